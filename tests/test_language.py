@@ -50,14 +50,8 @@ BUDGETS = {  # room -> words that are still to be replaced
     "arithmetic": 8,  # in kernels, which Numba compiles again after every edit
     "checks": 210,
     "diagnosis": 20,
-    "execution": 20,
     "generation": 30,
-    "host": 50,
-    "isa": 50,
-    "machine": 450,
-    "products": 20,
-    "ptx": 30,
-    "recording": 50,
+    "machine": 160,
     "report": 10,
     "views": 10,
 }

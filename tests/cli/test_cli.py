@@ -204,8 +204,8 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
          "unset.ptx:2:13: error: register %s is read, but nothing has been written to it\n"
          "    mov.b32 %r, %s;\n                ^~\n"),
         ("unmodelled.ptx", 4,
-         "unmodelled.ptx:2:1: error: 'bra.uni' is not modelled in a warp: statements are executed one after "
-         "the other; a launched kernel may execute it\n    bra.uni L1;\n    ^~~~~~~\n"),
+         "unmodelled.ptx:2:1: error: 'bra.uni' is not modelled in a warp: statements are executed in order; "
+         "a launched kernel may execute it\n    bra.uni L1;\n    ^~~~~~~\n"),
         ("none.ptx", 3, "none.ptx: error: No such file or directory\n"),
         (".", 3, ".: error: Is a directory\n"),
         ("pass.ptx/x", 3, "pass.ptx/x: error: Not a directory\n"),
@@ -332,7 +332,7 @@ def test_the_json_lists_errors_and_runs(run: Any) -> None:
         {"file": "none.ptx", "line": None, "column": None, "kind": "TraceError",
          "message": "No such file or directory"},
         {"file": "unmodelled.ptx", "line": 2, "column": 1, "kind": "NotModelled",
-         "message": "'bra.uni' is not modelled in a warp: statements are executed one after the other; a "
+         "message": "'bra.uni' is not modelled in a warp: statements are executed in order; a "
          "launched kernel may execute it"},
     ]  # fmt: skip
     assert err.count("error:") == 3

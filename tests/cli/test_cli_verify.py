@@ -285,8 +285,8 @@ def test_promises_as_data(run):
     assert document.keys() == {"labels", "promises", "errors"}
     assert {one["label"] for one in document["promises"]} == set(document["labels"]) - {"validated"}
     assert [one["what"] for one in document["promises"] if one["section"] == "Matrix instructions"] == [
-        "mma.sp of f16 (f32) on sm_90a: sparse sums grouped over stored columns like the dense ones; "
-        "nobody has published sparse outputs"
+        "mma.sp of f16 (f32) on sm_90a: sparse sums grouped over stored columns like dense sums; "
+        "no sparse outputs have been published"
     ]
 
 

@@ -114,5 +114,5 @@ def test_what_cannot_be_spread_is_refused_before_anybody_is_asked() -> None:
     nowhere = "tcp://127.0.0.1:9"
     with pytest.raises(OperandError, match=r"atomics, fences or ordered accesses.*without scheduler"):
         run(waiting, scheduler=nowhere)
-    with pytest.raises(OperandError, match="record, observers and engines of one's own stay here"):
+    with pytest.raises(OperandError, match="record, observers and engines of the caller stay here"):
         run(SCALED, scheduler=nowhere, record=True)

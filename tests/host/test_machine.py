@@ -139,7 +139,7 @@ def test_an_assigned_register_may_change_its_width() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("%r", [1, 2], "%r takes a scalar or 32 values, one a lane, not an array (2,)"),
+        ("%r", [1, 2], "%r takes a scalar or 32 values, each of a lane, not an array (2,)"),
         ("%a<4>", np.zeros(32, int), "%a<4> takes a scalar or an array (32, 4), not an array (32,)"),
         ("%r", 1 << 32, "%r holds 32 bits; 4294967296 does not fit"),
         ("%r", -(1 << 31) - 1, "%r holds 32 bits; -2147483649 does not fit"),
@@ -640,7 +640,7 @@ def test_a_type_comes_from_the_declaration_of_an_assigned_register() -> None:
         (".visible .entry k() { ret; }", NotModelled,
          "a kernel or function is not modelled; a warp executes the statements of a kernel's body"),
         ("bra L;", NotModelled,
-         "'bra' is not modelled in a warp: statements are executed one after the other; a launched kernel "
+         "'bra' is not modelled in a warp: statements are executed in order; a launched kernel "
          "may execute it"),
     ],
 )  # fmt: skip

@@ -131,11 +131,11 @@ def test_the_same_text_again_on_another_machine() -> None:
          "atom.global.add.u32 is not modelled here: there is no .global memory outside a launched kernel, "
          "only .shared and .local"),
         ("bra.uni L;", NotModelled,
-         "'bra.uni' is not modelled in a warp: statements are executed one after the other; a launched "
+         "'bra.uni' is not modelled in a warp: statements are executed in order; a launched "
          "kernel "
          "may execute it"),
         ("ret;", NotModelled,
-         "'ret' is not modelled in a warp: statements are executed one after the other; a launched kernel "
+         "'ret' is not modelled in a warp: statements are executed in order; a launched kernel "
          "may "
          "execute it"),
         ("frob.u32 %r0, 1;", IllegalInstruction, "PTX has no opcode 'frob'"),

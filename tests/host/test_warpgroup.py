@@ -59,7 +59,7 @@ def test_registers_have_128_lanes() -> None:
     machine = Warpgroup()
     machine["%r<2>"] = np.arange(256).reshape(128, 2)
     assert machine["%r1"].tolist() == list(range(1, 256, 2))
-    with pytest.raises(OperandError, match=r"%r takes a scalar or 128 values, one a lane"):
+    with pytest.raises(OperandError, match=r"%r takes a scalar or 128 values, each of a lane"):
         machine["%r"] = np.zeros(32, np.uint32)
 
 
@@ -454,7 +454,7 @@ def test_statements_that_order_others(text: str) -> None:
         ("bar.sync 1.5;", IllegalInstruction, 10,
          ".u32 does not take a float constant, as 0d3FF8000000000000"),
         ("exit;", NotModelled, 1,
-         "'exit' is not modelled in a warpgroup: statements are executed one after the other; a launched "
+         "'exit' is not modelled in a warpgroup: statements are executed in order; a launched "
          "kernel may execute it"),
     ],
 )  # fmt: skip

@@ -375,11 +375,11 @@ def test_the_strides_are_explained_for_the_mode(major, is_swizzled):
         ),
         (
             request(64, 32, 1, "MN"),
-            "MN-major tiles have 16-bit elements (f16, bf16), not 8-bit ones: store the tile K-major",
+            "MN-major tiles have 16-bit elements (f16, bf16), not 8-bit elements: store the tile K-major",
         ),
         (
             request(64, 8, 4, "MN"),
-            "MN-major tiles have 16-bit elements (f16, bf16), not 32-bit ones: store the tile K-major",
+            "MN-major tiles have 16-bit elements (f16, bf16), not 32-bit elements: store the tile K-major",
         ),
         (request(60, 16, 2, "K"), "K-major tiles have multiples of 8 x 8 elements, not 60 x 16"),
         (request(64, 24, 1, "K"), "K-major tiles have multiples of 8 x 16 elements, not 64 x 24"),

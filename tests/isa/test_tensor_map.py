@@ -177,7 +177,7 @@ LIMITS = [
     (
         IMAGE,
         {"im2col": replace(PIXELS, lower=(5, 0), upper=(-9, 0))},
-        "corners 5 and -9 leave no pixel of 14: the last one is 4",
+        "corners 5 and -9 leave no pixel of 14: the last pixel is 4",
     ),
     (IMAGE, {"im2col": replace(PIXELS, channels=257)}, "257 channels per pixel: it is 1 to 256"),
     (IMAGE, {"im2col": replace(PIXELS, pixels=1025)}, "1025 pixels per column: it is 1 to 1024"),
@@ -267,5 +267,5 @@ def test_values_that_no_field_takes() -> None:
     ):
         with pytest.raises(OperandError, match=message):
             replaced(content, name, value)
-    with pytest.raises(OperandError, match=r"tensormap.replace.tile changes tiled ones"):
+    with pytest.raises(OperandError, match=r"tensormap.replace.tile changes tiled maps"):
         replaced(bytes(TensorMap(**IMAGE)), "global_address", 0)

@@ -2,7 +2,7 @@
 
 Loading Numba and a kernel takes half a second, compiling a kernel takes seconds; NumPy alone needs half a
 millisecond for an instruction. A budget records what NumPy has computed of each product: up to about a
-twentieth of a second in total. Later calls and larger ones use compiled kernels. Knows no arithmetic.
+twentieth of a second in total. Later calls and larger products use compiled kernels. Knows no arithmetic.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def inputs_from(
     settings: tuple[Any, ...] = _NO_SETTINGS,
     undefined: Undefined = "error",
 ) -> Inputs:
-    """What an instruction reads, its integers as Python's; raises OperandError for values that none has.
+    """Return what an instruction reads, its integers as Python's; raises OperandError for values that none
+    has.
 
     The fields of ``scale_selectors`` are those of ScaleSelectors, of ``settings`` those of WgmmaSettings.
     """

@@ -37,7 +37,7 @@ from .pipeline import evidence as _evidence
 def instructions(
     target: str | None = None, version: tuple[int, int] | str | None = None
 ) -> Iterator[Instruction]:
-    """Every legal form of ``target``, or of any target (their ``target`` is then None).
+    """Yield every legal form of ``target``, or of any target (their ``target`` is then None).
 
     ``version`` is the PTX ISA version, such as ``"8.5"`` or ``(8, 5)`` (default 9.5, or the first that has
     the target). Raises IllegalInstruction for an unknown target, or a target that the version does not have.
@@ -51,7 +51,9 @@ def instructions(
 
 
 def evidence(instruction: Form, target: str | None = None) -> Evidence:
-    """Why the result of an instruction on its target is believed: label, chips and outputs, or the reason."""
+    """Return why the result of an instruction on its target is believed: label, chips and outputs, or the
+    reason.
+    """
     return _evidence(resolved(instruction, target))
 
 
@@ -82,12 +84,12 @@ def execute(
     undefined: Undefined = "error",
     threads: int | None = None,
 ) -> Words:
-    """D registers of one instruction, ``(..., lanes, registers)``.
+    """Return D registers of one instruction, ``(..., lanes, registers)``.
 
     ``e`` (metadata) and ``selector`` belong to sparse forms; ``scale_a``, ``scale_b`` (..., lanes, 1)
     and the byte and thread ids to block-scaled forms. wgmma takes A as registers ``a`` or as a matrix
-    descriptor ``a_desc``, B as ``b_desc`` (uint64, one for each batch element), the ``shared`` memory they
-    point into (uint8, (..., bytes)), and the D registers before as ``c``, which ``scale_d=0`` ignores;
+    descriptor ``a_desc``, B as ``b_desc`` (uint64, a value for each batch element), the ``shared`` memory
+    they point into (uint8, (..., bytes)), and the D registers before as ``c``, which ``scale_d=0`` ignores;
     ``imm_scale`` is 1 or -1, ``imm_trans`` 0 (K-major) or 1 (MN-major).
 
     ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
@@ -123,7 +125,8 @@ def matmul(
     undefined: Undefined = "error",
     threads: int | None = None,
 ) -> npt.NDArray[Any]:
-    """D ``(..., m, n)`` of logical matrices A ``(..., m, k)``, B ``(..., k, n)`` and C ``(..., m, n)``.
+    """Return D ``(..., m, n)`` of logical matrices A ``(..., m, k)``, B ``(..., k, n)`` and C ``(..., m,
+    n)``.
 
     The same arithmetic as execute, without lanes. Sparse A obeys the instruction's pattern, or is
     ``(values, indices)`` as compress returns them. Scales are ``scale_a (..., m, chunks)`` and
@@ -138,7 +141,7 @@ def matmul(
 
 
 def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
-    """Registers ``(..., lanes, registers)`` of the matrix of operand ``a``, ``b``, ``c`` or ``d``.
+    """Return registers ``(..., lanes, registers)`` of the matrix of operand ``a``, ``b``, ``c`` or ``d``.
 
     Sparse A is packed compressed (see compress). Raises OperandError.
     """
@@ -147,13 +150,15 @@ def pack(instruction: Form, operand: str, matrix: npt.ArrayLike) -> Words:
 
 
 def unpack(instruction: Form, operand: str, registers: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The matrix that registers hold, in the format's dtype; the inverse of pack. Raises OperandError."""
+    """Return the matrix that registers hold, in the format's dtype; the inverse of pack. Raises
+    OperandError.
+    """
     form = resolved(instruction)
     return fragments.unpack(form, _operand(form, operand), registers)
 
 
 def fragment(instruction: Form, operand: str) -> npt.NDArray[np.intp]:
-    """``(lanes, registers, elements per register, 2)``: row and column of each element (stored column
+    """Return ``(lanes, registers, elements per register, 2)``: row and column of each element (stored column
     for sparse A)."""
     form = resolved(instruction)
     return fragments.fragment(form, _operand(form, operand))
@@ -169,8 +174,9 @@ def _operand(form: Instruction, name: str) -> str:
 
 @in_default_environment
 def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
-    """``(values, indices)`` of a sparse A ``(..., m, k)``: values ``(..., m, stored k)`` of A's dtype and
-    the index in its chunk of every stored unit, ``(..., m, units)`` (for 4-bit formats a unit is a pair).
+    """Return ``(values, indices)`` of a sparse A ``(..., m, k)``: values ``(..., m, stored k)`` of A's
+    dtype and the index in its chunk of every stored unit, ``(..., m, units)`` (for 4-bit formats a unit is a
+    pair).
 
     Raises OperandError naming row and chunk where A does not obey the pattern.
     """
@@ -181,7 +187,7 @@ def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt
 
 
 def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
-    """A ``(..., m, k)``, zeros where nothing is stored; the inverse of compress."""
+    """Return A ``(..., m, k)``, zeros where nothing is stored; the inverse of compress."""
     form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     fields = fragments.fields_of(form, indices)
@@ -191,7 +197,9 @@ def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form)
 
 @in_default_environment
 def prune(A: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:
-    """A with all but the largest magnitudes of every chunk set to zero, so that it obeys the pattern."""
+    """Return A with all but the largest magnitudes of every chunk set to zero, so that it obeys the
+    pattern.
+    """
     form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     matrix = _logical(as_array(A), form)
@@ -221,7 +229,7 @@ def pack_metadata(instruction: Form, indices: npt.ArrayLike, selector: int = 0) 
 
 
 def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> npt.NDArray[np.uint8]:
-    """Unit indices ``(..., m, units)`` that the selected lanes of metadata registers hold.
+    """Return unit indices ``(..., m, units)`` that the selected lanes of metadata registers hold.
 
     Raises UndefinedBehavior, naming lane and bits, for a field without a meaning.
     """
@@ -233,7 +241,7 @@ def unpack_metadata(instruction: Form, e: npt.ArrayLike, selector: int = 0) -> n
 
 
 def _selector(form: Instruction, selector: int) -> int:
-    """The selector as Python's integer; raises OperandError for a dense form, UndefinedBehavior."""
+    """Return the selector as Python's integer; raises OperandError for a dense form, UndefinedBehavior."""
     fragments.require_sparse(form)
     selector = as_integer(selector, "selector")
     fragments.check_selector(form, selector)
@@ -241,7 +249,7 @@ def _selector(form: Instruction, selector: int) -> int:
 
 
 def metadata_map(instruction: Form, selector: int = 0) -> npt.NDArray[np.intp]:
-    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field."""
+    """Return ``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field."""
     form = resolved(instruction)
     selector = _selector(form, selector)
     return fragments.metadata_map(form, selector).copy()

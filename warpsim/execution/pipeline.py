@@ -199,7 +199,9 @@ def batch_of(operands: Operands, products: int = 1) -> tuple[int, ...]:
 
 
 def _flattened(operands: Operands, batch: tuple[int, ...], products: int = 1) -> Operands:
-    """Return the operands with every array broadcast to the batch and the leading axes merged into one."""
+    """Return the operands with every array broadcast to the batch and the leading axes merged into a single
+    axis.
+    """
     lead = (*batch, products) if products > 1 else batch
 
     def merge(array: Codes | None) -> Codes | None:

@@ -135,7 +135,7 @@ def _recipe(form: Instruction, plan: Plan, literal: bool, tiles: Tiles | None, t
 
 
 def _sources(form: Instruction, tiles: Tiles | None) -> tuple[str, ...]:
-    """Where the kernel's a, b, c and metadata come from."""
+    """Return where the kernel's a, b, c and metadata come from."""
     a = "shared" if tiles and tiles.a is not None else "a"
     b = "shared" if tiles else "b"
     return (a, b, "c", "e") if form.sparse else (a, b, "c")
@@ -149,7 +149,7 @@ def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, int]
 
 
 def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
-    """The numbers of a recipe; ``sizes``: words of a case in A, B, C and metadata."""
+    """Return the numbers of a recipe; ``sizes``: words of a case in A, B, C and metadata."""
     form = plan.product
     a, b, c, *e = sizes
     fraction_bits, exponent_floor, precision = plan.numbers
@@ -172,7 +172,7 @@ def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
 
 
 def _table(header: Header, tables: Tables) -> npt.NDArray[np.int32]:
-    """All integers of a recipe, as the kernel reads them back."""
+    """Return all integers of a recipe, as the kernel reads them back."""
     return np.concatenate([np.hstack(header), *map(np.ravel, tables)]).astype(np.int32)
 
 
@@ -181,7 +181,7 @@ class _NotInWords(Exception):
 
 
 def _words(form: Instruction, operand: str, tiles: Tiles | None, literal: bool) -> Table:
-    """Places of the words of A, by row, or of B, by column: in registers or in shared memory."""
+    """Return places of the words of A, by row, or of B, by column: in registers or in shared memory."""
     each = 32 // form.storage(operand).bits
     descriptor = None if tiles is None else {"a": tiles.a, "b": tiles.b}[operand]
     if tiles is None or descriptor is None:
@@ -208,7 +208,7 @@ def _tile_words(addresses: Table, size: int, operand: str) -> Table:
 
 
 def _known_fields(instruction: Instruction) -> int:
-    """A bit for each value of a metadata field that is legal and whose effect is known."""
+    """Return a bit for each value of a metadata field that is legal and whose effect is known."""
     return int(np.sum(known_fields(instruction).astype(np.int64) << np.arange(16)))
 
 
@@ -221,7 +221,7 @@ def _coding(plan: Plan, operand: str) -> Coding:
 
 
 def _tables(form: Instruction, plan: Plan, selector: int, a: Table, b: Table) -> Tables:
-    """The tables of a recipe, of the places of the words of A and B."""
+    """Return the tables of a recipe, of the places of the words of A and B."""
     depth = form.shape.k
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     # Row r of the planes is row whole[r] of B.
@@ -234,7 +234,7 @@ def _tables(form: Instruction, plan: Plan, selector: int, a: Table, b: Table) ->
 
 
 def words_of(places: Table, each: int, axis: int) -> Table:
-    """Places of words, of places of elements, ``each`` of which along the axis make up a word."""
+    """Return places of words, of places of elements, ``each`` of which along the axis make up a word."""
     first = places[:, ::each] if axis == 1 else places[::each]
     last = places[:, each - 1 :: each] if axis == 1 else places[each - 1 :: each]
     if (first % each).any() or (last != first + each - 1).any():
@@ -246,7 +246,9 @@ _NO_METADATA = (np.zeros(0, np.int64),) * 3
 
 
 def _metadata(form: Instruction, plan: Plan, pattern: Pattern, selector: int) -> tuple[Table, Table, Table]:
-    """Offsets of the chunks of a row, and place and lowest bit of every four fields (see kernels.batches)."""
+    """Return offsets of the chunks of a row, and place and lowest bit of every four fields (see
+    kernels.batches).
+    """
     lane, bit, _, _, _ = metadata_map(form, selector).T.reshape(5, -1, 4)  # by row of A, then chunk
     if (lane != lane[:, :1]).any() or (bit != bit[:, :1] + np.arange(0, 16, 4)).any():
         raise AssertionError("four fields are not neighbours in a register")
@@ -256,7 +258,7 @@ def _metadata(form: Instruction, plan: Plan, pattern: Pattern, selector: int) ->
 
 
 def tiles_of(instruction: Instruction, inputs: Inputs) -> Tiles | None:
-    """What an instruction reads from shared memory, if the kernel can: K-major, alike in all cases."""
+    """Return what an instruction reads from shared memory, if the kernel can: K-major, alike in all cases."""
     memory, words = inputs.shared, (inputs.a_descriptor, inputs.b_descriptor)
     if not instruction.reads_tiles or inputs.b_descriptor is None:
         return None

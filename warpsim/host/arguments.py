@@ -48,11 +48,13 @@ class Arguments:
 def arguments_of(
     device: Device, parameters: Sequence[Parameter], size: int, given: Sequence[Any]
 ) -> Arguments:
-    """The arguments, in the order of the parameters; raises OperandError naming the parameter at fault."""
+    """Return the arguments, in the order of the parameters; raises OperandError naming the parameter at
+    fault.
+    """
     if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray):
         raise OperandError(f"the arguments are a list or tuple, not {_kind(given)}")
     if len(given) != len(parameters):
-        wanted = ", ".join(f"{one.name} (.{one.kind})" for one in parameters) or "none"
+        wanted = ", ".join(f"{parameter.name} (.{parameter.kind})" for parameter in parameters) or "none"
         raise OperandError(
             f"{len(given)} arguments, but the kernel has {len(parameters)} parameters: {wanted}"
         )
@@ -70,21 +72,23 @@ def arguments_of(
 
 
 def device_of(given: Sequence[Any]) -> Device | None:
-    """The device of the first buffer among the arguments, or None."""
+    """Return the device of the first buffer among the arguments, or None."""
     if not isinstance(given, Sequence):
         return None
-    owners = (one.buffer if isinstance(one, BufferPlace | BufferMap) else one for one in given)
-    return next((one.device for one in owners if isinstance(one, Buffer)), None)
+    owners = (
+        argument.buffer if isinstance(argument, BufferPlace | BufferMap) else argument for argument in given
+    )
+    return next((owner.device for owner in owners if isinstance(owner, Buffer)), None)
 
 
 def what(parameter: Parameter) -> str:
-    """A parameter in words."""
+    """Return a parameter in words."""
     size = f"{parameter.bytes} byte{'s'[: parameter.bytes != 1]}"
     return f"parameter {parameter.index}, {parameter.name} (.{parameter.kind}, {size})"
 
 
 def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Arguments) -> Content:
-    """The bytes of one parameter."""
+    """Return the bytes of one parameter."""
     if value is None:
         return _pointer(parameter, 0, "None, a null pointer,")
     if isinstance(value, Buffer | BufferPlace):
@@ -134,14 +138,14 @@ def _check_device(device: Device, buffer: Buffer) -> None:
 
 
 def _pointer(parameter: Parameter, address: int, given: str) -> Content:
-    """An address; raises OperandError where the parameter is none."""
+    """Return an address; raises OperandError where the parameter is none."""
     if parameter.kind not in _POINTERS or address >= 1 << 8 * parameter.bytes:
         raise OperandError(f"given {given} but expected {_expected(parameter)}")
     return np.frombuffer(address.to_bytes(parameter.bytes, "little"), np.uint8)
 
 
 def _expected(parameter: Parameter) -> str:
-    """What suits a parameter, in words."""
+    """Return what suits a parameter, in words."""
     if parameter.kind == "b8":
         return f"{parameter.bytes} bytes by value"
     if parameter.kind[0] == "f":
@@ -153,7 +157,7 @@ def _expected(parameter: Parameter) -> str:
 
 
 def _uploaded(device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments) -> Buffer:
-    """A buffer with an array's bytes, which come back after the launch if the array can be written."""
+    """Return a buffer with an array's bytes, which come back after the launch if the array can be written."""
     if not array.dtype.isnative:
         raise OperandError(f"the array has dtype {array.dtype.str}, whose byte order is not the device's")
     place = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
@@ -180,7 +184,7 @@ def _written(array: npt.NDArray[Any], buffer: Buffer) -> None:
 def _of_map(
     device: Device, parameter: Parameter, value: BufferMap | ArrayMap, arguments: Arguments
 ) -> Content:
-    """The bytes of a map, or the address where they are put."""
+    """Return the bytes of a map, or the address where they are put."""
     if isinstance(value, ArrayMap):
         buffer, offset = _around(device, parameter, value.array, arguments)
         content = bytes(value.at(buffer.address + offset))
@@ -197,7 +201,7 @@ def _of_map(
 def _around(
     device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments
 ) -> tuple[Buffer, int]:
-    """The buffer of an array that an array is a part of, and the place in it."""
+    """Return the buffer of an array that an array is a part of, and the place in it."""
     first, past = first_byte(array), past_byte(array)
     for place, buffer in arguments.known.items():
         start = place[0]
@@ -208,7 +212,7 @@ def _around(
 
 
 def _gapless(place: Place) -> bool:
-    """Whether an array's elements lie in memory as they do on the device."""
+    """Return whether an array's elements lie in memory as they do on the device."""
     _, shape, strides, dtype = place
     expected = dtype.itemsize
     for size, stride in zip(shape[::-1], strides[::-1], strict=True):
@@ -228,7 +232,7 @@ def _struct(parameter: Parameter, content: bytes) -> Content:
 
 
 def _scalar(parameter: Parameter, value: npt.NDArray[Any]) -> Content:
-    """A number in the type of the parameter; in one without a type it keeps its own."""
+    """Return a number in the type of the parameter; without a type there it keeps its own."""
     if value.dtype.kind in "iub":
         return _of_integer(parameter, int(value))
     if value.dtype.kind not in "fV":
@@ -251,7 +255,7 @@ def _of_integer(parameter: Parameter, value: int) -> Content:
 
 
 def _of_float(parameter: Parameter, value: npt.NDArray[Any]) -> Content:
-    """Converted for .f16 to .f64; Python's floats, which are f64, for .b32 and .b64, too."""
+    """Convert to .f16 to .f64; Python's floats, which are f64, to .b32 and .b64, too."""
     size = parameter.bytes
     typed = parameter.kind[0] == "f" or (value.dtype == np.float64 and parameter.kind in ("b32", "b64"))
     if typed and size in (2, 4, 8):

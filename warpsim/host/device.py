@@ -28,7 +28,7 @@ class Device(state.Device):
     """
 
     def symbol(self, module: _Loaded, name: str) -> Symbol:
-        """A variable of a module, by its name in PTX or in C++, on this device.
+        """Return a variable of a module, by its name in PTX or in C++, on this device.
 
         Raises OperandError, which lists the variables, and for a module of another chip.
         """

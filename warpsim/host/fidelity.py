@@ -5,8 +5,8 @@ count as approximate, too; a matrix instruction is exact where its rule has been
 inferred otherwise. Whether an approximate value could have reached a branch, an address or the operand of a
 tensor core is a may-analysis of the statements that were executed: values flow through the registers of
 each function and through each state space as a whole, whatever the order of the statements, so that nothing
-is missed and some of what is told may not have happened. Not followed: that a statement is executed at
-all because of a branch (the branch itself is told of), and the phases of mbarriers.
+is missed and some reported flows may not have happened. Not followed: that a statement is executed at
+all because of a branch (the branch itself is reported), and the phases of mbarriers.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class Fidelity:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LABELS, 0))  # of executions
 
     def __getitem__(self, label: str) -> tuple[StatementClass, ...]:
-        """The classes of one label."""
-        return tuple(one for one in self.classes if one.fidelity == label)
+        """Return the classes of one label."""
+        return tuple(kind for kind in self.classes if kind.fidelity == label)
 
 
 def fidelity_of(module: Module, counts: Sequence[int], inferred: Mapping[int, str]) -> Fidelity:
-    """How exact a launch was that executed each statement of a module so often.
+    """Return how exact a launch was that executed each statement of a module so often.
 
     ``inferred`` are statements of which that showed only while they ran, and why.
     """
@@ -100,13 +100,13 @@ def fidelity_of(module: Module, counts: Sequence[int], inferred: Mapping[int, st
         StatementClass(mnemonic=name, fidelity=label, note=note, statements=statements, executions=executions)
         for (name, label, note), (statements, executions) in found.items()
     )
-    totals = {label: sum(one.executions for one in classes if one.fidelity == label) for label in LABELS}
+    totals = {label: sum(kind.executions for kind in classes if kind.fidelity == label) for label in LABELS}
     sources = {pc for pc, (label, _) in labels.items() if label == "approximate"}
     return Fidelity(classes=classes, reached=_reached(module, executed, sources), counts=totals)
 
 
 def matrix_form(module: Module, record: Record) -> Instruction | None:
-    """The matrix instruction that a statement is, or None."""
+    """Return the matrix instruction that a statement is, or None."""
     statement = record.statement
     if statement.opcode not in ("mma", "wgmma"):
         return None
@@ -141,16 +141,16 @@ class _Step:
 
 
 def _reached(module: Module, executed: Sequence[tuple[int, Record]], sources: set[int]) -> tuple[Reach, ...]:
-    """Where approximations may have got to, each role of a statement once."""
+    """Return where approximations may have got to, each role of a statement once."""
     if not sources:
         return ()
     steps = [_step(module.function_around(pc), pc, record) for pc, record in executed]
     taint = _spread(steps, sources)
-    return tuple(one for step in steps for one in _of_step(module, step, taint))
+    return tuple(reached for step in steps for reached in _of_step(module, step, taint))
 
 
 def _spread(steps: Iterable[_Step], sources: set[int]) -> Taint:
-    """The cells that may hold approximations: the least fixpoint."""
+    """Return the cells that may hold approximations: the least fixpoint."""
     taint: Taint = {}
     steps, changed = list(steps), True
     while changed:
@@ -187,7 +187,7 @@ def _step(function: Function, pc: int, record: Record) -> _Step:
     loaded, stored = _memories(record)
 
     def registers(numbers: Iterable[int]) -> frozenset[Cell]:
-        return frozenset(("register", function.name, one) for one in numbers)
+        return frozenset(("register", function.name, number) for number in numbers)
 
     carries = opcode in ("addc", "subc", "madc")
     values = registers(flow.values) | loaded | ({_CARRY} if carries else frozenset())
@@ -204,7 +204,7 @@ def _step(function: Function, pc: int, record: Record) -> _Step:
 
 
 def _role(opcode: str) -> str:
-    """What values mean to an opcode; empty where they are just values."""
+    """Return what values mean to an opcode; empty where they are just values."""
     if opcode in _MATRIX:
         return "a tensor-core operand"
     if opcode in _SYNCHRONISATIONS:
@@ -213,7 +213,7 @@ def _role(opcode: str) -> str:
 
 
 def _memories(record: Record) -> tuple[frozenset[Cell], frozenset[Cell]]:
-    """Memories that a statement may read, and may write."""
+    """Return memories that a statement may read, and may write."""
     statement = record.statement
     opcode = statement.opcode
     if opcode == "call":
@@ -222,7 +222,9 @@ def _memories(record: Record) -> tuple[frozenset[Cell], frozenset[Cell]]:
         touched = {_FRAMES}
     elif opcode == "wgmma":
         touched = {("shared", "", 0)}
-    elif opcode == "mbarrier" or not any(isinstance(one, Address) for one in statement.operands or ()):
+    elif opcode == "mbarrier" or not any(
+        isinstance(operand, Address) for operand in statement.operands or ()
+    ):
         touched = set()
     else:
         touched = _named_spaces(statement.modifiers)
@@ -231,8 +233,10 @@ def _memories(record: Record) -> tuple[frozenset[Cell], frozenset[Cell]]:
 
 
 def _named_spaces(modifiers: tuple[str, ...]) -> set[Cell]:
-    """The memories that modifiers name; all of them for generic addresses, none that only the host writes."""
-    stems = {one.partition("::")[0] for one in modifiers}
+    """Return the memories that modifiers name; all of them for generic addresses, none that only the host
+    writes.
+    """
+    stems = {modifier.partition("::")[0] for modifier in modifiers}
     if stems & {"const", "param"}:
         return set()
     named = [space for space in _SPACES if space in stems] or [*_SPACES, "frames"]

@@ -286,7 +286,7 @@ class Machine:
             addresses = self._variables.addresses()
             places = tuple(map(addresses.get, names))
             known = zip(names, meanings, places, strict=True)
-            if any(one is None and at is None and not file.is_special(name) for name, one, at in known):
+            if any(width is None and at is None and not file.is_special(name) for name, width, at in known):
                 binder = self._binder(statement)
                 return binder.bound(self.name), tuple(binder.created)
         key = self.target, self.version, file.strict, meanings, places

@@ -26,7 +26,7 @@ from .register_file import RegisterFile
 
 _SPACES = frozenset({"shared", "shared::cta", "shared::cluster", "generic", "local"})
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "elect", "bar", "barrier"})
-_IN_TURN = "statements are executed one after the other"
+_IN_TURN = "statements are executed in order"
 ELSEWHERE = dict.fromkeys(
     ("bra", "brx", "call", "ret", "exit"), _IN_TURN
 )  # opcodes that need program counters
@@ -106,7 +106,7 @@ class InteractiveBinder(StatementBinder):
         return BoundStatement(record=record, reads=reads, writes=writes, collective=collective)
 
     def _accessed(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the registers that the statement reads and writes before the next one, by name."""
+        """Return the registers that the statement reads and writes before the next statement, by name."""
         if self.matrix is not None and not isinstance(self.matrix, Bound):
             return (), ()
         flow = self.flow()

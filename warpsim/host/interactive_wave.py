@@ -209,7 +209,7 @@ class InteractiveWave(Wave):
 
 
 def _is_local(where: Offsets) -> bool:
-    """Whether generic addresses are those of local memory."""
+    """Return whether generic addresses are those of local memory."""
     return bool((spaces.window_of(where) == spaces.window_of(spaces.LOCAL_WINDOW)).all())
 
 
@@ -329,6 +329,6 @@ def _source_place(statement: InstructionStatement, name: str) -> Location:
     for index, operand in (*operands[1:], *operands[:1]):
         if name in operand_names(operand):
             elements = operand.elements if isinstance(operand, Vector) else ()
-            place = next((at for at, one in enumerate(elements) if name in operand_names(one)), None)
+            place = next((at for at, element in enumerate(elements) if name in operand_names(element)), None)
             return statement.operand_location(index, place)
     return statement.location()

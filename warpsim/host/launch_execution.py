@@ -44,7 +44,7 @@ Size = int | Sequence[int]
 @dataclass(frozen=True, kw_only=True)
 class LaunchReport:
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
-    the ``timeline``, if there was to be one; ``printed``, the texts of device printf in their order.
+    the ``timeline``, if it was asked for; ``printed``, the texts of device printf in their order.
     """
 
     hazards: tuple[LaunchFinding, ...] = ()

@@ -56,7 +56,7 @@ class LaunchableKernel:
     def __repr__(self) -> str:
         if self.signature != self.name:
             return f"<kernel {self.signature} for {self._module.target}>"
-        names = ", ".join(f".{one.kind} {one.name}" for one in self.parameters)
+        names = ", ".join(f".{parameter.kind} {parameter.name}" for parameter in self.parameters)
         return f"<kernel {self.name}({names}) for {self._module.target}>"
 
     @in_default_environment
@@ -94,7 +94,7 @@ class LaunchableKernel:
         (warpsim/checks). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
         its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
         "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
-        among the arguments or a new one. ``progress`` is called with the CTAs done, and their total.
+        among the arguments or a new device. ``progress`` is called with the CTAs done, and their total.
         ``scheduler``, an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the
         CTAs over a Dask cluster, or over processes of this machine (spreading.py); for kernels without
         atomics, fences and ordered accesses.
@@ -102,7 +102,7 @@ class LaunchableKernel:
         ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
         names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
 
-        ``most_statements`` of all CTAs that run together, one after the other, are executed before a kernel
+        ``most_statements`` of all CTAs that run together, by turns, are executed before a kernel
         is said not to end, which is a Fault; None allows a thousand million for each 4096 threads.
 
         ``cooperative`` launches allow grid.sync() of cooperative groups; all CTAs run at one time, at most
@@ -136,7 +136,7 @@ class LoadedModule:
         return Device(self.module.target)
 
     def symbol(self, name: str) -> Symbol:
-        """A variable of the module, by its name in PTX or in C++, on the module's own device.
+        """Return a variable of the module, by its name in PTX or in C++, on the module's own device.
 
         Later launches see what is set there. Raises OperandError, which lists the variables.
         """
@@ -163,11 +163,11 @@ class LoadedModule:
         return tuple(self.module.problems)
 
     def parameters(self, name: str) -> tuple[Parameter, ...]:
-        """The parameters of a kernel, whatever is wrong with its statements. Raises NoSuchKernel."""
+        """Return the parameters of a kernel, whatever is wrong with its statements. Raises NoSuchKernel."""
         return self.module.parameters_of(name)
 
     def __getitem__(self, name: str) -> LaunchableKernel:
-        """A kernel; raises NoSuchKernel, and one error of all problems of its statements."""
+        """Return a kernel; raises NoSuchKernel, and one error of all problems of its statements."""
         return LaunchableKernel(self.module, self.module.entry(name), lambda: self.device)
 
     def __repr__(self) -> str:

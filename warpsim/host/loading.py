@@ -34,7 +34,7 @@ def load(
     nvcc: Sequence[str] = (),
     keep: str | PathLike[str] | None = None,
 ) -> LoadedModule:
-    """The module of a file or of PTX text, which is what has a line feed or ``.version`` in it.
+    """Return the module of a file or of PTX text, which is what has a line feed or ``.version`` in it.
 
     ``target`` is the chip that it runs on, by default that of the text. ``bytes`` are PTX text, with or
     without the NUL that NVRTC ends it with. A ``.cu`` file is compiled for the target (sm_80 by default) by
@@ -73,7 +73,7 @@ def _lines_of(file: str) -> tuple[str, ...]:
 
 
 def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) -> str:
-    """The PTX text that nvcc makes of a CUDA source file. Raises OperandError, PtxError."""
+    """Return the PTX text that nvcc makes of a CUDA source file. Raises OperandError, PtxError."""
     if target is not None:
         check_target(target)
     if not os.path.isfile(path):
@@ -93,5 +93,5 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
 
 
 def _said(text: str) -> str:
-    """What nvcc printed, without blank lines."""
+    """Return what nvcc printed, without blank lines."""
     return re.sub(r"\n\s*\n", "\n", text).strip() or "it says nothing"

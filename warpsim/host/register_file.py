@@ -46,7 +46,7 @@ class _Scope:
 
     def numbers(self) -> list[int]:
         """Return the numbers of the registers."""
-        return [one.number for one in self.names.values()]
+        return [name.number for name in self.names.values()]
 
 
 class RegisterFile:
@@ -166,7 +166,7 @@ class RegisterFile:
         return f"{name} (of block {scope.number})" if scope and scope.number else name
 
     def is_special(self, name: str) -> bool:
-        """Whether the name, as visible here, is that of a special register."""
+        """Return whether the name, as visible here, is that of a special register."""
         return self._scope_of(name) is None and is_special(name)
 
     def writable(self, name: str) -> str | None:
@@ -254,7 +254,7 @@ class RegisterFile:
         return known[1] if known and known[0] is value else None
 
     def holds(self, name: str) -> bool:
-        """Whether a register has been written in all lanes."""
+        """Return whether a register has been written in all lanes."""
         found = self.find(name)
         if found is None or self.frame.values[found.number] is None:
             return False

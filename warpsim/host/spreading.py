@@ -116,7 +116,7 @@ def _module(text: str, file: str, target: str, bound: tuple[str, ...]) -> Module
 
 
 def execute_part(job: Job, first: int, count: int) -> Outcome:
-    """Run so many waves of a launch, from one on, on a copy of the memory. Raises what they raise."""
+    """Run ``count`` waves of a launch, from ``first`` on, on a copy of the memory. Raises their errors."""
     module, device = _module(job.text, job.file, job.target, job.bound), Device(job.target)
     memory, findings, touched = device.memory, Findings(mode=job.checks), Touched()
     memory.restore(job.memory.copy(), job.allocations, None if job.fresh is None else job.fresh.copy())
@@ -153,7 +153,7 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
 
 
 def check_spreadable(launch: Launch, others: Sequence[Any], engine: Any) -> None:
-    """The CTAs may go to several machines; raises OperandError."""
+    """Check that the CTAs may go to several machines; raises OperandError."""
     if communicates(launch.entry):
         raise OperandError(
             "scheduler: the module has atomics, fences or ordered accesses, by which CTAs may wait for each "
@@ -164,7 +164,7 @@ def check_spreadable(launch: Launch, others: Sequence[Any], engine: Any) -> None
     if calls_the_system(launch.entry):
         raise OperandError("scheduler: printf, malloc and assertions stay here")
     if others or callable(engine):
-        raise OperandError("scheduler: record, observers and engines of one's own stay here")
+        raise OperandError("scheduler: record, observers and engines of the caller stay here")
 
 
 def run_spread(
@@ -191,8 +191,8 @@ def run_spread(
             memory.data[outcome.places] = outcome.content
             if memory.fresh is not None:
                 memory.fresh[outcome.places] = 0
-            for number, one in enumerate(outcome.findings):
-                findings.add(("part", one.kind, one.location.line, number), one)
+            for number, finding in enumerate(outcome.findings):
+                findings.add(("part", finding.kind, finding.location.line, number), finding)
             counts += outcome.counts
             launch.inferred.update(outcome.inferred)
             done += outcome.ctas
@@ -202,13 +202,13 @@ def run_spread(
 
 
 def _lanes(launch: Launch, threads: int) -> int:
-    """Lanes of a wave: fewer than here where there would be less than one for each thread."""
+    """Return lanes of a wave: fewer than here where there would be less than one for each thread."""
     lanes = -(-launch.block[0] * launch.block[1] * launch.block[2] // WARP) * WARP
     return int(np.clip(launch.total * lanes // max(threads, 1), min(_LEAST, LANES), LANES))
 
 
 def _pieces(launch: Launch, threads: int, job: Sent) -> Iterator[tuple[Any, ...]]:
-    """The arguments of every part."""
+    """Yield the arguments of every part."""
     waves = launch.wave_count
     each = max(waves // (_PARTS * max(threads, 1)), 1)
     for first in range(0, waves, each):

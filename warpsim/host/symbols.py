@@ -52,7 +52,7 @@ class Symbol(Buffer):
             self.shape, self.dtype = array.shape, array.dtype
 
     def _takes(self, dtype: np.dtype[Any]) -> bool:
-        """Whether an array of a dtype may be the content: as declared, or of bytes or bits alone."""
+        """Return whether an array of a dtype may be the content: as declared, or of bytes or bits alone."""
         declared = self.dtype
         return dtype == declared or declared.kind == "u" or (dtype.kind in "ui" and declared.kind in "ui")
 
@@ -61,7 +61,7 @@ class Symbol(Buffer):
 
 
 def _declared(declaration: VariableDeclaration) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    bits = int("".join(one for one in declaration.type.partition("x")[0] if one.isdigit()))
+    bits = int("".join(letter for letter in declaration.type.partition("x")[0] if letter.isdigit()))
     packed = declaration.type.endswith("x2")
     letter = "u" if packed or bits == 128 else _LETTERS[declaration.type[0]]
     size = min(bits // 8 * (2 if packed else 1), 8)
@@ -81,6 +81,8 @@ def symbol_of(device: Device, module: Module, name: str) -> Symbol:
             f"{name!r} names several variables:" if found else f"no variable {name!r}; the variables are"
         )
         raise OperandError(f"{problem} {known}")
-    declarations = (one for one in module.program.statements if isinstance(one, VariableDeclaration))
-    declaration = next(one for one in declarations if one.name == found[0])
+    declarations = (
+        statement for statement in module.program.statements if isinstance(statement, VariableDeclaration)
+    )
+    declaration = next(variable for variable in declarations if variable.name == found[0])
     return Symbol(device, declaration, addresses[found[0]])

@@ -62,7 +62,7 @@ class ArrayMap:
     map: TensorMap
 
     def at(self, address: int) -> TensorMap:
-        """The map, with the array's first element at an address. Raises OperandError."""
+        """Return the map, with the array's first element at an address. Raises OperandError."""
         return replace(self.map, address=address)
 
     def __bytes__(self) -> bytes:
@@ -96,12 +96,12 @@ def tensor_map(
     shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> BufferMap | ArrayMap:
-    """A map for copies in tile mode, as cuTensorMapEncodeTiled makes it.
+    """Return a map for copies in tile mode, as cuTensorMapEncodeTiled makes it.
 
     ``array`` is a NumPy or CPU torch array, a buffer, or ``buffer.at(offset)``; ``box`` has the elements that
     a copy moves along each dimension, of which it takes every ``element_strides``-th. ``swizzle`` is "none",
     "32B", "64B", "128B" or, from sm_100 on, "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B".
-    ``element`` is the type of PTX ("tf32", "b4x16", ...) where it is not the dtype's; of packed ones the
+    ``element`` is the type of PTX ("tf32", "b4x16", ...) where it is not the dtype's; of packed types the
     array has bytes. ``shape`` (in elements) and ``strides`` (in bytes, the innermost may be left out) replace
     those of the array. Raises OperandError for what no map can be, naming the limit.
     """
@@ -133,7 +133,7 @@ def tensor_map_im2col(
     shape: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> BufferMap | ArrayMap:
-    """A map for copies of columns of pixels, as cuTensorMapEncodeIm2col makes it.
+    """Return a map for copies of columns of pixels, as cuTensorMapEncodeIm2col makes it.
 
     ``array`` has the axes N, D, H, W, C, of which D and H may be missing; ``lower`` and ``upper`` are the
     corners along D, H and W, in that order, of the box that a filter's base visits: its distances from the
@@ -159,7 +159,7 @@ def tensor_map_im2col(
 
 
 def shaped_map(dtype: npt.DTypeLike, shape: Sequence[int], **fields: Any) -> TensorMap:
-    """The map of an array that is not there, at address 0; fields are those of tensor_map or
+    """Return the map of an array that is not there, at address 0; fields are those of tensor_map or
     tensor_map_im2col.
     """
     import numpy.lib.stride_tricks as tricks
@@ -172,12 +172,12 @@ def shaped_map(dtype: npt.DTypeLike, shape: Sequence[int], **fields: Any) -> Ten
 
 
 def _numbers(given: Sequence[int] | None, what: str) -> tuple[int, ...]:
-    """Integers, innermost first."""
+    """Return integers, innermost first."""
     if given is None:
         return ()
     try:
         values = (given,) if isinstance(given, int | np.integer) else tuple(given)
-        return tuple(as_integer(one, f"each of {what}") for one in values)[::-1]
+        return tuple(as_integer(value, f"each of {what}") for value in values)[::-1]
     except TypeError:
         raise OperandError(f"{what} is a sequence of integers, not {given!r}") from None
 
@@ -193,7 +193,7 @@ class _Tensor:
     strides: tuple[int, ...]
 
     def mapped(self, **fields: Any) -> BufferMap | ArrayMap:
-        """The map with more fields."""
+        """Return the map with more fields."""
         made = TensorMap(
             address=self.address, element=self.element, sizes=self.sizes, strides=self.strides, **fields
         )
@@ -214,12 +214,12 @@ def _tensor(
         outer = _contiguous(sizes, 1, bits=ELEMENT_TYPES[found].bits)[:-1][::-1]
     else:
         _check_innermost(held.shape, own_strides, held.dtype)
-        outer = tuple(int(one) for one in own_strides[:-1])[::-1]
+        outer = tuple(int(stride) for stride in own_strides[:-1])[::-1]
     return _Tensor(held=held, address=address, element=found, sizes=sizes[::-1], strides=outer)
 
 
 def _held(given: Source) -> tuple[Whole | Buffer, int, tuple[int, ...]]:
-    """What holds the elements, where in it the first one is (or its address), and strides."""
+    """Return what holds the elements, where in it the first element is (or its address), and strides."""
     if isinstance(given, Buffer | BufferPlace):
         buffer = given.buffer if isinstance(given, BufferPlace) else given
         return buffer, given.address, _contiguous(buffer.shape, buffer.dtype.itemsize)
@@ -228,7 +228,7 @@ def _held(given: Source) -> tuple[Whole | Buffer, int, tuple[int, ...]]:
 
 
 def _outer(strides: tuple[int, ...], rank: int, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Strides of all dimensions but the innermost, whose own may be given, too; innermost first."""
+    """Return strides of all dimensions but the innermost, whose own may be given, too; innermost first."""
     if len(strides) != rank:
         return strides
     if strides[0] != dtype.itemsize:
@@ -247,14 +247,14 @@ def _of(given: Any) -> Whole:
 
 
 def _contiguous(shape: Sequence[int], size: int, bits: int | None = None) -> tuple[int, ...]:
-    """Strides in bytes of an array without gaps, in the order of its shape."""
+    """Return strides in bytes of an array without gaps, in the order of its shape."""
     bits = 8 * size if bits is None else bits
     counts = [int(np.prod(shape[place + 1 :], dtype=object)) for place in range(len(shape))]
     return tuple(count * bits // 8 for count in counts)
 
 
 def _element(dtype: np.dtype[Any], given: str | None) -> str:
-    """The type of elements; raises OperandError where it is not as wide as the dtype."""
+    """Return the type of elements; raises OperandError where it is not as wide as the dtype."""
     natural = _ELEMENTS.get(dtype.name, f"u{8 * dtype.itemsize}")
     found = natural if given is None else given
     if found not in ELEMENT_TYPES:
@@ -267,7 +267,7 @@ def _element(dtype: np.dtype[Any], given: str | None) -> str:
 
 
 def _packed(shape: Sequence[int], element: str) -> tuple[int, ...]:
-    """A shape in elements, of an array that has bytes where they are packed."""
+    """Return a shape in elements, of an array that has bytes where they are packed."""
     bits = ELEMENT_TYPES[element].bits
     if not ELEMENT_TYPES[element].packed or not shape:
         return tuple(shape)
@@ -275,13 +275,13 @@ def _packed(shape: Sequence[int], element: str) -> tuple[int, ...]:
 
 
 def _check_innermost(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """The innermost elements are neighbours, and the other strides are not negative."""
+    """Check that the innermost elements are neighbours, and that the other strides are not negative."""
     if shape and strides[-1] != dtype.itemsize and shape[-1] > 1:
         raise OperandError(
             f"the innermost elements of the array are {strides[-1]} bytes apart, not {dtype.itemsize}: "
             "a tensor map has neighbours there"
         )
-    if any(one < 0 for one in strides):
+    if any(stride < 0 for stride in strides):
         raise OperandError(f"strides of {tuple(strides)} bytes: those of a tensor map are not negative")
 
 
@@ -289,25 +289,27 @@ def _check_innermost(shape: Sequence[int], strides: Sequence[int], dtype: np.dty
 
 
 def whole(array: Whole) -> Whole:
-    """The array that a view is a part of, or itself; what is put on a device. Raises OperandError."""
+    """Return the array that a view is a part of, or itself; what is put on a device. Raises OperandError."""
     found = array
     while isinstance(found.base, np.ndarray):
         found = found.base
     if not found.flags.c_contiguous or not found.dtype.isnative:
         found = array
     if not found.flags.c_contiguous:
-        raise OperandError("the map's array is a view with gaps, and no part of one without: give a copy")
+        raise OperandError(
+            "the map's array is a view with gaps, and part of no array without gaps: give a copy"
+        )
     return found
 
 
 def first_byte(array: Whole) -> int:
-    """The address on the host of an array's first element."""
+    """Return the address on the host of an array's first element."""
     found: int = array.__array_interface__["data"][0]
     return found
 
 
 def past_byte(array: Whole) -> int:
-    """The address on the host of the byte behind an array's last element; strides are not negative."""
+    """Return the address on the host of the byte behind an array's last element; strides are not negative."""
     pairs = zip(array.shape, array.strides, strict=True)
     reach = sum((int(size) - 1) * int(stride) for size, stride in pairs)
     return first_byte(array) + reach + int(array.itemsize)

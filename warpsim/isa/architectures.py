@@ -466,7 +466,7 @@ def least_targets(feature: Feature) -> str:
     return " or ".join(listed)
 
 
-_SPARSE = "sparse sums grouped over stored columns like the dense ones; nobody has published sparse outputs"
+_SPARSE = "sparse sums grouped over stored columns like dense sums; no sparse outputs have been published"
 
 
 @cache

@@ -1,7 +1,7 @@
 """Arrays and integers as users hold them: NumPy's, PyTorch's tensors in main memory, lists, scalars.
 
-Knows dtypes that NumPy itself has no names for (ml_dtypes has, and the same ones as PyTorch), no formats.
-PyTorch is never imported: who has a tensor has imported it.
+Knows dtypes that NumPy itself has no names for (ml_dtypes has, and the same names as PyTorch), no formats.
+PyTorch is never imported: a caller with a tensor has imported it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _SHORT = 60  # characters of a value that an error message quotes
 
 
 def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
-    """The elements of anything like an array, in their dtype or another; without a copy where possible.
+    """Return the elements of anything like an array, in their dtype or another; without a copy where
+    possible.
 
     Tensors of PyTorch may be bfloat16 or fp8. Raises OperandError for those that are not in main memory, and
     for what is no array: lists of unequal lengths, numbers that the dtype does not have.
@@ -52,12 +53,16 @@ def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of real numbers: of NumPy, or of ml_dtypes (kind "V", which is void's, too)."""
+    """Return whether a dtype is one of real numbers: of NumPy, or of ml_dtypes (kind "V", which is void's,
+    too).
+    """
     return dtype.kind in "biuf" or (dtype.kind == "V" and dtype.type is not np.void)
 
 
 def as_words(value: Any, what: str) -> npt.NDArray[np.uint64]:
-    """Integers of 64 bits, such as descriptors; raises OperandError, naming ``what``, for any others."""
+    """Return integers of 64 bits, such as descriptors; raises OperandError, naming ``what``, for any
+    others.
+    """
     array = as_array(value)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and (array < 0).any()):
         raise OperandError(
@@ -67,9 +72,10 @@ def as_words(value: Any, what: str) -> npt.NDArray[np.uint64]:
 
 
 def as_integer(value: Any, what: str) -> int:
-    """An integer of Python, NumPy or PyTorch as Python's; raises OperandError, naming ``what``.
+    """Return an integer of Python, NumPy or PyTorch as Python's; raises OperandError, naming ``what``.
 
-    One that no 64 bits hold is none either: it would fill messages, and Python does not print long ones.
+    An integer beyond 64 bits is rejected, too: it would fill messages, and Python does not print long
+    integers.
     """
     try:
         number = index(value)

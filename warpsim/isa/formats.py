@@ -21,7 +21,7 @@ import numpy.typing as npt
 class Specials(Enum):
     """Which of a format's largest magnitudes are no finite numbers; the values are names for documents."""
 
-    INFINITIES = "infinities"  # an exponent field of ones: Inf with fraction 0, NaN with any other
+    INFINITIES = "infinities"  # all bits of the exponent field set: Inf with fraction 0, NaN with any other
     ONE_NAN = "one NaN"  # every bit but the sign set
     NONE = "none"  # finite numbers only
 
@@ -33,7 +33,7 @@ class Format:
     ``bits`` is the width of a code; ``dtype`` is what matrices of the format are made of.
     ``exponent_bits == 0`` marks an integer. ``container_shift`` is where the lowest bit of a
     narrower code sits when an instruction gives each element a whole byte. ``written_nan`` is the NaN
-    that sums give, where it is not the one with every bit set but the sign.
+    that sums give, where it is not the code with every bit set but the sign.
     """
 
     name: str

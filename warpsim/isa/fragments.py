@@ -47,7 +47,8 @@ def checked_registers(words: npt.ArrayLike, instruction: Instruction, operand: s
 
 
 def pack(instruction: Instruction, operand: str, matrix: npt.ArrayLike) -> Words:
-    """Registers ``(..., lanes, registers)`` of a matrix ``(..., rows, columns)`` of operand a, b, c or d.
+    """Return registers ``(..., lanes, registers)`` of a matrix ``(..., rows, columns)`` of operand a, b, c
+    or d.
 
     Sparse A is given compressed; m8n8k4 f16 takes ``(..., 4, rows, columns)``. Raises OperandError.
     """
@@ -56,13 +57,13 @@ def pack(instruction: Instruction, operand: str, matrix: npt.ArrayLike) -> Words
 
 
 def unpack(instruction: Instruction, operand: str, words: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The matrix that registers hold, in the format's dtype; the inverse of pack."""
+    """Return the matrix that registers hold, in the format's dtype; the inverse of pack."""
     codes = codes_from(checked_registers(words, instruction, operand), instruction, operand)
     return matrix_of(codes, instruction.format(operand))
 
 
 def matrix_codes(matrix: npt.ArrayLike, instruction: Instruction, operand: str) -> Codes:
-    """Codes of a matrix with the rows and columns that packing operand a, b, c or d expects."""
+    """Return codes of a matrix with the rows and columns that packing operand a, b, c or d expects."""
     codes = codes_of(matrix, instruction.format(operand), operand)
     expected: tuple[int, ...] = instruction.matrix_shape(operand)
     if instruction.products > 1:
@@ -71,7 +72,7 @@ def matrix_codes(matrix: npt.ArrayLike, instruction: Instruction, operand: str) 
 
 
 def shaped(array: npt.NDArray[Any], expected: tuple[int, ...], what: str) -> npt.NDArray[Any]:
-    """The array, if its last axes are as expected; otherwise OperandError."""
+    """Return the array, if its last axes are as expected; otherwise OperandError."""
     if array.shape[-len(expected) :] != expected:
         wanted = ", ".join(str(size) for size in expected)
         raise OperandError(f"{what} has shape {array.shape}, but this instruction takes (..., {wanted})")
@@ -79,7 +80,7 @@ def shaped(array: npt.NDArray[Any], expected: tuple[int, ...], what: str) -> npt
 
 
 def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
-    """``(lanes, registers, elements per register, 2)``: row and column of every element of a register.
+    """Return ``(lanes, registers, elements per register, 2)``: row and column of every element of a register.
 
     Columns of sparse A are stored columns; rows of m8n8k4 f16 count within the lane's own product.
     """
@@ -91,7 +92,9 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
 @cache
 def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
-    """``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and chunk."""
+    """Return ``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and
+    chunk.
+    """
     layout = metadata_layout(instruction, selector)
     row, chunk = np.indices(layout.shape)
     bits = np.full_like(row, layout.field_bits)
@@ -104,7 +107,7 @@ def metadata_layout(instruction: Instruction, selector: int) -> FieldLayout:
 
 
 def require_sparse(instruction: Instruction) -> Pattern:
-    """The sparsity pattern; raises OperandError for a dense instruction."""
+    """Return the sparsity pattern; raises OperandError for a dense instruction."""
     if instruction.pattern is None:
         raise OperandError(f"{instruction} is dense: it has no metadata")
     return instruction.pattern
@@ -118,7 +121,9 @@ def check_selector(instruction: Instruction, selector: int) -> None:
 
 
 def read_fields(instruction: Instruction, e: Words, selector: int) -> Fields:
-    """The metadata fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are ignored."""
+    """Return the metadata fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are
+    ignored.
+    """
     lane, bit, _, _, _ = metadata_map(instruction, selector).T
     fields: Fields = (e[..., lane, 0] >> bit.astype(np.uint32) & np.uint32(15)).astype(np.uint8)
     m = instruction.shape.m
@@ -136,7 +141,7 @@ def write_fields(instruction: Instruction, fields: Fields, selector: int) -> Wor
 
 
 def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
-    """The fields ``(..., m, chunks)`` that name the given unit indices.
+    """Return the fields ``(..., m, chunks)`` that name the given unit indices.
 
     ``indices`` is ``(..., m, units)`` as compress returns it, or ``(..., m, chunks, kept)``.
     """
@@ -156,19 +161,19 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
 
 
 def indices_of(instruction: Instruction, fields: Fields) -> npt.NDArray[np.uint8]:
-    """Unit indices ``(..., m, units)`` of fields, read literally; the inverse of fields_of."""
+    """Return unit indices ``(..., m, units)`` of fields, read literally; the inverse of fields_of."""
     units: npt.NDArray[np.uint8] = require_sparse(instruction).decode_table[fields]
     return units.reshape(*fields.shape[:-1], units.shape[-2] * units.shape[-1])
 
 
 def legal_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
-    """``(16,)``: the metadata fields with a meaning; those of ordered metadata ascend."""
+    """Return ``(16,)``: the metadata fields with a meaning; those of ordered metadata ascend."""
     pattern = require_sparse(instruction)
     return pattern.ascending if instruction.ordered else pattern.distinct
 
 
 def known_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
-    """``(16,)``: the legal fields whose effect on the target is known.
+    """Return ``(16,)``: the legal fields whose effect on the target is known.
 
     Descending fields have not been executed on a chip where ptxas does not sort them.
     """
@@ -231,7 +236,9 @@ def _field_message(
 
 
 def legal_scale_ids(instruction: Instruction, operand: str) -> tuple[range, range]:
-    """The byte ids and the thread ids that the scales of a or b may have: four bytes, half or whole quads."""
+    """Return the byte ids and the thread ids that the scales of a or b may have: four bytes, half or whole
+    quads.
+    """
     return range(0, 4, instruction.scale_chunks), range(2 if operand == "a" else 4)
 
 

@@ -252,11 +252,11 @@ class Instruction(Spelling):
         return next((place for place in places if place.holds(inputs)), places[-1])
 
     def has_registers(self, operand: str) -> bool:
-        """Whether operand a, b, c or d may lie in registers."""
+        """Return whether operand a, b, c or d may lie in registers."""
         return in_registers in self.family.places[operand]
 
     def has_tile(self, operand: str) -> bool:
-        """Whether operand a, b, c or d may lie in shared memory, behind a descriptor."""
+        """Return whether operand a, b, c or d may lie in shared memory, behind a descriptor."""
         return in_shared_memory in self.family.places[operand]
 
     @property

@@ -27,7 +27,7 @@ WORD_BYTES = (1, 2, 4, 8, 16)
 def load_words(
     memory: Bytes, addresses: npt.ArrayLike, size: int, *, lanes: npt.ArrayLike | None = None
 ) -> MemoryWords:
-    """``(..., *addresses)`` unsigned words of ``size`` bytes: 1, 2, 4, 8 or 16.
+    """Return ``(..., *addresses)`` unsigned words of ``size`` bytes: 1, 2, 4, 8 or 16.
 
     A word of 16 bytes comes as two uint64 on a last axis, low half first: ``.view(np.uint32)`` makes it
     four registers. ``lanes``, shaped like the addresses, only names the culprit of an error. Raises
@@ -60,7 +60,7 @@ def store_words(
 
 
 def bytes_of(array: npt.NDArray[Any]) -> Bytes:
-    """``(n,)``: the bytes of an array in C order, each word little-endian."""
+    """Return ``(n,)``: the bytes of an array in C order, each word little-endian."""
     little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
     return np.frombuffer(little.tobytes(), np.uint8)
 
@@ -82,7 +82,7 @@ def write_elements(memory: Bytes, places: Addresses, words: MemoryWords) -> None
 
 
 def element_view(memory: Bytes, size: int) -> MemoryWords:
-    """``(..., bytes // size)``: the memory seen as unsigned words of up to 8 bytes; a view.
+    """Return ``(..., bytes // size)``: the memory seen as unsigned words of up to 8 bytes; a view.
 
     Raises OperandError for a memory that is not uint8 or whose bytes are not contiguous.
     """
@@ -116,7 +116,9 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def check_places(
     memory: Bytes, addresses: npt.ArrayLike, size: int, lanes: npt.ArrayLike | None, verb: str
 ) -> Addresses:
-    """Indices into element_view; a last axis of 2 for words of 16 bytes. Raises OperandError for others."""
+    """Return indices into element_view; a last axis of 2 for words of 16 bytes. Raises OperandError for
+    others.
+    """
     if size not in WORD_BYTES:
         raise OperandError(f"words of {size} bytes: a word has 1, 2, 4, 8 or 16")
     array = np.asarray(addresses)
@@ -138,7 +140,7 @@ def _refuse(
     what: str,
     reason: str,
 ) -> None:
-    """Raise OperandError for the first wrong address, if there is one."""
+    """Raise OperandError for the first wrong address, if any."""
     if not wrong.any():
         return
     first = int(np.flatnonzero(wrong)[0])

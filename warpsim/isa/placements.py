@@ -119,7 +119,7 @@ class Placement(Protocol):
         """Registers of the operand in one lane; 0 where no lane holds it."""
 
     def holds(self, inputs: Inputs) -> bool:
-        """Whether the inputs give the operand in this place."""
+        """Return whether the inputs give the operand in this place."""
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:
         """Return codes ``(..., rows, columns)`` of the operand, as the product transposes them."""
@@ -158,7 +158,7 @@ class Registers:
         return self.lanes, self.words
 
     def holds(self, inputs: Inputs) -> bool:
-        """Whether the inputs give registers of the operand."""
+        """Return whether the inputs give registers of the operand."""
         return self.operand in inputs.registers
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:
@@ -214,7 +214,7 @@ class SharedTile:
         return "ab".index(self.operand)
 
     def holds(self, inputs: Inputs) -> bool:
-        """Whether the inputs give a matrix descriptor of the operand."""
+        """Return whether the inputs give a matrix descriptor of the operand."""
         return inputs.descriptor(self.operand) is not None
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:

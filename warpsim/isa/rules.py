@@ -134,4 +134,4 @@ class IntegerSum(Rule):
 
 @dataclass(frozen=True, kw_only=True)
 class BitCount(Rule):
-    """b1: C plus the number of ones in ``a AND b`` or ``a XOR b``."""
+    """b1: C plus the number of bits set in ``a AND b`` or ``a XOR b``."""

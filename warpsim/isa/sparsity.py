@@ -105,7 +105,8 @@ def stored_columns(indices: npt.NDArray[np.uint8], pattern: Pattern) -> npt.NDAr
 def compress(
     matrix: npt.NDArray[Any], magnitude: npt.NDArray[Any], pattern: Pattern
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
-    """Stored values ``(..., m, k * stored / chunk)`` and unit indices ``(..., m, units)`` of a sparse matrix.
+    """Return stored values ``(..., m, k * stored / chunk)`` and unit indices ``(..., m, units)`` of a sparse
+    matrix.
 
     ``magnitude`` has the shape of ``matrix`` and no NaN; 0 marks what may be dropped, and -1 a zero that
     is dropped first (+0 before -0). Indices ascend within a chunk; a chunk with fewer non-zeros than
@@ -125,7 +126,7 @@ def compress(
 def decompress(
     values: npt.NDArray[Any], indices: npt.NDArray[np.uint8], pattern: Pattern
 ) -> npt.NDArray[Any]:
-    """The dense ``(..., m, k)`` matrix, zeros where nothing was stored; the inverse of compress."""
+    """Return the dense ``(..., m, k)`` matrix, zeros where nothing was stored; the inverse of compress."""
     columns = stored_columns(indices, pattern)
     rows = values.shape[:-1]
     matrix = np.zeros((*rows, values.shape[-1] // pattern.stored * pattern.chunk), values.dtype)
@@ -134,7 +135,7 @@ def decompress(
 
 
 def prune(matrix: npt.NDArray[Any], magnitude: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
-    """The matrix with all but the largest units of every chunk set to zero.
+    """Return the matrix with all but the largest units of every chunk set to zero.
 
     A pair of elements weighs the sum of their magnitudes; the lower unit wins a tie.
     """
@@ -147,7 +148,7 @@ def prune(matrix: npt.NDArray[Any], magnitude: npt.NDArray[Any], pattern: Patter
 
 
 def _units(matrix: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
-    """``(..., m, k)`` seen as ``(..., m, chunks, choices, unit)``."""
+    """Return ``(..., m, k)`` seen as ``(..., m, chunks, choices, unit)``."""
     chunks = matrix.shape[-1] // pattern.chunk
     return matrix.reshape(*matrix.shape[:-1], chunks, pattern.choices, pattern.unit)
 

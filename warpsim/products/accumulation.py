@@ -43,7 +43,9 @@ class Chain:
 
 @in_default_environment
 def accumulated(request: Request, chain: Chain, threads: int) -> Codes:
-    """Codes of D; each element depends on its own row and column alone, and not on the number of threads."""
+    """Return codes of D; each element depends on its own row and column alone, and not on the number of
+    threads.
+    """
     promote_every = chain.promote_every
     if chain.split_k == 1:
         return _chained(request, promote_every, threads)
@@ -62,7 +64,7 @@ def accumulated(request: Request, chain: Chain, threads: int) -> Codes:
 
 
 def _number(codes: Codes, element: Format) -> Matrix:
-    """Codes as numbers of the arithmetic that adds partial results."""
+    """Return codes as numbers of the arithmetic that adds partial results."""
     if not element.is_float:
         return codes.view(np.int32)
     with np.errstate(invalid="ignore"):
@@ -80,7 +82,7 @@ def _sum(x: Matrix, y: Matrix, form: Instruction) -> Matrix:
 
 
 def _rounded(value: Matrix, element: Format) -> Codes:
-    """Codes of numbers, rounded to nearest; every NaN is canonical."""
+    """Return codes of numbers, rounded to nearest; every NaN is canonical."""
     if not element.is_float:
         return value.view(np.uint32)
     with np.errstate(all="ignore"):
@@ -104,7 +106,9 @@ def _chained(request: Request, promote_every: int | None, threads: int) -> Codes
 
 
 def _repeats(request: Request) -> bool:
-    """Whether units of a chunk have equal indices (metadata read literally): no plain matrix is like that."""
+    """Return whether units of a chunk have equal indices (metadata read literally): no plain matrix is
+    like that.
+    """
     pattern = request.instruction.pattern
     if pattern is None or request.indices is None or pattern.kept == 1:
         return False
@@ -164,7 +168,7 @@ _SIDE = 256  # rows and columns of D that are worked on together, which bounds w
 
 
 def _one_by_one(request: Request, threads: int) -> Codes:
-    """The chain of instructions, each over a tile of D."""
+    """Return the chain of instructions, each over a tile of D."""
     rows, columns = request.shape
     d = np.zeros(request.shape, request.instruction.d.code_dtype)
     tiles = [
@@ -192,7 +196,7 @@ def _chain_of(request: Request) -> Codes:
 
 
 def _operands(part: Request, c: Codes) -> Operands:
-    """Instructions along k as a batch of one, zeros filling them up."""
+    """Return instructions along k as a batch of 1, filled with zeros."""
     form = part.instruction
     stored = part.instructions * form.stored_k
     columns = None

@@ -47,7 +47,7 @@ class Request:
         return self.a.shape[0], self.b.shape[1]
 
     def part(self, first: int, stop: int) -> Request:
-        """Instructions ``first`` up to ``stop`` along k, without C."""
+        """Return instructions ``first`` up to ``stop`` along k, without C."""
         form = self.instruction
         stored, k, chunks = form.stored_k, form.shape.k, form.scale_chunks
         units = stored // form.pattern.unit if form.pattern else 0
@@ -63,22 +63,22 @@ class Request:
         )
 
     def left(self, rows: slice) -> Left:
-        """What some rows of D take of A."""
+        """Return what some rows of D take of A."""
         a, indices, scales = self.a, self.indices, self.scale_a
         return a[rows], None if indices is None else indices[rows], None if scales is None else scales[rows]
 
     def right(self, columns: slice) -> Right:
-        """What some columns of D take of B."""
+        """Return what some columns of D take of B."""
         return self.b[:, columns], None if self.scale_b is None else self.scale_b[:, columns]
 
     def tile(self, rows: slice, columns: slice) -> Request:
-        """The request of some rows and columns of D."""
+        """Return the request of some rows and columns of D."""
         c = None if self.c is None else self.c[rows, columns]
         return joined(self.instruction, self.left(rows), self.right(columns), c)
 
 
 def joined(form: Instruction, left: Left, right: Right, c: Codes | None) -> Request:
-    """The request of rows of A and columns of B that have been checked."""
+    """Return the request of rows of A and columns of B that have been checked."""
     return Request(
         instruction=form,
         rule=rule_for(form),
@@ -93,13 +93,13 @@ def joined(form: Instruction, left: Left, right: Right, c: Codes | None) -> Requ
 
 
 def _instructions(form: Instruction, b: Codes) -> int:
-    """Instructions along k."""
+    """Return instructions along k."""
     return -(-int(b.shape[0]) // form.shape.k)
 
 
 @in_default_environment
 def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request:
-    """The request of operands as gemm takes them. Raises OperandError, UndefinedBehavior, NotModelled."""
+    """Return the request of gemm's operands. Raises OperandError, UndefinedBehavior, NotModelled."""
     rule = rule_for(form)
     a, indices = _left(form, given.a, undefined)
     b = _matrix(_codes(given.b, form.b, "B"), "B")
@@ -130,7 +130,7 @@ def _check_depth(form: Instruction, stored: int, rows: int) -> None:
 
 
 def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes | None]:
-    """Codes of A as stored and, where it is sparse, the indices of its units."""
+    """Return codes of A as stored and, where it is sparse, the indices of its units."""
     if form.pattern is None:
         return _matrix(_codes(A, form.a, "A"), "A"), None
     pattern = form.pattern
@@ -188,7 +188,7 @@ def _scales(form: Instruction, scales: Any, what: str, shape: tuple[int, int]) -
 
 
 def padded(array: Codes, axis: int, multiple: int, fill: int = 0) -> Codes:
-    """An array with its axis filled up to a multiple."""
+    """Return an array with its axis filled up to a multiple."""
     missing = -array.shape[axis] % multiple
     if not missing:
         return array

@@ -61,12 +61,12 @@ def gemm(
     scheduler: str | Client | None = None,
     progress: Watch | None = None,
 ) -> Matrix:
-    """D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C ``(m, n)``, in D's dtype; C None is zero.
+    """Return D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C ``(m, n)``, in D's dtype; C None is zero.
 
     A, B and C take the dtypes that matmul takes; a sparse A obeys the instruction's pattern, or is
-    ``(values, indices)`` as compress returns them. ``order="k"``: instructions along ascending k, each
-    result being the next one's accumulator. ``scale_a (m, chunks)`` and ``scale_b (chunks, n)`` have the
-    instruction's chunks for every instruction along k.
+    ``(values, indices)`` as compress returns them. ``order="k"``: instructions along ascending k, each result
+    being the next accumulator. ``scale_a (m, chunks)`` and ``scale_b (chunks, n)`` have the instruction's
+    chunks for every instruction along k.
 
     ``promote_every=n``: after every n instructions, and after the last, the accumulator is added to a
     main accumulator in f32 (f64 for f64), round to nearest, and starts again from zero; the main one
@@ -85,7 +85,7 @@ def gemm(
         raise OperandError(f"order {order!r}: it is 'k'")
     chain = Chain(split_k=split_k, promote_every=promote_every)
     if form.c != form.d:
-        raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next one's C")
+        raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next C")
     request = checked(form, Matrices(A, B, C, scale_a, scale_b), undefined)
     _check_memory(request)
     if promote_every and not form.d.is_float:
@@ -140,7 +140,7 @@ def _check_memory(request: Request) -> None:
 
 
 def _computed_here(request: Request, chain: Chain, threads: int, progress: Watch | None) -> Codes:
-    """Codes of D; with ``progress``, some rows at a time."""
+    """Return codes of D; with ``progress``, some rows at a time."""
     if progress is None:
         return accumulated(request, chain, threads)
     rows, columns = request.shape
@@ -172,21 +172,21 @@ class TileWork:
 
 @in_default_environment
 def tile_codes(work: TileWork, left: Left, right: Right, c: Codes | None) -> Codes:
-    """Codes of a tile of D: the whole of a task, which depends on nothing but its arguments."""
+    """Return codes of a tile of D: the whole of a task, which depends on nothing but its arguments."""
     form = resolved(work.mnemonic, work.target)
     request = joined(form, tuple(map(_fit, left)), tuple(map(_fit, right)), _fit(c))
     return accumulated(request, work.chain, work.threads)
 
 
 def _fit(codes: Any) -> Any:
-    """The array as kernels were compiled for: off the network it may be unaligned or read-only."""
+    """Return the array as kernels were compiled for: off the network it may be unaligned or read-only."""
     return None if codes is None else np.require(codes, requirements=["C", "A", "W"])
 
 
 def _computed_there(
     request: Request, work: TileWork, scheduler: str | Client, progress: Watch | None
 ) -> Codes:
-    """Codes of D, tile by tile as the cluster returns them."""
+    """Return codes of D, tile by tile as the cluster returns them."""
     from ..cluster.connection import connected, thread_total
     from ..cluster.distribution import run_tasks
 
@@ -210,7 +210,9 @@ def _computed_there(
 
 
 def _side(request: Request, threads: int) -> int:
-    """Rows and columns of a tile: large, but not too large for a task, and several for every thread."""
+    """Return rows and columns of a tile: large, but not too large for a task, and several for every
+    thread.
+    """
     rows, columns = request.shape
     depth = request.b.shape[0]
     widest = max(request.a.shape[1] * request.a.itemsize, depth * request.b.itemsize)
@@ -222,7 +224,7 @@ def _side(request: Request, threads: int) -> int:
 
 
 def _pieces(request: Request, work: TileWork, side: int) -> Iterator[tuple[Tile, Piece]]:
-    """Every tile of D with the arguments of its task, a group of columns after the other.
+    """Yield every tile of D with the arguments of its task, a group of columns after the other.
 
     So that rows of A are sent once a group, columns of B once, and both are held no longer than needed.
     """

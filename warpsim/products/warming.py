@@ -62,7 +62,7 @@ def _jobs(target: str | None) -> Iterator[Job]:
 
 
 def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], object]]]:
-    """The kernels that an instruction can run on, each with a key that distinguishes it."""
+    """Yield the kernels that an instruction can run on, each with a key that distinguishes it."""
     dtypes = tuple(form.format(operand).code_dtype for operand in "abc")
     yield (
         ("scalar", type(rule), form.d if chains.applies(form.product, rule) else None),
@@ -116,7 +116,7 @@ def _panel(form: Instruction) -> None:
 
 
 def _integers(form: Instruction) -> None:
-    """A product with a C at its limit in one row, and in a single element of another."""
+    """Compute a product with a C at its limit in one row, and in a single element of another."""
     a = np.zeros(form.matrix_shape("a"), form.a.code_dtype)
     c = np.zeros((form.shape.m, 64), np.int32)
     c[0] = c[1, 0] = np.iinfo(np.int32).max

@@ -40,7 +40,9 @@ _GUARD = re.compile(r"@\s*!?\s*[\w$%]+", re.ASCII)
 
 
 def _fits(constant: Immediate, bits: int) -> bool:
-    """Whether an integer constant has no more bits than a register, signed or unsigned; ``~0`` is -1."""
+    """Return whether an integer constant has no more bits than a register, signed or unsigned; ``~0`` is
+    -1.
+    """
     signed = constant.value - (1 << 64) if constant.value >> 63 == 1 else constant.value
     return constant.kind != "integer" or -(1 << (bits - 1)) <= signed < 1 << bits
 
@@ -49,7 +51,7 @@ def _fits(constant: Immediate, bits: int) -> bool:
 
 
 def choices_text(values: Sequence[object]) -> str:
-    """``0``, ``0 or 1``, ``0, 1 or 2``."""
+    """Return ``0``, ``0 or 1``, ``0, 1 or 2``."""
     words = [str(value) for value in values]
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
@@ -59,7 +61,7 @@ def _spelled(kind: str) -> str:
 
 
 def _unsuitable(role: str, allowed: TypeSet, element: Atom, kind: str) -> str:
-    """What is wrong with a vector or register whose type the operand does not take."""
+    """Return what is wrong with a vector or register whose type the operand does not take."""
     wanted = choices_text([f".{name}" for name in sorted(allowed) if width(name)])
     if isinstance(element, Immediate):
         return f"{role} takes {wanted} registers; {kind} may stand among them, but not alone"
@@ -112,16 +114,16 @@ class Binder:
         self.operands = statement.operands or ()
 
     def error(self, message: str, index: int, element: int | None = None) -> IllegalInstruction:
-        """An error that points at an operand, or at one element of it."""
+        """Return an error that points at an operand, or at one element of it."""
         return IllegalInstruction(message).at(self.statement.operand_location(index, element))
 
     def written(self, index: int, element: int | None = None) -> str:
-        """An operand, or one element of it, as it stands in the text."""
+        """Return an operand, or one element of it, as it stands in the text."""
         place = self.statement.operand_location(index, element)
         return place.quoted()
 
     def check(self) -> None:
-        """The guard is a predicate, and there are as many operands as the form has."""
+        """Check that the guard is a predicate, and that there are as many operands as the form has."""
         self.check_guard()
         given = len(self.operands)
         if given != len(self.names):
@@ -133,7 +135,7 @@ class Binder:
     # --- vectors ---
 
     def result(self) -> tuple[str | None, ...]:
-        """The registers of D."""
+        """Return the registers of D."""
         index = self.places["d"]
         elements = self.vector("d")
         if names := self.plain(elements, "d"):
@@ -148,7 +150,7 @@ class Binder:
         return tuple(element.name if isinstance(element, Register) else None for element in elements)
 
     def source(self, role: str) -> tuple[str | Immediate, ...]:
-        """The registers and constants of A, B or C."""
+        """Return the registers and constants of A, B or C."""
         index = self.places[role]
         elements = self.vector(role)
         if names := self.plain(elements, role):
@@ -159,7 +161,9 @@ class Binder:
         return tuple(item if isinstance(item, Immediate) else str(item) for item in elements)
 
     def plain(self, elements: Sequence[Atom], role: str) -> tuple[str, ...] | None:
-        """The names of a vector that is all registers and that nothing is wrong with; None for others."""
+        """Return the names of a vector that is all registers and that nothing is wrong with; None for
+        others.
+        """
         names = tuple([element.name for element in elements if type(element) is Register])
         if len(names) != len(elements):
             return None
@@ -170,7 +174,7 @@ class Binder:
         return names if suit(kinds, operand_types(self.instruction, role)) else None
 
     def vector(self, role: str) -> tuple[Atom, ...]:
-        """The elements of a vector of the right size."""
+        """Return the elements of a vector of the right size."""
         index = self.places[role]
         operand, count = self.operands[index], self.instruction.registers[role]
         wanted = f"{count} register{'s'[: count > 1]}"
@@ -182,7 +186,7 @@ class Binder:
         return operand.elements
 
     def check_source(self, element: Atom, role: str, bits: int, index: int, place: int) -> None:
-        """An element that is read is a register, or a constant that fits."""
+        """Check that an element that is read is a register, or a constant that fits."""
         if isinstance(element, Sink):
             raise self.error(f"{role} is read: '_' stands for results only", index, place)
         if isinstance(element, Immediate) and not _fits(element, bits):
@@ -190,7 +194,7 @@ class Binder:
             raise self.error(f"constant {constant} does not fit in the {bits} bits of {role}", index, place)
 
     def check_types(self, elements: Sequence[Atom], role: str, allowed: TypeSet, index: int) -> None:
-        """Registers and constants of one vector suit their neighbours and the operand."""
+        """Check that registers and constants of a vector suit their neighbours and the operand."""
         typed = [
             (self.type_of(element, width_of(allowed), index, place), place)
             for place, element in enumerate(elements)
@@ -207,7 +211,7 @@ class Binder:
             raise self.error(_unsuitable(role, allowed, elements[place], kind), index, place)
 
     def type_of(self, element: Atom, bits: int, index: int, place: int | None = None) -> str:
-        """The type of a register or constant; untyped bits for a register where no types are known."""
+        """Return the type of a register or constant; untyped bits for a register where no types are known."""
         if isinstance(element, Immediate):
             return constant_type(element.kind, bits)
         if self.types is None:
@@ -219,7 +223,7 @@ class Binder:
     # --- single operands ---
 
     def single(self, role: str) -> str:
-        """The one register of the metadata or of scales, which ptxas also takes in braces."""
+        """Return the one register of the metadata or of scales, which ptxas also takes in braces."""
         index, name, allowed = self.places[role], self.names[role], operand_types(self.instruction, role)
         operand = self.operands[index]
         if isinstance(operand, Vector) and len(operand.elements) == 1:
@@ -232,7 +236,7 @@ class Binder:
         return operand.name
 
     def selector(self) -> int:
-        """The sparsity selector."""
+        """Return the sparsity selector."""
         index = self.places["selector"]
         operand, legal = self.operands[index], self.instruction.selectors
         if not isinstance(operand, Immediate) or operand.kind != "integer":
@@ -258,7 +262,7 @@ class Binder:
         return tuple(item.value if isinstance(item, Immediate) else str(item) for item in operand.elements)
 
     def check_guard(self) -> None:
-        """The guard, if there is one, is a predicate."""
+        """Check that the guard, if any, is a predicate."""
         if self.statement.guard is None or self.types is None:
             return
         name = self.statement.guard[1]
@@ -269,7 +273,7 @@ class Binder:
 
 
 def bind(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> Bound:
-    """The statement's operands by role; raises IllegalInstruction pointing at the operand at fault.
+    """Return the statement's operands by role; raises IllegalInstruction pointing at the operand at fault.
 
     ``types`` None takes every register to have the right type.
     """
@@ -294,7 +298,7 @@ def bind(instruction: Instruction, statement: InstructionStatement, types: Types
 
 @lru_cache(maxsize=4096)
 def _operand_names(instruction: Instruction) -> Mapping[str, str]:
-    """The operands in order, and what messages call them."""
+    """Return the operands in order, and what messages call them."""
     names = {role: role for role in "dabc"}
     if instruction.sparse:
         names |= {"e": "metadata", "selector": "selector"}

@@ -74,7 +74,7 @@ class _Constant(NamedTuple):
 
 @in_default_environment
 def read_immediate(cursor: Cursor) -> Immediate:
-    """The value of the constant expression at the cursor. Raises PtxError."""
+    """Return the value of the constant expression at the cursor. Raises PtxError."""
     if bits := cursor.take(_F32):
         return Immediate(int(bits[2:], 16), "f32")
     constant = _expression(cursor, 0)
@@ -84,7 +84,7 @@ def read_immediate(cursor: Cursor) -> Immediate:
 
 
 def read_integer(cursor: Cursor) -> int:
-    """The value of the integer literal at the cursor. Raises PtxError where another token stands."""
+    """Return the value of the integer literal at the cursor. Raises PtxError where another token stands."""
     with cursor.blamed():
         return int(_integer(cursor.expect(INTEGER, "an integer")).value)
 
@@ -189,7 +189,7 @@ def _combined(symbol: str, left: _Constant, right: _Constant) -> _Constant:
 
 
 def _quotient(dividend: Any, divisor: Any) -> Any:
-    """Rounded toward zero; a float for floats."""
+    """Return the quotient rounded toward zero; a float for floats."""
     if not divisor:
         raise PtxError("division by zero in a constant expression")
     if isinstance(dividend, float):
@@ -223,7 +223,7 @@ _FLOAT_OPERATORS = set("+-*/") | set(_TRUTH) - {"&&", "||"}
 
 
 def _wrapped(kind: _Type, value: Any) -> _Constant:
-    """``value`` as a constant of this type: integers modulo 2^64."""
+    """Return ``value`` as a constant of this type: integers modulo 2^64."""
     if kind == "f64":
         return _Constant(kind, value)
     value &= (1 << 64) - 1

@@ -30,7 +30,7 @@ Version = tuple[int, int]  # of PTX: major, minor
 def resolved(
     instruction: Form, target: str | None = None, version: Version | str | None = None
 ) -> Instruction:
-    """The instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction.
+    """Return the instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction.
 
     ``version`` is the PTX ISA version of a text, as decode takes it.
     """
@@ -46,9 +46,9 @@ def decode(
     declarations: str | None = None,
     version: Version | str | None = None,
 ) -> Instruction:
-    """The instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
+    """Return the instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
 
-    ``target`` is a PTX target such as ``sm_90a``; without one the form must exist on some target.
+    ``target`` is a PTX target such as ``sm_90a``; without a target the form must exist on some target.
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
     checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.5,
     or the first that has the target).
@@ -70,7 +70,9 @@ def decode(
 def decode_statement(
     statement: InstructionStatement, target: str | None, version: tuple[int, int] = PTX_VERSION
 ) -> Instruction:
-    """The instruction of a parsed statement, operands not yet looked at; errors point into its text."""
+    """Return the instruction of a parsed statement, operands not yet looked at; errors point into its
+    text.
+    """
     if statement.opcode not in OPCODES:
         raise _foreign(statement)
     try:
@@ -83,7 +85,7 @@ def decode_statement(
 def bind_statement(
     statement: InstructionStatement, target: str, version: Version, types: Types | None, binder: Bind[_B]
 ) -> _B:
-    """The instruction of a statement together with its operands, checked by bind or bind_warpgroup."""
+    """Return the instruction of a statement together with its operands, checked by bind or bind_warpgroup."""
     return binder(decode_statement(statement, target, version), statement, types)
 
 
@@ -106,7 +108,9 @@ def declared_types(declarations: str) -> dict[str, str]:
 
 
 def version_of(version: Version | str | None, target: str | None = None) -> Version:
-    """(major, minor) of a version as a caller gives it: "8.5", (8, 5) or None; raises IllegalInstruction."""
+    """Return (major, minor) of a version as a caller gives it: "8.5", (8, 5) or None; raises
+    IllegalInstruction.
+    """
     if target is not None and not isinstance(target, str):  # may be nothing that a cache can look up
         check_target(target)
     if version is None:
@@ -117,7 +121,7 @@ def version_of(version: Version | str | None, target: str | None = None) -> Vers
 
 
 def parse_version(text: object) -> Version:
-    """(major, minor) of a PTX version such as "8.5"; raises IllegalInstruction for anything else."""
+    """Return (major, minor) of a PTX version such as "8.5"; raises IllegalInstruction for anything else."""
     match = _VERSION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         given = repr(text[:_SHORT] if isinstance(text, str) else text)

@@ -22,6 +22,6 @@ OPCODES = frozenset(_NAMES.split())
 
 
 def advice(name: str) -> str:
-    """``; did you mean 'mul'?``, or nothing where no opcode is alike."""
+    """Return ``; did you mean 'mul'?``, or nothing where no opcode is alike."""
     close = get_close_matches(name, sorted(OPCODES), 1, 0.6)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -93,7 +93,7 @@ GUARD_TYPES = _PRED
 
 @lru_cache(maxsize=4096)
 def operand_types(form: Instruction, operand: str) -> TypeSet:
-    """The types that an operand may have, as a vector or as a single register.
+    """Return the types that an operand may have, as a vector or as a single register.
 
     Operands are a, b, c, d, e, scale_a, scale_b, ids_a, ids_b, a_descriptor, b_descriptor and scale_d.
     """
@@ -115,24 +115,26 @@ _KIN = (
 
 
 def width(name: str) -> int:
-    """Bits of a register of the type; 0 for constants, and for vector registers, which suit no operand."""
+    """Return bits of a register of the type; 0 for constants, and for vector registers, which suit no
+    operand.
+    """
     return REGISTER_BITS.get(name, 0)
 
 
 @cache
 def width_of(types: TypeSet) -> int:
-    """Bits of the registers that an operand of these types takes."""
+    """Return bits of the registers that an operand of these types takes."""
     return max(map(width, types))
 
 
 def constant_type(kind: str, bits: int) -> str:
-    """What a constant counts as in a vector of registers of so many bits."""
+    """Return what a constant counts as in a vector of registers of so many bits."""
     return _AMONG_REGISTERS[bits][kind]
 
 
 @cache
 def kin(first: str, second: str) -> bool:
-    """Whether elements of two types may stand in one vector; vector registers never do."""
+    """Return whether elements of two types may stand in one vector; vector registers never do."""
     if "." in first + second or len({width(first), width(second)} - {0}) > 1:
         return False
     untyped = first.startswith("b") or second.startswith("b")
@@ -140,19 +142,19 @@ def kin(first: str, second: str) -> bool:
 
 
 def vector_type(types: Sequence[str]) -> str:
-    """The type of a vector whose elements are of kin."""
+    """Return the type of a vector whose elements are of kin."""
     return types[0] if len(set(types)) == 1 else f"b{max(map(width, types))}"
 
 
 @cache
 def together(types: tuple[str, ...]) -> str | None:
-    """The type of a vector with elements of these types; None where they make no vector."""
+    """Return the type of a vector with elements of these types; None where they make no vector."""
     return vector_type(types) if all(kin(before, kind) for before, kind in pairwise(types)) else None
 
 
 @cache
 def suit(types: tuple[str | None, ...], allowed: TypeSet) -> bool:
-    """Whether registers of these types (None: not declared) make a vector that an operand may be.
+    """Return whether registers of these types (None: not declared) make a vector that an operand may be.
 
     Remembered, for a trace has few different vectors of types.
     """
@@ -177,7 +179,9 @@ MATRIX_TYPES = _ANY_32  # of the registers of ldmatrix and stmatrix
 
 @cache
 def moved_types(kind: str) -> TypeSet:
-    """The registers that a mov of a type takes: those of its width, as .b types take and go with any."""
+    """Return the registers that a mov of a type takes: those of its width, as .b types take and go with
+    any.
+    """
     return frozenset(
         name
         for name in REGISTER_BITS
@@ -197,13 +201,15 @@ _BITS_OF_KINDS = {  # types of instructions that no register has
 
 @cache
 def computed_types(kind: str) -> TypeSet:
-    """The registers that an instruction computing with a type takes: those of a mov, where any have it."""
+    """Return the registers that an instruction computing with a type takes: those of a mov, where any have
+    it.
+    """
     return _BITS_OF_KINDS.get(kind) or moved_types(kind)
 
 
 @cache
 def accessed_types(kind: str) -> TypeSet:
-    """The registers that ld, st and cvt of a type take: as wide at least, and of its sort."""
+    """Return the registers that ld, st and cvt of a type take: as wide at least, and of its sort."""
     wide = [name for name in REGISTER_BITS if width(name) >= width(kind)]
     if kind[0] == "f":
         return frozenset(name for name in wide if name == kind or name[0] == "b")

@@ -149,7 +149,7 @@ _CONSTANT_START = re.compile(r"[-+!~(0-9]|\.[0-9]|WARP_SZ(?![\w$])", re.ASCII)
 
 
 def read_operands(cursor: Cursor, opcode: str) -> tuple[tuple[Operand, ...], list[list[Span]]]:
-    """The operands at the cursor, and for each its span and those of its elements. Raises PtxError."""
+    """Return the operands at the cursor, and for each its span and those of its elements. Raises PtxError."""
     operands, spans, wanted = list[Operand](), list[list[Span]](), "an operand or ';'"
     while True:
         start, elements = cursor.position, list[Span]()
@@ -228,7 +228,7 @@ _PIECE = re.compile(r"\{[^}]*\}|[^,]+")
 
 @lru_cache(maxsize=4096)
 def parse_operands(text: str, opcode: str) -> tuple[Operand, ...]:
-    """The operands in ``text``, known to be well-formed. Remembered, for traces are full of loops."""
+    """Return the operands in ``text``, known to be well-formed. Remembered, for traces are full of loops."""
     spaced = " ".join(text.split())
     # Without these marks a comma outside braces separates operands, and blanks mean nothing.
     if "(" in spaced or "[" in spaced or "/" in spaced or "% " in spaced:

@@ -56,7 +56,7 @@ __all__ = ["garbage_collection_paused", "parse", "parse_instruction"]
 
 
 def parse(text: str, file: str = "<string>", read: Reader = unread) -> Program:
-    """The statements of a PTX text: a trace, a module, or a few lines. Raises PtxError.
+    """Return the statements of a PTX text: a trace, a module, or a few lines. Raises PtxError.
 
     ``read`` gives the lines of the files that the text was compiled from, for messages.
     """
@@ -66,7 +66,7 @@ def parse(text: str, file: str = "<string>", read: Reader = unread) -> Program:
 
 
 def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement:
-    """The only instruction in ``text``, with or without operands and its ``;``. Raises PtxError."""
+    """Return the only instruction in ``text``, with or without operands and its ``;``. Raises PtxError."""
     cursor = Cursor(Source(text, file))
     instruction, _ = read_instruction(cursor)
     if not cursor.at_end():
@@ -78,7 +78,7 @@ def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """A block without garbage collection: loading makes many objects that stay, and few cycles."""
+    """Run a block without garbage collection: loading makes many objects that stay, and few cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -261,7 +261,9 @@ _NESTING = {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}
 
 
 def _read_raw(cursor: Cursor, stops: str) -> str:
-    """The text up to the first of the characters ``stops`` outside braces, brackets and parentheses."""
+    """Return the text up to the first of the characters ``stops`` outside braces, brackets and
+    parentheses.
+    """
     start, depth = cursor.position, 0
     while not cursor.at_end() and (depth or cursor.text[cursor.position] not in stops):
         depth += _NESTING.get(cursor.take(_TOKEN) or "", 0)
@@ -282,7 +284,7 @@ _VECTOR = re.compile(r"\.v[24](?!\w)")
 
 
 def _read_type(cursor: Cursor, place: str) -> tuple[int, str]:
-    """The vector length (1, 2, 4) and the type of a register or variable."""
+    """Return the vector length (1, 2, 4) and the type of a register or variable."""
     length, start = cursor.take(_VECTOR), cursor.position
     name = cursor.expect(_WORD, "a type, such as '.b32'")[1:]
     if name not in _BITS and (name, place) != ("pred", "register"):
@@ -370,7 +372,7 @@ def _read_initializer(cursor: Cursor) -> str:
 
 
 def initial_items(text: str) -> list[str]:
-    """What stands in the outermost braces of initial values, item by item; one item without braces."""
+    """Return what stands in the outermost braces of initial values, item by item; one item without braces."""
     text = text.strip()
     if not (text.startswith("{") and text.endswith("}")):
         return [text]
@@ -385,7 +387,7 @@ def initial_items(text: str) -> list[str]:
 
 
 def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:
-    """The name, and the extents that follow, 0 for ``[]``."""
+    """Return the name, and the extents that follow, 0 for ``[]``."""
     name, extents = cursor.expect(_NAME, "a variable name"), list[int]()
     while cursor.accept("["):
         extents.append(0 if cursor.sees("]") else read_integer(cursor))

@@ -117,7 +117,7 @@ class ModifierError(IllegalInstruction):
 
 @lru_cache(maxsize=4096)
 def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version: Version) -> Instruction:
-    """The form that the modifiers spell, on the target; raises ModifierError.
+    """Return the form that the modifiers spell, on the target; raises ModifierError.
 
     ``target`` None means any target.
     """
@@ -139,7 +139,9 @@ def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version
 
 
 def on_target(form: Instruction, target: str | None) -> Instruction:
-    """The instruction on a (different) target; raises IllegalInstruction where it does not exist there."""
+    """Return the instruction on a (different) target; raises IllegalInstruction where it does not exist
+    there.
+    """
     if target is None or target == form.target:
         return form
     check_target(target)
@@ -149,7 +151,7 @@ def on_target(form: Instruction, target: str | None) -> Instruction:
 
 
 def default_version(target: str | None) -> Version:
-    """The PTX version of text that names none: 9.5, or the first version that has the target."""
+    """Return the PTX version of text that names none: 9.5, or the first version that has the target."""
     known = ARCHITECTURES.get(target or "")
     return PTX_VERSION if known is None else max(PTX_VERSION, known.since)
 
@@ -195,7 +197,7 @@ _KINDS_OF_MODIFIERS = (
 
 
 def _slot_of(modifier: str) -> str:
-    """The slot a modifier belongs to; types and layouts are numbered by the caller."""
+    """Return the slot a modifier belongs to; types and layouts are numbered by the caller."""
     if _SHAPE.fullmatch(modifier):
         return "shape"
     for slot, members in _MEMBERS.items():
@@ -205,7 +207,7 @@ def _slot_of(modifier: str) -> str:
 
 
 def _sorted(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, int]]:
-    """The value of each slot and the index of the modifier that set it."""
+    """Return the value of each slot and the index of the modifier that set it."""
     values: dict[str, str] = {}
     places: dict[str, int] = {}
     lists: dict[str, list[int]] = {"type": [], "layout": []}
@@ -292,7 +294,7 @@ class _Repair:
 def _no_such_form(
     opcode: str, choices: Choices, places: dict[str, int], target: str | None, version: Version
 ) -> ModifierError:
-    """What to change, in as few slots as possible, to reach a legal form on the target, or on any."""
+    """Return what to change, in as few slots as possible, to reach a legal form on the target, or on any."""
     anywhere = _nearest(opcode, choices, None, version)
     if not anywhere:
         return _too_old(opcode, min(form.since for form in _forms_by_choices(opcode).values()), version)
@@ -320,7 +322,9 @@ def _not_on_target(
 
 
 def _nearest(opcode: str, choices: Choices, target: str | None, version: Version) -> list[_Repair]:
-    """The repairs that touch the fewest slots, likely repairs first; empty if there are no forms at all."""
+    """Return the repairs that touch the fewest slots, likely repairs first; empty if there are no forms at
+    all.
+    """
     distances = {
         near: sum(map(ne, near, choices))
         for near, form in _forms_by_choices(opcode).items()
@@ -339,7 +343,7 @@ def _nearest(opcode: str, choices: Choices, target: str | None, version: Version
 
 
 def _blamed(repair: _Repair, places: dict[str, int]) -> int | None:
-    """The first modifier that the repair touches; None if it only adds some."""
+    """Return the first modifier that the repair touches; None if it only adds some."""
     return next((places[_SLOTS[i].name] for i in repair.slots if _SLOTS[i].name in places), None)
 
 
@@ -350,7 +354,7 @@ def _advice(opcode: str, repairs: Sequence[_Repair], choices: Choices) -> str:
 
 
 def _sentence(repair: _Repair, choices: Choices) -> str:
-    """``change ctype from .f16 to .f32``, ``add .kind::f8f6f4``, ``leave out .satfinite``."""
+    """Return ``change ctype from .f16 to .f32``, ``add .kind::f8f6f4``, ``leave out .satfinite``."""
     parts = []
     if repair.changed:
         given = _fragment(choices, repair.changed)
@@ -367,7 +371,7 @@ def _sentence(repair: _Repair, choices: Choices) -> str:
 
 
 def _fragment(choices: Choices, slots: Sequence[int]) -> str:
-    """The piece of a mnemonic that the slots spell: ``.f16.f16``."""
+    """Return the piece of a mnemonic that the slots spell: ``.f16.f16``."""
     return "".join(f".{choices[i]}" for i in slots)
 
 
@@ -391,12 +395,12 @@ def _named(slots: Sequence[int]) -> str:
 
 
 def _label(slots: Sequence[int]) -> str:
-    """``ctype `` in front of a value that does not say what it is."""
+    """Return ``ctype `` in front of a value that does not say what it is."""
     return f"{_SLOTS[slots[0]].name} " if len(slots) == 1 and _SLOTS[slots[0]].named else ""
 
 
 def _either(words: Sequence[str]) -> str:
-    """``a``, ``a or b``, ``a, b or c``, cut where there are too many."""
+    """Return ``a``, ``a or b``, ``a, b or c``, cut where there are too many."""
     more = len(words) - _MOST_VALUES
     shown = [*words[:_MOST_VALUES], f"{more} more"] if more > 0 else list(words)
     return " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -31,7 +31,7 @@ _STRETCH = 1 << 12  # characters
 _AROUND = 1 << 10  # characters of a line that a location keeps, before and after
 _SKIP = re.compile(TRIVIA, re.ASCII)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-# What an error message quotes as "found": a whole word where there is one, or else one character.
+# What an error message quotes as "found": a whole word where there is a word, or else a character.
 _FOUND = re.compile(rf'{BINDING}|\.?{NAME}|[0-9][\w.]*|"[^"\n]*"|::|&&|\|\||<<|>>|[=!<>]=|.', re.ASCII)
 
 
@@ -44,7 +44,9 @@ class Source:
     read: Reader = field(default=unread, compare=False, repr=False)  # of files that .file names
 
     def location(self, start: int, end: int | None = None) -> Location:
-        """The place of the characters start..end (default: one), cut at the end of the first line."""
+        """Return the place of the characters start..end (default: a single character), cut at the end of the
+        first line.
+        """
         line, line_start = self._line_of(start)
         wanted = start + 1 if end is None else end
         shown = max(start, wanted) + _AROUND
@@ -61,7 +63,7 @@ class Source:
         return SourceLines(self.text, self.read)
 
     def _line_of(self, offset: int) -> tuple[int, int]:
-        """The number of the line that has an offset, from 0, and where it starts."""
+        """Return the number of the line that has an offset, from 0, and where it starts."""
         number = offset // _STRETCH
         lines, line_start = self._stretches[number]
         begin = number * _STRETCH
@@ -100,7 +102,7 @@ class Cursor:
         self.seek(position)
 
     def seek(self, end: int) -> None:
-        """Moves to the first token at or after the offset ``end``."""
+        """Move to the first token at or after the offset ``end``."""
         self.end = end
         # The pattern matches everywhere, if only the empty string.
         self.position = _SKIP.match(self.text, end).end()  # type: ignore[union-attr]
@@ -110,12 +112,12 @@ class Cursor:
             )
 
     def peek(self, rule: re.Pattern[str]) -> str | None:
-        """The text that ``rule`` matches here, or None; the cursor stays."""
+        """Return the text that ``rule`` matches here, or None; the cursor stays."""
         match = rule.match(self.text, self.position)
         return match[0] if match else None
 
     def take(self, rule: re.Pattern[str]) -> str | None:
-        """The text that ``rule`` matches here, after which the cursor moves on, or None."""
+        """Return the text that ``rule`` matches here, after which the cursor moves on, or None."""
         match = rule.match(self.text, self.position)
         if match is None:
             return None
@@ -123,37 +125,41 @@ class Cursor:
         return match[0]
 
     def expect(self, rule: re.Pattern[str], wanted: str) -> str:
-        """The text that ``rule`` matches here; PtxError "expected wanted, found ..." where it does not."""
+        """Return the text that ``rule`` matches here; PtxError "expected wanted, found ..." where it does
+        not.
+        """
         token = self.take(rule)
         return self.fail(wanted) if token is None else token
 
     def accept(self, symbol: str) -> bool:
-        """Whether ``symbol`` stands here; if so the cursor moves on."""
+        """Return whether ``symbol`` stands here; if so the cursor moves on."""
         if not self.sees(symbol):
             return False
         self.seek(self.position + len(symbol))
         return True
 
     def require(self, symbol: str, wanted: str | None = None) -> None:
-        """Moves over ``symbol``; PtxError "expected wanted, found ..." where another token stands."""
+        """Move over ``symbol``; PtxError "expected wanted, found ..." where another token stands."""
         if not self.accept(symbol):
             self.fail(wanted or repr(symbol))
 
     def sees(self, symbol: str) -> bool:
-        """Whether ``symbol`` stands here; the cursor stays."""
+        """Return whether ``symbol`` stands here; the cursor stays."""
         return self.text.startswith(symbol, self.position)
 
     def at_end(self) -> bool:
-        """Whether no token is left."""
+        """Return whether no token is left."""
         return self.position >= len(self.text)
 
     def error(self, message: str, start: int, end: int | None = None) -> PtxError:
-        """A PtxError that points at the characters start..end."""
+        """Return a PtxError that points at the characters start..end."""
         return PtxError(message, self.source.location(start, end))
 
     @contextmanager
     def blamed(self, start: int | None = None) -> Iterator[None]:
-        """A block whose PtxError, if it has no location, points at the tokens read from ``start`` or here."""
+        """Let a PtxError of the block, if it has no location, point at the tokens read from ``start`` or
+        here.
+        """
         start = self.position if start is None else start
         try:
             yield
@@ -161,7 +167,7 @@ class Cursor:
             raise error if error.location else error.at(self.source.location(start, self.end)) from None
 
     def fail(self, wanted: str) -> NoReturn:
-        """Raises the PtxError "expected ..., found ...".
+        """Raise the PtxError "expected ..., found ...".
 
         It points at the token found; where that stands on a later line or the text has ended, just behind the
         last token read, for there the missing token belongs.

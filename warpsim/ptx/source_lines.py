@@ -1,7 +1,7 @@
 """Source lines of PTX statements, as ``.file`` and ``.loc`` give them (PTX ISA 9.1, section 11.5).
 
 A ``.loc`` holds for every statement up to the next one of its function. Knows directives and offsets in a
-text; does not read files: ``read`` gives the lines of one.
+text; does not read files: ``read`` gives the lines of a file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SourceLines:
         self._read = read
 
     def at(self, offset: int) -> SourceLine | None:
-        """The line of the statement at an offset; None where the compiler names none."""
+        """Return the line of the statement at an offset; None where the compiler names none."""
         before = bisect_right(self._starts, offset) - 1
         if before < 0:
             return None
@@ -63,7 +63,7 @@ class SourceLines:
 
 
 def _shown(path: str) -> str:
-    """A path as the user would name it: from the current folder where it lies there."""
+    """Return a path as the user would name it: from the current folder where it lies there."""
     try:
         relative = os.path.relpath(path)
     except ValueError:  # on another drive

@@ -71,7 +71,7 @@ class Statement:
     start: int = field(kw_only=True, repr=False, compare=False)
 
     def location(self) -> Location:
-        """The place of the word that opens the statement."""
+        """Return the place of the word that opens the statement."""
         head = _HEAD.match(self.source.text, self.start)
         return self.source.location(self.start, head and head.end())
 
@@ -85,7 +85,7 @@ class _Remembering(Statement):
     _made: tuple[Hashable, Any]
 
     def remembered(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What ``make`` returns, or what it returned the last time if that was for the same key."""
+        """Return what ``make`` returns, or what it returned the last time if that was for the same key."""
         try:
             known, made = self._made
         except AttributeError:
@@ -137,15 +137,17 @@ class InstructionStatement(_Remembering):
         return ".".join((self.opcode, *self.modifiers))
 
     def location(self) -> Location:
-        """The place of the mnemonic."""
+        """Return the place of the mnemonic."""
         return self.source.location(*self._spans().mnemonic)
 
     def modifier_location(self, index: int) -> Location:
-        """The place of ``modifiers[index]``, its dot included."""
+        """Return the place of ``modifiers[index]``, its dot included."""
         return self.source.location(*self._spans().modifiers[index])
 
     def operand_location(self, index: int, element: int | None = None) -> Location:
-        """The place of ``operands[index]``, or of one element of that vector, pair or argument list."""
+        """Return the place of ``operands[index]``, or of one element of that vector, pair or argument
+        list.
+        """
         operand, *elements = self._spans().operands[index]
         written = element is not None and element < len(elements)  # not so of a vector that has a name
         return self.source.location(*elements[element or 0] if written else operand)
@@ -167,7 +169,9 @@ class InstructionStatement(_Remembering):
 
 
 def operand_names(operand: Operand) -> Iterator[str]:
-    """The names in an operand: of registers, variables, or any other thing that a name may stand for."""
+    """Yield the names in an operand: of registers, variables, or any other thing that a name may stand
+    for.
+    """
     if isinstance(operand, Register | NegatedPredicate):
         yield operand.name
     elif isinstance(operand, Displacement):
@@ -269,7 +273,7 @@ class Program:
 
 
 def instructions_of(statements: Iterable[Statement]) -> Iterator[InstructionStatement]:
-    """Every instruction among statements, in braces too, in the order of the text."""
+    """Yield every instruction among statements, in braces too, in the order of the text."""
     for statement in statements:
         if isinstance(statement, Block):
             yield from instructions_of(statement.statements)
@@ -278,7 +282,7 @@ def instructions_of(statements: Iterable[Statement]) -> Iterator[InstructionStat
 
 
 def read_instruction(cursor: Cursor) -> tuple[InstructionStatement, _Spans]:
-    """The instruction at the cursor, up to its ``;``, and where its parts stand. Raises PtxError."""
+    """Return the instruction at the cursor, up to its ``;``, and where its parts stand. Raises PtxError."""
     start, guard = cursor.position, _read_guard(cursor)
     head = cursor.position
     opcode = cursor.expect(_NAME, "an instruction")

@@ -18,7 +18,9 @@ _OPENING, _CLOSING = "<([{", ">)]}"
 
 @lru_cache(maxsize=4096)
 def demangled(name: str) -> str:
-    """The C++ name of a symbol, as ``sgemm(float const*, int)``; the symbol itself where it has none."""
+    """Return the C++ name of a symbol, as ``sgemm(float const*, int)``; the symbol itself where it has
+    none.
+    """
     if not _MANGLED.match(name) or len(name) > _LONGEST:
         return name
     try:
@@ -32,7 +34,7 @@ def demangled(name: str) -> str:
 
 
 def qualified_name(signature: str) -> str:
-    """The name in a signature, with scopes and template arguments: no result, no parameters."""
+    """Return the name in a signature, with scopes and template arguments: no result, no parameters."""
     text, depth, start = signature.replace(_ANONYMOUS, "{anonymous}"), 0, 0
     end = len(text)
     for place, sign in enumerate(text):
@@ -46,7 +48,9 @@ def qualified_name(signature: str) -> str:
 
 
 def short_name(symbol: str) -> str:
-    """The last part of a symbol's C++ name, without template arguments: ``full`` of ``body<1>()::full``."""
+    """Return the last part of a symbol's C++ name, without template arguments: ``full`` of
+    ``body<1>()::full``.
+    """
     signature = demangled(symbol)
     if signature == symbol:
         return symbol
@@ -63,7 +67,7 @@ def matching(wanted: str, symbols: Iterable[str]) -> list[str]:
     known = list(symbols)
     if wanted in known:
         return [wanted]
-    text, spellings = _plain(wanted), [_spellings(one) for one in known]
+    text, spellings = _plain(wanted), [_spellings(symbol) for symbol in known]
     for step in range(_STEPS):
         found = [
             symbol for symbol, each in zip(known, spellings, strict=True) if text in map(_plain, each[step])
@@ -77,17 +81,19 @@ _STEPS = 4
 
 
 def _spellings(symbol: str) -> tuple[list[str], ...]:
-    """Texts for a symbol, in steps: signature, name, name without template arguments, without scopes."""
+    """Return texts for a symbol, in steps: signature, name, name without template arguments, without
+    scopes.
+    """
     signature = demangled(symbol)
     name = qualified_name(signature)
     parameters = signature[signature.find(name) + len(name) :]
     bare = _without_arguments(name)
     steps = ([name], [bare], [*_tails(name), *_tails(bare)])
-    return ([signature, *(one + parameters for step in steps for one in step)], *steps)
+    return ([signature, *(text + parameters for step in steps for text in step)], *steps)
 
 
 def _tails(name: str) -> list[str]:
-    """A name without its outermost scopes, one by one."""
+    """Return a name without its outermost scopes, one by one."""
     places, depth = list[int](), 0
     for place, sign in enumerate(name):
         depth += (sign in _OPENING) - (sign in _CLOSING)
@@ -101,7 +107,7 @@ def _last(name: str) -> str:
 
 
 def _without_arguments(name: str) -> str:
-    """A name without the template arguments of its last part."""
+    """Return a name without the template arguments of its last part."""
     depth = 0
     for place in range(len(name) - 1, -1, -1):
         depth += (name[place] in _CLOSING) - (name[place] in _OPENING)
@@ -111,5 +117,5 @@ def _without_arguments(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text without blanks, and with C++'s words for constants of type bool."""
+    """Return a text without blanks, and with C++'s words for constants of type bool."""
     return re.sub(r"\s+", "", text).replace("(bool)1", "true").replace("(bool)0", "false")

@@ -44,7 +44,7 @@ class _WarpgroupBinder(Binder):
     """Adds the operands that only wgmma has."""
 
     def result(self) -> tuple[str | None, ...]:
-        """The registers of D, which wgmma reads as well."""
+        """Return the registers of D, which wgmma reads as well."""
         names = super().result()
         if None in names:
             message = "d is read and written: '_' stands for results only"
@@ -52,7 +52,7 @@ class _WarpgroupBinder(Binder):
         return names
 
     def descriptor(self, side: str) -> str | int:
-        """A matrix descriptor: a 64-bit register, or a constant."""
+        """Return a matrix descriptor: a 64-bit register, or a constant."""
         role = f"{side}_descriptor"
         index, allowed = self.places[role], operand_types(self.instruction, role)
         operand = self.operands[index]
@@ -79,7 +79,7 @@ class _WarpgroupBinder(Binder):
         raise self.error(f"scale-d is a predicate, 0 or 1, not '{operand}'", index)
 
     def predicate(self, register: Register, index: int) -> str:
-        """The name of a predicate register."""
+        """Return the name of a predicate register."""
         if self.types is not None:
             found = self.type_of(register, 1, index)
             if found not in operand_types(self.instruction, "scale_d"):
@@ -87,7 +87,7 @@ class _WarpgroupBinder(Binder):
         return register.name
 
     def constant(self, role: str, legal: tuple[int, int], absent: int) -> int:
-        """An immediate operand with two legal values; ``absent`` where the form has none."""
+        """Return an immediate operand with two legal values; ``absent`` where the form has none."""
         if role not in self.places:
             return absent
         index = self.places[role]
@@ -100,7 +100,7 @@ class _WarpgroupBinder(Binder):
 def bind_warpgroup(
     instruction: Instruction, statement: InstructionStatement, types: Types | None
 ) -> WarpgroupBound:
-    """The statement's operands by role; raises IllegalInstruction pointing at the operand at fault."""
+    """Return the statement's operands by role; raises IllegalInstruction pointing at the operand at fault."""
     operands = statement.operands or ()
     in_registers = len(operands) > 1 and isinstance(operands[1], Vector)
     binder = _WarpgroupBinder(instruction, statement, types, _operand_names(instruction, in_registers))
@@ -123,7 +123,7 @@ def bind_warpgroup(
 
 @lru_cache(maxsize=4096)
 def _operand_names(instruction: Instruction, in_registers: bool) -> Mapping[str, str]:
-    """The operands in order, and what messages call them.
+    """Return the operands in order, and what messages call them.
 
     imm-scale belongs to floating point, imm-trans to 16 bits in shared memory.
     """

@@ -49,7 +49,7 @@ class Stop:
     """A warp at a statement: ``watched`` is the register that it writes, if that is why.
 
     ``lanes`` (32,) execute it, of a wgmma (128,) those of the four warps. ``event`` is what a matrix
-    instruction read and computed, otherwise ``registers`` are those that the statement names, or the one
+    instruction read and computed, otherwise ``registers`` are those that the statement names, or the register
     that is watched.
     """
 
@@ -98,10 +98,12 @@ class Debugger(Observer):
     def missed(self) -> list[int | str]:
         """Lines and registers at which nothing has stopped so far."""
         wanted: list[int | str] = [*self.breaks, *self.watches]
-        return [one for one in wanted if one not in self._seen]
+        return [place for place in wanted if place not in self._seen]
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code, with records that look; raises OperandError for a line or register that is not there."""
+        """Return the code, with records that look; raises OperandError for a line or register that is not
+        there.
+        """
         known = self._codes.get(id(code))
         if known is None:
             lines = [_line(record) for record in code]
@@ -111,7 +113,7 @@ class Debugger(Observer):
         return known[1]
 
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
-        """A matrix instruction is done: where its line is wanted, its operands and D are shown."""
+        """Show operands and D of an executed matrix instruction where its line is wanted."""
         line = _line(execution.record) if self.breaks else 0
         if line not in self.breaks:
             return
@@ -136,7 +138,7 @@ class Debugger(Observer):
     def _check(self, code: Sequence[Record], lines: list[int]) -> None:
         for line in self.breaks:
             if line not in lines:
-                nearest = sorted(set(lines), key=lambda one: (abs(one - line), one))[:2]
+                nearest = sorted(set(lines), key=lambda found: (abs(found - line), found))[:2]
                 others = " and ".join(map(str, sorted(nearest)))
                 raise OperandError(f"no statement begins at line {line}; the nearest are at {others}")
         for name in self.watches:
@@ -144,7 +146,7 @@ class Debugger(Observer):
                 raise OperandError(f"no function has a register {name}")
 
     def _looking(self, record: Record, line: int) -> Record:
-        """The record, or one that looks before and after."""
+        """Return the record, or a record that looks before and after."""
         is_break = line in self.breaks
         watched = [name for name in self.watches if _number(record, name) is not None]
         if not is_break and not watched:
@@ -182,7 +184,7 @@ class Debugger(Observer):
             self._stop(line, look.stop(warp, index, registers=registers))
 
     def _written(self, look: _Look, name: str) -> None:
-        """A stop for each warp in which the statement wrote the register: a new array is there."""
+        """Stop for each warp in which the statement wrote the register: a new array is there."""
         old, _ = look.before[name]
         new, _ = _held(look.record, look.frame, name, look.wave)
         if new is old:
@@ -192,7 +194,7 @@ class Debugger(Observer):
             self._stop(name, look.stop(warp, index, watched=name, registers=(look.register(name, warp),)))
 
     def _chosen(self, look: _Look, line: int, mask: Mask, watched: str = "") -> Iterator[tuple[int, int]]:
-        """Number in the wave and execution of each warp that is to be shown."""
+        """Yield the number in the wave and the execution of each warp that is to be shown."""
         if self.selection is None and (watched or line) in self._seen:
             return
         warps = np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
@@ -227,7 +229,7 @@ class _Look:
     before: dict[str, tuple[Values | None, Mask | None]]
 
     def register(self, name: str, warp: int) -> RegisterValue:
-        """A register of a warp of the wave, before and now."""
+        """Return a register of a warp of the wave, before and now."""
         meaning = _meaning(self.record, name)
         part = slice(WARP * warp, WARP * (warp + 1))
         old, written = self.before[name]
@@ -238,7 +240,7 @@ class _Look:
         return RegisterValue(name=name, type=meaning.type, before=before, missing=missing, after=after)
 
     def stop(self, warp: int, index: int, **more: Any) -> Stop:
-        """A stop of a warp of the wave."""
+        """Return a stop of a warp of the wave."""
         x, y, z = self.wave.ctas[warp // self.wave.warps].tolist()
         return Stop(
             statement=self.record.statement,
@@ -255,13 +257,15 @@ def _dtype(values: Values | None) -> Any:
 
 
 def _line(record: Record) -> int:
-    """Where a statement begins; that of the return at the end of a body is the head of the function."""
+    """Return where a statement begins; that of the return at the end of a body is the head of the
+    function.
+    """
     statement = record.statement
     return statement.source.location(statement.start).line
 
 
 def _number(record: Record, name: str) -> int | None:
-    """The number of a register at a statement, None where it is not in scope."""
+    """Return the number of a register at a statement, None where it is not in scope."""
     found = None if record.scope is None else record.scope.find(name)
     return found.number if isinstance(found, RegisterName) else None
 
@@ -273,7 +277,9 @@ def _meaning(record: Record, name: str) -> RegisterName:
 
 
 def _held(record: Record, frame: Frame, name: str, wave: Wave) -> tuple[Values | None, Mask | None]:
-    """A register in all lanes of the wave, and where it has been written, None for everywhere or nowhere."""
+    """Return a register in all lanes of the wave, and where it has been written, None for everywhere or
+    nowhere.
+    """
     number = _meaning(record, name).number
     return frame.values[number], frame.partial.get(number)
 

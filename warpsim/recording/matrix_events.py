@@ -35,7 +35,9 @@ class Event:
         return self.bound.instruction
 
     def executions(self) -> Iterator[tuple[int, Inputs, npt.NDArray[Any]]]:
-        """First lane, inputs and D of each execution: an ``mma`` is one for each warp, a ``wgmma`` is one."""
+        """First lane, inputs and D of each execution: an ``mma`` has an execution for each warp, a ``wgmma``
+        just one.
+        """
         lanes = self.instruction.lanes
         for first in sorted({WARP * warp // lanes * lanes for warp in self.warps}):
             part = slice(first, first + lanes)
@@ -43,4 +45,4 @@ class Event:
             yield first, replace(self.inputs, registers=words), self.d[part]
 
 
-Origin = tuple[Event, int]  # of a register that a matrix instruction wrote: which one, and its place in D
+Origin = tuple[Event, int]  # of a register: the matrix instruction that wrote it, and its place in D

@@ -1,7 +1,7 @@
 """The matrix instructions of a launch as they were executed: one event for each execution by a warp.
 
-Knows what a wave tells; computes nothing. Memory is bounded: a launch that would record more ends in an error
-that says so.
+Knows the events of a wave; computes nothing. Memory is bounded: a launch that would record more ends in an
+error that says so.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LaunchEvent(Event):
 
     @property
     def own_warps(self) -> range:
-        """The warps of the CTA that execute it: one, or the four of a warpgroup."""
+        """The warps of the CTA that execute it: a single warp, or the four of a warpgroup."""
         return range(self.warp, self.warp + self.instruction.lanes // WARP)
 
     @property
@@ -91,7 +91,7 @@ class _Batch:
     order: npt.NDArray[np.int64]  # of their CTAs in the grid
 
     def events(self) -> Iterator[tuple[tuple[int, int, int], LaunchEvent]]:
-        """Each with what it is ordered by: CTA, time, warp."""
+        """Yield each event with its sort key: CTA, time, warp."""
         for number, (cta, warp, index) in enumerate(
             zip(self.ctas.tolist(), self.warps.tolist(), self.indices.tolist(), strict=True)
         ):
@@ -153,9 +153,9 @@ class Recorder(Observer):
 
     def _keep(self, batch: _Batch) -> None:
         """Keep a batch; raises OperandError where that would be too much."""
-        self.bytes += batch.d.nbytes + sum(one.nbytes for one in arrays_of(batch.inputs))
+        self.bytes += batch.d.nbytes + sum(array.nbytes for array in arrays_of(batch.inputs))
         if self.bytes > self.limit_bytes:
-            count = sum(len(one.warps) for one in self._batches)
+            count = sum(len(batch.warps) for batch in self._batches)
             raise OperandError(
                 f"the recording has more than {self.limit_bytes:,} bytes after {count:,} matrix "
                 f"instructions: select fewer, by cta=, warp=, line= or step=",
@@ -164,13 +164,13 @@ class Recorder(Observer):
         self._batches.append(batch)
 
     def events(self) -> tuple[LaunchEvent, ...]:
-        """What was recorded: CTA by CTA, in the order of time, warp by warp."""
-        found = [one for batch in self._batches for one in batch.events()]
-        return tuple(event for _, event in sorted(found, key=lambda one: one[0]))
+        """Return what was recorded: CTA by CTA, in the order of time, warp by warp."""
+        found = [entry for batch in self._batches for entry in batch.events()]
+        return tuple(event for _, event in sorted(found, key=lambda entry: entry[0]))
 
 
 def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
-    """The inputs without the shared memory behind the last byte that is read."""
+    """Return the inputs without the shared memory behind the last byte that is read."""
     if inputs.shared is None:
         return inputs
     size, end = inputs.shared.shape[-1], 0
@@ -183,7 +183,7 @@ def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
 
 
 def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound | WarpgroupBound:
-    """The operands of a matrix instruction by name."""
+    """Return the operands of a matrix instruction by name."""
     binder: Any = bind if instruction.lanes == WARP else bind_warpgroup
     bound: Bound | WarpgroupBound = binder(instruction, statement, None)
     return bound

@@ -1,4 +1,4 @@
-"""Which executions of statements somebody wants to see: ``cta=0,0 warp=1 line=120 step=3``, each optional.
+"""The executions of statements that a user selects: ``cta=0,0 warp=1 line=120 step=3``, each optional.
 
 Several CTAs, such as those of a cluster, are several words: ``cta=0 cta=1``. Knows words and places in a
 launch; does not know what is done with what is chosen.
@@ -48,16 +48,16 @@ class Selection:
     step: int | None = None
 
     def takes(self, event: Any) -> bool:
-        """Whether an event, with ``cta``, ``own_warps``, ``line`` and ``index``, is chosen."""
+        """Return whether an event, with ``cta``, ``own_warps``, ``line`` and ``index``, is chosen."""
         wanted, given = (self.line, self.step), (event.line, event.index)
         own = self.warp is None or self.warp in event.own_warps
         here = not self.ctas or event.cta in self.ctas
-        return own and here and all(one is None or one == two for one, two in zip(wanted, given, strict=True))
+        return own and here and all(part in (None, value) for part, value in zip(wanted, given, strict=True))
 
     def chosen(
         self, wave: Wave, line: int, warps: Warps, numbers: npt.NDArray[np.int64], width: int = 1
     ) -> Mask:
-        """``(warps,)``: those of the warps that are chosen; ``numbers`` says which execution it is.
+        """Return ``(warps,)``: those of the warps that are chosen; ``numbers`` says which execution it is.
 
         Each is the first of ``width`` warps that execute together.
         """
@@ -72,7 +72,7 @@ class Selection:
         return mask
 
     def __str__(self) -> str:
-        ctas = [("cta", ",".join(map(str, one))) for one in self.ctas]
+        ctas = [("cta", ",".join(map(str, cta))) for cta in self.ctas]
         given = [*ctas, ("warp", self.warp), ("line", self.line), ("step", self.step)]
         return " ".join(f"{name}={value}" for name, value in given if value is not None)
 
@@ -81,7 +81,9 @@ EVERYTHING = Selection()
 
 
 def selection_of(given: Selection | str | bool) -> Selection:
-    """The selection that a text spells; True is everything. Raises OperandError, pointing at the word."""
+    """Return the selection that a text spells; True is everything. Raises OperandError, pointing at the
+    word.
+    """
     if isinstance(given, Selection):
         return given
     if isinstance(given, bool):
@@ -129,7 +131,7 @@ class Executions:
         self._counts: WeakKeyDictionary[Wave, dict[int, npt.NDArray[np.int64]]] = WeakKeyDictionary()
 
     def numbers(self, wave: Wave, pc: int, warps: Warps) -> npt.NDArray[np.int64]:
-        """``(warps,)``: which execution this is of each of the warps, from 0; it counts as done."""
+        """Return ``(warps,)``: which execution this is of each of the warps, from 0; it counts as done."""
         counts = self._counts.setdefault(wave, {})
         if pc not in counts:
             counts[pc] = np.zeros(wave.lanes // WARP, np.int64)

@@ -30,7 +30,7 @@ News = ParamSpec("News")
 
 
 def unless_full(hear: Callable[Concatenate[Any, News], None]) -> Callable[Concatenate[Any, News], None]:
-    """A method that hears of something as long as there is room for it."""
+    """Return an observer method that does nothing once the strips are full."""
 
     @wraps(hear)
     def heard(self: Any, /, *news: News.args, **named: News.kwargs) -> None:
@@ -41,9 +41,9 @@ def unless_full(hear: Callable[Concatenate[Any, News], None]) -> Callable[Concat
 
 
 class StripKeeper(Observer):
-    """Keeps strips of selected warps of a launch; at most ``limit``.
+    """The strips of selected warps of a launch; at most ``limit``.
 
-    More raise OperandError; where nobody insists, there is no timeline then.
+    More raise OperandError; without ``insisted`` there is no timeline then.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class StripKeeper(Observer):
         self._states: WeakKeyDictionary[Wave, State] = WeakKeyDictionary()
 
     def timeline(self) -> Timeline:
-        """What has happened so far."""
-        warps = dict(sorted(self._warps.items(), key=lambda one: (one[0][0][::-1], one[0][1])))
+        """Return what has happened so far."""
+        warps = dict(sorted(self._warps.items(), key=lambda entry: (entry[0][0][::-1], entry[0][1])))
         links = (_made(source, target, moment) for (source, target), moment in self._links.items())
         return Timeline(strips=tuple(self._strips), links=tuple(links), warps=warps, moments=self.moments)
 
@@ -76,7 +76,7 @@ class StripKeeper(Observer):
         return state
 
     def _moment(self, wave: Wave, what: str) -> int:
-        """The moment of an event; what happens to several warps in one statement happens at one."""
+        """Return the moment of an event; warps share it if they are in the same statement."""
         known = self._state(wave).of_statement(wave.scheduler.statements)
         if what not in known:
             known[what] = self.moments
@@ -86,7 +86,9 @@ class StripKeeper(Observer):
     def _add(
         self, wave: Wave, warp: int, pc: int, kind: Kind, *, name: str = "", warps: int = 1, run: str = ""
     ) -> Strip | None:
-        """A new strip, or the latest one of this warp if it is of the same ``run``; None if not selected."""
+        """Return a new strip, or the latest one of this warp if it is of the same ``run``; None if not
+        selected.
+        """
         state = self._state(wave)
         line = self._line(wave, pc)
         if self.is_full or not state.takes(wave, warp, pc, line, warps):
@@ -106,7 +108,7 @@ class StripKeeper(Observer):
         return strip
 
     def _line(self, wave: Wave, pc: int) -> int:
-        """The line of a statement, which is found by reading the statement again."""
+        """Return the line of a statement, which is found by reading the statement again."""
         if pc not in self._lines:
             self._lines[pc] = wave.code[pc].statement.location().line
         return self._lines[pc]
@@ -129,7 +131,7 @@ class StripKeeper(Observer):
         return strip
 
     def _mark(self, wave: Wave, warps: Iterable[int], pc: int, kind: Kind, run: str = "") -> dict[int, Strip]:
-        """Something that warps do at one moment; by warp."""
+        """Return strips of what warps do at a single moment, by warp."""
         found = {warp: self._add(wave, warp, pc, kind, run=run) for warp in warps}
         made = {warp: strip for warp, strip in found.items() if strip is not None}
         for strip in made.values():
@@ -137,7 +139,7 @@ class StripKeeper(Observer):
         return made
 
     def _link(self, source: Strip | None, target: Strip | None, moment: int | None = None) -> None:
-        """A strip ends a wait, by what it does at a moment; None where that is its own end."""
+        """Link a strip to the wait that it ends at a moment; None where that is its own end."""
         if source is not None and target is not None and source is not target:
             self._links.setdefault((source, target), moment)
 
@@ -158,7 +160,7 @@ class StripKeeper(Observer):
                 state.came[warp] = new
 
     def _end(self, wave: Wave, lanes: Lanes, pc: int | None = None, kind: Kind | None = None) -> list[Strip]:
-        """Lanes go on behind a wait at a statement, or of a kind; the strips that are over."""
+        """End the waits of lanes at a statement, or of a kind; return the strips that are over."""
         state, over = self._state(wave), []
         for (warp, place), (strip, mask) in list(state.waits.items()):
             if place != (place if pc is None else pc) or strip.kind != (kind or strip.kind):
@@ -181,6 +183,6 @@ def _made(source: Strip, target: Strip, moment: int | None) -> Link:
 
 
 def warps_of(lanes: Lanes) -> list[int]:
-    """The warps of the wave that some of the lanes are in."""
+    """Return the warps of the wave that some of the lanes are in."""
     found: list[int] = some_of_each(lanes.mask).tolist()
     return found

@@ -22,8 +22,8 @@ IN_FLIGHT: frozenset[Kind] = frozenset({"copy", "store", "wgmma"})
 class Strip:
     """Something that a warp does, or has in flight, from its first to its last moment.
 
-    ``last`` is None for what never ended: a wait in a deadlock, a copy that nobody waited for. A strip may
-    stand for ``count`` executions, one directly after the other, at ``lines``; ``warps`` is 4 for a
+    ``last`` is None for what never ended: a wait in a deadlock, a copy without a wait. A strip may
+    stand for ``count`` consecutive executions, at ``lines``; ``warps`` is 4 for a
     warpgroup's, whose first warp is ``warp``. ``notes`` say in words what it was about; ``executions`` are,
     of matrix instructions, those of statements by this warp: place in the module and number, from 0.
     """
@@ -70,6 +70,6 @@ class Timeline:
     schedule: str = ""  # that the launch had
 
     def of(self, cta: Dimensions, warp: int) -> list[Strip]:
-        """The strips of a warp, in the order of their first moments."""
-        own = (one for one in self.strips if one.cta == cta and one.warp == warp)
-        return sorted(own, key=lambda one: one.first)
+        """Return the strips of a warp, in the order of their first moments."""
+        own = (strip for strip in self.strips if strip.cta == cta and strip.warp == warp)
+        return sorted(own, key=lambda strip: strip.first)

@@ -1,9 +1,10 @@
-"""A timeline of a launch: what warps wait for, copy, multiply and tell each other, in the order of events.
+"""A timeline of a launch: what warps wait for, copy, multiply and signal to each other, in the order of
+events.
 
-An event is a moment; warps that do the same in one step do so at one moment, and of matrix instructions that
-a warp executes one directly after the other only the first is one. Loads, stores and arithmetic are no
-events. What has happened is as the schedule has it: a timeline is no model of performance. Strips are bounded
-by a limit. Knows what a wave tells; strips and links are strips.py's.
+An event is a moment; warps that do the same in one step do so at one moment, and of consecutive matrix
+instructions of a warp only the first is an event. Loads, stores and arithmetic are no events. What has
+happened is as the schedule has it: a timeline is no model of performance. Strips are bounded by a limit.
+Knows the events of a wave; strips and links are strips.py's.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ class TimelineRecorder(StripKeeper):
     # --- statements ---
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code, with records that tell where waits begin."""
-        return [self._telling(one) for one in code]
+        """Return the code, with records that report where waits begin."""
+        return [self._reporting(record) for record in code]
 
-    def _telling(self, record: Record) -> Record:
+    def _reporting(self, record: Record) -> Record:
         if is_commit(record.statement):
 
             def commit(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
@@ -100,12 +101,12 @@ class TimelineRecorder(StripKeeper):
 
     @unless_full
     def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
-        """A barrier of CTAs is complete: the last that arrived lets the others go on."""
+        """Link the last arrival at a complete barrier of CTAs to the waits that it ends."""
         state = self._state(wave)
         here = [state.came[warp] for warp in warps_of(Lanes(arrived)) if warp in state.came]
         for strip in self._end(wave, Lanes(waited), kind="barrier"):
-            others = (one for one in here if one.cta == strip.cta)
-            latest = max(others, key=lambda one: one.first, default=strip)
+            others = (other for other in here if other.cta == strip.cta)
+            latest = max(others, key=lambda other: other.first, default=strip)
             if latest.first > strip.first:
                 self._link(latest, strip, latest.first)
 
@@ -118,10 +119,10 @@ class TimelineRecorder(StripKeeper):
 
     @unless_full
     def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
-        """It is complete: who arrived last is remembered."""
+        """Remember the last arrival at a cluster barrier that is complete."""
         state = self._state(wave)
-        found = {one: state.clusters.get(one) for one in clusters.tolist()}
-        state.ended |= {one: strip for one, strip in found.items() if strip is not None}
+        found = {cluster: state.clusters.get(cluster) for cluster in clusters.tolist()}
+        state.ended |= {cluster: strip for cluster, strip in found.items() if strip is not None}
 
     @unless_full
     def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
@@ -141,19 +142,19 @@ class TimelineRecorder(StripKeeper):
             if state.chosen[warp] and not wave.alive_mask[warp * WARP : (warp + 1) * WARP].any():
                 self._warps[state.names[warp]] = self._moment(wave, "exit")
 
-    # --- what warps tell ---
+    # --- mbarriers and fences ---
 
     @unless_full
     def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """mbarriers begin."""
         for strip in self._mark(wave, warps_of(lanes), path.pc, "start", run="start").values():
-            strip.notes |= {f"mbarrier {named(wave, one)}": None for one in offsets.tolist()}
+            strip.notes |= {f"mbarrier {named(wave, offset)}": None for offset in offsets.tolist()}
 
     @unless_full
     def updated(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
     ) -> None:
-        """Lanes arrive at mbarriers, or tell them of bytes."""
+        """Record that lanes arrive at mbarriers, or announce bytes to them."""
         state = self._state(wave)
         for warp, strip in self._mark(wave, warps_of(lanes), path.pc, "arrival").items():
             for offset in np.unique(offsets[lanes.index // WARP == warp]).tolist():
@@ -164,32 +165,34 @@ class TimelineRecorder(StripKeeper):
 
     @unless_full
     def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
-        """A fence."""
+        """Record a fence."""
         self._mark(wave, warps_of(lanes), path.pc, "fence")
 
     # --- what is in flight ---
 
     @unless_full
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """An operation begins."""
+        """Record that an operation begins."""
         warp, pc = pending.lane // WARP, path.pc
         if pending.kind == "wgmma":
             strip = self._multiplication(wave, warp, pc)
         else:
-            shared = any(one.space == "shared" for one in pending.writes)
+            shared = any(write.space == "shared" for write in pending.writes)
             run = f"{pc} {pending.signals} {pending.number}"
             strip = self._add(wave, warp, pc, "copy" if shared else "store", name=pending.kind, run=run)
         if strip is None:
             return
         strip.flying, strip.last = strip.flying + 1, None
         touched = (pending.writes or pending.reads) if pending.kind != "wgmma" else ()
-        strip.size += sum(int((one.ranges[:, 1] - one.ranges[:, 0]).sum()) for one in touched)
+        strip.size += sum(
+            int((stretches.ranges[:, 1] - stretches.ranges[:, 0]).sum()) for stretches in touched
+        )
         strip.notes |= {f"mbarrier {_named_from(wave, offset, warp)}": None for offset, _ in pending.signals}
         self._state(wave).flights[pending] = strip
 
     @unless_full
     def completed(self, wave: Wave, pending: Pending) -> None:
-        """An operation is done."""
+        """Record that an operation is done."""
         self._down(wave, self._state(wave).flights.get(pending))
 
     def _down(self, wave: Wave, strip: Strip | None) -> None:
@@ -200,7 +203,7 @@ class TimelineRecorder(StripKeeper):
 
     @unless_full
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
-        """An operation tells its mbarrier, whose phase may be over by that."""
+        """Record that an operation signals its mbarrier, whose phase may be over by that."""
         state = self._state(wave)
         strip = state.flights.get(pending)
         if over:
@@ -234,13 +237,13 @@ class TimelineRecorder(StripKeeper):
             strip.size += access.size * len(own)
             strip.flying += len(own)
             for offset in own:
-                if offset in state.copies:  # a copy over one that has not landed
+                if offset in state.copies:  # a copy over a copy that has not landed
                     self._down(wave, state.copies[offset])
                 state.copies[offset] = strip
 
     @unless_full
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
-        """Copies of cp.async land."""
+        """Record that copies of cp.async land."""
         state, done = self._state(wave), dict[Strip, int]()
         for offset, warp in zip(access.offsets.tolist(), (access.lanes.index // WARP).tolist(), strict=True):
             strip = state.copies.pop(offset, None)
@@ -266,7 +269,7 @@ class TimelineRecorder(StripKeeper):
                 strip.last = self.moments - 1
 
     def _multiplication(self, wave: Wave, warp: int, pc: int) -> Strip | None:
-        """A wgmma is issued by the warpgroup with that first warp."""
+        """Return the strip of a wgmma of the warpgroup with that first warp; None if it is not shown."""
         execution = self._state(wave).execution(warp, pc)
         strip = self._add(wave, warp, pc, "wgmma", name="wgmma", warps=_GROUP, run="wgmma")
         if strip is not None:
@@ -275,7 +278,7 @@ class TimelineRecorder(StripKeeper):
         return strip
 
     @unless_full
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Warpgroups issue a wgmma; it completes at once where the schedule says so (run/asynchronous.py)."""
         if wave.asynchrony.moment not in ("program", "earliest"):
             return
@@ -303,7 +306,7 @@ class TimelineRecorder(StripKeeper):
 
 
 def _named_from(wave: Wave, offset: int, warp: int) -> str:
-    """An mbarrier as a warp of the wave would name it: in the shared memory of another CTA, with that."""
+    """Return an mbarrier as a warp would name it: in the shared memory of another CTA, with that."""
     own = int(offset // wave.memories.shared_stride)
     where = "" if own == warp // wave.warps else f" of CTA ({', '.join(map(str, wave.ctas[own].tolist()))})"
     return f"{named(wave, offset)}{where}"

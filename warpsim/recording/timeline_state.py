@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..machine.run.wave import Wave
     from ..ptx.statements import InstructionStatement
 
-# opcode, words of which one is there, words of which none is, what it is
+# opcode, words of which some stand there, words of which none does, what it is
 _WAITS: tuple[tuple[str, frozenset[str], frozenset[str], Kind], ...] = (
     ("mbarrier", frozenset({"try_wait", "test_wait"}), frozenset(), "wait"),
     ("cp", frozenset({"wait_group", "wait_all"}), frozenset(), "wait"),
@@ -32,7 +32,7 @@ _WAITS: tuple[tuple[str, frozenset[str], frozenset[str], Kind], ...] = (
 
 
 def wait_kind(statement: InstructionStatement) -> Kind | None:
-    """What a statement waits for, "wait" or "barrier"; None for one that does not.
+    """Return what a statement waits for, "wait" or "barrier"; None for a statement that does not wait.
 
     Arrivals at barriers, which do not wait, count: they let others go on.
     """
@@ -44,7 +44,7 @@ def wait_kind(statement: InstructionStatement) -> Kind | None:
 
 
 def is_ended_by_itself(statement: InstructionStatement) -> bool:
-    """Whether nobody tells that the wait is over: it is when the statement has been executed."""
+    """Return whether no event reports the end of the wait: it ends when the statement has been executed."""
     words = set(statement.modifiers)
     return statement.opcode == "cp" or (statement.opcode in ("bar", "barrier") and _arrives(words))
 
@@ -54,12 +54,12 @@ def _arrives(words: set[str]) -> bool:
 
 
 def is_commit(statement: InstructionStatement) -> bool:
-    """Whether a group of asynchronous operations is closed."""
+    """Return whether a group of asynchronous operations is closed."""
     return statement.opcode in ("cp", "wgmma") and "commit_group" in statement.modifiers
 
 
 class State:
-    """Of a wave: names of its warps, which are shown, and what has begun and not ended."""
+    """The state of a wave: names of its warps, which are shown, and what has begun and not ended."""
 
     def __init__(self, wave: Wave, selection: Selection) -> None:
         ctas = [(x, y, z) for x, y, z in wave.ctas.tolist()]
@@ -72,24 +72,24 @@ class State:
         self.flights: dict[Pending, Strip] = {}
         self.copies: dict[int, Strip] = {}  # cp.async, by the byte of shared memory
         self.causes: dict[int, Strip] = {}  # by mbarrier: what ended its latest phase
-        self.clusters: dict[int, Strip] = {}  # who has arrived last at the barrier of a cluster,
-        self.ended: dict[int, Strip] = {}  # and whose arrival has ended it
+        self.clusters: dict[int, Strip] = {}  # the latest arrival at the barrier of a cluster,
+        self.ended: dict[int, Strip] = {}  # and the arrival that has ended it
         self.open: dict[int, dict[Strip, None]] = {}  # by warpgroup: wgmma that is in no group yet,
-        self.closed: dict[int, list[dict[Strip, None]]] = {}  # and its groups that nobody has waited for
+        self.closed: dict[int, list[dict[Strip, None]]] = {}  # and its groups without a wait
         self._at: tuple[int, dict[str, int]] = (-1, {})
-        self._matrices: dict[tuple[int, int], int] = {}  # by warp and statement: executions before this one
-        self._executions: dict[tuple[int, int], tuple[int, int]] = {}  # how many, and when the last one
+        self._matrices: dict[tuple[int, int], int] = {}  # by warp and statement: its latest execution, from 0
+        self._executions: dict[tuple[int, int], tuple[int, int]] = {}  # how many, and when the latest
 
     def _shows(self, name: WarpName) -> bool:
         ctas, warp = self.selection.ctas, self.selection.warp
         return (not ctas or name[0] in ctas) and warp in (None, name[1])
 
     def shown(self) -> Iterator[WarpName]:
-        """The warps that are shown."""
+        """Return the warps that are shown."""
         return (name for name, chosen in zip(self.names, self.chosen.tolist(), strict=True) if chosen)
 
     def of_statement(self, number: int) -> dict[str, int]:
-        """The moments of the so many-th statement of the wave, by what happened."""
+        """Return the moments of the so many-th statement of the wave, by what happened."""
         if self._at[0] != number:
             self._at = number, {}
         known = self._at[1]
@@ -98,7 +98,7 @@ class State:
         return known
 
     def takes(self, wave: Wave, warp: int, pc: int, line: int, warps: int) -> bool:
-        """Whether an execution of a statement is selected; it counts."""
+        """Return whether an execution of a statement is selected; it counts."""
         if not self.chosen[warp : warp + warps].any():
             return False
         if self.selection.line is None and self.selection.step is None:
@@ -110,12 +110,14 @@ class State:
         return self.selection.line in (None, line) and self.selection.step in (None, count)
 
     def execution(self, warp: int, pc: int) -> tuple[int, int]:
-        """A warp executes a matrix instruction: its statement, and the so many-th time, from 0."""
+        """Count an execution of a matrix instruction by a warp; return its statement and the execution's
+        number.
+        """
         count = self._matrices[warp, pc] = self._matrices.get((warp, pc), -1) + 1
         return pc, count
 
     def end_runs(self, warps: Sequence[int]) -> None:
-        """What these warps do next continues nothing."""
+        """End the runs of these warps: what they do next begins a new strip."""
         for warp in warps:
             self.runs.pop(warp, None)
 
@@ -125,7 +127,7 @@ class State:
             self.closed.setdefault(warp, []).append(self.open.pop(warp, {}))
 
     def awaited(self, warp: int, most: int) -> list[Strip]:
-        """What a warpgroup waits for that leaves so many groups in flight; once."""
+        """Return what a warpgroup waits for that leaves so many groups in flight; once."""
         groups = self.closed.get(warp, [])
         keep = len(groups) - most
         self.closed[warp] = groups[max(keep, 0) :]

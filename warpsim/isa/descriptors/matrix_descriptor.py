@@ -124,7 +124,7 @@ class Descriptor:
         return cls(**values, swizzle=_SWIZZLE_CODES[word >> 62])
 
     def advanced(self, size: int) -> Descriptor:
-        """This descriptor with its start address moved by so many bytes, as kernels step along K."""
+        """Return this descriptor with its start address moved by so many bytes, as kernels step along K."""
         return replace(self, start_address=self.start_address + size)
 
     def fields(self, major: Major = "K") -> tuple[Field, ...]:

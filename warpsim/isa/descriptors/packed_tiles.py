@@ -1,6 +1,6 @@
 """Tightly packed tiles in shared memory, as CuTe lays them out, and the descriptors that address them.
 
-CuTe ``mma_traits_sm90_gmma.hpp``: atoms follow one another along M or N first, then along K.
+CuTe ``mma_traits_sm90_gmma.hpp``: atoms follow each other along M or N first, then along K.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def canonical_descriptor(
 ) -> Descriptor:
     """Return the descriptor of a tightly packed ``mn x k`` tile at ``start``, as CuTe lays it out.
 
-    Atoms follow one another along M or N first, then along K (``tile_to_shape`` of the Layout_*_Atom);
+    Atoms follow each other along M or N first, then along K (``tile_to_shape`` of the Layout_*_Atom);
     a tile that ends inside an atom still takes all of it. ``first_mn, first_k`` is where the part that
     one instruction reads begins. Raises OperandError for a start that is no multiple of the pattern and
     for a part that begins outside the tile or inside a core matrix.

@@ -85,7 +85,7 @@ def check_tile(mn: int, k: int, element_bits: int, major: Major) -> None:
         raise OperandError(f"elements of {element_bits} bits: wgmma reads elements of 8, 16 or 32 bits")
     if major == "MN" and element_bits != 16:
         raise OperandError(
-            f"MN-major tiles have 16-bit elements (f16, bf16), not {element_bits}-bit ones: "
+            f"MN-major tiles have 16-bit elements (f16, bf16), not {element_bits}-bit elements: "
             f"store the tile K-major"
         )
     unit = 128 // element_bits if major == "K" else 8

@@ -30,7 +30,7 @@ def _both(
     feature: Feature,
     since: tuple[int, int] = (7, 1),
 ) -> tuple[Row, ...]:
-    """The row twice: plain ``.sp`` and, from PTX 8.5, ``.sp::ordered_metadata``."""
+    """Return the row twice: plain ``.sp`` and, from PTX 8.5, ``.sp::ordered_metadata``."""
     return tuple(
         Row(
             shape=Shape(*shape),

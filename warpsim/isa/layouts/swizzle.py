@@ -1,7 +1,7 @@
 """Swizzles of shared memory: the exclusive-or that a mode applies to address bits.
 
-wgmma has four of them; tensor copies have those and more, which move larger atoms or swap halves of one. Does
-not know matrices, descriptors (see descriptors), boxes (see tensor_box.py) or memories.
+wgmma has four of them; tensor copies have those and more, which move larger atoms or swap halves of an atom.
+Does not know matrices, descriptors (see descriptors), boxes (see tensor_box.py) or memories.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def tensor_swizzled(addresses: Addresses, swizzle: TensorSwizzle) -> Addresses:
     """Return the shared address to which a tensor copy moves each unswizzled byte; its own inverse.
 
     PTX ISA 9.1, section 5.5.7 "Swizzling Modes", whose tables show 16-byte cells of lines of 128 bytes.
-    Inferred: that FLIP_8B swaps in odd lines; that rows shorter than the span follow one another closely.
+    Inferred: that FLIP_8B swaps in odd lines; that rows shorter than the span follow each other closely.
     """
     moved: Addresses = addresses
     for to, bits, taken in _MOVES[swizzle]:

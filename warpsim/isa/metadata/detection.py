@@ -60,7 +60,7 @@ def detect(
 ) -> Detection:
     """Return which arrangements decode this blob to legal metadata of an A of ``rows x k``.
 
-    Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, tells the rest apart: its
+    Size and legality exclude few of them; ``matrix``, A ``(rows, k)`` itself, distinguishes the rest: its
     non-zeros must all lie in columns that the metadata names.
     """
     rows, k = as_integer(rows, "rows"), as_integer(k, "k")

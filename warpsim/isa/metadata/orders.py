@@ -169,7 +169,8 @@ def _reordered(fields_per_word: int) -> Place:
 
 
 def _atoms(element_bits: int, per_atom: int) -> Place:
-    """CUTLASS 3.x's order for wgmma: atoms of 64 rows and 128 columns, those of a column of atoms first.
+    """Return CUTLASS 3.x's order for wgmma: atoms of 64 rows and 128 columns, those of a column of atoms
+    first.
 
     In an atom of 16- or 32-bit elements what the lanes of a warp read of one instruction's metadata is
     scattered so that a lane's words of all instructions along k are neighbours; fields of 8-bit elements
@@ -192,7 +193,7 @@ def _atoms(element_bits: int, per_atom: int) -> Place:
 
 
 def _lane_place(instruction: Instruction, selector: int) -> Place:
-    """(row, chunk) -> slot in the words (row tiles, k tiles, lanes) of whole tiles."""
+    """Return (row, chunk) -> slot in the words (row tiles, k tiles, lanes) of whole tiles."""
     mapped = metadata_map(instruction, selector)
     m, pattern, lanes = instruction.shape.m, require_sparse(instruction), instruction.lanes
     per_tile = instruction.shape.k // pattern.chunk
@@ -233,7 +234,7 @@ def fields_matrix(pattern: Pattern) -> Arrangement:
     """Return one field a byte, ``(rows, chunks)``."""
     return Arrangement(
         name="fields",
-        description="row-major fields, one in a byte",
+        description="row-major fields, each in a byte",
         pattern=pattern,
         dtype=np.dtype("u1"),
         slots=1,
@@ -246,7 +247,7 @@ def index_pairs(pattern: Pattern) -> Arrangement:
     """Return one index a byte, ``(rows, units)``, as compress returns them."""
     return IndexPairs(
         name="indices",
-        description="row-major indices, one in a byte",
+        description="row-major indices, each in a byte",
         pattern=pattern,
         dtype=np.dtype("u1"),
         slots=1,
@@ -256,7 +257,7 @@ def index_pairs(pattern: Pattern) -> Arrangement:
 
 
 def row_major_words(pattern: Pattern, width: int) -> Arrangement:
-    """E before any reordering, ``(rows, chunks / fields per word)``; ``width`` is 2 or 4 bytes."""
+    """Return E before any reordering, ``(rows, chunks / fields per word)``; ``width`` is 2 or 4 bytes."""
     slots = 2 * width
     return Arrangement(
         name="words",
@@ -271,7 +272,7 @@ def row_major_words(pattern: Pattern, width: int) -> Arrangement:
 
 
 def cutlass(pattern: Pattern, width: int) -> Arrangement:
-    """CUTLASS 2.x reordered E, flat, ``ColumnMajorInterleaved<2>``; ``width`` is 2 or 4 bytes."""
+    """Return CUTLASS 2.x reordered E, flat, ``ColumnMajorInterleaved<2>``; ``width`` is 2 or 4 bytes."""
     slots = 2 * width
     return Arrangement(
         name="cutlass",
@@ -299,7 +300,7 @@ def torch_cutlass(pattern: Pattern, width: int) -> Arrangement:
 
 
 def cutlass3(pattern: Pattern, element_bits: int) -> Arrangement:
-    """CUTLASS 3.x's E for wgmma.sp of sm_90, flat bytes; elements of 8, 16 or 32 bits."""
+    """Return CUTLASS 3.x's E for wgmma.sp of sm_90, flat bytes; elements of 8, 16 or 32 bits."""
     per_atom = _ATOM_COLUMNS // pattern.chunk
     return Arrangement(
         name="cutlass3",

@@ -4,7 +4,7 @@ Knows tile mode, gather4 and scatter4, and im2col; element strides, bounds and p
 memories, lanes or instructions. PTX ISA 9.1, sections 5.5.3 to 5.5.7.
 
 A *piece* is as many neighbours as are moved together: up to 16 bytes, all of them inside the tensor or all
-outside; of elements with gaps, the 16 that share a gap. Shared memory is linear: pieces follow one another in
+outside; of elements with gaps, the 16 that share a gap. Shared memory is linear: pieces follow each other in
 the order of the box, and the swizzle moves 16-byte cells by address bits (swizzle.py).
 
 In im2col, pixels are visited with W fastest, then H, D and N; where W leaves the box, the walk goes on at the
@@ -135,7 +135,7 @@ def _check(map_: TensorMap, coordinates: Sequence[int], count: int) -> None:
         raise OperandError(f"{len(coordinates)} coordinates, but the map's tensor takes {count}")
     if map_.interleave != "none":
         raise NotModelled(
-            f"a tensor with interleave {map_.interleave}: no manual says which of its strides is the one "
+            f"a tensor with interleave {map_.interleave}: no manual says which of its strides leads "
             "from slice to slice"
         )
     if map_.mode in ("im2col::w", "im2col::w::128"):

@@ -242,7 +242,7 @@ def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
     content = content if any(content) else _blank()
     check_bytes(content)
     if PLACES["mode"].read(content) != (0,):
-        raise OperandError("the map is one of im2col: tensormap.replace.tile changes tiled ones")
+        raise OperandError("the map is one of im2col: tensormap.replace.tile changes tiled maps")
     first, last = LIMITS[name]
     if not first <= value <= last:
         raise OperandError(f"{name} {value}: it is {first} to {last}")

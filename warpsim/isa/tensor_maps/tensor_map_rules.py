@@ -134,7 +134,7 @@ def _element_strides(map_: TensorFields) -> None:
 
 
 def _box(map_: TensorFields) -> None:
-    """The box of tile mode."""
+    """Check the box of tile mode."""
     for dimension, extent in enumerate(map_.box):
         if not 1 <= extent <= 256:
             raise OperandError(
@@ -143,7 +143,7 @@ def _box(map_: TensorFields) -> None:
 
 
 def _corners(map_: TensorFields) -> None:
-    """The corners of an im2col box, and that it holds a pixel."""
+    """Check the corners of an im2col box, and that it holds a pixel."""
     im2col = map_.im2col
     if im2col is None:
         return
@@ -156,7 +156,7 @@ def _corners(map_: TensorFields) -> None:
     for size, low, high in zip(map_.sizes[1:-1], im2col.lower, im2col.upper, strict=True):
         if size + high <= low:
             raise OperandError(
-                f"corners {low} and {high} leave no pixel of {size}: the last one is {size - 1 + high}"
+                f"corners {low} and {high} leave no pixel of {size}: the last pixel is {size - 1 + high}"
             )
 
 

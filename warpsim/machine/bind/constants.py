@@ -10,7 +10,9 @@ from ...ptx.constants import Immediate
 
 @in_default_environment
 def constant_bits(constant: Immediate, bits: int) -> int:
-    """The bits of a constant in a register: integers are cut, floats become f32 or f64 as it is wide."""
+    """Return the bits of a constant in a register: integers are cut, floats become f32 or f64 as it is
+    wide.
+    """
     own = 32 if constant.kind == "f32" else 64
     if constant.kind == "integer" or own == bits:
         return constant.value & (1 << bits) - 1

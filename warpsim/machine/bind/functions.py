@@ -36,7 +36,7 @@ class Function:
     @cached_property
     def dtypes(self) -> list[np.dtype[Any]]:
         """Of the registers, by number."""
-        return [dtype_of(one) for one in self.types]
+        return [dtype_of(type_name) for type_name in self.types]
 
 
 class ModuleNames(Protocol):

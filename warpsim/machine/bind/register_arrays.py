@@ -23,7 +23,9 @@ _MOST_NUMBERED = 4096  # registers that one name<n> may stand for
 
 
 def type_bits(name: str) -> int:
-    """Bits of one lane of a register of a PTX type; 1 for a predicate. Raises NotModelled beyond 64."""
+    """Return bits of one lane of a register of a PTX type; 1 for a predicate. Raises NotModelled beyond
+    64.
+    """
     bits = REGISTER_BITS.get(name, 0)
     if not 1 <= bits <= 64:
         raise NotModelled(f"registers of type .{name} are not modelled")
@@ -31,17 +33,17 @@ def type_bits(name: str) -> int:
 
 
 def bits_dtype(bits: int) -> np.dtype[Any]:
-    """The dtype that holds one lane of that many bits: bool, uint8, uint16, uint32 or uint64."""
+    """Return the dtype that holds one lane of that many bits: bool, uint8, uint16, uint32 or uint64."""
     return np.dtype(np.bool_) if bits == 1 else np.dtype(f"u{bits // 8}")
 
 
 def dtype_bits(dtype: np.dtype[Any]) -> int:
-    """The inverse of bits_dtype."""
+    """Return the inverse of bits_dtype."""
     return 1 if dtype == np.bool_ else 8 * dtype.itemsize
 
 
 def register_names(name: str) -> list[str]:
-    """The registers that ``name`` stands for: itself, or ``%r0`` to ``%r3`` for ``%r<4>``.
+    """Return the registers that ``name`` stands for: itself, or ``%r0`` to ``%r3`` for ``%r<4>``.
 
     Raises OperandError where that is not the name of a register, or of at most 4096 of them.
     """
@@ -53,7 +55,7 @@ def register_names(name: str) -> list[str]:
 
 
 def split(name: str, array: npt.NDArray[Any], lanes: int) -> list[npt.NDArray[Any]]:
-    """The part of an array, a scalar or one value a lane, for each register of ``name``.
+    """Return the part of an array, a scalar or one value a lane, for each register of ``name``.
 
     Raises OperandError where the array is neither a scalar nor ``(lanes, registers)``.
     """
@@ -63,13 +65,13 @@ def split(name: str, array: npt.NDArray[Any], lanes: int) -> list[npt.NDArray[An
     if count == 1 and array.shape == (lanes,):
         return [array]
     if array.shape != (lanes, count):
-        wanted = f"{lanes} values, one a lane" if count == 1 else f"an array ({lanes}, {count})"
+        wanted = f"{lanes} values, each of a lane" if count == 1 else f"an array ({lanes}, {count})"
         raise OperandError(f"{name} takes a scalar or {wanted}, not an array {array.shape}")
     return list(array.T)
 
 
 def converted(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> Lanes:
-    """The bits of an array in the dtype of the register ``name``; raises OperandError."""
+    """Return the bits of an array in the dtype of the register ``name``; raises OperandError."""
     bits = dtype_bits(dtype)
     if _is_float(array):
         if dtype_bits(array.dtype) != bits:
@@ -86,7 +88,9 @@ def converted(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> Lanes
 
 
 def natural_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:
-    """The dtype of a register that nothing declares: as wide as its value; Python integers have 32 bits."""
+    """Return the dtype of a register that nothing declares: as wide as its value; Python integers have 32
+    bits.
+    """
     if array.dtype == np.int64:
         return np.dtype(np.uint32)
     numeric = array.dtype.kind in "iu" or _is_float(array)
@@ -94,13 +98,15 @@ def natural_dtype(array: npt.NDArray[Any]) -> np.dtype[Any]:
 
 
 def _is_float(array: npt.NDArray[Any]) -> bool:
-    """Whether the dtype is a float as wide as some register; those of ml_dtypes pass for void ("V")."""
+    """Return whether the dtype is a float as wide as some register; those of ml_dtypes pass for void
+    ("V").
+    """
     extension = array.dtype.kind == "V" and array.dtype.names is None
     return (extension or array.dtype.kind == "f") and array.dtype.itemsize in (1, 2, 4, 8)
 
 
 def bits_type(dtype: np.dtype[Any]) -> str:
-    """The untyped PTX type of a dtype: "b32"."""
+    """Return the untyped PTX type of a dtype: "b32"."""
     bits = dtype_bits(dtype)
     return "pred" if bits == 1 else f"b{bits}"
 

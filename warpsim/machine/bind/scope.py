@@ -52,7 +52,7 @@ class InitialAddress:
     mask: int = (1 << 64) - 1
 
     def content(self, address: int) -> bytes:
-        """The bytes, where the name lies at that address."""
+        """Return the bytes, where the name lies at that address."""
         lowest = (self.mask & -self.mask).bit_length() - 1
         value = (address + self.addend & self.mask) >> max(lowest, 0)
         return (value & (1 << 8 * self.size) - 1).to_bytes(self.size, "little")
@@ -110,13 +110,13 @@ class Scope:
     names: dict[str, Meaning] = field(default_factory=dict)
 
     def declare(self, name: str, meaning: Meaning, statement: Statement) -> None:
-        """Give a name its meaning here; raises IllegalInstruction where it has one."""
+        """Give a name its meaning here; raises IllegalInstruction where it has a meaning already."""
         if name in self.names:
             raise IllegalInstruction(f"{name} is declared twice in this scope", statement.location())
         self.names[name] = meaning
 
     def find(self, name: str) -> Meaning | None:
-        """What a name means here, or None."""
+        """Return what a name means here, or None."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -125,7 +125,7 @@ class Scope:
         return None
 
     def visible(self) -> Iterator[str]:
-        """Every name that means something here, innermost first."""
+        """Yield every name that means something here, innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield from scope.names

@@ -54,12 +54,14 @@ def load_body(module: Loading, function: Function) -> None:
 
 
 class _End(InstructionStatement):
-    """The return behind the last statement of a function, which nobody wrote: it points at the function."""
+    """The return behind the last statement of a function, which is not in the text: it points at the
+    function.
+    """
 
     __slots__ = ()
 
     def location(self) -> Location:
-        """The place of the word that opens the function."""
+        """Return the place of the word that opens the function."""
         return Statement.location(self)
 
 
@@ -86,14 +88,14 @@ class _Body:
     def _parameters(self, scope: Scope) -> None:
         for kind in ("results", "parameters"):
             place = 0
-            for one in getattr(self.function.kernel, kind):
-                if isinstance(one, RegisterDeclaration):
-                    self._registers(one, scope)
+            for declaration in getattr(self.function.kernel, kind):
+                if isinstance(declaration, RegisterDeclaration):
+                    self._registers(declaration, scope)
                     continue
-                variable = self.module.parameter(one, self.function, place)
-                scope.declare(one.name, variable, one)
+                variable = self.module.parameter(declaration, self.function, place)
+                scope.declare(declaration.name, variable, declaration)
                 getattr(self.function, kind).append(variable)
-                place = variable.offset + one.size
+                place = variable.offset + declaration.size
 
     def _read(self, statements: Iterable[Statement], scope: Scope) -> None:
         """First pass: declarations, labels, and which statement stands where."""
@@ -125,7 +127,7 @@ class _Body:
             raise IllegalInstruction(message, statement.location())
         elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""
         for name in statement.names:
-            for place, spelled in enumerate([f"{name}.{one}" for one in elements] or [name]):
+            for place, spelled in enumerate([f"{name}.{element}" for element in elements] or [name]):
                 scope.declare(spelled, RegisterName(len(types), statement.type), statement)
                 word, count = word_type(statement.type)
                 types += [word] * count
@@ -135,7 +137,7 @@ class _Body:
     def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
         """Second pass: one statement."""
         binder = StatementBinder(statement, scope, self.module, pc)
-        self.function.named.update(one for one in statement.names if one in self.module.scope.names)
+        self.function.named.update(name for name in statement.names if name in self.module.scope.names)
         guard = -1
         if statement.guard is not None:
             found = scope.find(statement.guard[1])

@@ -26,9 +26,9 @@ _ADDRESS = re.compile(
 
 
 def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, ...]:
-    """The addresses among the initial values of a variable."""
+    """Return the addresses among the initial values of a variable."""
     size = element_bytes(statement.type)
-    found = ((place * size, _ADDRESS.fullmatch(one)) for place, one in enumerate(_values(statement)))
+    found = ((place * size, _ADDRESS.fullmatch(value)) for place, value in enumerate(_values(statement)))
     with located(statement.location):
         return tuple(_address(place, size, match) for place, match in found if match)
 
@@ -56,19 +56,19 @@ def _addend(text: str) -> int:
 
 
 def _values(statement: VariableDeclaration) -> list[str]:
-    """The texts of the initial values, one an element."""
-    tokens = (one.strip() for one in _TOKEN.findall(statement.initializer or ""))
-    return [one for one in tokens if one not in ("", "{", "}")]
+    """Return the texts of the initial values, a text for each element."""
+    tokens = (token.strip() for token in _TOKEN.findall(statement.initializer or ""))
+    return [token for token in tokens if token not in ("", "{", "}")]
 
 
 def element_bytes(type_name: str) -> int:
-    """Bytes of one element of a fundamental type."""
+    """Return bytes of one element of a fundamental type."""
     digits = re.sub(r"\D", "", type_name.partition("x")[0])
     return int(digits) // 8 * (2 if type_name.endswith("x2") else 1)
 
 
 def initial_bytes(statement: VariableDeclaration) -> bytes:
-    """The bytes that a variable starts with, as many as it has; none where nothing is said.
+    """Return the bytes that a variable starts with, as many as it has; none where nothing is said.
 
     Addresses are 0 here. Raises IllegalInstruction for too many values, and for what is no value.
     """
@@ -77,7 +77,7 @@ def initial_bytes(statement: VariableDeclaration) -> bytes:
     _check_shape(statement, statement.initializer, statement.extents)
     size = element_bytes(statement.type)
     values = _values(statement)
-    content = b"".join(_bytes(statement, one, size) for one in values)
+    content = b"".join(_bytes(statement, value, size) for value in values)
     if len(content) > statement.size:
         message = f"{statement.name} has {statement.size} bytes, but {len(values)} values of {size} are given"
         raise IllegalInstruction(message, statement.location())
@@ -100,8 +100,8 @@ def _check_shape(statement: VariableDeclaration, text: str, extents: tuple[int, 
     if len(items) > extents[0]:
         message = f"{statement.name}: {len(items)} initial values where there is room for {extents[0]}"
         raise IllegalInstruction(message, statement.location())
-    for one in items:
-        _check_shape(statement, one, extents[1:])
+    for item in items:
+        _check_shape(statement, item, extents[1:])
 
 
 def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:

@@ -15,7 +15,7 @@ class NoSuchKernel(OperandError, KeyError):
 
 
 class _Several(WarpsimError):
-    """All problems of a kernel; shown as one after the other, placed at the first."""
+    """All problems of a kernel; shown in their order, placed at the first."""
 
     def __init__(self, problems: Sequence[WarpsimError]) -> None:
         first = problems[0]
@@ -24,8 +24,8 @@ class _Several(WarpsimError):
         self.problems = tuple(problems)
 
     def render(self) -> str:
-        """Every problem with its place and caret."""
-        return "\n".join(one.render() for one in self.problems)
+        """Return every problem with its place and caret."""
+        return "\n".join(problem.render() for problem in self.problems)
 
 
 class IllegalKernel(_Several, IllegalInstruction):
@@ -40,5 +40,5 @@ def joined(problems: Sequence[WarpsimError]) -> WarpsimError:
     """One error for them all: the problem itself where it is the only one."""
     if len(problems) == 1:
         return problems[0]
-    legal = all(isinstance(one, NotModelled) for one in problems)
+    legal = all(isinstance(problem, NotModelled) for problem in problems)
     return UnmodelledKernel(problems) if legal else IllegalKernel(problems)

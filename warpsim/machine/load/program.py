@@ -57,7 +57,11 @@ class Module:
         self.bound: list[str] = []
         self._declare_all()
         self._check_addresses()
-        if any(one.kernel.kind == "func" for one in self.functions.values() if one.kernel.body is not None):
+        if any(
+            function.kernel.kind == "func"
+            for function in self.functions.values()
+            if function.kernel.body is not None
+        ):
             self.bind()
 
     @property
@@ -67,7 +71,7 @@ class Module:
         return sorted(self._problems, key=_place)
 
     def entry(self, name: str) -> Entry:
-        """A kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
+        """Return a kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
         function = self._kernel(name)
         self.bind((function.name,))
         if found := self.problems_of(function.name):
@@ -75,7 +79,7 @@ class Module:
         return _entry(self, function)
 
     def parameters_of(self, name: str) -> tuple[Parameter, ...]:
-        """The parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
+        """Return the parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
         return tuple(_described(self, self._kernel(name)))
 
     def _kernel(self, name: str) -> Function:
@@ -87,38 +91,38 @@ class Module:
         return self.functions[found[0]]
 
     def problems_of(self, name: str) -> list[WarpsimError]:
-        """The problems of a kernel and of what it calls, in the order of the text."""
+        """Return the problems of a kernel and of what it calls, in the order of the text."""
         reached, left = set[str](), [name]
         while left:
-            one = left.pop()
-            if one not in reached:
-                reached.add(one)
-                left += self.functions[one].named if one in self.functions else self._held(one)
+            name = left.pop()
+            if name not in reached:
+                reached.add(name)
+                left += self.functions[name].named if name in self.functions else self._held(name)
         found = list(self._general)
-        for one in reached:
-            found += self.functions[one].problems if one in self.functions else ()
-            found += [self._of_variables[one]] if one in self._of_variables else ()
-        return sorted({id(one): one for one in found}.values(), key=_place)
+        for name in reached:
+            found += self.functions[name].problems if name in self.functions else ()
+            found += [self._of_variables[name]] if name in self._of_variables else ()
+        return sorted({id(problem): problem for problem in found}.values(), key=_place)
 
     def _held(self, name: str) -> list[str]:
-        """What a variable holds addresses of."""
+        """Return what a variable holds addresses of."""
         found = self.scope.names.get(name)
-        return [one.name for one in found.addresses] if isinstance(found, Variable) else []
+        return [address.name for address in found.addresses] if isinstance(found, Variable) else []
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
         """The names of the kernels, in the order of the text."""
-        kernels = ((name, one.kernel) for name, one in self.functions.items())
-        return tuple(name for name, one in kernels if one.kind == "entry" and one.body is not None)
+        kernels = ((name, function.kernel) for name, function in self.functions.items())
+        return tuple(name for name, kernel in kernels if kernel.kind == "entry" and kernel.body is not None)
 
     @property
     def statements(self) -> int:
         """How many there are, without the return that each function ends in; binds the module."""
         self.bind()
-        return len(self.code) - sum(one.start >= 0 for one in self.functions.values())
+        return len(self.code) - sum(function.start >= 0 for function in self.functions.values())
 
     def function_number(self, name: str) -> int:
-        """The number that stands for the address of a function.
+        """Return the number that stands for the address of a function.
 
         The lowest bits are 0, as code is aligned: pointers to members of C++ keep a flag there.
         """
@@ -127,20 +131,20 @@ class Module:
         return (self._names.index(name) + 1) * _CODE_ALIGNMENT
 
     def function_at(self, number: int) -> Function | None:
-        """The function whose address a number is."""
+        """Return the function whose address a number is."""
         place, rest = divmod(number, _CODE_ALIGNMENT)
         known = not rest and 1 <= place <= len(self._names)
         return self.functions.get(self._names[place - 1]) if known else None
 
     def function_around(self, pc: int) -> Function:
-        """The function whose code a program counter lies in."""
-        started = [one for one in self.functions.values() if 0 <= one.start <= pc]
-        return max(started, key=lambda one: one.start)
+        """Return the function whose code a program counter lies in."""
+        started = [function for function in self.functions.values() if 0 <= function.start <= pc]
+        return max(started, key=lambda function: function.start)
 
     # --- declarations ---
 
     def _check_directives(self, target: str | None) -> None:
-        """The target is known, and the version of the text has its own; raises IllegalInstruction."""
+        """Check the target, and that the version of the text has it; raises IllegalInstruction."""
         if target is not None:
             check_target(target)
             return
@@ -164,7 +168,7 @@ class Module:
                 self._declare_function(statement)
 
     def _check_addresses(self) -> None:
-        """What initial values name is a function or lies in memory of the device."""
+        """Check that initial values name a function, or a variable in memory of the device."""
         for statement in self.program.statements:
             if isinstance(statement, VariableDeclaration) and statement.name not in self._of_variables:
                 for name in self._held(statement.name):
@@ -221,7 +225,7 @@ class Module:
     def parameter(
         self, statement: VariableDeclaration, function: Function, place: int, framed: bool | None = None
     ) -> Variable:
-        """A .param variable: behind ``place`` among those of a kernel, elsewhere in the frame."""
+        """Return a .param variable: behind ``place`` among those of a kernel, elsewhere in the frame."""
         alignment = statement.align or initial.element_bytes(statement.type)
         framed = function.kernel.kind == "func" if framed is None else framed
         offset = -(-(function.local_bytes if framed else place) // alignment) * alignment
@@ -237,7 +241,9 @@ class Module:
         )
 
     def static_shared_bytes(self, function: Function) -> int:
-        """Bytes that declarations take of a kernel's shared memory, up to where the dynamic part begins."""
+        """Return bytes that declarations take of a kernel's shared memory, up to where the dynamic part
+        begins.
+        """
         return self._layout.static_bytes(function)
 
     # --- code ---
@@ -279,7 +285,9 @@ class Module:
 def load_module(
     text: str, file: str = "<string>", target: str | None = None, read: Reader = unread
 ) -> Module:
-    """The module of a PTX text; raises PtxError, and IllegalInstruction where directives are missing."""
+    """Return the module of a PTX text; raises PtxError, and IllegalInstruction where directives are
+    missing.
+    """
     return Module(parse(text, file, read), target)
 
 
@@ -341,16 +349,18 @@ def _entry(module: Module, function: Function) -> Entry:
 
 
 def _described(module: Module, function: Function) -> Iterator[Parameter]:
-    """The parameters of a kernel, bound or not."""
-    declared = [one for one in function.kernel.parameters if isinstance(one, VariableDeclaration)]
+    """Yield the parameters of a kernel, bound or not."""
+    declared = [
+        parameter for parameter in function.kernel.parameters if isinstance(parameter, VariableDeclaration)
+    ]
     end = 0
-    for index, one in enumerate(declared):
-        variable = module.parameter(one, function, end, framed=False)
-        end = variable.offset + one.size
+    for index, parameter in enumerate(declared):
+        variable = module.parameter(parameter, function, end, framed=False)
+        end = variable.offset + parameter.size
         yield Parameter(
             index=index,
-            name=one.name,
-            kind=one.type,
+            name=parameter.name,
+            kind=parameter.type,
             bytes=variable.size,
             alignment=variable.alignment,
             offset=variable.offset,

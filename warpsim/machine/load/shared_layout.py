@@ -47,7 +47,7 @@ class SharedLayout:
         return -(-end // self._dynamic_alignment) * self._dynamic_alignment
 
     def _common_end(self, function: Function) -> int:
-        """Return the end of those shared variables that no kernel declares and this one may use: that its
+        """Return the end of those shared variables that no kernel declares and this kernel may use: that its
         text names, or all where it names functions of the module.
         """
         if not self._common:

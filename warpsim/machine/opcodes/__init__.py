@@ -100,7 +100,7 @@ def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[
 
 
 def lanes_together(statement: InstructionStatement) -> int:
-    """Return how many neighbouring lanes execute a statement as one, 1 where each does by itself."""
+    """Return how many neighbouring lanes execute a statement together, 1 where each does by itself."""
     spelled = _spelled(statement.opcode, statement.modifiers)
     return max((getattr(row, "together", 1) for row, _ in spelled), default=1)
 

@@ -27,7 +27,7 @@ class Effect(Row):
     """A row whose forms are bound to their operands by a function ``(binder, *modifiers) -> step``.
 
     ``fidelity`` and ``note`` are those of its results. ``together`` says how many lanes in a row must execute
-    it as one: 1, or 32.
+    it together: 1, or 32.
     """
 
     bind: Callable[..., Step]

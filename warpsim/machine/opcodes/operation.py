@@ -46,7 +46,7 @@ class Operation:
     optional: int = 0  # so many of the last results may be left out
     constants: tuple[int, ...] = ()  # places of sources that only a constant may fill (immLut of lop3)
     bytes: tuple[int, ...] = ()  # places of sources whose constants are 0 to 255
-    vector: int = 0  # so many of the first sources are written as one, {a, b, e, f}
+    vector: int = 0  # so many of the first sources are written as a vector, {a, b, e, f}
     reads_carry: bool = False
     writes_carry: bool = False
 
@@ -68,7 +68,7 @@ class Row:
     legal: Callable[..., bool] = field(default=lambda *modifiers: True)
 
     def forms(self) -> Iterator[tuple[str, ...]]:
-        """Return the choices, one a slot, of every form."""
+        """Return the choices of every form, a choice for each slot."""
         return (choice for choice in product(*self.slots) if self.legal(*choice))
 
     def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -67,23 +67,25 @@ class StatementBinder:
         self.operands = tuple(map(self._spread, self.statement.operands or ()))
 
     def _spread(self, operand: Operand) -> Operand:
-        """A vector of registers where its name stands alone, as ``%v`` of ``.reg .v2 .b32 %v``."""
+        """Return a vector of registers where its name stands alone, as ``%v`` of ``.reg .v2 .b32 %v``."""
         if not isinstance(operand, Register) or self.scope.find(operand.name) is not None:
             return operand
-        names = [f"{operand.name}.{one}" for one in "xyzw"]
-        known = [Register(one) for one in names if isinstance(self.scope.find(one), RegisterName)]
+        names = [f"{operand.name}.{letter}" for letter in "xyzw"]
+        known = [Register(name) for name in names if isinstance(self.scope.find(name), RegisterName)]
         return Vector(tuple(known)) if known else operand
 
     def flow(self) -> Flow:
-        """The registers that readers, writers and addresses were made of; others that it names are read."""
+        """Return the registers that readers, writers and addresses were made of; others that it names are
+        read.
+        """
         names = [name for operand in self.operands for name in operand_names(operand)]
         found = [self.scope.find(name) for name in names]
-        named = {one.number for one in found if isinstance(one, RegisterName)}
+        named = {meaning.number for meaning in found if isinstance(meaning, RegisterName)}
         return Flow(
             values=frozenset(self._values | (named - self._addresses - self._written)),
             addresses=frozenset(self._addresses),
             written=frozenset(self._written),
-            framed=any(isinstance(one, Variable) and one.framed for one in found),
+            framed=any(isinstance(meaning, Variable) and meaning.framed for meaning in found),
             made_up=tuple(self._made_up),
         )
 
@@ -92,20 +94,20 @@ class StatementBinder:
     def illegal(
         self, message: str, operand: int | None = None, element: int | None = None
     ) -> IllegalInstruction:
-        """An error that points at the statement, or at an operand of it."""
+        """Return an error that points at the statement, or at an operand of it."""
         return self.at(IllegalInstruction(message), operand, element)
 
     def not_modelled(self, message: str, operand: int | None = None) -> NotModelled:
-        """An error that points at the statement, or at an operand of it."""
+        """Return an error that points at the statement, or at an operand of it."""
         return self.at(NotModelled(message), operand)
 
     def at(self, error: Problem, operand: int | None = None, element: int | None = None) -> Problem:
-        """The error, pointing at the statement or at an operand."""
+        """Return the error, pointing at the statement or at an operand."""
         place = self.statement
         return error.at(place.location() if operand is None else place.operand_location(operand, element))
 
     def count(self, *counts: int) -> int:
-        """The number of operands, which is one of these; raises IllegalInstruction."""
+        """Return the number of operands, which is one of these; raises IllegalInstruction."""
         given = len(self.operands)
         if given not in counts:
             wanted = " or ".join(map(str, counts)) + f" operand{'s'[: counts != (1,)]}"
@@ -122,20 +124,20 @@ class StatementBinder:
         if feature is not None and not has(target, feature):
             raise self.illegal(f"{name} is not on {target}: it needs {least_targets(feature)}")
         if version < since:
-            wanted, given = (".".join(map(str, one)) for one in (since, version))
+            wanted, given = (".".join(map(str, numbers)) for numbers in (since, version))
             raise self.illegal(f"{name} needs PTX {wanted}, but the version is {given}")
 
     # --- names ---
 
     def meaning(self, name: str, operand: int, element: int | None = None) -> Meaning:
-        """What a name stands for; raises IllegalInstruction where it is not declared."""
+        """Return what a name stands for; raises IllegalInstruction where it is not declared."""
         found = self.scope.find(name)
         if found is None:
             raise self.illegal(f"{name} is not declared", operand, element)
         return found
 
     def label(self, operand: int) -> LabelName:
-        """The label that an operand names."""
+        """Return the label that an operand names."""
         given = self.operands[operand]
         found = self.scope.find(given.name) if isinstance(given, Register) else None
         if not isinstance(found, LabelName):
@@ -143,14 +145,14 @@ class StatementBinder:
         return found
 
     def register_operand(self, index: int) -> Register:
-        """An operand that is a register, and neither a constant nor ``_``."""
+        """Return an operand that is a register, and neither a constant nor ``_``."""
         operand = self.operands[index]
         self.register(operand, index)
         assert isinstance(operand, Register)
         return operand
 
     def register(self, operand: Operand, index: int, element: int | None = None) -> RegisterName:
-        """The register that an operand, or an element of it, names."""
+        """Return the register that an operand, or an element of it, names."""
         if not isinstance(operand, Register):
             raise self.illegal(f"expected a register, not '{operand}'", index, element)
         found = self.meaning(operand.name, index, element)
@@ -163,7 +165,7 @@ class StatementBinder:
     def reader(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
     ) -> Reader:
-        """Reads an operand as a type; with ``wide`` a register may be wider than it, and is cut.
+        """Return a reader of an operand as a type; with ``wide`` a register may be wider than it, and is cut.
 
         Raises IllegalInstruction for what does not suit the type.
         """
@@ -215,7 +217,10 @@ class StatementBinder:
         opcode, bits = self.statement.opcode, bits_of(type_name)
         if opcode not in ("mov", "cvt"):
             raise self.illegal(f"{opcode} does not take special registers: mov reads {name}", index, element)
-        known, numbers = special.REGISTERS[name].type, not any("f" in one for one in self.statement.modifiers)
+        known, numbers = (
+            special.REGISTERS[name].type,
+            not any("f" in modifier for modifier in self.statement.modifiers),
+        )
         fits = bits <= bits_of(known) if opcode == "cvt" else bits in special.widths(name)
         if not (fits and numbers and (bits == 1) == (known == "pred")):
             raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
@@ -224,7 +229,7 @@ class StatementBinder:
     def _variable_address(
         self, base: Register, offset: int, type_name: str, index: int, element: int | None
     ) -> Reader:
-        """The address of a variable or function in its space."""
+        """Return the address of a variable or function in its space."""
         found = self.meaning(base.name, index, element)
         dtype = dtype_of(type_name)
         if isinstance(found, FunctionName):
@@ -241,7 +246,7 @@ class StatementBinder:
         return lambda wave, path: (address(wave, path) + offset).astype(dtype)
 
     def constant(self, operand: Immediate, type_name: str, index: int, element: int | None = None) -> Values:
-        """The bits of a constant read as a type, shape ()."""
+        """Return the bits of a constant read as a type, shape ()."""
         bits, dtype = bits_of(type_name), dtype_of(type_name)
         if not self._takes(operand, type_name):
             given = CONSTANT_NAMES[operand.kind]
@@ -253,7 +258,7 @@ class StatementBinder:
         return np.array(constant_bits(operand, bits), dtype)
 
     def _takes(self, operand: Immediate, type_name: str) -> bool:
-        """Whether a constant may stand for a type; none for .bf16 where the sum is of .f32."""
+        """Return whether a constant may stand for a type; none for .bf16 where the sum is of .f32."""
         modifiers = self.statement.modifiers
         if self.statement.opcode == "cvt" and type_name[0] == "b" and modifiers[:1] != ("pack",):
             return False
@@ -267,7 +272,7 @@ class StatementBinder:
     def check_type(
         self, name: str, known: str, wanted: str, index: int, element: int | None, wide: bool = False
     ) -> None:
-        """A register of a type may stand where another is wanted; raises IllegalInstruction.
+        """Check that a register of a type may stand where another is wanted; raises IllegalInstruction.
 
         An element of a vector counts as what its elements are together.
         """
@@ -276,7 +281,7 @@ class StatementBinder:
             known = self._type_of(operand, known, index) or self._no_vector(operand, index, wanted, allowed)
             floats = wanted in ("f16", "f32", "f64") and self.statement.opcode != "wmma"
             if known[0] in "us" and floats and bits_of(known) == bits_of(wanted):
-                return  # ptxas takes vectors of integers for those of floats, but no single one
+                return  # ptxas takes vectors of integers for those of floats, but no single register
         if known not in allowed:
             raise self._unsuited(name, known, wanted, index, element)
 
@@ -287,43 +292,49 @@ class StatementBinder:
         return self.illegal(message, index, element)
 
     def _type_of(self, vector: Vector, known: str, index: int) -> str | None:
-        """The type of a vector in which a register has a known one; None for elements that make none."""
-        types = (self._element_type(one, known) for one in vector.elements)
-        return together(tuple(one for one in types if one is not None))
+        """Return the type of a vector in which a register has a known type; None for elements that make
+        none.
+        """
+        types = (self._element_type(element, known) for element in vector.elements)
+        return together(tuple(type_name for type_name in types if type_name is not None))
 
     def _element_type(self, element: Operand, known: str) -> str | None:
-        """What an element counts as beside one of a known type; None for what is not looked at."""
+        """Return what an element counts as beside one of a known type; None for what is not looked at."""
         if isinstance(element, Immediate):
             return constant_type(element.kind, max(bits_of(known), 16))
         found = self.scope.find(element.name) if isinstance(element, Register) else None
         return found.type if isinstance(found, RegisterName) else None
 
     def _no_vector(self, vector: Vector, index: int, wanted: str, allowed: TypeSet) -> NoReturn:
-        """The error of elements that make no vector: of the first that is wrong by itself, or of all."""
-        types = [self._element_type(one, "b32") for one in vector.elements]
-        for place, (one, kind) in enumerate(zip(vector.elements, types, strict=True)):
-            if isinstance(one, Register) and kind is not None and kind not in allowed:
-                raise self._unsuited(str(one), kind, wanted, index, place)
+        """Return the error of elements that make no vector: of the first that is wrong by itself, or of
+        all.
+        """
+        types = [self._element_type(element, "b32") for element in vector.elements]
+        for place, (element, kind) in enumerate(zip(vector.elements, types, strict=True)):
+            if isinstance(element, Register) and kind is not None and kind not in allowed:
+                raise self._unsuited(str(element), kind, wanted, index, place)
         given = dict.fromkeys(kind for kind in types if kind is not None)
         listed = " and ".join(f".{kind}" if kind[0] in "bsu" or kind[1].isdigit() else kind for kind in given)
         raise self.illegal(f"'{vector}' has elements of {listed}, which make no vector", index)
 
     def reading(self, number: int) -> Reader:
-        """Reads a register by number."""
+        """Return a reader of a register by number."""
         self._values.add(number)
         return lambda wave, path: _value(wave, path, number)
 
     # --- results ---
 
     def writing(self, number: int) -> Writer:
-        """Writes a register by number."""
+        """Return a writer of a register by number."""
         self._written.add(number)
         return lambda wave, path, lanes, values: wave.write(path, lanes, number, values)
 
     def writer(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
     ) -> Writer:
-        """Writes a register of a type; with ``wide`` it may be wider, and the value is extended."""
+        """Return a writer of a register; with ``wide`` it may be wider than the type, and the value is
+        extended.
+        """
         if isinstance(operand, Sink):
             if element is None and self.statement.opcode not in _DISCARDING:
                 raise self.illegal(f"{self.statement.opcode} does not take _ for its result", index)
@@ -349,18 +360,18 @@ class StatementBinder:
         return extended
 
     def policy(self, index: int) -> None:
-        """A cache policy, which nothing here looks at; raises IllegalInstruction for what is none."""
+        """Check a cache policy, which nothing here looks at; raises IllegalInstruction for what is none."""
         self.whole(index, "a cache policy")
 
     def whole(self, index: int, what: str) -> Reader:
-        """Reads 64 bits that are no float and no address; raises IllegalInstruction for others."""
+        """Return a reader of 64 bits, no float and no address; raises IllegalInstruction for others."""
         operand = self.operands[index]
         if isinstance(operand, Displacement):
             raise self.illegal(f"{what} is a register or an integer, not '{operand}'", index)
         return self.reader(operand, "u64", index)
 
     def elements(self, index: int, count: int) -> tuple[Operand, ...]:
-        """The registers of a vector operand of that many, or the operand itself for one."""
+        """Return the registers of a vector operand of that many, or the operand itself for a count of 1."""
         operand = self.operands[index]
         given = operand.elements if isinstance(operand, Vector) else (operand,)
         if len(given) != count:
@@ -370,7 +381,7 @@ class StatementBinder:
     # --- addresses ---
 
     def address_of(self, variable: Variable) -> Reader:
-        """The address of a variable in its own space, int64."""
+        """Return the address of a variable in its own space, int64."""
         if variable.space in ("global", "const"):
             name = variable.name
             return lambda wave, path: np.array(wave.symbols[name], np.int64)
@@ -383,7 +394,7 @@ class StatementBinder:
         return lambda wave, path: np.array(place, np.int64)
 
     def place(self, index: int, space: str) -> tuple[Reader, str]:
-        """address, and the space that it really lies in: .param of a call is kept in local memory."""
+        """Return address, and the space that it really lies in: .param of a call is kept in local memory."""
         operand = self.operands[index]
         base = operand.base if isinstance(operand, Address) else None
         found = self.scope.find(base.name) if base else None
@@ -391,11 +402,13 @@ class StatementBinder:
         return self.address(index, space), "local" if framed else space
 
     def narrow(self, what: str, index: int) -> IllegalInstruction:
-        """The error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in .global."""
+        """Return the error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in
+        .global.
+        """
         return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
 
     def address(self, index: int, space: str, *, box: bool = False) -> Reader:
-        """The addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
+        """Return the addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
 
         Of a ``box`` it is that of its map. Raises IllegalInstruction for a register that holds no address,
         and a variable of another space.
@@ -406,7 +419,7 @@ class StatementBinder:
         offset = operand.offset
         if operand.base is None:
             if space != "local":
-                raise self.illegal(f"a constant address is one in .local, not in .{space}", index)
+                raise self.illegal(f"a constant address lies in .local, not in .{space}", index)
             return lambda wave, path: np.array(offset, np.int64)
         found = self.meaning(operand.base.name, index)
         if isinstance(found, RegisterName):
@@ -446,7 +459,7 @@ _WINDOWS = {
 
 
 def _value(wave: Wave, path: DivergentPath, number: int) -> Values:
-    """A register; the usual case of one that is written in all lanes is not handed on."""
+    """Return the values of a register; ``wave.read`` is called only where not all lanes have written it."""
     frame = path.frame
     value = frame.values[number]
     if value is None or frame.partial:
@@ -455,7 +468,7 @@ def _value(wave: Wave, path: DivergentPath, number: int) -> Values:
 
 
 def _address(values: Values, offset: int, narrow: bool) -> Values:
-    """Addresses as int64; those of 32 bits are unsigned, and their sum with an offset wraps.
+    """Return addresses as int64; those of 32 bits are unsigned, and their sum with an offset wraps.
 
     nvcc counts on that: of ``s[255 - 3 * threadIdx.x]`` it makes ``[%r+1020]`` with a negative register.
     """
@@ -469,4 +482,4 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _nowhere(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
-    """What ``_`` does with a result."""
+    """Discard a result: the writer of ``_``."""

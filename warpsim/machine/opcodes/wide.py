@@ -1,7 +1,7 @@
 """Values of 128 bits: a register .b128 is two of 64, the lower half first (PTX ISA 9.1, section 5.2.1).
 
 Statements that take .b128 next to narrower types ask here for the words of an operand: two of 64 bits, or the
-one that it is. Does not know opcodes.
+operand itself. Does not know opcodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HALF = "b64"
 
 
 def word_type(type_name: str) -> tuple[str, int]:
-    """The type of the words that a value consists of, and how many there are."""
+    """Return the type of the words that a value consists of, and how many there are."""
     return (_HALF, 2) if type_name == WIDE else (type_name, 1)
 
 
@@ -42,7 +42,7 @@ def word_readers(
     *,
     wide: bool = False,
 ) -> list[Reader]:
-    """Reads the words of an operand, the lowest first.
+    """Return readers of the words of an operand, the lowest first.
 
     Raises IllegalInstruction, and NotModelled for what ptxas takes and no manual explains.
     """
@@ -52,7 +52,7 @@ def word_readers(
         if operand.kind != "integer" or not 0 <= operand.value < 1 << 63:
             raise binder.not_modelled(f"the constant {operand} as .{WIDE} is not modelled", index)
         parts = (operand, Immediate(0))
-        return [binder.reader(one, _HALF, index, element) for one in parts]
+        return [binder.reader(part, _HALF, index, element) for part in parts]
     if isinstance(operand, Register) and isinstance(binder.scope.find(operand.name), Variable):
         raise binder.not_modelled(f"the address of {operand} as .{WIDE} is not modelled", index)
     found = binder.register(operand, index, element)
@@ -69,7 +69,7 @@ def word_writers(
     *,
     wide: bool = False,
 ) -> list[Writer]:
-    """Writes the words of a register, the lowest first; raises IllegalInstruction."""
+    """Return writers of the words of a register, the lowest first; raises IllegalInstruction."""
     if type_name != WIDE:
         return [binder.writer(operand, type_name, index, element, wide=wide)]
     found = binder.register(operand, index, element)

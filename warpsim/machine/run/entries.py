@@ -37,7 +37,7 @@ class Record:
     fidelity: str = "exact"
     note: str = ""
     flow: Flow = NOTHING
-    scope: Scope | None = None  # what the names in the statement mean, for who asks
+    scope: Scope | None = None  # what the names in the statement mean
     matrix: Bound | WarpgroupBound | None = None  # the operands by role, of a matrix instruction
 
 

@@ -92,7 +92,7 @@ _COPIES = Slot(_no_copies)
 
 
 def flights(wave: Wave) -> list[Flight]:
-    """The copies in flight, those of lanes that have exited included."""
+    """Return the copies in flight, those of lanes that have exited included."""
     return list(_COPIES.of(wave).flights)
 
 

@@ -57,7 +57,7 @@ def _reach(modifiers: tuple[str, ...]) -> str:
 
 
 def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) -> Reader:
-    """Return addresses (lanes,) of objects; generic ones that are not in shared memory are reported."""
+    """Return addresses (lanes,) of objects; generic addresses outside shared memory are reported."""
     generic = _space(modifiers) == "generic"
     read = binder.address(index, "generic" if generic else "shared")  # a variable is of either kind
 
@@ -76,7 +76,7 @@ def _address(binder: StatementBinder, index: int, modifiers: tuple[str, ...]) ->
 
 
 def _count(binder: StatementBinder, index: int, most: int | None = None) -> Reader:
-    """Return a count; a constant one is at least 1, and has at most ``most``. Raises IllegalInstruction."""
+    """Return a count; a constant count is at least 1, and at most ``most``. Raises IllegalInstruction."""
     operand = binder.operands[index]
     if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
         word = operand.value & (1 << 32) - 1
@@ -104,7 +104,7 @@ def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
         if wrong.size:
             message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
             raise undefined(wave, path, int(lanes.index[wrong[0]]), message)
-        words = np.array([Object(one, one).word for one in counts.tolist()], np.uint64)
+        words = np.array([Object(count, count).word for count in counts.tolist()], np.uint64)
         where = lanes.of(address(wave, path))
         store(wave, path, lanes, "shared", where, words[:, None])
         offsets = wave.locate("shared", lanes, where, 8)[1]

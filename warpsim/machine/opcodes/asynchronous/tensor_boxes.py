@@ -62,7 +62,7 @@ class Box:
 class NamedBox:
     """The box of one lane."""
 
-    lanes: Lanes  # one
+    lanes: Lanes  # a single lane
     map: TensorMap
     pieces: Pieces
 
@@ -113,13 +113,13 @@ def boxes_of(box: Box, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[Na
     offsets = [values_of(read, wave, path, lanes) for read in box.offsets]
     found = list[NamedBox]()
     for place, lane in enumerate(lanes.index.tolist()):
-        one = single(wave, lane)
+        single_lane = single(wave, lane)
         with at_lane(wave, path, lane):
-            map_ = map_at(wave, path, one, maps[place])
+            map_ = map_at(wave, path, single_lane, maps[place])
             at = [each[place] for each in coordinates]
             pieces = _pieces(box, map_, at, [each[place] for each in offsets])
             _check_allocated(wave, lane, pieces)
-        found.append(NamedBox(lanes=one, map=map_, pieces=pieces))
+        found.append(NamedBox(lanes=single_lane, map=map_, pieces=pieces))
     return found
 
 
@@ -134,7 +134,7 @@ _PARAMETER_MAPS = Slot(_no_maps)  # by address: maps among the parameters, which
 
 
 def map_at(wave: Wave, path: DivergentPath, lane: Lanes, address: int) -> TensorMap:
-    """The map at a generic address. Raises InvalidAccess, and OperandError for what is none."""
+    """Return the map at a generic address. Raises InvalidAccess, and OperandError for what is none."""
     known = _PARAMETER_MAPS.of(wave)
     if address in known:
         return known[address]

@@ -60,7 +60,7 @@ def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
 
 
 def scattered(memory: Bytes, offsets: Offsets, content: Content) -> None:
-    """The inverse of ``gathered``."""
+    """Store content at the offsets: the inverse of ``gathered``."""
     word, count = content.dtype.itemsize, content.shape[1]
     if count & (count - 1) == 0:
         memory.view(content.dtype).reshape(-1, count)[offsets // (word * count)] = content

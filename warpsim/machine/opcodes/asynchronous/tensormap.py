@@ -1,10 +1,10 @@
 """tensormap.replace and tensormap.cp_fenceproxy: maps that kernels change, and bring to global memory.
 
 Knows the forms and where maps lie; what fields there are is in tensor_map_bytes.py. A map that has been
-changed is looked at when it is used, since fields are replaced one at a time. prefetch.tensormap is in
+changed is looked at when it is used, since fields are replaced singly. prefetch.tensormap is in
 caches.py, the fences are in fences.py. PTX ISA 9.1, sections 9.7.9.28 and 9.7.13.16.
 
-Inferred: the ordinals of strides count from the first dimension that has one, as CUTLASS counts.
+Inferred: the ordinals of strides count from the first dimension that has a stride, as CUTLASS counts.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _constant(binder: StatementBinder, index: int, most: int, what: str) -> int:
 
 
 def _check_value(binder: StatementBinder, name: str) -> None:
-    """The new value of a field that takes constants, as far as chip and version have it."""
+    """Check the new value of a field that takes constants, as far as chip and version have it."""
     needs = _VALUES[name]
     value = _constant(binder, 1, needs[-1][0], f"the value of {name}")
     _, since, feature = next(need for need in needs if value <= need[0])

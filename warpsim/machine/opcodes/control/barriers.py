@@ -139,7 +139,7 @@ _BALLOTS = Slot(_no_ballots)  # by number of a barrier: lanes that have voted, a
 
 
 def _ballots(wave: Wave, number: int) -> tuple[Mask, Mask]:
-    """Who has voted at a barrier, and who said yes; to be changed in place."""
+    """Return the lanes that have voted at a barrier, and those that voted yes; to be changed in place."""
     ballots = _BALLOTS.of(wave)
     if number not in ballots:
         ballots[number] = np.zeros(wave.lanes, np.bool_), np.zeros(wave.lanes, np.bool_)

@@ -49,7 +49,7 @@ def _source(binder: StatementBinder, index: int, type_name: str) -> Reader:
 
 
 def _shared(binder: StatementBinder, space: str, type_name: str) -> Reader:
-    """Return addresses (lanes,) of .shared::cluster, int64; raises Fault for generic ones that lie
+    """Return addresses (lanes,) of .shared::cluster, int64; raises Fault for generic addresses that lie
     elsewhere.
     """
     read = _source(binder, 1, type_name)

@@ -251,7 +251,9 @@ def _reduce(binder: StatementBinder, sync: str, operation: str, type_name: str) 
 def _reduce_floats(
     binder: StatementBinder, sync: str, operation: str, absolute: str, nan: str, type_name: str
 ) -> Step:
-    """min and max of f32: a NaN is passed over, or with .NaN taken on; of NaN only, the canonical one."""
+    """Return the step of min and max of f32: NaN is passed over, or with .NaN propagated; of NaN only,
+    canonical.
+    """
     from .. import operation as find
 
     compute = find(operation, *filter(None, (nan, type_name)), sources=2).compute

@@ -46,7 +46,7 @@ def _of_map(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _nothing(binder: StatementBinder, what: str) -> Step:
-    """Return the grid before has ended, and the next one begins afterwards."""
+    """Return a step without effect: the grid before has ended, and the next grid begins afterwards."""
     binder.count(0)
     return lambda wave, path, lanes: None
 

@@ -42,10 +42,10 @@ def _indexed(binder: StatementBinder, uniform: str) -> Step:
     if not isinstance(table, LabelTable):
         raise binder.illegal(f"expected a table of .branchtargets, not '{name}'", 1)
     index = binder.reader(binder.operands[0], "u32", 0)
-    labels = [binder.scope.find(one) for one in table.names]
-    for one, label in zip(table.names, labels, strict=True):
+    labels = [binder.scope.find(target) for target in table.names]
+    for target, label in zip(table.names, labels, strict=True):
         if not isinstance(label, LabelName):
-            raise binder.illegal(f"the table {name} names {one}, which is no label here", 1)
+            raise binder.illegal(f"the table {name} names {target}, which is no label here", 1)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
         chosen = index(wave, path)
@@ -104,7 +104,7 @@ def _called(
 ) -> None:
     """Call a function of the driver: words of the caller's frame in, the result back."""
     base, local = path.frame.local, wave.memories.local.reshape(wave.lanes, -1)
-    arguments = [_words(local[lanes.index, base + one.offset :][:, : one.size]) for one in given]
+    arguments = [_words(local[lanes.index, base + slot.offset :][:, : slot.size]) for slot in given]
     result = function(wave, path, lanes, arguments)
     if result is not None and wanted:
         place, size = np.array(base + wanted[0].offset), min(wanted[0].size, 8)
@@ -229,9 +229,9 @@ _COOPERATIVE = (
 
 
 def _asks_for_grid(wave: Wave) -> bool:
-    """Whether the module reads the registers by which grid.sync() finds its barrier."""
+    """Return whether the module reads the registers by which grid.sync() finds its barrier."""
     statements = (record.statement for record in wave.code if record.statement.opcode == "mov")
-    return any("%envreg2" in one.names for one in statements)
+    return any("%envreg2" in statement.names for statement in statements)
 
 
 def _trap(binder: StatementBinder) -> Step:

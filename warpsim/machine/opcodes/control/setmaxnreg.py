@@ -72,7 +72,7 @@ class Pool:
 
     @classmethod
     def of(cls, wave: Wave) -> Pool | None:
-        """That of a wave; None where nobody knows with how many registers its lanes begin."""
+        """Return the pool of a wave; None where the registers with which its lanes begin are not known."""
         return _POOL.of(wave)
 
     def group(self, wave: Wave, warp: int) -> range:
@@ -127,7 +127,7 @@ class Pool:
             group = self.group(wave, warp)
             if wave.alive_mask[group.start * WARP : group.stop * WARP].any():
                 continue
-            longest = max(group, key=lambda one: len(self.done[one]))
+            longest = max(group, key=lambda warp: len(self.done[warp]))
             for other in group:
                 if len(self.done[other]) < len(self.done[longest]):
                     statement = wave.code[self.done[longest][len(self.done[other])].pc].statement

@@ -105,7 +105,7 @@ def calls_the_system(entry: Entry) -> bool:
 
 
 def runtime_of(wave: Wave) -> DeviceRuntime:
-    """What the launch has of a device runtime."""
+    """Return what the launch has of a device runtime."""
     assert wave.runtime is not None, "a wave of a launch has a runtime"
     return wave.runtime
 

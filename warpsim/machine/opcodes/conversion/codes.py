@@ -77,7 +77,7 @@ class Layout:
 
     @cached_property
     def exponent_mask(self) -> int:
-        """The bits of the exponent field, which is infinity's code where there is one."""
+        """The bits of the exponent field, which is infinity's code where the format has infinities."""
         return int(((1 << self.exponent_bits) - 1) << self.fraction_bits)
 
     @cached_property
@@ -108,7 +108,7 @@ _SPECIALS: dict[formats.Specials, Specials] = {
 
 
 def _layout(element: formats.Format) -> Layout:
-    """Return the fields of a format; of tf32 the 19 bits that are the upper ones of a register."""
+    """Return the fields of a format; of tf32 the 19 upper bits of a register."""
     return Layout(
         name=element.name,
         exponent_bits=element.exponent_bits,
@@ -118,7 +118,7 @@ def _layout(element: formats.Format) -> Layout:
     )
 
 
-LAYOUTS: dict[str, Layout] = {name: _layout(one) for name, one in formats.FORMATS.items() if one.is_float}
+LAYOUTS: dict[str, Layout] = {name: _layout(form) for name, form in formats.FORMATS.items() if form.is_float}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +150,8 @@ def decode(codes: Array, layout: Layout) -> Numbers:
 
 
 def integers(values: Array) -> Numbers:
-    """Return integers of any NumPy dtype as numbers; bits that no rounding can tell apart are joined into
-    one.
+    """Return integers of any NumPy dtype as numbers; bits that no rounding can distinguish are joined into a
+    single bit.
     """
     negative = values < 0
     wide = values.astype(np.uint64)
@@ -255,11 +255,11 @@ def rounded(
 def encode(
     numbers: Numbers, layout: Layout, rounding: str, *, satfinite: bool = False, random: Random | None = None
 ) -> Array:
-    """Return codes of the numbers rounded to the format, in its dtype; every NaN becomes the canonical one.
+    """Return codes of the numbers rounded to the format, in its dtype; every NaN becomes canonical.
 
     With ``satfinite`` infinities and what overflows become the largest number. A format without a sign
     takes magnitudes. The exponent field is counted from the smallest normal number's, whose leading bit adds
-    the one that is missing, and a carry out of the fraction adds another: no case is special.
+    the missing 1, and a carry out of the fraction adds another: no case is special.
     """
     if not layout.signed:
         numbers = _magnitudes(numbers)

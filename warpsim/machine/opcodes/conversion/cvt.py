@@ -5,7 +5,7 @@ numbers are rounded (codes, elements), nor packed results (packing). PTX ISA 9.0
 
 ptxas takes modifiers in any order (the manual's own examples write ``cvt.f64.bf16.rp``): the rows have the
 manual's order. Registers may be wider than a type, but not those of bf16
-and tf32, given here as b16 and b32, nor the 8-bit ones of conversions from and to bf16.
+and tf32, given here as b16 and b32, nor the 8-bit types of conversions from and to bf16.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def register(type_name: str) -> str:
 def lanewise(function: Callable[..., Array]) -> Compute:
     """Return ``function`` with one result for sources of any shapes that broadcast, ``()`` included.
 
-    NumPy warns about scalars that wrap around, and not about arrays: sources of no axis are lent one.
+    NumPy warns about scalars that wrap around, and not about arrays: sources without an axis get an axis of
+    1.
     """
 
     def compute(*sources: Values) -> tuple[Values, ...]:
@@ -60,7 +61,7 @@ _QUIET_NOTE = (
     "others report of the F2F and FRND of a B200; everything else is exact"
 )
 
-# (result, source) -> the NaN that comes out, unless it is the canonical one. That cvt.f32.bf16, of which PTX
+# (result, source) -> the NaN that comes out, unless it is canonical. That cvt.f32.bf16, of which PTX
 # says "an unspecified NaN", shifts the bits is read off the code that ptxas 13.0 makes for sm_80 and later.
 _NANS: dict[tuple[str, str], NotANumber] = {
     ("f32", "f64"): "quiet",

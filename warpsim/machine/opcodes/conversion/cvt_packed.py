@@ -24,8 +24,8 @@ _PLACES = {6: 8}  # bits of an element's place where they are not those of its c
 
 
 def _element(packed: str) -> tuple[Layout, int, int]:
-    """Return the element format of a packed type, how many elements there are, and the bits of each one's
-    place.
+    """Return the element format of a packed type, how many elements there are, and the bits of the place of
+    each.
     """
     name, count = packed[:-2], int(packed[-1])
     layout = LAYOUTS[name]
@@ -93,7 +93,7 @@ def _tabulated(convert: Step, source: np.dtype[Any]) -> Step:
 
 _RANDOM_NOTE = (
     "PTX says which half of rbits is whose and that a carry decides; that the bits are added to the "
-    "uppermost ones cut off, and that in x4 the first of a pair takes its half reversed, is what others "
+    "uppermost bits cut off, and that in x4 the first of a pair takes its half reversed, is what others "
     "report of a B200"
 )
 
@@ -117,8 +117,8 @@ def _shares_of_four(bits: Array) -> list[Array]:
 
 
 def _shares_of_nibbles(bits: Array) -> list[Array]:
-    """Return the first pair's half is made of the upper bytes of both halves, the second's of the lower
-    ones.
+    """Return four shares: the first pair's of the upper bytes of both halves, the second's of the lower
+    bytes.
     """
     low, high = np.uint64(0x00FF), np.uint64(0xFF00)
     upper = bits >> np.uint64(8) & low | bits >> np.uint64(16) & high

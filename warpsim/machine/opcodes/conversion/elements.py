@@ -24,7 +24,7 @@ from .codes import LAYOUTS, Layout, Random, decode, encode, rounded
 Array = npt.NDArray[Any]
 Step = Callable[[Array], Array]  # codes or values in, codes or values out
 
-# What a NaN becomes: the result format's canonical one; the same sign and payload, made quiet; the same bits.
+# What a NaN becomes: the result format's canonical NaN; the same sign and payload, made quiet; the same bits.
 NotANumber = Literal["canonical", "quiet", "same"]
 
 
@@ -72,7 +72,7 @@ def chain(*steps: Step) -> Step:
 
 
 def _core(source: Layout, result: Layout, modifiers: Modifiers) -> Step:
-    """Return the rounding alone, by a short cut where there is one; for f64 to f32 with the flush, if any."""
+    """Return the rounding alone, by a short cut where possible; for f64 to f32 with the flush, if any."""
     flush_narrowed = modifiers.ftz and source.name == "f64"
     integral = modifiers.rounding.endswith("i")
     if source.exponent_bits == result.exponent_bits and source.fraction_bits > result.fraction_bits > 0:
@@ -179,7 +179,7 @@ _CASTS: dict[tuple[str, str, str], tuple[Step, NotANumber]] = {
 
 
 def _with_nan(made: Array, codes: Array, source: Layout, result: Layout, nan: NotANumber) -> Array:
-    """Return ``made`` with the NaN that is asked for where the source is one."""
+    """Return ``made`` with the NaN that is asked for where the source is NaN."""
     if nan == "same" and source is result:
         return made
     nans = codes & codes.dtype.type(source.magnitude) > codes.dtype.type(source.exponent_mask)
@@ -243,8 +243,8 @@ def after(source: Layout, result: Layout, modifiers: Modifiers) -> list[Step]:
 def saturated(codes: Array, layout: Layout) -> Array:
     """Return codes of the numbers clamped to [0, 1]: +0 for NaN and -0, whose codes are above infinity's."""
     kind = layout.dtype.type
-    one = kind(layout.bias << layout.fraction_bits)
-    clamped: Array = np.where(codes > kind(layout.exponent_mask), kind(0), np.minimum(codes, one))
+    code_of_1 = kind(layout.bias << layout.fraction_bits)
+    clamped: Array = np.where(codes > kind(layout.exponent_mask), kind(0), np.minimum(codes, code_of_1))
     return clamped
 
 
@@ -257,8 +257,8 @@ def _table(source: Layout, result: Layout, modifiers: Modifiers) -> Array:
 
 
 def _joined(codes: Array, source: Layout) -> Array:
-    """Return the upper 16 bits of f32 codes, the lower ones joined into one: all that 8-bit results depend
-    on.
+    """Return the upper 16 bits of f32 codes, the lower bits joined into a single bit: all that 8-bit results
+    need.
     """
     assert source.name == "f32"
     joined: Array = codes >> np.uint32(16) | (codes & np.uint32(0xFFFF) != 0)

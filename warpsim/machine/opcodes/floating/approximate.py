@@ -29,7 +29,7 @@ _UPPER = np.uint64(0xFFFF_FFFF_0000_0000)
 
 
 def _approx_quotient(a: Values, b: Values) -> Values:
-    """a / b, with zero times infinity or a for 1 / b where |b| is above 2**126 and finite."""
+    """Return a / b, with zero times infinity or a for 1 / b where |b| is above 2**126 and finite."""
     return np.where((np.abs(b) > 2.0**126) & np.isfinite(b), a * np.copysign(0.0, b), a / b)
 
 

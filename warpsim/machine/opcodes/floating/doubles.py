@@ -21,7 +21,7 @@ from .rounding import odd_sum
 
 NAN = (
     "bits of NaN results are inferred: the first source that is a NaN, made quiet, or 0xfff8000000000000 "
-    "(CUDART_NAN) where no source is one, as the code does that ptxas generates for div and sqrt"
+    "(CUDART_NAN) where no source is a NaN, as the code does that ptxas generates for div and sqrt"
 )
 _FORM = FORMATS["f64"]
 _QUIET = np.uint64(1 << 51)
@@ -66,7 +66,7 @@ def fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
     """Return uint64 bits of a * b + c, rounded once.
 
     The product is the sum of two float64; three sums, the innermost rounded to odd, leave the exact result as
-    a float64 and a small one that decides the rounding (Boldo and Melquiond, section 4).
+    a float64 and a small float64 that decides the rounding (Boldo and Melquiond, section 4).
     """
     x, y, z = a.view(np.float64), b.view(np.float64), c.view(np.float64)
     product = np.asarray(x * y)
@@ -97,7 +97,7 @@ def div(a: Values, b: Values, rounding: str) -> Values:
 
 def rcp(a: Values, rounding: str) -> Values:
     """Return uint64 bits of 1 / a."""
-    return div(np.full_like(a, _FORM.one), a, rounding)
+    return div(np.full_like(a, _FORM.unity), a, rounding)
 
 
 def sqrt(a: Values, rounding: str) -> Values:

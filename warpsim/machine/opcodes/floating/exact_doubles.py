@@ -85,5 +85,5 @@ def _rounded(value: int, exponent: int, rounding: str) -> int:
     if last > _TOP or (last == _TOP and kept >> _FRACTION + 1):
         away = {"rn": True, "rz": False, "rm": bool(sign), "rp": not sign}[rounding]
         return sign | (_INFINITY if away else _INFINITY - 1)
-    # The fraction's top bit, where set, adds one to the exponent's field.
+    # The fraction's top bit, where set, adds 1 to the exponent's field.
     return sign | ((last - _LOWEST) << _FRACTION) + kept

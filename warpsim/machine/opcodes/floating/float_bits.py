@@ -4,7 +4,7 @@ Knows where sign, exponent and fraction lie, and what an operation's modifiers d
 the arithmetic; computes nothing itself.
 
 NaN results: every f32, f16 and bf16 operation yields one canonical NaN, 0x7fffffff or 0x7fff, whatever the
-operands' payloads (CUDA C++ Programming Guide, "Floating-Point Standard"). The f64 one is CUDART_NAN of
+operands' payloads (CUDA C++ Programming Guide, "Floating-Point Standard"). The f64 NaN is CUDART_NAN of
 math_constants.h, which ptxas's own square root returns for negative operands as well.
 """
 
@@ -77,7 +77,7 @@ class Format:
         return (1 << (self.bits - 2 - self.fraction_bits)) - 1
 
     @cached_property
-    def one(self) -> Constant:
+    def unity(self) -> Constant:
         """Bits of 1.0."""
         return self.word(self.bias << self.fraction_bits)
 
@@ -149,7 +149,7 @@ def saturated(bits: Values, form: Format) -> Values:
     Minus zero becomes +0.0 too, as where ptxas folds constants.
     """
     outside = bits > form.infinity  # every negative value and every NaN
-    return np.where(outside, form.word(0), np.minimum(bits, form.one))
+    return np.where(outside, form.word(0), np.minimum(bits, form.unity))
 
 
 def rectified(bits: Values, form: Format) -> Values:

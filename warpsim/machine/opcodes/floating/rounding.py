@@ -33,7 +33,7 @@ _LAST = np.int64(1)
 
 
 def odd_sum(a: Values, b: Values, rounding: str) -> Values:
-    """a + b of float64, rounded to odd; a zero has the sign that ``rounding`` gives it.
+    """Return a + b of float64, rounded to odd; a zero has the sign that ``rounding`` gives it.
 
     The sum must neither overflow nor consist of numbers so small that float64 does not hold its error.
     """
@@ -58,12 +58,12 @@ def _odd(nearest: Values, error: Values, inexact: Values) -> Values:
 
 
 def odd_product(a: Values, b: Values, rounding: str) -> Values:
-    """a * b, which float64 holds."""
+    """Return a * b, which float64 holds."""
     return a * b
 
 
 def odd_fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
-    """a * b + c, rounded to odd."""
+    """Return a * b + c, rounded to odd."""
     return odd_sum(a * b, c, rounding)
 
 
@@ -130,7 +130,7 @@ def is_tiny(value: Values, form: Format, rounding: str) -> Values:
 
 
 def flush_result(bits: Values, form: Format, rounding: str, exact: Callable[[], Values]) -> Values:
-    """Result ``bits`` with tiny ones replaced by the zero of their sign.
+    """Return the result ``bits`` with subnormals replaced by the zero of their sign.
 
     Only results of exactly the smallest normal magnitude need ``exact()``, the value before it was rounded.
     """

@@ -26,7 +26,7 @@ ROUNDINGS = ("rn", "rz", "rm", "rp")
 def fma_nearest(a: Values, b: Values, c: Values) -> Values:
     """Return uint32 bits of a * b + c, rounded once, for bits of three f32 values.
 
-    The sum in float64 rounds as the exact one does unless it lies halfway between two f32 values, or may do
+    The sum in float64 rounds as the exact sum does unless it lies halfway between two f32 values, or may do
     so because the result is hardly normal: then the error of the sum decides.
     """
     product = a.view(np.float32).astype(np.float64) * b.view(np.float32)

@@ -34,12 +34,12 @@ def settled(value: Values, source: Values, exact: Exact, rounded: Callable[[Valu
         return above
     sources = np.broadcast_to(source, undecided.shape)[undecided]
     bits = np.array(above)
-    bits[undecided] = rounded(np.array([to_odd(exact, float(one)) for one in sources]))
+    bits[undecided] = rounded(np.array([to_odd(exact, float(value)) for value in sources]))
     return bits
 
 
 def to_odd(exact: Exact, source: float) -> float:
-    """Return the function's value as float64: itself, or of its two neighbours the one whose last bit is
+    """Return the function's value as float64: itself, or whichever of its two neighbours has its last bit
     set.
     """
     with localcontext(Context(prec=_DIGITS)):

@@ -83,7 +83,7 @@ def looked_up(a: Values, b: Values, c: Values, table: Values) -> Values:
 def _looked_up_each(a: Values, b: Values, c: Values, table: Values) -> Values:
     found: Values = np.zeros((), np.uint32)
     for entry in range(8):
-        chosen = np.negative((table >> entry) & 1)  # all ones where the table has a one
+        chosen = np.negative((table >> entry) & 1)  # all bits set where the table has a 1
         pattern = [value if entry & bit else ~value for value, bit in ((a, 4), (b, 2), (c, 1))]
         found = found | (pattern[0] & pattern[1] & pattern[2] & chosen)
     return found
@@ -142,14 +142,14 @@ def _funnel(side: str, mode: str, type_name: str) -> Operation:
 
 
 def _low_ones(count: Values, dtype: np.dtype[Any]) -> Values:
-    """Return words whose ``count`` lowest bits are ones; all where it is the width or more."""
-    one = np.ones((), dtype)
-    ones: Values = np.subtract(np.left_shift(one, count.astype(dtype)), one)
+    """Return words whose ``count`` lowest bits are set; all where it is the width or more."""
+    unit = np.ones((), dtype)
+    ones: Values = np.subtract(np.left_shift(unit, count.astype(dtype)), unit)
     return ones
 
 
 def _merged(inside: Values, outside: Values, mask: Values) -> Values:
-    """Return the bits of ``inside`` where the mask has ones, and of ``outside`` elsewhere."""
+    """Return the bits of ``inside`` where the mask is set, and of ``outside`` elsewhere."""
     return np.bitwise_or(inside & mask, outside & ~mask)
 
 
@@ -197,7 +197,7 @@ def _sign_extend(mode: str, type_name: str) -> Operation:
 
 
 def _mask(mode: str, type_name: str) -> Operation:
-    """b ones from bit a upwards; those beyond bit 31 are dropped."""
+    """Return the operation that sets b bits from bit a upwards; those beyond bit 31 are dropped."""
 
     def compute(a: Values, b: Values) -> Values:
         position, width = (a, b) if mode == "clamp" else (a & 31, b & 31)
@@ -210,7 +210,7 @@ def _mask(mode: str, type_name: str) -> Operation:
 
 
 def highest_one(values: Values) -> Values:
-    """Return the number of the highest bit that is one, as uint32; all ones where none is.
+    """Return the number of the highest bit set, as uint32; 0xffffffff where none is.
 
     Halves the word at each step.
     """
@@ -259,7 +259,8 @@ def _reverse(type_name: str) -> Operation:
 
 
 def _find_set(type_name: str) -> Operation:
-    """Return the number of the |offset|-th one from bit base upwards, or downwards where offset is negative.
+    """Return the number of the |offset|-th bit set from bit base upwards, or downwards where offset is
+    negative.
 
     For the offset -2**31 the manual's loop finds none; ptxas's code for sm_90 would give 0.
     """
@@ -281,7 +282,7 @@ def _find_set(type_name: str) -> Operation:
 def _counted(
     order: list[tuple[int, Values]], base: Values, count: Values, wanted: Values, found: Values
 ) -> Values:
-    """Return the bit where the count of ones from base, in this order of bits, reaches ``count``; else
+    """Return the bit where the count of bits set from base, in this order of bits, reaches ``count``; else
     ``found``.
     """
     rising = order[0][0] == 0

@@ -152,7 +152,7 @@ def _predicate(combine: str) -> tuple[str, ...]:
 
 # --- set -----------------------------------------------------------------------------------------
 
-# What set writes for true; false is zero. Of integers all bits are ones.
+# What set writes for true; false is zero. Of integers all bits are set.
 _ONE = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}
 
 
@@ -176,11 +176,11 @@ def _set(name: str, combine: str, flush: str, result_type: str, type_name: str) 
 def _set_pairs(name: str, combine: str, flush: str, result_type: str, type_name: str) -> Operation:
     """Return the operation on each half; the predicate is combined with both."""
     element = "u16" if bits_of(result_type.removesuffix("x2")) == 32 else result_type.removesuffix("x2")
-    one = _set(name, combine, flush, element, type_name.removesuffix("x2")).compute
+    of_half = _set(name, combine, flush, element, type_name.removesuffix("x2")).compute
 
     def compute(a: Values, b: Values, *others: Values) -> tuple[Values]:
         (a_low, a_high), (b_low, b_high) = halves(a), halves(b)
-        return (packed(*one(a_low, b_low, *others), *one(a_high, b_high, *others)),)
+        return (packed(*of_half(a_low, b_low, *others), *of_half(a_high, b_high, *others)),)
 
     return Operation(
         results=(result_type,), sources=(type_name, type_name, *_predicate(combine)), compute=compute

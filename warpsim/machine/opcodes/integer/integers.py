@@ -1,11 +1,11 @@
 """Integer arithmetic: add sub mul mad mul24 mad24 sad div rem abs neg min max dp4a dp2a vabsdiff4.
 
 Knows what PTX ISA 9.0, section 9.7.1 says and the spellings that ptxas 13.0 takes. Carries between
-instructions (.cc, addc, subc, madc) are in carries.py. Of the SIMD video instructions there is the one that
-nvcc 13.0 still writes, vabsdiff4 (section 9.7.16), without masks and selectors of bytes.
+instructions (.cc, addc, subc, madc) are in carries.py. Of the SIMD video instructions there is vabsdiff4,
+which nvcc 13.0 still writes (section 9.7.16), without masks and selectors of bytes.
 
 What PTX leaves open is done as in the code that ptxas 13.0 makes for sm_90 (its disassembly): a division by
-zero, quotient and remainder alike and of any width, gives all ones; the most negative number by -1 wraps.
+zero, quotient and remainder alike and of any width, sets all bits; the most negative number by -1 wraps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PAIRS = ("u16x2", "s16x2")
 _WORDS = ("u32", "s32")
 _DOUBLE = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
 
-_BY_ZERO = "by zero PTX says nothing: all ones, as ptxas's code for sm_90"
+_BY_ZERO = "by zero PTX says nothing: all bits set, as ptxas's code for sm_90"
 
 Binary = Callable[[Values, Values], Values]
 
@@ -91,9 +91,9 @@ def _extreme(function: Any, type_name: str, relu: bool) -> Binary:
 
 def _extremes(function: Any) -> Callable[[str, str], Operation]:
     def build(relu: str, type_name: str) -> Operation:
-        one = _extreme(function, type_name, relu == "relu")
+        extreme = _extreme(function, type_name, relu == "relu")
         pairs = type_name.endswith("x2")
-        return _operation(type_name, 2, _of_halves(one) if pairs else lambda a, b: (one(a, b),))
+        return _operation(type_name, 2, _of_halves(extreme) if pairs else lambda a, b: (extreme(a, b),))
 
     return build
 
@@ -250,7 +250,7 @@ def _sum_of_differences(type_name: str) -> Operation:
 
 
 def _byte_sums(result: str, a_type: str, b_type: str, accumulate: str) -> Operation:
-    """|a - b| byte by byte, or c plus their sum; each is lower than 256."""
+    """Return the operation |a - b| byte by byte, or c plus their sum; each is lower than 256."""
     of_a, of_b = _elements(a_type, 8, 0, 4), _elements(b_type, 8, 0, 4)
 
     def compute(a: Values, b: Values, c: Values) -> tuple[Values]:

@@ -21,7 +21,7 @@ _MODES = {
 
 
 def _permute(a: Values, b: Values, selectors: Values) -> Values:
-    """Byte i is chosen by nibble i of the selectors; its bit 3 fills byte i with the chosen one's sign.
+    """Byte i is chosen by nibble i of the selectors; its bit 3 fills byte i with the chosen byte's sign.
 
     Selectors of shape (), as in most code, take a few shifts.
     """

@@ -1,4 +1,4 @@
-"""mma and mma.sp: all warps that stand at one are computed together.
+"""mma and mma.sp: all warps that stand at the same instruction are computed together.
 
 Knows how registers become the inputs of an instruction; forms, operands and arithmetic are those of isa, ptx
 and execution. ``wave.modes`` has what computes, and the mode of metadata without a meaning (PTX ISA 9.1,
@@ -44,7 +44,7 @@ class MatrixRow(Effect):
     """The row of an opcode whose forms are those of the instruction families."""
 
     def forms(self) -> Iterator[tuple[str, ...]]:
-        """The modifiers of every form, in PTX's order."""
+        """Return the modifiers of every form, in PTX's order."""
         return (tuple(name.split(".")[1:]) for name in forms(self.opcode))
 
     def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -56,11 +56,11 @@ class MatrixRow(Effect):
 
 
 def _names(binder: StatementBinder) -> Iterator[str]:
-    """Every name in the operands."""
+    """Yield every name in the operands."""
     for operand in binder.operands:
-        for one in operand.elements if isinstance(operand, Vector) else (operand,):
-            if isinstance(one, Register | NegatedPredicate):
-                yield one.name
+        for element in operand.elements if isinstance(operand, Vector) else (operand,):
+            if isinstance(element, Register | NegatedPredicate):
+                yield element.name
 
 
 def types_of(binder: StatementBinder) -> dict[str, str] | None:
@@ -72,11 +72,11 @@ def types_of(binder: StatementBinder) -> dict[str, str] | None:
         return None
     guard = [binder.statement.guard[1]] if binder.statement.guard else []
     found = {name: binder.scope.find(name) for name in (*_names(binder), *guard)}
-    return {name: one.type for name, one in found.items() if isinstance(one, RegisterName)}
+    return {name: meaning.type for name, meaning in found.items() if isinstance(meaning, RegisterName)}
 
 
 def bound_of(binder: StatementBinder, bind: Bind[B]) -> B:
-    """The instruction on the module's target, with checked operands; no register is written twice."""
+    """Return the instruction on the module's target, with checked operands; no register is written twice."""
     module = binder.module
     bound = bind_statement(binder.statement, module.target, module.version, types_of(binder), bind)
     for place, name in enumerate(bound.d):
@@ -118,7 +118,7 @@ def _check_width(
 
 
 def _sources(binder: StatementBinder, bound: Bound) -> dict[str, list[Reader]]:
-    """Readers of each operand but D."""
+    """Return readers of each operand but D."""
     bits, places = bound.instruction.register_bits, bound.places
     found = {role: sources_of(binder, getattr(bound, role), bits, role, places[role]) for role in "abc"}
     for role in ("e", "scale_a", "scale_b"):
@@ -131,7 +131,7 @@ def sources_of(
     binder: StatementBinder, sources: Sequence[str | Immediate], bits: int, role: str, operand: int
 ) -> list[Reader]:
     """Return readers of the elements of a vector."""
-    return [source_of(binder, one, bits, role, operand, place) for place, one in enumerate(sources)]
+    return [source_of(binder, source, bits, role, operand, place) for place, source in enumerate(sources)]
 
 
 def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
@@ -142,8 +142,8 @@ def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[t
         if name is not None:
             _check_width(binder, name, bits, "d", 0, place)
     return [
-        (place, binder.writer(one, f"b{bits}", 0, place))
-        for place, one in enumerate(operand.elements)
+        (place, binder.writer(element, f"b{bits}", 0, place))
+        for place, element in enumerate(operand.elements)
         if bound.d[place] is not None
     ]
 
@@ -153,13 +153,13 @@ Choose = Callable[["Wave", DivergentPath, Lanes], ScaleSelectors]
 
 def _selectors(binder: StatementBinder, bound: Bound) -> Choose:
     """Byte and thread ids of block scales: constants, or registers on which all lanes agree."""
-    if all(isinstance(one, int) for one in bound.ids):
-        constant = ScaleSelectors(*(int(one) & 0xFFFF for one in bound.ids))
+    if all(isinstance(source, int) for source in bound.ids):
+        constant = ScaleSelectors(*(int(source) & 0xFFFF for source in bound.ids))
         return lambda wave, path, lanes: constant
     places = [bound.places[role] for role in ("ids_a", "ids_a", "ids_b", "ids_b")]
     readers = [
-        _agreed(binder, one, place) if isinstance(one, str) else _constant(one)
-        for one, place in zip(bound.ids, places, strict=True)
+        _agreed(binder, source, place) if isinstance(source, str) else _constant(source)
+        for source, place in zip(bound.ids, places, strict=True)
     ]
     return lambda wave, path, lanes: ScaleSelectors(*(read(wave, path, lanes) for read in readers))
 
@@ -172,7 +172,7 @@ def _constant(value: int) -> Number:
 
 
 def _agreed(binder: StatementBinder, name: str, operand: int) -> Number:
-    """A register on which all lanes agree; raises NotModelled where they do not."""
+    """Return a register on which all lanes agree; raises NotModelled where they do not."""
     read = binder.reading(binder.register(Register(name), operand).number)
 
     def number(wave: Wave, path: DivergentPath, lanes: Lanes) -> int:

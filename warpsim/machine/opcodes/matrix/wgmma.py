@@ -49,7 +49,7 @@ def _multiplication(binder: StatementBinder) -> Multiplication:
     if bound.e is not None:
         sources["e"] = [source_of(binder, bound.e, 32, "sp-meta", places["e"])]
     targets = targets_of(binder, bound)  # before the readers: registers may come into being here
-    d = [one for one in bound.d if one is not None]
+    d = [name for name in bound.d if name is not None]
     registers = {"D": d, "A": bound.a or (), "metadata": [bound.e]}
     return Multiplication(
         bound=bound,
@@ -63,7 +63,7 @@ def _multiplication(binder: StatementBinder) -> Multiplication:
 
 
 def _descriptors(binder: StatementBinder, bound: WarpgroupBound) -> dict[str, Reader]:
-    """Readers of the descriptors, by side."""
+    """Return readers of the descriptors, by side."""
     found = {"b": source_of(binder, bound.b_descriptor, 64, "b-desc", bound.places["b_descriptor"])}
     if bound.a_descriptor is not None:
         found["a"] = source_of(binder, bound.a_descriptor, 64, "a-desc", bound.places["a_descriptor"])
@@ -91,15 +91,15 @@ def _scale_d(binder: StatementBinder, bound: WarpgroupBound) -> Reader:
 
 
 def _mma_async(binder: StatementBinder, *modifiers: str) -> Step:
-    one = _multiplication(binder)
+    wgmma = _multiplication(binder)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
-        shares = shares_of(wave, path, one, groups)
+        shares = shares_of(wave, path, wgmma, groups)
         for share in shares:
-            wave.observers.wgmma(wave, path, one, share)
+            wave.observers.wgmma(wave, path, wgmma, share)
         perform = multiply if wave.asynchrony.moment in _AT_ONCE else _issue
         for share in shares:
-            perform(wave, path, one, share)
+            perform(wave, path, wgmma, share)
 
     return lambda wave, path, lanes: warpgroups_together(wave, path, lanes, act)
 
@@ -109,14 +109,14 @@ class _Later:
     """An execution that has been issued: it is computed for one warpgroup, or for several at once."""
 
     path: DivergentPath
-    one: Multiplication
+    wgmma: Multiplication
     share: Share
     done: set[int] = field(default_factory=set)  # warpgroups
 
     def together(self, wave: Wave, pendings: Sequence[Pending]) -> None:
         """Compute it for the warpgroups of several in one call, before each of them completes."""
         places = Warpgroups.of(wave)
-        self.multiply(wave, [int(places.number[one.lane]) for one in pendings])
+        self.multiply(wave, [int(places.number[pending.lane]) for pending in pendings])
 
     def multiply(self, wave: Wave, groups: Sequence[int]) -> None:
         """Compute it for some warpgroups, unless that has been done."""
@@ -126,7 +126,7 @@ class _Later:
             groups_left = np.array(left, np.intp)
             lanes = Warpgroups.of(wave).lanes_of(groups_left)  # others may have unwritten registers
             path = DivergentPath(self.path.pc, self.path.frame, lanes)
-            multiply(wave, path, self.one, replace(self.share, groups=groups_left))
+            multiply(wave, path, self.wgmma, replace(self.share, groups=groups_left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +147,11 @@ def _no_operations(wave: Wave) -> dict[int, Pending]:
 _LATEST = Slot(_no_operations)  # by warpgroup: the wgmma that it has issued last
 
 
-def _issue(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+def _issue(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share) -> None:
     """Each warpgroup of an execution has one more operation in flight, behind those that it has."""
     places = Warpgroups.of(wave)
     latest = _LATEST.of(wave)
-    later, issued = _Later(DivergentPath(path.pc, path.frame, path.lanes), one, share), list[Pending]()
+    later, issued = _Later(DivergentPath(path.pc, path.frame, path.lanes), wgmma, share), list[Pending]()
     for group in share.groups.tolist():
         base = int(places.cta[group]) * wave.memories.shared_stride
         before = latest.get(group)

@@ -55,28 +55,30 @@ class Multiplication:
         return self.bound.instruction
 
 
-def shares_of(wave: Wave, path: DivergentPath, one: Multiplication, groups: Groups) -> list[Share]:
-    """The warpgroups by what they have in common; raises what reading their tiles would."""
+def shares_of(wave: Wave, path: DivergentPath, wgmma: Multiplication, groups: Groups) -> list[Share]:
+    """Return the warpgroups by what they have in common; raises what reading their tiles would."""
     settings = np.zeros((len(groups), 3), np.uint64)
-    for place, (name, read) in enumerate((*one.descriptors.items(), ("scale_d", one.scale_d))):
+    for place, (name, read) in enumerate((*wgmma.descriptors.items(), ("scale_d", wgmma.scale_d))):
         role = "scale-d" if name == "scale_d" else f"{name}-desc"
         settings[:, place] = _common(wave, path, groups, role, read)
     if len(groups) == 1:
-        return [_share(wave, path, one, groups, _named(one, settings[0].tolist()))]
+        return [_share(wave, path, wgmma, groups, _named(wgmma, settings[0].tolist()))]
     shares = list[Share]()
     values, which = np.unique(settings, axis=0, return_inverse=True)
     for number, row in enumerate(values.tolist()):
-        shares.append(_share(wave, path, one, groups[which.reshape(-1) == number], _named(one, row)))
+        shares.append(_share(wave, path, wgmma, groups[which.reshape(-1) == number], _named(wgmma, row)))
     return shares
 
 
-def _named(one: Multiplication, settings: list[int]) -> dict[str, int]:
+def _named(wgmma: Multiplication, settings: list[int]) -> dict[str, int]:
     """Return descriptors and scale-d by name."""
-    return dict(zip((*one.descriptors, "scale_d"), settings, strict=False))
+    return dict(zip((*wgmma.descriptors, "scale_d"), settings, strict=False))
 
 
 def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Reader) -> Values:
-    """``(groups,)``: the value of the first lane of each; where others differ, observers are notified."""
+    """Return ``(groups,)``: the value of the first lane of each; where others differ, observers are
+    notified.
+    """
     values = read(wave, path)
     if not values.ndim:
         return values
@@ -92,17 +94,17 @@ def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Re
 
 
 def _share(
-    wave: Wave, path: DivergentPath, one: Multiplication, groups: Groups, named: dict[str, int]
+    wave: Wave, path: DivergentPath, wgmma: Multiplication, groups: Groups, named: dict[str, int]
 ) -> Share:
     literal = wave.modes.literal
     ranges = [_NO_RANGES]
     for side, name in enumerate("ab"):
         if name in named:
-            tile, transposed = one.form.in_shared_memory(name), bool(one.bound.imm_trans[side])
+            tile, transposed = wgmma.form.in_shared_memory(name), bool(wgmma.bound.imm_trans[side])
             try:
                 found = tile_bytes(tile, named[name], wave.memories.shared_bytes, literal, transposed)
             except WarpsimError as error:
-                raise _placed(wave, path, groups, error, one.bound.places[f"{name}_descriptor"]) from None
+                raise _placed(wave, path, groups, error, wgmma.bound.places[f"{name}_descriptor"]) from None
             ranges.append(found)
     return Share(
         groups=groups,
@@ -121,7 +123,7 @@ def _placed(
     return found.at(wave.code[path.pc].statement.operand_location(operand))
 
 
-def multiply(wave: Wave, path: DivergentPath, one: Multiplication, share: Share) -> None:
+def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share) -> None:
     """Read registers and memory as they are now, compute, and write D, of some warpgroups.
 
     Raises UndefinedBehavior and NotModelled for metadata.
@@ -129,31 +131,31 @@ def multiply(wave: Wave, path: DivergentPath, one: Multiplication, share: Share)
     places = Warpgroups.of(wave)
     first = places.warps[share.groups]
     warps = (first[:, None] + np.arange(_WARPS)).reshape(-1)
-    inputs = _inputs(wave, path, one, share, warps)
-    metadata = partial(wave.code[path.pc].statement.operand_location, one.bound.places.get("e", 0))
-    d = computed(wave, one.form, inputs, first, metadata)  # (groups, 128, registers)
+    inputs = _inputs(wave, path, wgmma, share, warps)
+    metadata = partial(wave.code[path.pc].statement.operand_location, wgmma.bound.places.get("e", 0))
+    d = computed(wave, wgmma.form, inputs, first, metadata)  # (groups, 128, registers)
     lanes = places.lanes_of(share.groups)
-    unstack(wave, path, lanes, warps, one.targets, d.reshape(-1, WARP, d.shape[-1]))
+    unstack(wave, path, lanes, warps, wgmma.targets, d.reshape(-1, WARP, d.shape[-1]))
     if wave.observers.hear(Observer.matrix):
         execution = MatrixExecution(
-            path=path, record=wave.code[path.pc], instruction=one.form, inputs=inputs, d=d, warps=first
+            path=path, record=wave.code[path.pc], instruction=wgmma.form, inputs=inputs, d=d, warps=first
         )
         wave.observers.matrix(wave, execution)
 
 
-def _inputs(wave: Wave, path: DivergentPath, one: Multiplication, share: Share, warps: Warps) -> Inputs:
-    """What the warpgroups read; the shared memory is not always a copy."""
+def _inputs(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share, warps: Warps) -> Inputs:
+    """Return what the warpgroups read; the shared memory is not always a copy."""
     word = np.dtype(np.uint32)
-    before = one.accumulators
+    before = wgmma.accumulators
     if not share.scale_d:
-        before = _whatever_is_there(one) if wave.modes.given else []
-    sources = one.sources | ({"c": before} if before else {})
+        before = _whatever_is_there(wgmma) if wave.modes.given else []
+    sources = wgmma.sources | ({"c": before} if before else {})
     registers = {
         role: stacked(wave, path, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
         for role, readers in sources.items()
     }
     count = len(share.groups)
-    bound = one.bound
+    bound = wgmma.bound
     return Inputs(
         registers=registers,
         selector=bound.selector,
@@ -167,18 +169,18 @@ def _inputs(wave: Wave, path: DivergentPath, one: Multiplication, share: Share, 
     )
 
 
-def _whatever_is_there(one: Multiplication) -> list[Reader]:
-    """Readers of D as it was, 0 where it was never written: nothing is said about that."""
+def _whatever_is_there(wgmma: Multiplication) -> list[Reader]:
+    """Return readers of D as it was, 0 where it was never written: nothing is said about that."""
 
     def read(number: int, wave: Wave, path: DivergentPath) -> Values:
         value = path.frame.values[number]
         return np.zeros(wave.lanes, np.uint32) if value is None else value
 
-    return [partial(read, number) for number in one.registers["D"]]
+    return [partial(read, number) for number in wgmma.registers["D"]]
 
 
 def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:
-    """``(groups, bytes)``: the shared memory of the CTA of each."""
+    """Return ``(groups, bytes)``: the shared memory of the CTA of each."""
     memories = wave.memories.shared[: len(wave.ctas) * wave.memories.shared_stride].reshape(
         len(wave.ctas), -1
     )

@@ -152,7 +152,7 @@ _HALVES, _PAIRS = ("f16", "bf16"), ("f16", "bf16", "f16x2", "bf16x2")
 
 
 def _hinted(order: str, scope: str, space: str, hint: str, *rest: str) -> bool:
-    """Return a cache hint goes with global and generic addresses."""
+    """Return whether a cache hint may stand: it goes with global and generic addresses."""
     return not (hint and space.startswith("shared"))
 
 

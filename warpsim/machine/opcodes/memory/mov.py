@@ -96,7 +96,7 @@ def _check_constant(
 
 
 def _written(writers: list[Writer], readers: list[Reader]) -> Step:
-    """Return everything is read before anything is written."""
+    """Return a step that reads everything before it writes anything."""
     if len(writers) == 1:
         write, read = writers[0], readers[0]
         return lambda wave, path, lanes: write(wave, path, lanes, read(wave, path))
@@ -130,7 +130,7 @@ def _elements(binder: StatementBinder, count: int) -> tuple[Operand, ...]:
 
 
 def _short(vector: str, type_name: str) -> bool:
-    """Return vectors have at most 128 bits."""
+    """Return whether a vector has at most 128 bits."""
     return int(vector[1:]) * bits_of(type_name) <= 128
 
 
@@ -153,7 +153,7 @@ def _element_type(binder: StatementBinder, vector: Vector, type_name: str, opera
 
 
 def _packed(binder: StatementBinder, type_name: str) -> Step:
-    """Return the first element is lowest."""
+    """Return the step that packs a vector, the first element lowest."""
     vector = _vector(binder, 1)
     part = _element_type(binder, vector, type_name, 1)
     whole, bits = dtype_of(word_type(type_name)[0]), bits_of(part)

@@ -1,4 +1,4 @@
-"""What atomic operations make of memory: new values of old ones, and many lanes at one address.
+"""The effect of atomic operations on memory: new values of old values, and many lanes at one address.
 
 Lanes update one address in turn, in the order of their numbers, each with its own rounding. add.f32 flushes
 subnormals in global memory and keeps them in shared memory, as the manual says of "current implementations"
@@ -30,7 +30,7 @@ Scan = Callable[
 
 @dataclass(frozen=True)
 class Update:
-    """New values of old ones and operands, ``(lanes, elements)`` each; and a quicker way for one element."""
+    """New values of old values and operands, ``(lanes, elements)`` each; a quicker way for one element."""
 
     function: Callable[..., Values]
     scan: Scan | None = None
