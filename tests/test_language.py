@@ -48,7 +48,6 @@ ALLOWED = {  # what is meant: 1 bits, and the number 1
 }
 BUDGETS = {  # room -> words that are still to be replaced
     "arithmetic": 8,  # in kernels, which Numba compiles again after every edit
-    "checks": 210,
     "diagnosis": 20,
     "generation": 30,
     "machine": 160,

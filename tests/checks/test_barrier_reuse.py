@@ -116,7 +116,7 @@ def test_words() -> None:
     ((*_, said),) = found(warps, body, "program")
     assert said.split("\n") == [
         "k.ptx:13:6: error: bar.sync comes to barrier 1 in the phase after that to which warp 0 comes by "
-        "bar.sync of line 12, but nothing says here that warp 0 has come: this warp may be counted there "
+        "bar.sync of line 12, but nothing says that warp 0 has come: this warp may be counted there "
         "instead, and others go on without warp 0; give one of the two another barrier, or put a wait for "
         "something that warp 0 does behind line 12 before line 13 [CTA (0, 0, 0), warp 2, lane 0]",
         "    @!%p bar.sync 1, 64;",

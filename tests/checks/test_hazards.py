@@ -426,9 +426,9 @@ MESSAGES = {
     ),
     "fence-between": (
         "fence\nwgmma d0,d1 m64n8k16\ncommit\nwait 0\nwgmma d0,d1 m64n8k32",
-        "k.ptx:5:1: error: this wgmma uses d0, d1 as D, the one at k.ptx:2 as D, and no wgmma.fence stands "
+        "k.ptx:5:1: error: this wgmma uses d0, d1 as D, the wgmma at k.ptx:2 as D, and no wgmma.fence stands "
         "between them; only wgmma of the same shape with the same D registers need none",
-        "k.ptx:2:1: note: the earlier wgmma, of shape m64n8k16; the later one is m64n8k32",
+        "k.ptx:2:1: note: the earlier wgmma, of shape m64n8k16; the later wgmma is m64n8k32",
         "k.ptx:5:1: fix: insert 'wgmma.fence.sync.aligned;' before k.ptx:5",
     ),
     "D read, not waited for": (

@@ -33,7 +33,7 @@ def test_a_read_is_found_and_says_where() -> None:
     found = messages(launched("ld.global.f32 %f1, [%d2+8];", buffer))
     assert found == [
         f"ld.global.f32 reads 4 bytes at byte 8 of the scratch of 64 bytes at {buffer.address:#x} that "
-        "nobody has written [CTA (0, 0, 0), warp 0, lane 0]"
+        "were never written [CTA (0, 0, 0), warp 0, lane 0]"
     ]
 
 
@@ -50,7 +50,7 @@ def test_a_read_is_found_and_says_where() -> None:
 )
 def test_each_byte_counts(body: str, lane: int) -> None:
     (found,) = messages(launched(body, warpsim.Device().empty(64)))
-    assert found.endswith(f"that nobody has written [CTA (0, 0, 0), warp 0, lane {lane}]")
+    assert found.endswith(f"that were never written [CTA (0, 0, 0), warp 0, lane {lane}]")
 
 
 @pytest.mark.parametrize(

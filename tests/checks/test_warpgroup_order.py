@@ -203,7 +203,7 @@ def test_bytes_that_nobody_wrote() -> None:
     (finding,) = report.hazards
     assert (finding.kind, finding.severity) == ("uninitialised", "warning")
     assert " reads byte 0x" in finding.message
-    assert finding.message.endswith("nobody has written [CTA (0, 0, 0), warpgroup 0]")
+    assert finding.message.endswith("was never written [CTA (0, 0, 0), warpgroup 0]")
 
 
 def _last_store(case: Case) -> str:

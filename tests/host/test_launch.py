@@ -445,7 +445,7 @@ def test_shared_memory_that_nobody_wrote():
     out = np.ones(1, np.uint32)
     report = warpsim.load(text(body))["k"](1, 1, [out])
     assert [one.message for one in report.hazards] == [
-        "ld.shared.u32 reads 4 bytes at 0x4 of shared memory that nobody has written "
+        "ld.shared.u32 reads 4 bytes at 0x4 of shared memory that were never written "
         "[CTA (0, 0, 0), warp 0, lane 0]"
     ]
     assert out[0] == 0

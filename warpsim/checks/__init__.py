@@ -40,10 +40,10 @@ The events, and what each method takes after the wave. An access is a MemoryAcce
     fetched, completed (pending)               it has read its source; it has written its destination
     drained (wait)                             lanes have waited for groups of operations: a GroupWait
     unfinished (pendings)                      all lanes have exited before these operations completed
-    map_used (path, one, address)              a lane uses a tensor map in global memory
-    map_changed (path, one, address, released)     a lane changes one
+    map_used (path, lanes, address)              a lane uses a tensor map in global memory
+    map_changed (path, lanes, address, released)     a lane changes a tensor map
     matrix (execution)                         a matrix instruction is done: a MatrixExecution
-    wgmma (path, one, share)                   warpgroups are about to issue a wgmma
+    wgmma (path, statement, share)                   warpgroups are about to issue a wgmma
     wgmma_order (path, groups, verb, most)     warpgroups execute wgmma.fence, commit_group or wait_group
     differing (path, group, role, values)      an operand differs within a warpgroup
     touched (path, lanes, use)                 lanes are about to use registers of a wgmma: a RegisterUse

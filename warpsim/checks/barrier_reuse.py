@@ -1,10 +1,10 @@
 """Phases of named barriers: a warp that comes to one must come after all that came to the phase before.
 
-A barrier of a CTA counts threads, whichever they are, and counts for its next phase as soon as one is
+A barrier of a CTA counts threads, whichever they are, and counts for its next phase as soon as a phase is
 complete (PTX ISA 9.1, section 9.7.13.1). So where nothing says that a warp of phase n has come before another
-comes to phase n + 1, that one may be counted into phase n instead, and some warps go on too early. Judged by
-what has happened before (order.py), under whichever schedule; in modules with barriers of some of the threads
-of a CTA: where all threads have to come, each has waited for the phase before.
+comes to phase n + 1, the former may be counted into phase n instead, and some warps go on too early. Judged
+by what has happened before (order.py), under whichever schedule; in modules with barriers of some of the
+threads of a CTA: where all threads have to come, each has waited for the phase before.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class _Phases:
-    """The warps that have come to the phase of a barrier that is not complete, and to the latest one that is:
-    ``(2, warps)``, the time of each warp, 0 for one that did not, and the statement.
+    """The warps that have come to the phase of a barrier that is not complete, and to the latest that is:
+    ``(2, warps)``, the time of each warp, 0 for a warp that did not, and the statement.
     """
 
     coming: npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class _Phases:
 
 
 class BarrierReuse(Observer):
-    """An observer of warps that come to a phase, and may come to the one before."""
+    """An observer of warps that come to a phase, and may come to the phase before."""
 
     def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
@@ -48,7 +48,7 @@ class BarrierReuse(Observer):
         self.phases: dict[int, _Phases] = {}  # by number, of all CTAs
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code as it is; nothing is looked at where all threads come to each barrier."""
+        """Return the code as it is; nothing is looked at where all threads come to each barrier."""
         _, self.active, _ = kinds_of(self.findings, code)
         return code
 
@@ -82,7 +82,7 @@ class BarrierReuse(Observer):
     def barrier(
         self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
     ) -> None:
-        """A phase is complete in some CTAs."""
+        """Complete a phase in some CTAs."""
         phases = self.phases.get(number)
         if phases is not None:
             warps = np.isin(np.arange(self.order.clocks.warps) // wave.warps, ctas)
@@ -91,14 +91,14 @@ class BarrierReuse(Observer):
 
     def _say(self, wave: Wave, path: DivergentPath, number: int, warp: int, other: int, pc: int) -> None:
         now, then = wave.code[path.pc].statement, wave.code[pc].statement
-        here, there, who = now.location(), then.location(), f"warp {other % wave.warps}"
+        here, there, name = now.location(), then.location(), f"warp {other % wave.warps}"
         what = (
-            f"{now.mnemonic} comes to barrier {number} in the phase after that to which {who} comes by "
-            f"{then.mnemonic} of line {there.line}, but nothing says here that {who} has come: this warp may "
-            f"be counted there instead, and others go on without {who}"
+            f"{now.mnemonic} comes to barrier {number} in the phase after that to which {name} comes by "
+            f"{then.mnemonic} of line {there.line}, but nothing says that {name} has come: this warp may "
+            f"be counted there instead, and others go on without {name}"
         )
         fix = (
-            f"give one of the two another barrier, or put a wait for something that {who} does behind line "
+            f"give one of the two another barrier, or put a wait for something that {name} does behind line "
             f"{there.line} before line {here.line}"
         )
         finding = LaunchFinding(

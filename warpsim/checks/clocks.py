@@ -71,17 +71,21 @@ class Clocks:
         return found
 
     def own(self, warps: Warps) -> npt.NDArray[np.int32]:
-        """The time of some warps: an access is at the time of its warp."""
+        """Return the time of some warps: an access is at the time of its warp."""
         found: npt.NDArray[np.int32] = self.state[VISIBLE, warps, self.column[warps]]
         return found
 
     def was_released(self, warp: int, time: int) -> bool:
-        """Whether a warp has released anywhere what it did at a time."""
+        """Return whether a warp has released anywhere what it did at a time."""
         cluster, column = warp // self.of_cluster, self.column[warp]
         every = self.visible[cluster * self.of_cluster : (cluster + 1) * self.of_cluster, column].copy()
         every[column] = 0
-        barriers = (one.coming[VISIBLE, column] for one in self.barriers.values() if one.cluster == cluster)
-        return bool(every.max() >= time) or any(one >= time for one in barriers)
+        barriers = (
+            barrier.coming[VISIBLE, column]
+            for barrier in self.barriers.values()
+            if barrier.cluster == cluster
+        )
+        return bool(every.max() >= time) or any(barrier >= time for barrier in barriers)
 
     # --- components ---
 
@@ -89,7 +93,7 @@ class Clocks:
         if self.components == self.state.shape[2]:
             more = max(self.components, 8)
             self.state, self.observed, self.published = (
-                _wider(one, more) for one in (self.state, self.observed, self.published)
+                _wider(item, more) for item in (self.state, self.observed, self.published)
             )
             for barrier in self.barriers.values():
                 barrier.coming, barrier.over = _wider(barrier.coming, more), _wider(barrier.over, more)
@@ -97,7 +101,7 @@ class Clocks:
         return self.components - 1
 
     def barrier(self, cluster: int, name: Hashable) -> Barrier:
-        """The mbarrier of a name in a cluster; those of one name share a component."""
+        """Return the mbarrier of a name in a cluster; those of one name share a component."""
         found = self.barriers.get((cluster, name))
         if found is None:
             component = self.names.get(name)
@@ -108,7 +112,7 @@ class Clocks:
         return found
 
     def begin(self, cluster: int, name: Hashable) -> None:
-        """An mbarrier is initialised: its phases count from 0 again."""
+        """Initialise an mbarrier: its phases count from 0 again."""
         if self.barriers.pop((cluster, name), None) is not None:
             rows = slice(cluster * self.of_cluster, (cluster + 1) * self.of_cluster)
             for clocks in (self.state, self.observed, self.published):
@@ -116,7 +120,7 @@ class Clocks:
         self.barrier(cluster, name)
 
     def groups_of(self, family: str, lanes: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-        """The components of the groups that some lanes of the wave commit."""
+        """Return the components of the groups that some lanes of the wave commit."""
         size = self.of_cluster * WARP
         known = self.groups.setdefault(family, np.zeros(size, np.int64))
         for lane in np.unique(lanes[known[lanes % size] == 0] % size).tolist():
@@ -126,17 +130,17 @@ class Clocks:
     # --- release and acquire ---
 
     def _happen(self, warps: Warps) -> None:
-        """What is visible to warps has happened, and begun."""
+        """Let what is visible to warps have happened, and begun."""
         now = self.state[VISIBLE, warps]
         for row in (HAPPENED, BEGUN):
             self.state[row, warps] = np.maximum(self.state[row, warps], now)
 
     def advance(self, warps: Warps) -> None:
-        """What warps do from now on is at a later time."""
+        """Advance the time of what warps do from now on."""
         self.state[VISIBLE, warps, self.column[warps]] += 1
 
     def release(self, warps: Warps, *, relaxed: bool = False) -> Clock:
-        """What some warps of a cluster release together; what they do later is no part of it."""
+        """Return what some warps of a cluster release together; what they do later is no part of it."""
         self._happen(warps)
         released = self.state[:, warps]
         if relaxed:
@@ -157,7 +161,7 @@ class Clocks:
             self.state[HAPPENED, warps, :width] = np.maximum(part, released[HAPPENED])
 
     def fence(self, warps: Warps, *, acquire: bool = True, release: bool = True) -> None:
-        """A fence: relaxed reads before it acquire, relaxed writes behind it release."""
+        """Apply a fence: relaxed reads before it acquire, relaxed writes behind it release."""
         if acquire:
             self.state[:, warps] = np.maximum(self.state[:, warps], self.observed[:, warps])
         if release:
@@ -172,7 +176,7 @@ class Clocks:
         self.advance(warps)
 
     def fence_proxy(self, warps: Warps) -> None:
-        """A proxy fence: what is visible to the warps may be accessed by the async proxy."""
+        """Apply a proxy fence: what is visible to the warps may be accessed by the async proxy."""
         self.state[PROXY, warps] = np.maximum(self.state[PROXY, warps], self.state[VISIBLE, warps])
         self.advance(warps)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Far:
-    """Words of other CTAs: by whom, and where in the wave's shared memory; all (words,)."""
+    """Words of other CTAs: the accessing warp, and where in the wave's shared memory; all (words,)."""
 
     wave: Wave
     pc: int
@@ -46,7 +46,7 @@ class _Far:
         return np.asarray(self.offsets // self.wave.memories.shared_stride)
 
     def where(self, row: int) -> str:
-        """A place in words."""
+        """Return a place in words."""
         return in_shared(self.wave, int(self.lanes[row]), int(self.offsets[row]))
 
 
@@ -61,7 +61,7 @@ class ClusterMemory(Observer):
     # --- accesses ---
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """The CTA must have begun."""
+        """Check that the CTA has begun."""
         if access.memory is wave.memories.shared and (far := _far(wave, access)) is not None:
             self._check_begun(far)
             self._note(far)
@@ -75,21 +75,21 @@ class ClusterMemory(Observer):
             self._note(far)
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """What it will write and signal in other CTAs is there."""
+        """Check that what it will write and signal in other CTAs is there."""
         if not pending.signals and not pending.writes:
             return
-        written = [one.ranges[:, 0] for one in pending.writes if one.space == "shared"]
+        written = [write.ranges[:, 0] for write in pending.writes if write.space == "shared"]
         signals = np.array([offset for offset, _ in pending.signals], np.int64)
         for offsets, check in (
             (signals, self._check_initialised),
-            *((one, self._check_begun) for one in written),
+            *((item, self._check_begun) for item in written),
         ):
             others = offsets[offsets // wave.memories.shared_stride != wave.cta[pending.lane]]
             if others.size:
                 check(_Far(wave, path.pc, np.full(others.size, pending.lane), others))
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        """CTAs that are done: others have told them that they no longer use their memory."""
+        """Check CTAs that are done: others have signalled that they no longer use their memory."""
         for cta in np.unique(wave.cta[lanes.index]).tolist():
             if not wave.alive_of_cta[cta]:
                 self._check_end(wave, path, cta)
@@ -119,7 +119,7 @@ class ClusterMemory(Observer):
             self._add("not begun", ("not begun", far.pc), message, statement.location(), None)
 
     def _check_initialised(self, far: _Far) -> None:
-        """The initialisation of mbarriers of other CTAs is known."""
+        """Check that the initialisation of mbarriers of other CTAs is known."""
         clocks, wave = self.order.prepare(far.wave), far.wave
         for row, (warp, offset) in enumerate(zip(far.warps.tolist(), far.offsets.tolist(), strict=True)):
             by, time, pc = self.order.begun.get(offset, (warp, 0, 0))
@@ -159,7 +159,7 @@ class ClusterMemory(Observer):
 
 
 def _far(wave: Wave, access: MemoryAccess) -> _Far | None:
-    """The words of lanes that are in other CTAs, if some are."""
+    """Return the words of lanes that are in other CTAs, if some are."""
     lanes = access.lane_of
     far = access.offsets // wave.memories.shared_stride != wave.cta[lanes]
     return _Far(wave, access.path.pc, lanes[far], access.offsets[far]) if far.any() else None

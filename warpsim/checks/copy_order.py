@@ -1,7 +1,8 @@
 """Rules of asynchronous operations on shared memory: what must happen before what.
 
-    read early           bytes of a copy are read by who has not seen the end of its mbarrier's phase
-    overwritten early    a copy is issued over bytes that somebody may still read, or write; where a warp has
+    read early           bytes of a copy are read by a warp that has not seen the end of its mbarrier's phase
+    overwritten early    a copy is issued over bytes that a warp or operation may still read, or write; where
+    a warp has
                          stored them in order, but without a proxy fence: a warning
     source overwritten   a warp stores where an operation may still read, or a copy may still write; where
                          another lane of the warp knows better, and the two have not met since: a warning
@@ -9,8 +10,8 @@
                          fence; what another lane of the warp has, without bar.warp.sync: a warning
     phase over early     bytes come in a later phase than that in which their copy was issued
     not initialised      an mbarrier is used without a barrier since another warp has initialised it
-    phase overrun        a phase may end while somebody still waits for the one before (phase_waits.py)
-    left in flight       a CTA ends, and nobody has waited for a copy to its memory or from it
+    phase overrun        a phase may end while a warp still waits for the phase before (phase_waits.py)
+    left in flight       a CTA ends, and no warp has waited for a copy to its memory or from it
 
 What is ordered is judged by the happens-before relation (order.py), so that a copy which happens to be in
 time is found as well. A wgmma with operands in registers, A or metadata, begins when its four warps have
@@ -70,7 +71,7 @@ class CopyOrder(Watcher, Observer):
         self.drained_at: dict[int, int] = {}  # by lane that has waited for its groups: the time
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code as it is; nothing is looked at where nothing is asynchronous."""
+        """Return the code as it is; nothing is looked at where nothing is asynchronous."""
         _, _, self.active = kinds_of(self.findings, code)
         if self.active:
             self.order.watchers.append(self)
@@ -78,7 +79,7 @@ class CopyOrder(Watcher, Observer):
 
     @helper
     def looks(self, wave: Wave) -> bool:
-        """Whether there is anything to look at; prepared when first asked."""
+        """Return whether there is anything to look at; prepared when first asked."""
         if self.active and not self.ready:
             self.ready = True
             self.order.prepare(wave)
@@ -124,7 +125,7 @@ class CopyOrder(Watcher, Observer):
 
     @helper
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
-        """A phase is over: no warp may still wait for the one before."""
+        """Check, when a phase is over, that no warp may still wait for the phase before."""
         barrier = self.order.barrier_at(offset)
         for warp, wait in self.phase_waits.overrun(
             offset, barrier.phases, barrier.over[HAPPENED], self.clocks
@@ -186,7 +187,7 @@ class CopyOrder(Watcher, Observer):
     # --- operations ---
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """An operation begins: what it reads and overwrites must be free for it."""
+        """Check that what a new operation reads and overwrites is free for it."""
         if not self.looks(wave) or pending.group == "wgmma":
             return
         end = self._end(wave, path, pending)
@@ -203,7 +204,7 @@ class CopyOrder(Watcher, Observer):
                 self._writes(wave, path, pending, self.shadow.within(stretches.ranges), until)
 
     def _end(self, wave: Wave, path: DivergentPath, pending: Pending) -> _End | None:
-        """What says that an operation is complete; None where nothing does."""
+        """Return what says that an operation is complete; None where nothing does."""
         for offset, _ in pending.signals:
             barrier = self.order.barrier_at(offset)
             self._check_begun(wave, path, pending.lane, offset)
@@ -263,7 +264,7 @@ class CopyOrder(Watcher, Observer):
         shadow.forget_reads(row)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
-        """An operation has signalled its mbarrier; in the phase in which it was issued?"""
+        """Check that an operation has signalled its mbarrier in the phase in which it was issued."""
         if not self.looks(wave):
             return
         phases = self.order.barrier_at(offset).phases
@@ -279,7 +280,7 @@ class CopyOrder(Watcher, Observer):
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return
@@ -294,7 +295,7 @@ class CopyOrder(Watcher, Observer):
                 self.words.multiplied_early(wave, path, int(warps[row, 0]), cells[row], late[row])
 
     def _tiles(self, wave: Wave, share: Share) -> Cells:
-        """``(warpgroups, cells)``: what each of them reads."""
+        """Return ``(warpgroups, cells)``: what each of them reads."""
         first = Warpgroups.of(wave).cta[share.groups] * wave.memories.shared_stride
         key = share.ranges.tobytes(), share.groups.tobytes()
         return self.shadow.tiles(key, share.chunks * _CHUNK + first[:, None])[0]
@@ -302,7 +303,7 @@ class CopyOrder(Watcher, Observer):
     # --- ends ---
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        """Lanes have exited, perhaps the last ones of their CTAs."""
+        """Lanes have exited, perhaps the last lanes of their CTAs."""
         if not self.looks(wave):
             return
         size = self.clocks.of_cluster * WARP
@@ -316,7 +317,7 @@ class CopyOrder(Watcher, Observer):
                 self._check_promises(wave, cta)
 
     def _check_promises(self, wave: Wave, cta: int) -> None:
-        """Copies to a CTA that has ended have been waited for."""
+        """Check that copies to a CTA that has ended have been waited for."""
         warps = slice(cta * wave.warps, (cta + 1) * wave.warps)
         for offset, (phase, pending) in self.promised.items():
             component = self.order.barrier_at(offset).component
@@ -328,12 +329,14 @@ class CopyOrder(Watcher, Observer):
 
 
 def reduces(record: Record) -> bool:
-    """Whether an operation adds to what is there, or the like."""
+    """Return whether an operation adds to what is there, or the like."""
     return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
 
 
 def _unknown(wrote: Records, visible: Clock, warps: Warps) -> Mask | None:
-    """Cells that operations bring, of which rows of clocks do not say that they have come; None for none."""
+    """Return cells that operations bring, of which rows of clocks do not say that they have come; None for
+    none.
+    """
     operation = has(wrote, OPERATION)
     if not operation.any():
         return None
@@ -343,7 +346,7 @@ def _unknown(wrote: Records, visible: Clock, warps: Warps) -> Mask | None:
 
 
 def _taking(taken: Records, kinds: Cells, visible: Clock) -> Mask | None:
-    """``(kinds, cells)``: what operations may still read, as far as a warp knows; None for nothing.
+    """Return ``(kinds, cells)``: what operations may still read, as far as a warp knows; None for nothing.
 
     All operations of a kind other than copies have one component: then the latest of a row decides.
     """
@@ -355,16 +358,16 @@ def _taking(taken: Records, kinds: Cells, visible: Clock) -> Mask | None:
 
 
 def _one_if_alike(records: Records) -> Records:
-    """Records, or the first alone where all are equal, as in memory that copies have filled."""
+    """Return records, or the first alone where all are equal, as in memory that copies have filled."""
     return records[:1] if (records == records[:1]).all() else records
 
 
 def _components(wrote: Records) -> npt.NDArray[np.int64]:
-    """The components of writes, of warps or of operations."""
-    who = whose(wrote)
-    return np.asarray(np.where(has(wrote, OPERATION), who, who // WARP))
+    """Return the components of writes, of warps or of operations."""
+    owners = whose(wrote)
+    return np.asarray(np.where(has(wrote, OPERATION), owners, owners // WARP))
 
 
 def _of_rows(table: Records, rows: Cells, cells: Cells | slice) -> Any:
-    """``(rows, cells)``: a part of a table."""
+    """Return ``(rows, cells)``: a part of a table."""
     return table[rows, cells] if isinstance(cells, slice) else table[rows[:, None], cells]

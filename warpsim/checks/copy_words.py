@@ -37,14 +37,14 @@ class Words:
     # --- what is found by accesses of warps ---
 
     def read_early(self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, late: Mask) -> None:
-        """Bytes of a copy are read by who does not know that they have come."""
+        """Report bytes of a copy that are read by a warp that does not know that they have come."""
         cell, lane = _first(lanes, cells, late)
         missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
         now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
         self._say(wave, "read early", lane, f"{now}, {missing}; {fix}", (path.pc, self._writer(cell)))
 
     def multiplied_early(self, wave: Wave, path: DivergentPath, warp: int, cells: Cells, late: Mask) -> None:
-        """A tile of a wgmma has bytes of a copy of which a warp does not know that they have come."""
+        """Report a tile of a wgmma with bytes of a copy of which a warp does not know that they have come."""
         row, column = np.argwhere(late)[0].tolist()
         cell, lane = int(cells[column]), (warp + row) * WARP
         missing, fix = self._not_waited(wave, warp + row, cell, _line(wave, path.pc))
@@ -54,7 +54,7 @@ class Words:
     def stored_under_a_copy(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, late: Mask
     ) -> None:
-        """A warp stores what a copy may still write."""
+        """Report that a warp stores what a copy may still write."""
         cell, lane = _first(lanes, cells, late)
         missing, fix = self._not_waited(wave, lane // WARP, cell, _line(wave, path.pc))
         now = f"{_name(wave, path.pc)} writes {self._byte(wave, cell)}"
@@ -63,7 +63,7 @@ class Words:
     def source_overwritten(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, busy: Mask
     ) -> None:
-        """A warp stores what an operation may still read."""
+        """Report that a warp stores what an operation may still read."""
         cell, lane = _first(lanes, cells, busy)
         taken = int(self.shadow.taken[0, cell])
         pc, (wait, of) = int(places(taken)), self._wait_for(wave, lane, taken)
@@ -77,7 +77,7 @@ class Words:
     def reader_apart(
         self, wave: Wave, path: DivergentPath, cells: Cells, apart: Mask, mine: Cells, waiter: int
     ) -> None:
-        """A lane stores where a copy has read, for which another lane of the warp has waited."""
+        """Report that a lane stores where a copy has read, for which another lane of the warp has waited."""
         row, column = np.argwhere(apart)[0].tolist()
         cell, lane = int(cells[row, column]), int(mine[row, 0])
         pc = int(places(self.shadow.taken[0, cell]))
@@ -90,7 +90,9 @@ class Words:
         self._say(wave, "source overwritten", lane, f"{what}; {fix}", (path.pc, pc), severity="warning")
 
     def _wait_for(self, wave: Wave, lane: int, taken: int) -> tuple[str, str]:
-        """The statement that waits for an operation that reads, and the warp that has to execute it."""
+        """Return the statement that waits for an operation that reads, and the warp that has to execute
+        it.
+        """
         clocks, component = self.order.clocks, int(whose(taken))
         cluster = lane // WARP // clocks.of_cluster
         if self.order.offset_of(cluster, component) is not None:
@@ -109,7 +111,7 @@ class Words:
     def not_ordered(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, unknown: Mask
     ) -> None:
-        """An operation reads what is perhaps not there yet."""
+        """Report that an operation reads what is perhaps not there yet."""
         cell = int(cells[unknown.argmax()])
         now = f"{_name(wave, path.pc)} reads {self._byte(wave, cell)}"
         if has(self.shadow.wrote[cell], OPERATION):
@@ -124,7 +126,7 @@ class Words:
     def not_fenced(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, hidden: Mask
     ) -> None:
-        """An operation reads what has been stored by the generic proxy, without a proxy fence."""
+        """Report that an operation reads a store of the generic proxy, without a proxy fence."""
         cell = int(cells[hidden.argmax()])
         writer, line = self._warp(cell), _line(wave, self._writer(cell))
         what = (
@@ -138,7 +140,7 @@ class Words:
     def covered_unfenced(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, hidden: Mask
     ) -> None:
-        """A copy is issued over what has been stored by the generic proxy, without a proxy fence."""
+        """Report a copy over a store of the generic proxy, without a proxy fence."""
         cell = int(cells[hidden.argmax()])
         pc = self._writer(cell)
         writer, line = self._warp(cell), _line(wave, pc)
@@ -155,7 +157,7 @@ class Words:
     def lanes_apart(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, apart: Mask
     ) -> None:
-        """An operation reads what another lane of the warp has stored, and nothing has ordered the two."""
+        """Report that an operation reads an unordered store of another lane of the warp."""
         cell = int(cells[apart.argmax()])
         pc, lane = self._writer(cell), int(whose(self.shadow.wrote[cell])) % WARP
         what = (
@@ -168,7 +170,7 @@ class Words:
     def still_read(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, reading: Mask, warps: Cells
     ) -> None:
-        """A copy is issued over words that one of some warps of the cluster may still read."""
+        """Report a copy over words that one of some warps of the cluster may still read."""
         row, column = np.argwhere(reading)[0].tolist()
         row, cell, clocks = int(warps[row]), int(cells[column]), self.order.clocks
         reader = pending.lane // WARP // clocks.of_cluster * clocks.of_cluster + row
@@ -176,7 +178,7 @@ class Words:
         line, here = _line(wave, pc), _line(wave, path.pc)
         released = clocks.was_released(reader, time)
         since = (
-            "has arrived somewhere since, but nobody has waited for that here"
+            "has arrived somewhere since, but no wait for that is here"
             if released
             else ("has not arrived anywhere since")
         )
@@ -192,7 +194,7 @@ class Words:
     def still_taken(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, taking: Mask, slots: Cells
     ) -> None:
-        """A copy is issued over words that an operation, of one of some readers, may still read."""
+        """Report a copy over words that an operation, of one of some readers, may still read."""
         row, column = np.argwhere(taking)[0].tolist()
         taken = int(self.shadow.taken[int(slots[row]), int(cells[column])])
         cell, pc, (wait, of) = (
@@ -210,7 +212,7 @@ class Words:
     def still_written(
         self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, writing: Mask
     ) -> None:
-        """A copy is issued over words that somebody may still write."""
+        """Report a copy over words that a warp or operation may still write."""
         cell = int(cells[writing.argmax()])
         now, pc = f"{_name(wave, path.pc)} overwrites {self._byte(wave, cell)}", self._writer(cell)
         if has(self.shadow.wrote[cell], OPERATION):
@@ -226,7 +228,7 @@ class Words:
 
     def over_early(self, wave: Wave, pending: Pending, offset: int, phase: int) -> None:
         """Bytes come after the end of the phase in which their copy was issued."""
-        bytes_ = next(count for one, count in pending.signals if one == offset)
+        bytes_ = next(count for signal, count in pending.signals if signal == offset)
         what = (
             f"the {bytes_} bytes of {pending.record.statement.mnemonic} come after the end of phase {phase} "
             f"of the mbarrier {named(wave, offset)}, in which it was issued: the phase expected too few bytes"
@@ -235,7 +237,7 @@ class Words:
         self._of_pending(wave, "phase over early", pending, what, fix)
 
     def overrun(self, wave: Wave, offset: int, record: Record, warp: int, wait: Wait) -> None:
-        """A phase is over, and nothing says that a warp has seen the end of the one before."""
+        """Report a complete phase where no order shows that a warp has seen the end of the phase before."""
         line, place = _line(wave, wait.pc), record.statement.location()
         which = "the phase before the first" if not wait.phase else f"phase {wait.phase}"
         what = (
@@ -257,7 +259,7 @@ class Words:
         self.findings.add(("phase overrun", wait.pc, place.line), finding)
 
     def not_begun(self, wave: Wave, path: DivergentPath, lane: int, offset: int, pc: int) -> None:
-        """An mbarrier is used by a warp that does not know of its initialisation."""
+        """Report an mbarrier that is used by a warp that does not know of its initialisation."""
         what = (
             f"{_name(wave, path.pc)} uses the mbarrier {named(wave, offset)}, which another warp "
             f"initialises at line {_line(wave, pc)}, without a barrier in between"
@@ -266,16 +268,16 @@ class Words:
         self._say(wave, "not initialised", lane, f"{what}; {fix}", (path.pc, pc))
 
     def not_stored(self, wave: Wave, pending: Pending) -> None:
-        """A lane exits without having waited for its bulk stores."""
+        """Report a lane that exits without having waited for its bulk stores."""
         what = f"the lane exits while {pending.record.statement.mnemonic} may still read shared memory"
         fix = "put cp.async.bulk.wait_group.read 0 before the end"
         self._of_pending(wave, "left in flight", pending, what, fix, severity="warning")
 
     def not_awaited(self, wave: Wave, pending: Pending, offset: int) -> None:
-        """A CTA ends, and nobody there has waited for a copy."""
+        """Report a CTA that ends without having waited for a copy."""
         what = (
             f"the CTA ends while {pending.record.statement.mnemonic} may still write its shared memory: "
-            f"nobody there has seen the end of its phase of the mbarrier {named(wave, offset)}"
+            f"no warp of the CTA has seen the end of its phase of the mbarrier {named(wave, offset)}"
         )
         fix = f"put {_TRY} on {named(wave, offset)} before the end, or do not issue the copy"
         self._of_pending(wave, "left in flight", pending, what, fix)
@@ -286,7 +288,7 @@ class Words:
         return int(places(self.shadow.wrote[cell]))
 
     def _warp(self, cell: int) -> int:
-        """The warp of the cluster that has written a cell."""
+        """Return the warp of the cluster that has written a cell."""
         return int(whose(self.shadow.wrote[cell])) // WARP
 
     def _byte(self, wave: Wave, cell: int) -> str:
@@ -299,7 +301,7 @@ class Words:
         return f"on {place} with parity {(due - 1) & 1}"
 
     def _not_waited(self, wave: Wave, warp: int, cell: int, here: int) -> tuple[str, str]:
-        """That a warp has not seen the end of the phase of a word's copy, and what to do."""
+        """Return that a warp has not seen the end of the phase of a word's copy, and what to do."""
         wrote, cluster = int(self.shadow.wrote[cell]), warp // self.order.clocks.of_cluster
         component, due, pc = int(whose(wrote)), int(times(wrote)), int(places(wrote))
         offset = self.order.offset_of(cluster, component)
@@ -345,7 +347,7 @@ class Words:
 
 
 def _first(lanes: Lanes, cells: Cells, late: Mask) -> tuple[int, int]:
-    """The first word in a mask, and the lane that touches it."""
+    """Return the first word in a mask, and the lane that touches it."""
     row, column = np.argwhere(late)[0].tolist()
     return int(cells[row, column]), int(lanes.index[row % lanes.count])
 

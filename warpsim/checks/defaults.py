@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
-    """The observers of a wave; none where checks are off. ``clusters`` says that CTAs share memory.
+    """Return the observers of a wave; none where checks are off. ``clusters`` says that CTAs share memory.
 
     Rules look first, then ``Order`` learns what an event orders, and ``Races`` notes accesses last.
     """
@@ -54,7 +54,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
 
 def kernel_checks(findings: Findings, entry: Entry) -> list[Callable[[Findings], Any]]:
     """Return what makes further observers of a wave: those that only kernels with setmaxnreg have."""
-    if findings.mode != "off" and any(one.statement.opcode == "setmaxnreg" for one in entry.code):
+    if findings.mode != "off" and any(record.statement.opcode == "setmaxnreg" for record in entry.code):
         return [RegisterUse]
     return []
 

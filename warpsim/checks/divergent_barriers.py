@@ -1,7 +1,7 @@
 """Checks of barriers: lanes of a warp execute an aligned one together (PTX ISA 9.1, section 9.7.13.1).
 
-Judged when a barrier is complete, by who waits at which statement: lanes of a warp may come one after the
-other, as schedules have it. Lanes that have exited are not missed. Does not know who only arrives.
+Judged when a barrier is complete, by the lanes that wait at each statement: lanes of a warp may come by
+turns, as schedules have it. Lanes that have exited are not missed. Does not know lanes that only arrive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DivergentBarriers(Observer):
-    """Tells of warps of which only some lanes are at an aligned barrier when it is complete."""
+    """Reports warps of which only some lanes are at an aligned barrier when it is complete."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -32,9 +32,9 @@ class DivergentBarriers(Observer):
     def barrier(
         self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
     ) -> None:
-        """Who waits at each statement is whole warps, as far as they are alive."""
+        """Check that whole warps wait at each statement, as far as they are alive."""
         if path is not None:
-            return  # everybody is there
+            return  # all lanes are there
         of_ctas = np.zeros(len(wave.ctas), np.bool_)
         of_ctas[ctas] = True
         for pc, mask in _waiting(wave, number).items():
@@ -42,7 +42,7 @@ class DivergentBarriers(Observer):
                 self._check(wave, pc, mask & of_ctas[wave.cta])
 
     def cluster_barrier(self, wave: Wave, clusters: Clusters, barrier: ClusterBarrier) -> None:
-        """Who has arrived at each statement is whole warps, as far as they are alive."""
+        """Check that whole warps have arrived at each statement, as far as they are alive."""
         here = barrier.here() & np.isin(barrier.cluster, clusters)
         for pc in np.unique(barrier.places[here]).tolist():
             if _aligned(wave, pc):
@@ -55,7 +55,7 @@ class DivergentBarriers(Observer):
             return
         lane = int(absent.argmax())
         warp, statement = lane // WARP, wave.code[pc].statement
-        there, missing = (in_words(int(warp_words(one)[warp])) for one in (here, absent))
+        there, missing = (in_words(int(warp_words(mask)[warp])) for mask in (here, absent))
         message = (
             f"{statement.mnemonic} is executed by lanes {there} of a warp{_elsewhere(wave, lane, missing)}: "
             "all lanes of a warp execute an aligned barrier together "
@@ -68,12 +68,12 @@ class DivergentBarriers(Observer):
 
 
 def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
-    """The lanes that wait at a barrier, by statement."""
+    """Return the lanes that wait at a barrier, by statement."""
     found = dict[int, Mask]()
-    for one in wave.scheduler.waiting:
-        if isinstance(one.waits, BarrierWait) and one.waits.number == number:
-            pc = one.pc - 1
-            found[pc] = found[pc] | one.lanes.mask if pc in found else one.lanes.mask
+    for path in wave.scheduler.waiting:
+        if isinstance(path.waits, BarrierWait) and path.waits.number == number:
+            pc = path.pc - 1
+            found[pc] = found[pc] | path.lanes.mask if pc in found else path.lanes.mask
     return found
 
 
@@ -84,7 +84,7 @@ def _aligned(wave: Wave, pc: int) -> bool:
 
 
 def _elsewhere(wave: Wave, lane: int, missing: str) -> str:
-    """Where lanes that are missed stand: the line of the first."""
+    """Return where lanes that are missed stand: the line of the first."""
     for path in (*wave.scheduler.waiting, *wave.scheduler.paths):
         if path.lanes.mask[lane]:
             record = wave.waiting_record(path) if path.waits is not None else wave.code[path.pc]

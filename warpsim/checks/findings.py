@@ -18,7 +18,7 @@ Severity = Literal["error", "warning", "note"]
 @dataclass(frozen=True, kw_only=True)
 class LaunchFinding:
     """``kind`` ("race", "uninitialised", ...), how grave, what happened, and where; ``other`` is the other
-    statement, ``note`` what that one did, and ``fix`` what to do, "" where there is nothing to say."""
+    statement, ``note`` what the other did, and ``fix`` what to do, "" where there is nothing to say."""
 
     kind: str
     severity: Severity
@@ -50,7 +50,7 @@ class FindingError(UndefinedBehavior):
         self.finding = finding
 
     def render(self) -> str:
-        """The finding with both statements and what to do."""
+        """Return the finding with both statements and what to do."""
         return str(self.finding) if self.finding.fix else super().render()
 
 
@@ -68,8 +68,8 @@ class Findings:
             raise OperandError(f"checks={self.mode!r}: it is 'error', 'warn' or 'off'")
 
     def collected(self) -> tuple[LaunchFinding, ...]:
-        """The errors that have been found and not raised."""
-        return tuple(one for one in self.found if one.severity == "error" and self.mode == "warn")
+        """Return the errors that have been found and not raised."""
+        return tuple(finding for finding in self.found if finding.severity == "error" and self.mode == "warn")
 
     def add(self, key: tuple[object, ...], finding: LaunchFinding) -> None:
         """Keep the first finding of a key; raises UndefinedBehavior for an error in mode "error"."""

@@ -1,11 +1,11 @@
 """Flags in memory: what strong writes release, and strong reads that observe them acquire.
 
-A release pattern is a write with .release, or a relaxed one behind a fence; an acquire pattern a read with
-.acquire, or a relaxed one before a fence. They synchronise where the read observes the write, or a
+A release pattern is a write with .release, or a relaxed write behind a fence; an acquire pattern a read with
+.acquire, or a relaxed read before a fence. They synchronise where the read observes the write, or a
 read-modify-write that follows it (PTX ISA 9.1, sections 8.7 to 8.9). Memory is sequentially consistent here,
 so a read observes the latest write. Clocks of other clusters have other columns: a flag from one of these
-passes on what the own cluster has released through global memory, which is all that may have come back.
-Does not know statements; scopes are taken as large enough.
+passes on what the own cluster has released through global memory, which is all that may have come back. Does
+not know statements; scopes are taken as large enough.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Flags:
             self.exported[cluster] = joined(self.exported.get(cluster), released)
 
     def read(self, space: str, offset: int, warps: Warps, *, relaxed: bool) -> bool:
-        """Warps of a cluster read a place; whether they observe anything new."""
+        """Record that warps of a cluster read a place; return whether they observe anything new."""
         flag = self.places[space].get(offset)
         if flag is None:
             return False
-        new = [one for one in warps.tolist() if (self.wave, one, relaxed) not in flag.observers]
+        new = [warp for warp in warps.tolist() if (self.wave, warp, relaxed) not in flag.observers]
         if not new:
             return False
-        flag.observers |= {(self.wave, one, relaxed) for one in new}
+        flag.observers |= {(self.wave, warp, relaxed) for warp in new}
         cluster = int(warps[0]) // self.clocks.of_cluster
         own = flag.released.get((self.wave, cluster))
         if len(flag.released) > (own is not None) and cluster in self.exported:
@@ -72,17 +72,17 @@ class Flags:
         return own is not None
 
 
-def joined(one: Clock | None, other: Clock) -> Clock:
-    """The maximum of two clocks, of which the first may have fewer components."""
-    if one is None:
+def joined(first: Clock | None, other: Clock) -> Clock:
+    """Return the maximum of two clocks, of which the first may have fewer components."""
+    if first is None:
         return other
     found = other.copy()
-    found[:, : one.shape[1]] = np.maximum(found[:, : one.shape[1]], one)
+    found[:, : first.shape[1]] = np.maximum(found[:, : first.shape[1]], first)
     return found
 
 
 def of_each_place(offsets: npt.NDArray[np.int64], warps: Warps) -> list[tuple[int, Warps]]:
-    """The places that words lie in, each with the warps of its words, in the order of the words."""
+    """Return the places that words lie in, each with the warps of its words, in the order of the words."""
     found: dict[int, dict[int, None]] = {}
     for offset, warp in zip(offsets.tolist(), warps.tolist(), strict=True):
         found.setdefault(offset, {})[warp] = None

@@ -20,7 +20,7 @@ Kind = Literal["read", "write"]
 Role = Literal["D", "A", "metadata"]
 Integers = npt.NDArray[np.int64]
 Place = Location | Callable[[], Location]  # in a text that is read again only where there is a hazard to show
-Ranges = tuple[tuple[int, int], ...]  # of bytes: the first, the one after the last
+Ranges = tuple[tuple[int, int], ...]  # of bytes: the first, the byte after the last
 
 _WARP, _WARPS = 32, 4
 
@@ -29,8 +29,8 @@ _WARP, _WARPS = 32, 4
 class Hazard:
     """One broken rule between two statements.
 
-    ``second`` is the statement that came too early; ``first`` the one it had to be ordered after, None
-    where there is none, and ``note`` what that one did. ``byte_ranges`` are (first byte, byte after the
+    ``second`` is the statement that came too early; ``first`` the statement it had to be ordered after, None
+    where there is none, and ``note`` what ``first`` did. ``byte_ranges`` are (first byte, byte after the
     last). An "error" is what PTX leaves undefined, a "warning" is legal or something PTX is silent about.
     """
 
@@ -45,7 +45,7 @@ class Hazard:
     byte_ranges: tuple[tuple[int, int], ...] = ()
 
     def render(self) -> str:
-        """Both statements with their carets, in the assembler's shape, and what to do."""
+        """Return both statements with their carets, in the assembler's shape, and what to do."""
         lines = [f"{self.second}: {self.severity}: {self.message}", self.second.excerpt()]
         if self.first is not None:
             lines += [f"{self.first}: note: {self.note}", self.first.excerpt()]
@@ -61,17 +61,17 @@ class HazardError(UndefinedBehavior):
         self.hazard = hazard
 
     def render(self) -> str:
-        """The hazard with both statements."""
+        """Return the hazard with both statements."""
         return self.hazard.render()
 
 
 def resolved(place: Place) -> Location:
-    """The location itself."""
+    """Return the location itself."""
     return place if isinstance(place, Location) else place()
 
 
 def differing(what: str, values: list[int], place: Place) -> Iterator[Hazard]:
-    """An operand that differs: ``values`` are four, one a warp, or 128, one a lane."""
+    """Yield the hazard of an operand that differs: ``values`` are four, of warps, or 128, of lanes."""
     other = next((i for i, value in enumerate(values) if value != values[0]), None)
     if other is not None:
         unit = "warp" if len(values) == 4 else "lane"
@@ -94,7 +94,7 @@ def hazard_of(
     byte_ranges: tuple[tuple[int, int], ...] = (),
     severity: Severity = "error",
 ) -> Hazard:
-    """A hazard; its places are looked up."""
+    """Return a hazard; its places are looked up."""
     return Hazard(
         severity=severity,
         rule=rule,
@@ -109,10 +109,10 @@ def hazard_of(
 
 
 def by_warps(values: npt.NDArray[Any]) -> list[int]:
-    """Values of 128 lanes, or four where the lanes of each warp agree; what ``differing`` takes."""
+    """Return values of 128 lanes, or four where the lanes of each warp agree; what ``differing`` takes."""
     warps = values.reshape(_WARPS, _WARP)
     agree = (warps == warps[:, :1]).all()
-    return [int(one) for one in (warps[:, 0] if agree else values)]
+    return [int(value) for value in (warps[:, 0] if agree else values)]
 
 
 # --- shared memory ---
@@ -121,7 +121,9 @@ def by_warps(values: npt.NDArray[Any]) -> list[int]:
 def overwritten(
     ranges: Ranges, first: Place, cause: tuple[str, str], place: Place, done: str = "are written"
 ) -> Hazard:
-    """Bytes that a wgmma in flight reads are written; ``cause``: why it is in flight, and what to insert."""
+    """Return the hazard of a write to what a wgmma in flight reads; ``cause``: why in flight, and what to
+    insert.
+    """
     why, fix = cause
     message = (
         f"{listed_bytes(ranges)} of shared memory {done} while a wgmma that reads them is in flight: {why}"
@@ -156,7 +158,7 @@ _LISTED = 4  # how many names or ranges a message lists; the hazard holds all
 
 
 def insert(statement: str, place: Place) -> str:
-    """What to insert before a place."""
+    """Return what to insert before a place."""
     return f"insert '{statement}' before {line_of(place)}"
 
 
@@ -167,29 +169,29 @@ def line_of(place: Place) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things."""
+    """Return a number of things."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """Names, each once."""
+    """Return names, each once."""
     return tuple(dict.fromkeys(names))
 
 
 def listed(names: Iterable[str]) -> str:
-    """A few names, and how many more there are."""
+    """Return a few names, and how many more there are."""
     everything = list(names)
     shown, more = everything[:_LISTED], len(everything) - _LISTED
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def listed_bytes(ranges: tuple[tuple[int, int], ...]) -> str:
-    """A few ranges, and how many more there are."""
+    """Return a few ranges, and how many more there are."""
     return "bytes " + listed(f"{first:#x}..{stop - 1:#x}" for first, stop in ranges)
 
 
 def runs_of(addresses: Integers) -> tuple[tuple[int, int], ...]:
-    """The addresses as ranges (first, after the last), ascending."""
+    """Return the addresses as ranges (first, after the last), ascending."""
     ordered = np.unique(addresses)
     breaks = np.flatnonzero(np.diff(ordered) != 1) + 1
     return tuple((int(run[0]), int(run[-1]) + 1) for run in np.split(ordered, breaks))

@@ -2,8 +2,8 @@
 
 Between mbarrier.init and mbarrier.inval only mbarrier operations may touch an object, and init is none of
 them: what else writes there, or begins another object, has no defined result (PTX ISA 9.1, sections
-9.7.13.15.3 and 9.7.13.15.9). These are warnings: where nobody uses the object any more, nothing follows from
-it, as in kernels of Triton 3.4 and 3.5, which let mbarriers lie in tiles. Who uses a broken object gets an
+9.7.13.15.3 and 9.7.13.15.9). These are warnings: where the object is not used any more, nothing follows from
+it, as in kernels of Triton 3.4 and 3.5, which let mbarriers lie in tiles. A use of a broken object is an
 error of its own. Does not know phases; loads are not looked at.
 """
 
@@ -30,7 +30,7 @@ _BYTES = 8
 
 
 class LiveBarriers(Observer):
-    """Tells of writes to mbarriers that are valid."""
+    """Reports writes to mbarriers that are valid."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -39,9 +39,9 @@ class LiveBarriers(Observer):
         self.valid: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by 8 bytes
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code as it is; where nothing begins, nothing is looked at."""
+        """Return the code as it is; where nothing begins, nothing is looked at."""
         self.active = any(
-            one.statement.opcode == "mbarrier" and "init" in one.statement.modifiers for one in code
+            record.statement.opcode == "mbarrier" and "init" in record.statement.modifiers for record in code
         )
         return code
 
@@ -82,11 +82,11 @@ class LiveBarriers(Observer):
         self.store(wave, access)
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """An operation will write."""
+        """Check the bytes that an operation will write."""
         if not self.begun:
             return
-        for one in pending.writes:
-            for first, past in one.ranges.tolist() if one.space == "shared" else ():
+        for write in pending.writes:
+            for first, past in write.ranges.tolist() if write.space == "shared" else ():
                 cells = np.arange(first // _BYTES, -(-past // _BYTES))
                 struck = cells[self.valid[cells]]
                 if struck.size:

@@ -1,8 +1,8 @@
 """Tensor maps that a kernel changes in global memory: copies use them behind a fence only.
 
-A change is one by tensormap.replace, which both fences must follow, or by tensormap.cp_fenceproxy, which
+A change is made by tensormap.replace, which both fences must follow, or by tensormap.cp_fenceproxy, which
 releases itself. Stores to a map are found in another way: the map is none any more. Does not know which map
-an acquire names, and takes one by any lane of the CTA that uses the map. PTX ISA 9.1, section 9.7.13.4
+an acquire names, and takes an acquire by any lane of the CTA that uses the map. PTX ISA 9.1, section 9.7.13.4
 "fence.proxy.tensormap".
 """
 
@@ -32,18 +32,20 @@ class _Change:
 
 
 class MapFences(Observer):
-    """Tells of copies through maps that have been changed without the fences that make it visible."""
+    """Reports copies through maps that have been changed without the fences that make it visible."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self._changes: dict[int, _Change] = {}  # the latest, by address
 
-    def map_changed(self, wave: Wave, path: DivergentPath, one: Lanes, address: int, released: bool) -> None:
-        """A lane changes the map at an address of global memory."""
-        self._changes[address] = _Change(path.pc, int(wave.cta[one.index[0]]), released)
+    def map_changed(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int, released: bool
+    ) -> None:
+        """Record that a lane changes the map at an address of global memory."""
+        self._changes[address] = _Change(path.pc, int(wave.cta[lanes.index[0]]), released)
 
     def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
-        """A fence of the proxy by which copies read maps."""
+        """Record a fence of the proxy by which copies read maps."""
         if _PROXY not in words or not self._changes:
             return
         ctas = set(wave.cta[lanes.index].tolist())
@@ -53,10 +55,10 @@ class MapFences(Observer):
             if "acquire" in words and change.released:
                 change.acquired |= ctas
 
-    def map_used(self, wave: Wave, path: DivergentPath, one: Lanes, address: int) -> None:
-        """A copy of a lane reads the map at an address."""
+    def map_used(self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int) -> None:
+        """Check that a copy of a lane may read the map at an address."""
         change = self._changes.get(address)
-        lane = int(one.index[0])
+        lane = int(lanes.index[0])
         if change is None or int(wave.cta[lane]) in change.acquired:
             return
         record, other = wave.code[path.pc], wave.code[change.pc].statement

@@ -1,7 +1,7 @@
-"""Checks of memories: bytes that nobody wrote, or that are still on their way.
+"""Checks of memories: bytes that were never written, or that are still in flight.
 
-A shadow has one byte for each byte of memory, so that an access to the one is an access to the other. Who
-touched a byte is the business of shared_races.py.
+A shadow has one byte for each byte of memory, so that an access to the memory is an access to the shadow. The
+order of accesses is the business of shared_races.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -
 
 
 class UninitialisedReads(Observer):
-    """Tells of bytes of shared and local memory that are read before anybody wrote them, and of registers."""
+    """Reports bytes of shared and local memory, and registers, that are read before they are written."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -56,7 +56,7 @@ class UninitialisedReads(Observer):
 
     @helper
     def shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
-        """The shadow of a memory of the wave; device memory and parameters have none."""
+        """Return the shadow of a memory of the wave; device memory and parameters have none."""
         if memory is not wave.memories.shared and memory is not wave.memories.local:
             return None
         known = self.written.get(memory is wave.memories.shared)
@@ -68,7 +68,7 @@ class UninitialisedReads(Observer):
         return known
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """The bytes hold something from now on."""
+        """Mark the bytes as written."""
         shadow = self.shadow(wave, access.memory)
         if access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
             wave.memories.device.fresh[access.cells] = 0
@@ -81,7 +81,7 @@ class UninitialisedReads(Observer):
     landed = store
 
     def completed(self, wave: Wave, pending: Pending) -> None:
-        """What an operation has written holds something."""
+        """Mark what an operation has written."""
         for stretches in pending.writes:
             outside = stretches.space == "global"
             shadow = wave.memories.device.fresh if outside else self.shadow(wave, wave.memories.shared)
@@ -90,7 +90,7 @@ class UninitialisedReads(Observer):
                     shadow[first:past] = 0 if outside else 1
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
-        """Bytes that nobody wrote are read by an operation."""
+        """Report bytes without a write that an operation reads."""
         for stretches in pending.reads:
             outside = stretches.space == "global"
             shadow = wave.memories.device.fresh if outside else self.shadow(wave, wave.memories.shared)
@@ -101,13 +101,13 @@ class UninitialisedReads(Observer):
                         self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
 
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """Bytes that nobody wrote are found, unless they are only exchanged; then they hold something."""
+        """Report bytes without a write, unless they are only exchanged; then they hold something."""
         if "exch" not in wave.code[access.path.pc].statement.modifiers:
             self.load(wave, access)
         self.store(wave, access)
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """Bytes that nobody wrote are found."""
+        """Report bytes without a write."""
         if access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
             missing = wave.memories.device.fresh[access.cells].any(axis=1)
             if missing.any():
@@ -134,7 +134,7 @@ class UninitialisedReads(Observer):
             return
         where = self._where(wave, lane, access.memory, int(access.offsets[first]))
         message = (
-            f"{record.statement.mnemonic} reads {access.size} bytes at {where} that nobody has written "
+            f"{record.statement.mnemonic} reads {access.size} bytes at {where} that were never written "
             f"[{wave.describe_lane(lane)}]"
         )
         finding = LaunchFinding(
@@ -155,7 +155,7 @@ class UninitialisedReads(Observer):
         memory = wave.memories.device.data if space == "global" else wave.memories.shared
         where = self._where(wave, pending.lane, memory, offset)
         message = (
-            f"{statement.mnemonic} reads {where} that nobody has written [{wave.describe_lane(pending.lane)}]"
+            f"{statement.mnemonic} reads {where} that were never written [{wave.describe_lane(pending.lane)}]"
         )
         finding = LaunchFinding(
             kind="uninitialised", severity="warning", message=message, location=statement.location()
@@ -164,7 +164,7 @@ class UninitialisedReads(Observer):
 
     @staticmethod
     def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
-        """A place in a memory in words."""
+        """Return a place in a memory in words."""
         if memory is wave.memories.shared:
             return in_shared(wave, lane, offset)
         if memory is wave.memories.local:
@@ -175,7 +175,7 @@ class UninitialisedReads(Observer):
     def uninitialised(
         self, wave: Wave, path: DivergentPath, register: int, mask: npt.NDArray[np.bool_]
     ) -> None:
-        """A register that was never written is read."""
+        """Warn of a register that is read and was never written."""
         if not mask.any():
             return
         message = "reads a register that was never written, as 0"
@@ -188,7 +188,7 @@ class UninitialisedReads(Observer):
     def _warned(
         self, wave: Wave, path: DivergentPath, kind: str, lane: int, what: str, detail: int | None = None
     ) -> None:
-        """A warning about one lane at this statement, once."""
+        """Warn about a lane at this statement, once."""
         statement = wave.code[path.pc].statement
         message = f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]"
         finding = LaunchFinding(kind=kind, severity="warning", message=message, location=statement.location())
@@ -196,7 +196,7 @@ class UninitialisedReads(Observer):
 
 
 class CopiesInFlight(Observer):
-    """Tells of bytes of shared memory that are read while an asynchronous copy may still be writing them.
+    """Reports bytes of shared memory that are read while an asynchronous copy may still be writing them.
 
     ``started_at`` has, of each byte in flight, the statement that started its copy, plus 1.
     """
@@ -207,14 +207,14 @@ class CopiesInFlight(Observer):
         self.flying = 0
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
-        """The bytes are in flight from now on."""
+        """Mark the bytes as in flight."""
         if self.started_at.size != wave.memories.shared.size:
             self.started_at = np.zeros(wave.memories.shared.size, np.int32)
         self.started_at[access.cells] = access.path.pc + 1
         self.flying += access.offsets.size
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
-        """The bytes are there."""
+        """Mark the bytes as written by their copy."""
         self.started_at[access.cells] = 0
         self.flying -= access.offsets.size
 
@@ -226,7 +226,7 @@ class CopiesInFlight(Observer):
         started = self.started_at[cells]
         if not started.any():
             return
-        row, column = (int(one) for one in np.argwhere(started)[0])
+        row, column = (int(place) for place in np.argwhere(started)[0])
         lane = int(access.lane_of[row])
         record, copy = wave.code[access.path.pc], wave.code[int(started[row, column]) - 1]
         line = copy.statement.location().line

@@ -69,7 +69,7 @@ class Watcher:
         """Warps have acquired the latest phase of an mbarrier."""
 
     def ended(self, wave: Wave, offset: int, record: Record, lane: int) -> None:
-        """A phase of an mbarrier is complete, by what a lane has done there."""
+        """Take the end of a phase of an mbarrier, by what a lane has done there."""
 
 
 class Order(Observer):
@@ -96,13 +96,13 @@ class Order(Observer):
         self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code as it is: which kinds of order it has."""
+        """Return the code as it is: which kinds of order it has."""
         self.uses_flags, self.some_arrive, self.asynchronous = kinds_of(self.findings, code)
         return code
 
     @helper
     def prepare(self, wave: Wave) -> Clocks:
-        """The clocks, made when first asked for."""
+        """Return the clocks, made when first asked for."""
         if not self.ready:
             self.ready = True
             self.stride = wave.memories.shared_stride * wave.cluster.count
@@ -120,7 +120,7 @@ class Order(Observer):
 
     @helper
     def knows(self, wave: Wave, lane: int, offset: int) -> bool:
-        """Whether a lane knows that an mbarrier of its CTA has been initialised."""
+        """Return whether a lane knows that an mbarrier of its CTA has been initialised."""
         warp, time, _ = self.begun.get(offset, (lane // WARP, 0, 0))
         mine = lane // WARP
         return warp // wave.warps != mine // wave.warps or bool(
@@ -128,11 +128,11 @@ class Order(Observer):
         )
 
     def barrier_at(self, offset: int) -> Barrier:
-        """The mbarrier at an offset of the shared memory of the wave."""
+        """Return the mbarrier at an offset of the shared memory of the wave."""
         return self.clocks.barrier(*divmod(offset, self.stride))
 
     def offset_of(self, cluster: int, component: int) -> int | None:
-        """The offset of the mbarrier of a cluster that has a component."""
+        """Return the offset of the mbarrier of a cluster that has a component."""
         for name, known in self.clocks.names.items():
             if known == component and isinstance(name, int):
                 return cluster * self.stride + name
@@ -157,12 +157,14 @@ class Order(Observer):
         self.converged[warps] = self.clocks.own(warps)
 
     def apart(self, warps: Warps, times: npt.NDArray[np.int64]) -> Mask:
-        """Which accesses of warps at some times are not before what other lanes of the warps do now."""
+        """Return which accesses of warps at some times are not before what other lanes of the warps do
+        now.
+        """
         found: Mask = times >= self.converged[warps]
         return found
 
     def fresh(self, shadow: Shadow, latest: npt.NDArray[np.int32]) -> Mask:
-        """``(rows, pages)``: where warps have done what not all warps of their cluster know of."""
+        """Return ``(rows, pages)``: where warps have done what not all warps of their cluster know of."""
         clocks, latest = self.clocks, latest[: self.clocks.of_cluster]
         every = clocks.visible.reshape(-1, clocks.of_cluster, clocks.visible.shape[1])
         known = every.min(axis=1)[:, : len(latest)]  # (clusters, rows)
@@ -183,19 +185,21 @@ class Order(Observer):
                 self.left.setdefault((cta, number), []).append(clocks.release(warps))
 
     def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
-        """A barrier of some CTAs is complete: which lanes have arrived, and which of them have waited."""
+        """Order the lanes at a complete barrier of some CTAs: those that have arrived before those that have
+        waited.
+        """
         clocks = self.prepare(wave)
         if arrived is waited and not self.left and not self.gone:
             self._meet(wave, warps_of(waited))
         else:
             waiting = dict(by_cta(wave, waited))
-            gone = {cta: [one] for cta, one in self.gone.items()} if self.everyone.get(number) else {}
+            gone = {cta: [clock] for cta, clock in self.gone.items()} if self.everyone.get(number) else {}
             for cta, _ in by_cta(wave, arrived):
                 released, warps = self.left.pop((cta, number), []), waiting.get(cta)
                 if warps is not None:
                     clocks.meet(warps[None])
-                    for one in (*released, *gone.get(cta, ())):
-                        clocks.acquire(warps, one)
+                    for clock in (*released, *gone.get(cta, ())):
+                        clocks.acquire(warps, clock)
         self.converge(wave, waited)
 
     def _meet(self, wave: Wave, warps: Warps) -> None:
@@ -220,7 +224,7 @@ class Order(Observer):
                 self.relaxed[cta] = path.pc
 
     def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
-        """The barriers of some clusters are complete."""
+        """Complete a phase of the barriers of some clusters."""
         clocks = self.prepare(wave)
         for cluster in clusters.tolist():
             clocks.complete_phases(clocks.barrier(cluster, _CLUSTER), 1)
@@ -272,14 +276,14 @@ class Order(Observer):
     # --- operations ---
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """An operation begins, which will signal mbarriers."""
+        """Issue an operation that will signal mbarriers."""
         if pending.signals:
             clocks, warps = self.prepare(wave), np.array([pending.lane // WARP])
             for offset, _ in pending.signals:
                 clocks.issue(self.barrier_at(offset), warps)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
-        """An operation has signalled its mbarrier."""
+        """Complete the signal of an operation to its mbarrier."""
         clocks = self.prepare(wave)
         clocks.complete_phases(self.barrier_at(offset), int(over))
         for watcher in self.watchers if over else ():
@@ -294,16 +298,18 @@ class Order(Observer):
             complete = wave.asynchrony.of(wave, wait.family) - wait.most
             clocks.complete_groups(wait.family, counted, counted // WARP, complete[counted])
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Warpgroups execute a statement together, which begins when they have loaded its registers."""
         self.wgmma_order(wave, path, share.groups, "fence", 0)
-        for group in share.groups.tolist() if one.sources else ():
+        for group in share.groups.tolist() if statement.sources else ():
             warps = warps_of_groups(wave, np.array([group]))[0]
             number = int(self.committed[group]) + 1
             self.loaded.setdefault(group, {})[number] = self.clocks.release(warps)
 
     def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
-        """Warpgroups execute a statement together; one that has waited knows that its warps have come."""
+        """Warpgroups execute a statement together; a warpgroup that has waited knows that its warps have
+        come.
+        """
         clocks = self.prepare(wave)
         if self.counts:
             self._converge(np.flatnonzero(np.isin(Warpgroups.of(wave).number[::WARP], groups)))
@@ -316,7 +322,7 @@ class Order(Observer):
         clocks.complete_groups("wgmma", first[:, None], warps, complete[:, None])
         for group, own, number in zip(groups.tolist(), warps, complete.tolist(), strict=True):
             loaded = self.loaded.get(group, {})
-            for known in [one for one in loaded if one <= number]:
+            for known in [step for step in loaded if step <= number]:
                 clocks.acquire(own, loaded.pop(known))
         clocks.happen_together(warps)
 
@@ -332,10 +338,10 @@ class Order(Observer):
     # --- fences and flags ---
 
     def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
-        """A fence, of the proxy or of memory."""
+        """Apply a fence, of the proxy or of memory."""
         clocks, warps = self.prepare(wave), warps_of(lanes.mask)
         if "proxy" in words:
-            if any(one.startswith("async") and "global" not in one for one in words):
+            if any(word.startswith("async") and "global" not in word for word in words):
                 clocks.fence_proxy(warps)
             return
         if "mbarrier_init" in words:
@@ -345,15 +351,15 @@ class Order(Observer):
         self.converge(wave, lanes.mask)
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """A strong load observes a flag."""
+        """Observe the flag of a strong load."""
         self._flag(wave, access, reads=True, writes=False)
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """A strong store sets one."""
+        """Set the flag of a strong store."""
         self._flag(wave, access, reads=False, writes=True)
 
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """An atomic does both, a reduction only sets."""
+        """Observe and set the flag of an atomic; a reduction only sets it."""
         reads = wave.code[access.path.pc].statement.opcode == "atom"
         self._flag(wave, access, reads=reads, writes=True)
 
@@ -381,35 +387,35 @@ class Order(Observer):
             self.converge(wave, access.lanes.mask)
 
     def _by_cluster(self, warps: Warps) -> Iterator[tuple[int, Warps]]:
-        """The clusters of warps, each with its own."""
+        """Yield the clusters of warps, each with its own."""
         clusters = warps // self.clocks.of_cluster
-        for one in dict.fromkeys(clusters.tolist()):
-            yield one, warps[clusters == one]
+        for cluster in dict.fromkeys(clusters.tolist()):
+            yield cluster, warps[clusters == cluster]
 
 
 # --- lanes and warps ----------------------------------------------------------------------------------
 
 
 def warps_of(mask: Mask) -> Warps:
-    """The warps of which some lanes are in a mask."""
+    """Return the warps of which some lanes are in a mask."""
     return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
 
 
 def whole_warps(wave: Wave, mask: Mask) -> Mask:
-    """``(warps,)``: of which warps all lanes that have not exited are in a mask."""
+    """Return ``(warps,)``: of which warps all lanes that have not exited are in a mask."""
     here = mask.reshape(-1, WARP)
     found: Mask = (here == wave.alive_mask.reshape(-1, WARP)).all(axis=1) & here.any(axis=1)
     return found
 
 
 def by_cta(wave: Wave, mask: Mask) -> list[tuple[int, Warps]]:
-    """The CTAs of lanes, each with the warps of theirs."""
+    """Return the CTAs of lanes, each with the warps of theirs."""
     warps = warps_of(mask)
     ctas = warps // wave.warps
-    return [(one, warps[ctas == one]) for one in np.unique(ctas).tolist()]
+    return [(cta, warps[ctas == cta]) for cta in np.unique(ctas).tolist()]
 
 
 def warps_of_groups(wave: Wave, groups: Groups) -> Warps:
-    """``(warpgroups, 4)``: the warps of some warpgroups."""
+    """Return ``(warpgroups, 4)``: the warps of some warpgroups."""
     first: Warps = Warpgroups.of(wave).warps[groups]
     return first[:, None] + np.arange(_GROUP)

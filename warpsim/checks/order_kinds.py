@@ -37,7 +37,9 @@ _KINDS = Slot(_no_kinds)
 
 
 def kinds_of(findings: Findings, code: Sequence[Record]) -> tuple[bool, bool, bool]:
-    """Whether there are flags, barriers of some threads, and asynchronous copies; found once in a launch."""
+    """Return whether there are flags, barriers of some threads, and asynchronous copies; found once in a
+    launch.
+    """
     known = _KINDS.of(findings)
     if known.code is not code:
         known.code = code
@@ -46,22 +48,26 @@ def kinds_of(findings: Findings, code: Sequence[Record]) -> tuple[bool, bool, bo
 
 
 def _of_some(record: Record) -> bool:
-    """Whether a statement is a barrier to which not all threads of a CTA have to come, or only arrive."""
-    one = record.statement
-    if one.opcode not in ("bar", "barrier") or not {"warp", "cluster"}.isdisjoint(one.modifiers):
+    """Return whether a statement is a barrier to which not all threads of a CTA have to come, or only
+    arrive.
+    """
+    statement = record.statement
+    if statement.opcode not in ("bar", "barrier") or not {"warp", "cluster"}.isdisjoint(statement.modifiers):
         return False
-    return len(one.operands or ()) - 2 * ("red" in one.modifiers) > 1
+    return len(statement.operands or ()) - 2 * ("red" in statement.modifiers) > 1
 
 
 def _is_asynchronous(record: Record) -> bool:
-    """Whether a statement starts a copy from or to shared memory; of wgmma alone, other rules speak."""
+    """Return whether a statement starts a copy from or to shared memory; of wgmma alone, other rules
+    speak.
+    """
     opcode, words = record.statement.opcode, record.statement.modifiers
-    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in one for one in words)
+    return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in word for word in words)
 
 
 def _is_ordered(record: Record) -> bool:
-    """Whether a statement is a fence, or an access that releases or acquires."""
-    one = record.statement
-    if one.opcode in ("membar", "fence"):
-        return "proxy" not in one.modifiers
-    return one.opcode in FLAGS and not (ACQUIRES | RELEASES).isdisjoint(one.modifiers)
+    """Return whether a statement is a fence, or an access that releases or acquires."""
+    statement = record.statement
+    if statement.opcode in ("membar", "fence"):
+        return "proxy" not in statement.modifiers
+    return statement.opcode in FLAGS and not (ACQUIRES | RELEASES).isdisjoint(statement.modifiers)

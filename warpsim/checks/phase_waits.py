@@ -1,9 +1,9 @@
 """Waits for phases that nothing keeps from being missed: the next phase may end before a warp has looked.
 
-A wait by parity tells one phase from the next only. So a warp that waits for the end of phase n must have
-looked before phase n + 1 ends, which is so where something that ends it comes after the wait: the arrival of
-a warp that knows of it. Knows clocks (clocks.py) and waits; does not know statements. PTX ISA 9.1, section
-9.7.13.15.16.
+A wait by parity distinguishes a phase from the next only. So a warp that waits for the end of phase n must
+have looked before phase n + 1 ends, which is so where something that ends it comes after the wait: the
+arrival of a warp that knows of it. Knows clocks (clocks.py) and waits; does not know statements. PTX ISA 9.1,
+section 9.7.13.15.16.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PhaseWaits:
         self.waits: dict[int, dict[int, Wait]] = {}  # by mbarrier and warp
 
     def begin(self, offset: int) -> None:
-        """An mbarrier is initialised."""
+        """Forget the waits of an mbarrier that is initialised."""
         self.waits.pop(offset, None)
 
     def seen(self, clocks: Clocks, offset: int, phase: int, warps: Warps, pc: int) -> None:
@@ -45,8 +45,8 @@ class PhaseWaits:
     def overrun(
         self, offset: int, phase: int, over: npt.NDArray[np.int32], clocks: Clocks
     ) -> Iterator[tuple[int, Wait]]:
-        """A phase, counted from 1, is complete, and this has happened before: the warps that have waited for
-        the phase before, unknown to all that ended it.
+        """Yield, for a complete phase (counted from 1), the warps whose wait for the phase before is not
+        ordered before its end.
         """
         for warp, wait in self.waits.get(offset, {}).items():
             if wait.phase == phase - 1 and over[clocks.column[warp]] < wait.time:

@@ -55,14 +55,14 @@ class Reach:
         return self.access.path.pc
 
     def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
-        """The row and the byte of the wave's shared memory of the first clash, and the earlier access."""
+        """Return row and byte, in the wave's shared memory, of the first clash, and the earlier access."""
         wide = np.repeat(clash, self.shadow.cell, axis=1)
         row, column = np.argwhere(wide if differs is None else wide & differs)[0].tolist()
         return row, int(self.access.offsets[row]) + column, int(seen[row, column // self.shadow.cell])
 
 
 def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:
-    """Two warps of a CTA."""
+    """Return two warps of a CTA."""
     wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
     statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
     message = (
@@ -74,7 +74,7 @@ def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> 
 
 
 def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:
-    """Two lanes of a warp, on different paths."""
+    """Return two lanes of a warp, on different paths."""
     wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
     statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
     here = in_words(int(warp_words(reach.access.path.lanes.mask)[lane // WARP]))
@@ -88,7 +88,7 @@ def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> 
 
 
 def between_ctas(reach: Reach, order: Order, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:
-    """Two CTAs of a cluster."""
+    """Return two CTAs of a cluster."""
     wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
     statement, first = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
     cta = int(wave.cta[lane]) // wave.cluster.count * wave.cluster.count + whose(old) // WARP // wave.warps

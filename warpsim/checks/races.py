@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
-_NOBODY = -1
+_NO_WARP = -1
 
 Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the last
 
@@ -33,15 +33,15 @@ Ranges = npt.NDArray[np.int64]  # (n, 2): the first byte, the byte after the las
 class WarpgroupRaces(Observer):
     """An observer of the wave of one warpgroup, which checks every access just before it takes effect.
 
-    Two warps of which one writes are an error. Where one of them executes a wgmma it is a warning: the memory
-    model orders the stores of one warp with the wgmma of another by a barrier only, and a wait is for the
-    warp's own wgmma, but the steps that section 9.7.15 lists for wgmma name no barrier. ``found`` is called
-    with hazards, and may raise.
+    Two warps, at least one of which writes, are an error. Where one of them executes a wgmma it is a warning:
+    the memory model orders the stores of one warp with the wgmma of another by a barrier only, and a wait is
+    for the warp's own wgmma, but the steps that section 9.7.15 lists for wgmma name no barrier. ``found`` is
+    called with hazards, and may raise.
     """
 
     def __init__(self, found: Callable[[Sequence[Hazard]], None], shared_bytes: int) -> None:
         self.found = found
-        self._writer: npt.NDArray[np.int8] = np.full(shared_bytes, _NOBODY, np.int8)
+        self._writer: npt.NDArray[np.int8] = np.full(shared_bytes, _NO_WARP, np.int8)
         self._readers: npt.NDArray[np.uint8] = np.zeros(shared_bytes, np.uint8)  # a bit for each warp
         self._written: npt.NDArray[np.int32] = np.zeros(shared_bytes, np.int32)  # by index of places
         self._read: npt.NDArray[np.int32] = np.zeros(shared_bytes, np.int32)
@@ -54,7 +54,7 @@ class WarpgroupRaces(Observer):
 
     def barrier(self, wave: Wave, number: int, ctas: Any, path: DivergentPath | None) -> None:
         """Order what came before with what follows; a barrier of some warps counts as one of all."""
-        self._writer.fill(_NOBODY)
+        self._writer.fill(_NO_WARP)
         self._readers.fill(0)
         self._tiles.fill(0)
         self._places.clear()
@@ -77,12 +77,12 @@ class WarpgroupRaces(Observer):
             self._writer[index] = warps
             self._written[index] = self._number(place)
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check the tiles that a wgmma, which all warps execute, is about to read."""
         place = wave.code[path.pc].statement.location
         self._uncommitted.append((share.ranges, place))
         for start, stop in share.ranges.tolist():
-            written = self._writer[start:stop] != _NOBODY
+            written = self._writer[start:stop] != _NO_WARP
             if written.any():
                 byte = start + int(np.argmax(written))
                 earlier = self._places[self._written[byte]]
@@ -135,7 +135,7 @@ class WarpgroupRaces(Observer):
 
     def _meet(self, index: Any, warps: Any, done: str, place: Place) -> None:
         """Report bytes that another warp has written."""
-        other = (self._writer[index] != _NOBODY) & (self._writer[index] != warps)
+        other = (self._writer[index] != _NO_WARP) & (self._writer[index] != warps)
         if other.any():
             first = int(np.argmax(other))
             byte = int(index[first])

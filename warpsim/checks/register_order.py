@@ -42,7 +42,7 @@ from .hazard import (
 Conflicts = Mapping[Role, tuple[Role, ...]]  # later use -> the earlier uses it must be ordered after
 Found = Callable[[Sequence[Hazard]], None]
 
-# Uses of one register that 9.7.15.7.3 forbids while the earlier one is in flight. A after A is missing:
+# Uses of one register that 9.7.15.7.3 forbids while the earlier use is in flight. A after A is missing:
 # the letter of the text forbids it too, but two reads cannot be misordered (nor does ptxas 13.0 wait).
 _ACCESS_AFTER: Mapping[Kind, tuple[Role, ...]] = {"read": ("D", "A"), "write": ("D", "A", "metadata")}
 _WGMMA_AFTER: Conflicts = {"D": ("D", "A", "metadata"), "A": ("D",), "metadata": ("D",)}
@@ -63,7 +63,7 @@ class Operation:
     place: Place
 
     def is_chained_to(self, earlier: Operation) -> bool:
-        """Whether the D of both is ordered without a fence or wait.
+        """Return whether the D of both is ordered without a fence or wait.
 
         9.7.15.7.1: "accumulator register accesses across multiple wgmma.mma_async instructions of the
         same shape" are ordered by default; types, scale-d, groups and what stands between do not
@@ -90,7 +90,7 @@ class _Group:
 
 
 class RegisterOrder:
-    """What is in flight in one warpgroup, told of every statement just before it takes effect.
+    """What is in flight in one warpgroup, notified of every statement just before it takes effect.
 
     ``found`` is called with what is broken before the state changes, and may raise. Register names are
     compared as they are: the caller makes those of inner scopes unique.
@@ -107,18 +107,20 @@ class RegisterOrder:
         self._wait: tuple[int, int, Place] | None = None  # the latest: step, N, place
 
     def copy(self) -> RegisterOrder:
-        """The same state, for warpgroups that go on apart."""
+        """Return the same state, for warpgroups that go on apart."""
         other = RegisterOrder(self.found)
         other.__dict__.update(self.__dict__)
-        other._registers = {name: replace(one, uses=dict(one.uses)) for name, one in self._registers.items()}
+        other._registers = {
+            name: replace(register, uses=dict(register.uses)) for name, register in self._registers.items()
+        }
         other.operations = dict(self.operations)
-        other._groups = [replace(one) for one in self._groups]
+        other._groups = [replace(group) for group in self._groups]
         return other
 
     # --- events: find, report, then change the state ---
 
     def access(self, registers: Iterable[str], kind: Kind, place: Place) -> None:
-        """Registers are read or written, by anything but the D, A and metadata operands of a wgmma.
+        """Check registers that anything but the D, A and metadata operands of a wgmma reads or writes.
 
         9.7.15.7.3: "Accessing the accumulator register or the input register containing the fragments
         of matrix A" before the covering wait is undefined: reading A as well as writing it. Metadata is
@@ -142,7 +144,7 @@ class RegisterOrder:
         accumulate: bool = True,
         late: Iterable[Hazard] = (),
     ) -> int:
-        """The step of a wgmma.mma_async with D, perhaps A and metadata in registers.
+        """Return the step of a wgmma.mma_async with D, perhaps A and metadata in registers.
 
         ``shape`` is m, n and k without the types. Without ``accumulate`` (scale-d false) D is not read,
         but it is written just as late: no rule asks less of it. ``late`` is what is wrong besides.
@@ -177,12 +179,12 @@ class RegisterOrder:
         if complete:
             self.completed = self._groups[complete - 1].step
             del self._groups[:complete]
-            self.operations = {s: one for s, one in self.operations.items() if s > self.completed}
+            self.operations = {s: operation for s, operation in self.operations.items() if s > self.completed}
         for group in self._groups:
             group.passed = (n, place)
 
     def finish(self, place: Place) -> None:
-        """The end of the program counts as a look at the D registers of every wgmma.
+        """Check the end of the program, which counts as a read of the D registers of every wgmma.
 
         PTX does not say what becomes of a wgmma in flight at the end of a kernel.
         """
@@ -208,7 +210,7 @@ class RegisterOrder:
                     register.access = None
 
     def _users(self, names: Iterable[str], role: Role, mark: int) -> dict[Operation, list[str]]:
-        """The wgmma after the mark that used some of the registers in a role, and which registers."""
+        """Return the wgmma after the mark that used some of the registers in a role, and which registers."""
         users: dict[Operation, list[str]] = {}
         if not self._issued:
             return users
@@ -222,7 +224,9 @@ class RegisterOrder:
     def _meetings(
         self, operation: Operation, conflicts: Conflicts, mark: int
     ) -> Iterator[tuple[Role, Role, Operation, list[str]]]:
-        """What a new wgmma has in conflict with one after the mark: both roles, that one, the registers."""
+        """Yield what a new wgmma has in conflict with a wgmma after the mark: both roles, that wgmma, the
+        registers.
+        """
         for role, earlier_roles in conflicts.items():
             for earlier_role in earlier_roles:
                 for earlier, names in self._users(operation.operands[role], earlier_role, mark).items():
@@ -241,8 +245,8 @@ class RegisterOrder:
         """9.7.15.7.3, of another wgmma.
 
         9.7.15.7.1 taken alone might allow all of these after a mere wgmma.fence; 9.7.15.7.3 allows no
-        access before the covering wait, and only chained accumulators are ordered without one. That
-        ptxas 13.0 compiles D after D of another shape, and A after D, with only a fence proves nothing.
+        access before the covering wait, and only chained accumulators are ordered without a wait. That ptxas
+        13.0 compiles D after D of another shape, and A after D, with only a fence proves nothing.
         """
         for role, earlier_role, earlier, names in self._meetings(operation, _WGMMA_AFTER, self.completed):
             done = f"used as {role} by another wgmma"
@@ -273,16 +277,18 @@ class RegisterOrder:
         yield from self._touched(names, place)
         for role, earlier_role, earlier, shared in self._meetings(operation, _FENCED_AFTER, self._fenced):
             message = (
-                f"this wgmma uses {listed(shared)} as {role}, the one at {line_of(earlier.place)} as "
+                f"this wgmma uses {listed(shared)} as {role}, the wgmma at {line_of(earlier.place)} as "
                 f"{earlier_role}, and no wgmma.fence stands between them; only wgmma of the same shape "
                 "with the same D registers need none"
             )
-            note = f"the earlier wgmma, of shape {earlier.shape}; the later one is {operation.shape}"
+            note = f"the earlier wgmma, of shape {earlier.shape}; the later wgmma is {operation.shape}"
             fix = insert(FENCE, place)
             yield hazard_of("fence-between", message, place, fix, earlier.place, note, tuple(shared))
 
     def _touched(self, names: tuple[str, ...], place: Place) -> Iterator[Hazard]:
-        """Registers that a thread's own statement accessed, even only read, since the last wgmma.fence."""
+        """Yield the hazard of registers that a thread's own statement accessed, even only read, since the
+        last wgmma.fence.
+        """
         held = {name: register.access for name in names if (register := self._registers.get(name))}
         late = {name: access for name, access in held.items() if access and access[0] > self._fenced}
         if late:
@@ -297,7 +303,7 @@ class RegisterOrder:
     # --- rules about groups ---
 
     def cause(self, operation: Operation, place: Place) -> tuple[str, str]:
-        """Why a wgmma is in flight at a place, and what to insert where."""
+        """Return why a wgmma is in flight at a place, and what to insert where."""
         if operation.step > self._committed:
             why = "no wgmma.commit_group has followed"
             if self._wait and self._wait[0] > operation.step and self._wait[1] == 0:
@@ -313,12 +319,12 @@ class RegisterOrder:
         return f"{why} ({pending})", insert(WAIT.format(len(newer)), place)
 
     def _left(self) -> tuple[list[Operation], list[Operation]]:
-        """What is in flight in a group, and in none; the oldest first."""
-        committed = [one for one in self.operations.values() if one.step < self._committed]
+        """Return what is in flight in a group, and in none; the oldest first."""
+        committed = [operation for operation in self.operations.values() if operation.step < self._committed]
         return committed, list(self.operations.values())[len(committed) :]
 
     def _pointless(self, n: int, place: Place) -> Iterator[Hazard]:
-        """A wait for everything, where nothing is in flight but what is in no group."""
+        """Yield the hazard of a wait for all groups where only wgmma without a group are in flight."""
         committed, left = self._left()
         if n == 0 and left and not committed:
             count = counted(len(left), "wgmma")
@@ -335,4 +341,4 @@ class RegisterOrder:
 
 
 def _accumulators(operations: Iterable[Operation]) -> tuple[str, ...]:
-    return distinct(name for one in operations for name in one.operands["D"])
+    return distinct(name for operation in operations for name in operation.operands["D"])

@@ -1,6 +1,8 @@
-"""Checks of setmaxnreg: statements that have no effect, two with no barrier between, or instead of one.
+"""Checks of setmaxnreg: statements that have no effect, two with no barrier between, or in place of a
+barrier.
 
-PTX ISA 9.1, section 9.7.20.5. Does not know who waits for registers: that is the statement's own business.
+PTX ISA 9.1, section 9.7.20.5. Does not know which warps wait for registers: that is the statement's own
+business.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RegisterUse(Observer):
-    """Tells of setmaxnreg that is ignored, and of one that follows another without a barrier."""
+    """Reports setmaxnreg that is ignored, and a setmaxnreg that follows another without a barrier."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -28,12 +30,12 @@ class RegisterUse(Observer):
         self.apart: set[int] = set()  # statements that others are executed instead of
 
     def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        """Nobody knows how many registers the warps begin with."""
+        """Report that the registers with which the warps begin are not known."""
         what = "is ignored: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
         self._found(wave, path, int(lanes.index[0]), "warning", what)
 
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
-        """A warp changes its registers; a warning is enough where it asks for those that it has.
+        """Check a warp's change of registers; a warning is enough where it asks for those that it has.
 
         Triton's warps do that when they come back from a loop, with the statement that they began with.
         """
@@ -69,7 +71,7 @@ class RegisterUse(Observer):
     ) -> None:
         """Warps of some CTAs have met."""
         met = set(ctas.tolist())
-        self.changed = {one: pc for one, pc in self.changed.items() if one // wave.warps not in met}
+        self.changed = {warp: pc for warp, pc in self.changed.items() if warp // wave.warps not in met}
 
     def _found(
         self,

@@ -37,7 +37,7 @@ class RegisterUses:
         self.code = [self._noting_uses(record) for record in code] if self.names else code
 
     def named(self, record: Record, numbers: Sequence[int]) -> tuple[str, ...]:
-        """The names of registers of a wgmma, different ones for different registers."""
+        """Return the names of registers of a wgmma, different names for different registers."""
         function = _function_of(record)
         return tuple(self.names[function, number] for number in numbers)
 
@@ -64,7 +64,9 @@ class RegisterUses:
         return replace(record, step=_noting(record.step, use)) if use.reads or use.writes else record
 
     def _known(self, function: int, numbers: frozenset[int]) -> Iterator[str]:
-        return (name for one in sorted(numbers) if (name := self.names.get((function, one))) is not None)
+        return (
+            name for number in sorted(numbers) if (name := self.names.get((function, number))) is not None
+        )
 
 
 def _noting(inner: Step, use: RegisterUse) -> Step:
@@ -76,20 +78,22 @@ def _noting(inner: Step, use: RegisterUse) -> Step:
 
 
 def is_multiplication(statement: InstructionStatement) -> bool:
-    """Whether a statement is a wgmma.mma_async."""
+    """Return whether a statement is a wgmma.mma_async."""
     return statement.opcode == "wgmma" and statement.modifiers[:1] == ("mma_async",)
 
 
 def _registers(statement: InstructionStatement) -> Iterator[str]:
-    """The names of D, A and metadata."""
+    """Yield the names of D, A and metadata."""
     for place, operand in enumerate(statement.operands or ()):
-        is_metadata = place == _METADATA and any(one.startswith("sp") for one in statement.modifiers)
+        is_metadata = place == _METADATA and any(
+            modifier.startswith("sp") for modifier in statement.modifiers
+        )
         if isinstance(operand, Vector) or is_metadata:
             yield from operand_names(operand)
 
 
 def _function_of(record: Record) -> int:
-    """A number of the function that a record is in."""
+    """Return a number of the function that a record is in."""
     scope: Scope | None = record.scope
     while scope is not None and scope.around is not None and scope.around.around is not None:
         scope = scope.around

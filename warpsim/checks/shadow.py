@@ -1,12 +1,12 @@
 """Shadow memory: the latest accesses to each cell of a memory, whichever memory it is.
 
 A cell is as many bytes as the smallest access so far, 16 at first; a smaller access parts cells, which
-changes nothing, as every access before covers whole ones. Of each cell there are the latest write, the latest
-read of each reader, and the latest reads of operations, all as records of 64 bits, 0 for none:
+changes nothing, as every access before covers whole cells. Of each cell there are the latest write, the
+latest read of each reader, and the latest reads of operations, all as records of 64 bits, 0 for none:
 
     24  time       at which others know of it (clocks.py), of its component
     20  place      its statement
-    15  who        a lane of the cluster; of an operation, the component that says that it is complete
+    15  owner      a lane of the cluster; of an operation, the component that says that it is complete
      1  parted     lanes of its warp had taken another path
      1  strong     it may meet other strong accesses
      1  operation  it is asynchronous
@@ -30,14 +30,16 @@ _Tiles = tuple[Cells, Cells, Cells]  # cells (rows, cells); rows and pages of th
 
 LARGEST = 16  # bytes of a cell
 PRESENT, OPERATION, STRONG, PARTED = 1, 2, 4, 8
-_WHO, _PLACE, _TIME = 4, 19, 39
+_OWNER, _PLACE, _TIME = 4, 19, 39
 _PAGE = 4096  # bytes, of which is known whether anything has read some of them
 _KINDS = 4  # rows that a table of reads of operations begins with
 
 
-def record(time: Any, place: int, who: Any, flags: Any) -> Any:
-    """A record, or an array of records, of what is present."""
-    return (np.int64(1) * time << _TIME) | (place << _PLACE) | (np.int64(1) * who << _WHO) | flags | PRESENT
+def record(time: Any, place: int, owner: Any, flags: Any) -> Any:
+    """Return a record, or an array of records, of what is present."""
+    return (
+        (np.int64(1) * time << _TIME) | (place << _PLACE) | (np.int64(1) * owner << _OWNER) | flags | PRESENT
+    )
 
 
 def times(records: Any) -> Any:
@@ -46,17 +48,17 @@ def times(records: Any) -> Any:
 
 
 def places(records: Any) -> Any:
-    """The statements of accesses."""
+    """Return the statements of accesses."""
     return records >> _PLACE & 0xFFFFF
 
 
 def whose(records: Any) -> Any:
-    """The lanes of accesses, or the components of operations."""
-    return records >> _WHO & 0x7FFF
+    """Return the lanes of accesses, or the components of operations."""
+    return records >> _OWNER & 0x7FFF
 
 
 def has(records: Any, flag: int) -> Any:
-    """Whether accesses have a flag."""
+    """Return whether accesses have a flag."""
     return (records & flag) != 0
 
 
@@ -78,14 +80,14 @@ class Shadow:
     # --- cells ---
 
     def cells(self, offsets: Cells, size: int) -> Cells:
-        """``(words, cells)``: the cells of words of so many bytes, each aligned to its size."""
+        """Return ``(words, cells)``: the cells of words of so many bytes, each aligned to its size."""
         if size % self.cell:
             self.part(size & -size)
         first: Cells = offsets // self.cell
         return first[:, None] if size == self.cell else first[:, None] + np.arange(size // self.cell)
 
     def within(self, ranges: Cells) -> Cells:
-        """The cells of ranges of bytes ``(ranges, 2)``, ascending."""
+        """Return the cells of ranges of bytes ``(ranges, 2)``, ascending."""
         if not len(ranges):
             return np.zeros(0, np.int64)
         low = int(np.bitwise_or.reduce(ranges, axis=None))
@@ -101,7 +103,7 @@ class Shadow:
         self.read, self._taken = np.repeat(self.read, ratio, axis=1), np.repeat(self._taken, ratio, axis=1)
 
     def pages(self, cells: Cells | slice) -> Cells | slice:
-        """The pages that cells lie in."""
+        """Return the pages that cells lie in."""
         each = _PAGE // self.cell
         if isinstance(cells, slice):
             return slice(cells.start // each, -(-cells.stop // each))
@@ -157,14 +159,14 @@ class Shadow:
         self.takes[np.broadcast_to(rows, (len(cells), 1))[owners, 0], pages] = 1
 
     def tiles(self, key: Hashable, offsets: Cells) -> _Tiles:
-        """The cells of 16 bytes at offsets ``(rows, cells)``, found once for a key; and pages around them,
-        each after the row that it belongs to.
+        """Return the cells of 16 bytes at offsets ``(rows, cells)``, found once for a key; and pages
+        around them, each after the row that it belongs to.
         """
         known = self._tiles.get((key, self.cell))
         if known is None:
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
             pages = [np.arange(low, high + 1) for low, high in _bounds(cells, _PAGE // self.cell).tolist()]
-            owners = np.repeat(np.arange(len(cells)), [len(one) for one in pages])
+            owners = np.repeat(np.arange(len(cells)), [len(page) for page in pages])
             known = self._tiles[key, self.cell] = cells, owners, np.concatenate(pages)
         return known
 
@@ -176,7 +178,7 @@ class Shadow:
                 table[row, cells] = 0
 
     def rows(self, latest: npt.NDArray[Any], cells: Cells | slice) -> Cells:
-        """The rows of a table that may be present in some cells, by their latest times."""
+        """Return the rows of a table that may be present in some cells, by their latest times."""
         if not len(latest):
             return np.zeros(0, np.int64)
         return np.flatnonzero(latest[:, self.pages(cells)].reshape(len(latest), -1).any(axis=1))
@@ -193,7 +195,7 @@ class Shadows:
         self.cells, self.most = cells, most
 
     def at(self, space: str, size: int) -> Shadow:
-        """The shadow of a space, which has so many bytes."""
+        """Return the shadow of a space, which has so many bytes."""
         found = self.of.get(space)
         if found is None:
             found = self.of[space] = Shadow(size, self.cells.get(space, LARGEST), self.most)
@@ -201,30 +203,32 @@ class Shadows:
 
     def keep(self) -> None:
         """Let shadows of waves to come begin with cells of the size of these."""
-        self.cells |= {space: one.cell for space, one in self.of.items()}
+        self.cells |= {space: shadow.cell for space, shadow in self.of.items()}
 
 
 def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-    """Tables that have some rows; they begin with so many."""
+    """Return tables that have some rows; they begin with so many."""
     last = int(np.max(rows, initial=0))
     if last < len(tables[0]):
         return tables
     count = max(1 << last.bit_length(), least)
     return tuple(
-        np.concatenate([one, np.zeros((count - len(one), one.shape[1]), one.dtype)])
-        if len(one)
-        else np.zeros((count, one.shape[1]), one.dtype)
-        for one in tables
+        np.concatenate([table, np.zeros((count - len(table), table.shape[1]), table.dtype)])
+        if len(table)
+        else np.zeros((count, table.shape[1]), table.dtype)
+        for table in tables
     )
 
 
 def _bounds(cells: Cells, each: int) -> Cells:
-    """``(rows, 2)``: the first and the last page of the cells of each row."""
+    """Return ``(rows, 2)``: the first and the last page of the cells of each row."""
     return np.stack([cells.min(axis=1), cells.max(axis=1)], axis=1) // each
 
 
 def in_a_row(cells: Cells) -> Cells | slice:
-    """The same cells, as a slice where they follow each other: that is several times faster to look at."""
+    """Return the same cells, as a slice where they follow each other: that is several times faster to look
+    at.
+    """
     if not cells.size or int(cells[-1]) - int(cells[0]) != cells.size - 1:
         return cells
     return slice(int(cells[0]), int(cells[-1]) + 1)

@@ -1,10 +1,11 @@
 """Races in shared memory: accesses that nothing orders, one of them a write, of warps, lanes or CTAs.
 
-Two accesses are in a race where neither is before the other (order.py), one writes, and one is weak; atomics
-are in none. Warps of a CTA that store what is there already are in none, either. Lanes of a warp count only
-where they had taken different paths: what they do side by side in one statement is ordered enough (PTX ISA
-9.1, section 3.1). What operations in flight read and write is copy_order.py's. This observer is the last of
-those that look at shared memory, and notes every access in its shadow.
+Two accesses are in a race where neither is before the other (order.py), at least one of them writes, and at
+least one of them is weak; atomics are in none. Warps of a CTA that store what is there already are in none,
+either. Lanes of a warp count only where they had taken different paths: what they do side by side in one
+statement is ordered enough (PTX ISA 9.1, section 3.1). What operations in flight read and write is
+copy_order.py's. This observer is the last of those that look at shared memory, and notes every access in its
+shadow.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Races(Observer):
 
     @helper
     def prepare(self, wave: Wave) -> Shadow:
-        """The shadow of the wave's shared memory."""
+        """Return the shadow of the wave's shared memory."""
         if self.shadow is None:
             self.order.prepare(wave)
             self.shadow = self.order.shadows.at("shared", wave.memories.shared.size)
@@ -91,17 +92,17 @@ class Races(Observer):
     atomic = store
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
-        """An asynchronous copy may write at any time from now on."""
+        """Check an asynchronous copy, which may write at any time from now on."""
         self.store(wave, access)
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
-        """Until now; an access that the start of a copy was in a race with is not reported again."""
+        """Check a copy that lands; an access that its start was in a race with is not reported again."""
         self.landing = True
         self.store(wave, access)
         self.landing = False
 
     def _rows(self, reach: Reach) -> Cells:
-        """``(words, 1)``: the warps as rows of the shadow."""
+        """Return ``(words, 1)``: the warps as rows of the shadow."""
         return self.order.clocks.column[reach.warps]
 
     def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
@@ -117,7 +118,7 @@ class Races(Observer):
         return Reach(wave, access, shadow, cells, lanes[:, None], warps[:, None], records[:, None])
 
     def _parted(self, wave: Wave, path: DivergentPath) -> Mask:
-        """``(warps,)``: of which some lanes have taken another path; remembered of these lanes."""
+        """Return ``(warps,)``: of which some lanes have taken another path; remembered of these lanes."""
         here, alive = warp_words(path.lanes.mask), warp_words(wave.alive_mask)
         parted: Mask = (here != 0) & (here != alive)
         if parted.any():
@@ -127,7 +128,7 @@ class Races(Observer):
         return parted
 
     def _kept(self, reach: Reach) -> Records:
-        """Records of reads, where those of lanes on other paths, which are not ordered yet, stay."""
+        """Return records of reads, where those of lanes on other paths, which are not ordered yet, stay."""
         shadow, rows = reach.shadow, self._rows(reach)
         if int(rows.max()) >= len(shadow.read):
             return reach.records
@@ -157,7 +158,7 @@ class Races(Observer):
         return found
 
     def _late(self, reach: Reach, seen: Records) -> Mask:
-        """Which earlier accesses of warps are not known to those of this one."""
+        """Return which earlier accesses of warps are not known to those of this access."""
         clocks = self.order.clocks
         column = whose(seen) // WARP % clocks.of_cluster
         late: Mask = times(seen) > clocks.visible[reach.warps, column]
@@ -165,7 +166,7 @@ class Races(Observer):
         return late
 
     def _fresh(self, reach: Reach, latest: npt.NDArray[np.int32]) -> Cells:
-        """The rows of which some warps need not know all that they did in the pages of an access."""
+        """Return the rows of which some warps need not know all that they did in the pages of an access."""
         if not len(latest) or self.together:
             return np.flatnonzero(latest.any(axis=1))
         fresh = self.order.fresh(reach.shadow, latest)
@@ -175,7 +176,7 @@ class Races(Observer):
         return rows
 
     def _check(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
-        """Find cells with earlier accesses that are not before this one."""
+        """Find cells with earlier accesses that are not before this access."""
         if not seen.any():
             return
         late = self._late(reach, seen)
@@ -185,7 +186,7 @@ class Races(Observer):
             self._check_lanes(reach, verbs, seen)
 
     def _unordered(self, reach: Reach, verbs: Verbs, seen: Records, late: Mask, differs: Mask | None) -> None:
-        """Accesses of other warps: of the CTA, where they write another value, or of other CTAs."""
+        """Report accesses of other warps: of the CTA, where they write another value, or of other CTAs."""
         late = late & ~(has(reach.records, STRONG) & has(seen, STRONG))
         wave, ctas = reach.wave, reach.warps // reach.wave.warps
         rank = ctas % wave.cluster.count
@@ -203,7 +204,7 @@ class Races(Observer):
             self.findings.add(*between_ctas(reach, self.order, row, byte, old, verbs))
 
     def _of_mbarriers(self, reach: Reach, seen: Records) -> Mask:
-        """Where both accesses are strong, or of mbarriers."""
+        """Return where both accesses are strong, or of mbarriers."""
         code = reach.wave.code
         if not (self.strong[reach.pc] or code[reach.pc].statement.opcode == "mbarrier"):
             return np.zeros(seen.shape, np.bool_)
@@ -228,21 +229,23 @@ class Races(Observer):
     def _check_lanes(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
         """Find accesses of lanes of the same warp that had taken another path, and have not met since."""
         size = self.order.clocks.of_cluster * WARP
-        who, mine = whose(seen), reach.lanes % size
-        clash = has(seen, PARTED) & (who // WARP == mine // WARP) & (who != mine) & ~has(seen, OPERATION)
+        owners, mine = whose(seen), reach.lanes % size
+        clash = (
+            has(seen, PARTED) & (owners // WARP == mine // WARP) & (owners != mine) & ~has(seen, OPERATION)
+        )
         clash &= ~(has(reach.records, STRONG) & has(seen, STRONG))
         clash &= self.order.apart(reach.warps, times(seen))
         if not clash.any():
             return
         clash &= reach.of_cells(reach.differs)
         for pc in np.unique(places(seen[clash])).tolist():
-            paths = self.together[pc][reach.lanes - mine + who]
+            paths = self.together[pc][reach.lanes - mine + owners]
             apart = clash & (places(seen) == pc) & (paths >> (mine % WARP).astype(np.uint32) & 1 == 0)
             if apart.any():
                 self.findings.add(*between_lanes(reach, *reach.first(apart, reach.differs, seen), verbs))
 
 
 def _is_strong(record: Record) -> bool:
-    """Whether a statement's accesses are strong: they may meet others that are."""
+    """Return whether a statement's accesses are strong: they may meet others that are."""
     statement = record.statement
     return statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)

@@ -59,7 +59,9 @@ class TileMarks:
         self.fenced[warps] = self.step
 
     def busy(self, chunks: Integers) -> Found | None:
-        """A warpgroup whose wgmma in flight reads some of the chunks, and which: numbers in the wave."""
+        """Return a warpgroup whose wgmma in flight reads some of the chunks, and which: numbers in the
+        wave.
+        """
         ctas = chunks // self.chunks
         for place in range(self.of_cta):
             late = self.read[place][chunks] > self.completed[ctas * self.of_cta + place]
@@ -70,7 +72,9 @@ class TileMarks:
         return None
 
     def unseen(self, groups: Groups, share: Share) -> Found | None:
-        """A warpgroup whose wgmma need not see generic stores, and the chunks of the wave they are in."""
+        """Return a warpgroup whose wgmma need not see generic stores, and the chunks of the wave they are
+        in.
+        """
         if self.latest <= self.fenced.min():
             return None
         cells = self._cells(groups, share)
@@ -83,17 +87,17 @@ class TileMarks:
         return int(groups[row]), cells[row][late[row]]
 
     def reads(self, groups: Groups, share: Share, step: int) -> None:
-        """A wgmma of some warpgroups reads its tiles from now on."""
+        """Mark the tiles that a wgmma of some warpgroups reads from now on."""
         cells, place = self._cells(groups, share), groups % self.of_cta
         self.read[place[:, None], cells] = step
 
     def _cells(self, groups: Groups, share: Share) -> Integers:
-        """``(groups, chunks)``: the chunks of the wave that each reads."""
+        """Return ``(groups, chunks)``: the chunks of the wave that each reads."""
         cells: Integers = self.places.cta[groups][:, None] * self.chunks + share.chunks
         return cells
 
     def ranges(self, chunks: Integers) -> tuple[tuple[int, int], ...]:
-        """Chunks of one CTA as ranges of bytes of its memory."""
+        """Return chunks of one CTA as ranges of bytes of its memory."""
         inside = np.unique(chunks % self.chunks)
         breaks = np.flatnonzero(np.diff(inside) != 1) + 1
-        return tuple((CHUNK * int(one[0]), CHUNK * int(one[-1] + 1)) for one in np.split(inside, breaks))
+        return tuple((CHUNK * int(item[0]), CHUNK * int(item[-1] + 1)) for item in np.split(inside, breaks))

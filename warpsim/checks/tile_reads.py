@@ -62,8 +62,8 @@ class TileReads(Observer):
         # by warpgroup: waits that not all of its warps know of, each the groups that were complete, and when
         self.waits: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
-        """Some warpgroups are about to read tiles."""
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
+        """Check the tiles that some warpgroups are about to read."""
         base = Warpgroups.of(wave).cta[share.groups] * (wave.memories.shared_stride // _CHUNK)
         cells = base[:, None] + share.chunks
         self._unwritten(wave, path, share, cells)
@@ -77,7 +77,7 @@ class TileReads(Observer):
         shadow.take_later(key, 1 + self._numbers(wave, share.groups)[:, None], cells * _CHUNK, records)
 
     def _numbers(self, wave: Wave, groups: Groups) -> Cells:
-        """The numbers of warpgroups in their clusters."""
+        """Return the numbers of warpgroups in their clusters."""
         found: Cells = groups % self._of_cluster(wave)
         return found
 
@@ -96,7 +96,7 @@ class TileReads(Observer):
         every, now = self._known_to_all(warps), clocks.own(warps)
         self.latest[groups] = now
         for group, number, known, own in zip(groups.tolist(), complete.tolist(), every, now, strict=True):
-            waits = [one for one in self.waits.get(group, ()) if (one[1] > known).any()]
+            waits = [wait for wait in self.waits.get(group, ()) if (wait[1] > known).any()]
             self.waits[group] = [*waits, (number, own)]
 
     # --- stores ---
@@ -119,7 +119,7 @@ class TileReads(Observer):
     copying = landed = atomic = store
 
     def _may_be_late(self, wave: Wave, row: int, access: MemoryAccess) -> bool:
-        """Whether warps that write need not know of all waits of the warpgroups that have a row."""
+        """Return whether warps that write need not know of all waits of the warpgroups that have a row."""
         clocks, each = self.order.clocks, self._of_cluster(wave)
         groups = np.arange(row - 1, len(Warpgroups.of(wave).first), each)
         column = int(clocks.groups_of("wgmma", Warpgroups.of(wave).first[groups[:1]])[0])
@@ -130,7 +130,7 @@ class TileReads(Observer):
         return bool((self._known_to_all(warps) < self.latest[groups]).any())
 
     def _known_to_all(self, warps: Cells) -> npt.NDArray[np.int32]:
-        """``(warpgroups, 4)``: the time of each warp of which all warps of its warpgroup know."""
+        """Return ``(warpgroups, 4)``: the time of each warp of which all warps of its warpgroup know."""
         clocks = self.order.clocks
         each = clocks.visible[warps[:, :, None], clocks.column[warps][:, None]]
         known: npt.NDArray[np.int32] = each.min(axis=1)
@@ -157,7 +157,9 @@ class TileReads(Observer):
                 break
 
     def _knows_wait(self, wave: Wave, group: int, warp: int, due: int) -> bool:
-        """Whether a warp of a warpgroup knows of the first wait of the other warps for a group of wgmma."""
+        """Return whether a warp of a warpgroup knows of the first wait of the other warps for a group of
+        wgmma.
+        """
         clocks, warps = self.order.clocks, warps_of_groups(wave, np.array([group]))[0]
         when = next((then for number, then in self.waits.get(group, ()) if number >= due), None)
         if when is None:
@@ -172,7 +174,7 @@ class TileReads(Observer):
         cell = access.size // taken.shape[1]
         lane, byte = int(access.lane_of[row]), int(access.offsets[row]) + column * cell
         pc = int(places(taken[row, column]))
-        statement, other = (wave.code[one].statement for one in (access.path.pc, pc))
+        statement, other = (wave.code[place].statement for place in (access.path.pc, pc))
         message = (
             f"race: {statement.mnemonic} writes byte {in_shared(wave, lane, byte)}, which another warp has "
             f"read at line {other.location().line} without a barrier in between [{wave.describe_lane(lane)}]"
@@ -189,7 +191,7 @@ class TileReads(Observer):
     # --- wgmma ---
 
     def _unwritten(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
-        """Bytes that nobody has written."""
+        """Report bytes that were never written."""
         key = share.ranges.tobytes(), share.groups.tobytes()
         if key in self.complete:
             return
@@ -199,7 +201,7 @@ class TileReads(Observer):
         if not missing.any():
             self.complete.add(key)
         else:
-            message = "reads {byte} of shared memory, which nobody has written"
+            message = "reads {byte} of shared memory, which was never written"
             self._found(wave, path, share, missing, _Wrong("uninitialised", "warning", message))
 
     def _in_flight(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
@@ -247,8 +249,8 @@ class TileReads(Observer):
         wrong: npt.NDArray[np.bool_],
         fault: _Wrong,
     ) -> None:
-        """A finding about the first byte that is wrong, ``(warpgroups, chunks[, bytes])``."""
-        row, column, *rest = (int(one) for one in np.argwhere(wrong)[0])
+        """Report the first byte that is wrong, ``(warpgroups, chunks[, bytes])``."""
+        row, column, *rest = (int(place) for place in np.argwhere(wrong)[0])
         chunk = int(np.broadcast_to(share.chunks, (len(share.groups), wrong.shape[1]))[row, column])
         byte = chunk * _CHUNK + sum(rest) * (_CHUNK // wrong.shape[2] if wrong.ndim > 2 else 1)
         other = fault.other
@@ -268,5 +270,5 @@ class TileReads(Observer):
 
 
 def _of_chunks(shadow: npt.NDArray[Any], cells: Cells) -> npt.NDArray[Any]:
-    """``(warpgroups, chunks, bytes)``: what a shadow has of the bytes of chunks."""
+    """Return ``(warpgroups, chunks, bytes)``: what a shadow has of the bytes of chunks."""
     return shadow[: shadow.size // _CHUNK * _CHUNK].reshape(-1, _CHUNK)[cells]

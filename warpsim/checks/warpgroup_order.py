@@ -1,7 +1,7 @@
 """The ordering rules of wgmma in launches: fences, groups and waits that are missing, by warpgroup.
 
 The rules are those of register_order.py and hazard.py, which a Warpgroup has, too. Warpgroups that have done
-the same so far share one state. Knows what a wave tells; who touched shared memory, tile_marks.py does.
+the same so far share one state. Knows the events of a wave; accesses of shared memory are tile_marks.py's.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class WarpgroupOrder(Observer):
         self._seen: tuple[Lanes | None, Mask] = (None, np.zeros(0, np.bool_))
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """The code, with records that tell where registers of wgmma are touched."""
+        """Return the code, with records that report where registers of wgmma are touched."""
         known = _USES.of(self.findings)
         if id(code) not in known:
             known[id(code)] = RegisterUses(code)
@@ -79,26 +79,26 @@ class WarpgroupOrder(Observer):
     # --- events ---
 
     def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: RegisterUse) -> None:
-        """Registers of wgmma are about to be read or written."""
+        """Check registers of wgmma that are about to be read or written."""
         for cohort in self._cohorts(wave, self._groups(wave, lanes)):
             if use.reads:
                 cohort.order.access(use.reads, "read", use.place)
             if use.writes:
                 cohort.order.access(use.writes, "write", use.place)
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
-        """Some warpgroups are about to execute a wgmma.mma_async."""
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
+        """Check a wgmma.mma_async that some warpgroups are about to execute."""
         if self.uses is None:
             return
         record, marks = wave.code[path.pc], self._marks(wave)
-        names = {role: self.uses.named(record, numbers) for role, numbers in one.registers.items()}
+        names = {role: self.uses.named(record, numbers) for role, numbers in statement.registers.items()}
         place = record.statement.location
         mask = np.zeros(len(marks.completed), np.bool_)
         mask[share.groups] = True
         for cohort in self._cohorts(wave, mask):
             groups = np.flatnonzero(cohort.groups)
             step = cohort.order.wgmma(
-                str(one.form.shape),
+                str(statement.form.shape),
                 d=names["D"],
                 a=names["A"],
                 metadata=names["metadata"][0] if names["metadata"] else None,
@@ -109,7 +109,7 @@ class WarpgroupOrder(Observer):
             marks.reads(groups, share, step)
 
     def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
-        """Some warpgroups execute wgmma.fence, commit_group or wait_group."""
+        """Apply wgmma.fence, commit_group or wait_group of some warpgroups."""
         if self.uses is None:
             return
         mask = np.zeros(len(self._marks(wave).completed), np.bool_)
@@ -124,7 +124,7 @@ class WarpgroupOrder(Observer):
                 self._marks(wave).completed[cohort.groups] = cohort.order.completed
 
     def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
-        """An operand that must be the same in the whole warpgroup is not."""
+        """Report an operand that must be the same in the whole warpgroup and is not."""
         self._where = Warpgroups.of(wave).place(wave, group)
         record = wave.code[path.pc]
         assert record.matrix is not None
@@ -152,20 +152,24 @@ class WarpgroupOrder(Observer):
         self.store(wave, access)
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
-        """A cp.async may write at any time from now on."""
+        """Check a cp.async, which may write at any time from now on."""
         if self.uses is not None and access.memory is wave.memories.shared:
             self._stored(wave, access, _chunks(access.offsets, access.size))
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """So may other asynchronous operations; they use the async proxy."""
+        """Check other asynchronous operations, too; they use the async proxy."""
         if self.uses is None:
             return
-        for one in pending.writes:
-            if one.space == "shared" and len(one.ranges):
-                bounds = [np.arange(first // CHUNK, -(-past // CHUNK)) for first, past in one.ranges.tolist()]
+        for write in pending.writes:
+            if write.space == "shared" and len(write.ranges):
+                bounds = [
+                    np.arange(first // CHUNK, -(-past // CHUNK)) for first, past in write.ranges.tolist()
+                ]
                 place = pending.record.statement.location
-                self.written(wave, np.concatenate(bounds), place, partial(getattr, one, "cells"))
-                whole = [np.arange(-(-first // CHUNK), past // CHUNK) for first, past in one.ranges.tolist()]
+                self.written(wave, np.concatenate(bounds), place, partial(getattr, write, "cells"))
+                whole = [
+                    np.arange(-(-first // CHUNK), past // CHUNK) for first, past in write.ranges.tolist()
+                ]
                 if not reduces(pending.record):
                     self._marks(wave).brought(np.concatenate(whole))
 
@@ -193,7 +197,7 @@ class WarpgroupOrder(Observer):
     def written(
         self, wave: Wave, chunks: npt.NDArray[np.int64], place: Place, cells: Callable[[], Offsets]
     ) -> None:
-        """Check chunks that are about to be written, of whose bytes ``cells`` returns the written ones."""
+        """Check chunks that are about to be written, of which ``cells`` returns the written bytes."""
         if not any(cohort.order.operations for cohort in self.cohorts):
             return
         marks = self._marks(wave)
@@ -201,7 +205,7 @@ class WarpgroupOrder(Observer):
         if found is None:
             return
         group, busy = found
-        (order,) = (one.order for one in self.cohorts if one.groups[group])
+        (order,) = (cohort.order for cohort in self.cohorts if cohort.groups[group])
         operation = order.operations[int(marks.read[group % marks.of_cta][busy].max())]
         self._where = marks.places.place(wave, group)
         cause = order.cause(operation, place)
@@ -224,13 +228,13 @@ class WarpgroupOrder(Observer):
     # --- cohorts ---
 
     def _groups(self, wave: Wave, lanes: Lanes) -> Mask:
-        """The warpgroups that some lanes belong to."""
+        """Return the warpgroups that some lanes belong to."""
         if self._seen[0] is not lanes:
             self._seen = lanes, Warpgroups.of(wave).counts(lanes.mask) > 0
         return self._seen[1]
 
     def _cohorts(self, wave: Wave, groups: Mask) -> Iterator[Cohort]:
-        """Cohorts of just these warpgroups: those of which some are not among them are parted."""
+        """Yield cohorts of just these warpgroups: those of which some are not among them are parted."""
         if not self.cohorts:
             everyone = np.ones(len(groups), np.bool_)
             self.cohorts.append(Cohort(everyone, RegisterOrder(self.report)))
@@ -248,17 +252,17 @@ class WarpgroupOrder(Observer):
 
     def report(self, hazards: Sequence[Hazard]) -> None:
         """Add findings; the warpgroup is named."""
-        for one in hazards:
+        for hazard in hazards:
             finding = LaunchFinding(
-                kind=one.rule,
-                severity=one.severity,
-                message=f"{one.message} [{self._where}]",
-                location=one.second,
-                other=one.first,
-                note=one.note,
-                fix=one.fix,
+                kind=hazard.rule,
+                severity=hazard.severity,
+                message=f"{hazard.message} [{self._where}]",
+                location=hazard.second,
+                other=hazard.first,
+                note=hazard.note,
+                fix=hazard.fix,
             )
-            self.findings.add((one.rule, *_place(one.second), *_place(one.first)), finding)
+            self.findings.add((hazard.rule, *_place(hazard.second), *_place(hazard.first)), finding)
 
 
 def _place(location: Any) -> tuple[Any, ...]:
@@ -266,7 +270,7 @@ def _place(location: Any) -> tuple[Any, ...]:
 
 
 def _chunks(offsets: Offsets, size: int) -> npt.NDArray[np.int64]:
-    """The chunks of words of so many bytes."""
+    """Return the chunks of words of so many bytes."""
     first: npt.NDArray[np.int64] = offsets // CHUNK
     if size <= CHUNK:
         return first
