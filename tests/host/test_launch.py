@@ -292,7 +292,7 @@ def test_few_ctas_are_in_flight(monkeypatch):
     class Watched(grid_module.Wave):
         def run(self, budget=None):
             alive.append(self)
-            most.append(len({id(one) for one in alive if one.paths}))
+            most.append(len({id(one) for one in alive if one.scheduler.paths}))
             return super().run(budget)
 
     monkeypatch.setattr(grid_module, "Wave", Watched)
