@@ -21,7 +21,7 @@ Change = Callable[[Any, Format], Any]
 
 def _read(name: str, side: str, change: Change, where: Where = everywhere, proof: Proof = never) -> Behaviour:
     def operands(given: Operands) -> Operands:
-        element = given.instruction.format(side)
+        element = given.product.format(side)
         return replace(given, **{side: change(getattr(given, side), element).astype(element.code_dtype)})
 
     return Behaviour(name=name, operands=operands, where=where, proof=proof)
@@ -157,7 +157,7 @@ def _placed(name: str, side: str, change: Callable[[Any], Any], where: Where = e
 
 def _leak(given: Operands) -> Operands:
     """A NaN of B that nothing selects reaches C of its outputs."""
-    element, c = given.instruction.b, given.instruction.c
+    element, c = given.product.b, given.product.c
     magnitude = _magnitude(given.b, element).astype(np.uint64) >> np.uint64(element.ignored_bits)
     limit = (
         element.infinity >> element.ignored_bits if element.has_infinity else (1 << (element.bits - 1)) - 2

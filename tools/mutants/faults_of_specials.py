@@ -263,7 +263,7 @@ def _read(
     """An operand whose codes are read otherwise."""
 
     def operands(given: Operands) -> Operands:
-        form = given.instruction
+        form = given.product
         element = form.scale if side.startswith("scale") else form.format(side)
         return replace(given, **{side: change(getattr(given, side), element).astype(element.code_dtype)})
 

@@ -261,10 +261,12 @@ class Observer:
     def unfinished(self, wave: Wave, pendings: Sequence[Pending]) -> None:
         """All lanes have exited, and these operations have not completed."""
 
-    def map_used(self, wave: Wave, path: DivergentPath, one: Lanes, address: int) -> None:
+    def map_used(self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int) -> None:
         """A lane uses the tensor map at an address of global memory."""
 
-    def map_changed(self, wave: Wave, path: DivergentPath, one: Lanes, address: int, released: bool) -> None:
+    def map_changed(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int, released: bool
+    ) -> None:
         """A lane changes the tensor map at an address; ``released`` where a fence is part of that."""
 
     # --- matrix instructions ---
@@ -272,7 +274,7 @@ class Observer:
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Warps or warpgroups have executed a matrix instruction."""
 
-    def wgmma(self, wave: Wave, path: DivergentPath, one: WgmmaStatement, share: Share) -> None:
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Warpgroups are about to issue a wgmma."""
 
     def wgmma_order(
