@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.command_runner import CliRunner
+from tests.helpers.printing import PRINTING
 from warpsim.cli import cli
 from warpsim.cli.launch_arguments import argument
 
@@ -325,23 +326,6 @@ def test_kernels_are_listed_by_their_c_names(tmp_path):
     path.write_text(MANGLED)
     error = run(path, "--entry", "sgemm").exception
     assert str(error).startswith("--entry sgemm: there is no such kernel\nkernels:\n  scale(float*, int)\n")
-
-
-PRINTING = """\
-.version 8.0
-.target sm_80
-.address_size 64
-.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
-.global .align 1 .b8 text[8] = {104, 105, 10};
-.visible .entry k()
-{
-.reg .b64 %rd<2>;
-mov.u64 %rd0, text;
-{ .param .b64 f; st.param.b64 [f], %rd0; .param .b64 a; st.param.b64 [a], 0; .param .b32 r;
-call.uni (r), vprintf, (f, a); }
-ret;
-}
-"""
 
 
 def test_what_a_kernel_prints_is_shown_before_the_report(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import warpsim.cli
+from tests.helpers.printing import PRINTING
 from warpsim.cli import main
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -145,3 +146,18 @@ def test_nothing_half_written_stays_after_sigterm(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
     assert os.listdir(tmp_path) == []
+
+
+def test_a_pipe_that_closes_while_a_kernel_prints(tmp_path):
+    """``launch … | head -n 1``: the reader goes, and the launch ends as if it had stayed."""
+    path = tmp_path / "k.ptx"
+    path.write_text(PRINTING)
+    command = [sys.executable, "-m", "warpsim", "launch", str(path), "--entry", "k"]
+    arguments = ["--grid", "60", "--block", "1024"]
+    with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"hi\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+        assert process.wait() == 0

@@ -62,3 +62,14 @@ def test_a_source_that_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
         warpsim.load(text + '\t.file 1 "/dev/zero"\n')["k"](1, 32)
     assert str(caught.value.location.source) == "/dev/zero:1"
     assert caught.value.location.source.text == ""
+
+
+def test_a_source_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    body = "\t.loc 1 1 0\n\t.reg .u64 %a;\n\tmov.u64 %a, 16;\n\tld.global.u64 %a, [%a];\n\tret;"
+    text = PTX.replace("\tret;", body) + f'\t.file 1 "{source}"\n'
+    for line in ("first;", "second line;"):
+        source.write_text(line + "\n")
+        with pytest.raises(warpsim.Fault) as caught:
+            warpsim.load(text)["k"](1, 32)
+        assert caught.value.location.source.text == line

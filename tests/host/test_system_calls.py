@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
@@ -203,3 +205,13 @@ def test_a_function_without_a_body_is_still_refused() -> None:
     text = HEAD % "0" + ".extern .func other(); .visible .entry k() { call other; ret; }"
     with pytest.raises(warpsim.NotModelled, match="the function other has no body here"):
         warpsim.load(text)["k"]
+
+
+def test_a_stdout_that_lacks_characters_never_ends_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
+    _, report = launched(module(printing(""), b"\xc3\xa9 %%"), threads=1)
+    assert raw.getvalue() == rb"\xe9 %"
+    assert report.printed[0].text == "\u00e9 %"
+    monkeypatch.setattr("sys.stdout", None)
+    assert launched(module(printing(""), b"x"), threads=1)[1].printed[0].text == "x"

@@ -17,7 +17,18 @@ from .launch_symbols import named_symbols, set_symbols
 from .looking import Looking, looking_options
 from .options import engine_option, json_option, undefined_option
 from .origins import Launched, check_options, notes, origins_options, trace
-from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .output import (
+    CONTEXT,
+    EXPECTED,
+    MISMATCH,
+    Failure,
+    attempt,
+    check_target,
+    fail,
+    pass_on,
+    print_json,
+    say,
+)
 from .progress import watching
 
 if TYPE_CHECKING:
@@ -238,7 +249,6 @@ def _run(
 ) -> LaunchReport:
     """Launch the kernel, observed as asked. Raises UsageError for arguments that do not fit it."""
     from ..errors import OperandError
-    from ..host.device_output import to_stdout
 
     try:
         with (
@@ -258,7 +268,7 @@ def _run(
                 scheduler=client,
                 most_statements=asked.limit,
                 cooperative=asked.cooperative,
-                output=None if asked.looking.as_json else to_stdout,
+                output=None if asked.looking.as_json else pass_on,
                 **sizes,
             )
     except OperandError as error:

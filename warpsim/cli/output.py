@@ -62,10 +62,15 @@ def complain_of_usage(error: click.ClickException) -> None:
         give_up(sys.stderr)
 
 
-def echo(text: str, stream: Any) -> None:
+def pass_on(text: str) -> None:
+    """Print what device code prints on stdout, without a line end of its own."""
+    echo(text, sys.stdout, line_end=False)
+
+
+def echo(text: str, stream: Any, *, line_end: bool = True) -> None:
     """Print, with colour only where the stream takes it; the reader may close the pipe at any time."""
     try:
-        click.echo(text, file=stream, color=None if colourful() else False)
+        click.echo(text, file=stream, nl=line_end, color=None if colourful() else False)
     except BrokenPipeError:
         give_up(stream)
 

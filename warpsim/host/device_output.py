@@ -13,8 +13,12 @@ from ..machine.state.device_runtime import DeviceRuntime
 
 
 def to_stdout(text: str) -> None:
-    """Write a text where Python's own print writes now."""
-    sys.stdout.write(text)
+    """Write a text where Python's own print writes; characters that stdout cannot encode are escaped."""
+    stream = sys.stdout
+    if stream is None:  # a process without a terminal, such as pythonw
+        return
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def note_runtime(findings: Findings, runtime: DeviceRuntime, *, temporary: bool) -> None:

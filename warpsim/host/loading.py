@@ -60,16 +60,22 @@ def load(
         raise OperandError(f"{path}: {error.strerror or error}") from None
 
 
-@lru_cache(maxsize=16)
 def _lines_of(file: str) -> tuple[str, ...]:
-    """Read the lines of a source file that PTX names; none where it is no readable, regular file."""
+    """Return the lines of a source file that PTX names; none where it is no readable, regular file."""
     path = Path(file)
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_SOURCE:
+        state = path.stat()
+        if not path.is_file() or state.st_size > _LARGEST_SOURCE:
             return ()
-        return tuple(read_text(path).split("\n"))
+        return _lines(path, state.st_mtime_ns, state.st_size)
     except (OSError, WarpsimError):
         return ()
+
+
+@lru_cache(maxsize=16)
+def _lines(path: Path, changed: int, size: int) -> tuple[str, ...]:
+    """Read the lines of a file, again when it has changed."""
+    return tuple(read_text(path).split("\n"))
 
 
 def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) -> str:

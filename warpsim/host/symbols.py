@@ -39,7 +39,7 @@ class Symbol(Buffer):
         """
         array = np.asarray(as_array(value), order="C")
         start, size = as_integer(offset, "an offset in a variable"), self.allocation.size
-        fits = start == 0 and array.nbytes == size if offset == 0 else 0 <= start <= size - array.nbytes
+        fits = 0 <= start <= size - array.nbytes if start else array.nbytes == size
         if not fits or not self._takes(array.dtype):
             given = f"{array.dtype} {array.shape}, {array.nbytes} bytes"
             place = f" from byte {start} on" if start else ""
