@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warpsim.checks.clocks import Clocks
-from warpsim.checks.phase_waits import PhaseWaits
+from warpsim.checks.mbarrier_checks import PhaseWaits
 from warpsim.errors import WarpsimError
 from warpsim.host.launching import load_text
 

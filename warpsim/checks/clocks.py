@@ -18,7 +18,7 @@ scopes as large enough. Does not know memory, statements or events.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,6 +127,12 @@ class Clocks:
             known[lane] = self._component()
         return np.asarray(known[lanes % size])
 
+    def by_cluster(self, warps: Warps) -> Iterator[tuple[int, Warps]]:
+        """Yield the clusters of warps, each with its own."""
+        clusters = warps // self.of_cluster
+        for cluster in dict.fromkeys(clusters.tolist()):
+            yield cluster, warps[clusters == cluster]
+
     # --- release and acquire ---
 
     def _happen(self, warps: Warps) -> None:
@@ -228,6 +234,15 @@ class Clocks:
         """Warps know that so many groups of some lanes are complete; shapes that broadcast."""
         columns = self.groups_of(family, lanes.reshape(-1)).reshape(lanes.shape)
         self.state[:, warps, columns] = np.maximum(self.state[:, warps, columns], numbers)
+
+
+def joined(first: Clock | None, other: Clock) -> Clock:
+    """Return the maximum of two clocks, of which the first may have fewer components."""
+    if first is None:
+        return other
+    found = other.copy()
+    found[:, : first.shape[1]] = np.maximum(found[:, : first.shape[1]], first)
+    return found
 
 
 def _wider(clocks: npt.NDArray[np.int32], more: int) -> npt.NDArray[np.int32]:

@@ -10,7 +10,7 @@
                          fence; what another lane of the warp has, without bar.warp.sync: a warning
     phase over early     bytes come in a later phase than that in which their copy was issued
     not initialised      an mbarrier is used without a barrier since another warp has initialised it
-    phase overrun        a phase may end while a warp still waits for the phase before (phase_waits.py)
+    phase overrun        a phase may end while a warp still waits for the phase before (mbarrier_checks.py)
     left in flight       a CTA ends, and no warp has waited for a copy to its memory or from it
 
 What is ordered is judged by the happens-before relation (order.py), so that a copy which happens to be in
@@ -38,9 +38,9 @@ from ..machine.state.spaces import Offsets
 from .clocks import HAPPENED, Clock, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
-from .order import Order, Watcher, warps_of_groups
+from .mbarrier_checks import PhaseWaits
+from .order import Order, Watcher
 from .order_kinds import kinds_of
-from .phase_waits import PhaseWaits
 from .shadow import OPERATION, Cells, Records, Shadow, has, in_a_row, places, record, times, whose
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ class CopyOrder(Watcher, Observer):
         if not self.looks(wave):
             return
         cells = self._tiles(wave, share)
-        warps, visible = warps_of_groups(wave, share.groups), self.clocks.visible
+        warps, visible = Warpgroups.of(wave).members(share.groups), self.clocks.visible
         wrote, slowest = self.shadow.wrote[cells], visible[warps].min(axis=1)
         if _unknown(wrote, slowest, np.arange(len(cells))[:, None]) is None:
             return

@@ -19,8 +19,8 @@ from .shadow import OPERATION, Cells, Shadow, has, places, times, whose
 if TYPE_CHECKING:
     from ..machine.run.entries import Record
     from ..machine.run.wave import Wave
+    from .mbarrier_checks import Wait
     from .order import Order
-    from .phase_waits import Wait
 
 _TRY = "mbarrier.try_wait.parity"
 

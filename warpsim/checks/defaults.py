@@ -12,13 +12,13 @@ from ..errors import Location
 from ..machine.run.clusters import PORTABLE
 from ..machine.run.events import Observer
 from ..machine.run.geometry import Cluster
-from .barrier_reuse import BarrierReuse
+from .barrier_checks import BarrierReuse, DivergentBarriers
 from .cluster_memory import ClusterMemory
 from .copy_order import CopyOrder
-from .divergent_barriers import DivergentBarriers
 from .findings import Findings, LaunchFinding
-from .live_barriers import LiveBarriers
+from .flags import FlagOrder
 from .map_fences import MapFences
+from .mbarrier_checks import LiveBarriers
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .register_use import RegisterUse
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
     """Return the observers of a wave; none where checks are off. ``clusters`` says that CTAs share memory.
 
-    Rules look first, then ``Order`` learns what an event orders, and ``Races`` notes accesses last.
+    Rules look first, then ``Order`` and ``FlagOrder`` learn what an event orders; ``Races`` notes accesses
+    last.
     """
     if findings.mode == "off":
         return []
@@ -48,7 +49,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
     ]
     return [
         *(reads, flying, *tiles, *barriers, *far),
-        *(copies, MapFences(findings), order, Races(findings, order)),
+        *(copies, MapFences(findings), order, FlagOrder(findings, order), Races(findings, order)),
     ]
 
 

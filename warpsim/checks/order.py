@@ -1,4 +1,4 @@
-"""The happens-before relation of a wave, made from its events: barriers, mbarriers, fences, flags, groups.
+"""The happens-before relation of a wave, made from its events: barriers, mbarriers, operations, groups.
 
 One observer, of which all rules ask "may these two accesses be in any order?". An access is at the time of
 its warp (``clocks.own``); an access of a warp is before what another does where that knows of this time.
@@ -7,29 +7,27 @@ Lanes of a warp are ordered where they have converged since: an access of a lane
 observer changes anything, and are notified of what they may want to know later (``Watcher``).
 
 Orders are those of PTX ISA 9.1, section 8: .relaxed orders nothing without a fence, an acquire what the
-release covers that it observes, and no more. Scopes are taken as large enough. Does not know memory.
+release covers that it observes, and no more. Scopes are taken as large enough. Does not know
+memory; fences and flags are flags.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.run.convergence import Warpgroups
+from ..machine.run.convergence import Warpgroups, warps_by_cta, warps_of
 from ..machine.run.events import BarrierArrival, GroupWait, Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
-from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.slots import Slot
 from ..machine.state.spaces import Offsets
-from .clocks import Barrier, Clock, Clocks, Warps
+from .clocks import Barrier, Clock, Clocks, Warps, joined
 from .findings import Findings
-from .flags import Flag, Flags, joined, of_each_place
-from .order_kinds import ACQUIRES, FLAGS, RELAXED, RELEASES, kinds_of
+from .order_kinds import kinds_of
 from .shadow import Shadow, Shadows
 
 if TYPE_CHECKING:
@@ -40,26 +38,14 @@ if TYPE_CHECKING:
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
-_GROUP = 4  # warps of a warpgroup
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
 
-@dataclass(eq=False)
-class _Launch:
-    """What the waves of a launch have in common: flags in global memory, bytes of cells by space, and how
-    many waves there have been.
-    """
-
-    flags: dict[int, Flag] = field(default_factory=dict)
-    cells: dict[str, int] = field(default_factory=dict)
-    waves: int = 0
+def _no_cells(findings: Findings) -> dict[str, int]:
+    return {}
 
 
-def _launch(findings: Findings) -> _Launch:
-    return _Launch()
-
-
-_LAUNCH = Slot(_launch)
+_CELLS = Slot(_no_cells)  # by space: the bytes of a cell, as waves of a launch before left them
 
 
 class Watcher:
@@ -76,7 +62,6 @@ class Order(Observer):
     """Keeps the clocks of a wave."""
 
     clocks: Clocks
-    flags: Flags
     converged: npt.NDArray[np.int32]  # by warp: the time at which its lanes converged last
     shadows: Shadows
     stride: int  # bytes of shared memory of a cluster
@@ -91,13 +76,13 @@ class Order(Observer):
         self.gone: dict[int, Clock] = {}  # by CTA: what lanes that have exited release
         self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
         self.counts = False  # whether accesses are noted that lanes of a warp may have to be ordered with
-        self.uses_flags = self.some_arrive = self.asynchronous = False
+        self.asynchronous = False
         self.watchers: list[Watcher] = []
         self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """Return the code as it is: which kinds of order it has."""
-        self.uses_flags, self.some_arrive, self.asynchronous = kinds_of(self.findings, code)
+        """Return the code as it is: whether it has asynchronous operations."""
+        _, _, self.asynchronous = kinds_of(self.findings, code)
         return code
 
     @helper
@@ -109,13 +94,7 @@ class Order(Observer):
             self.committed = np.zeros(len(Warpgroups.of(wave).first), np.int64)
             self.clocks = Clocks(wave.lanes // WARP, wave.warps * wave.cluster.count)
             self.converged = np.zeros(wave.lanes // WARP, np.int32)
-            self.shadows = Shadows(_LAUNCH.of(self.findings).cells, wave.warps)
-            everywhere = _LAUNCH.of(self.findings).flags
-            follows = self.some_arrive
-            self.uses_flags |= follows
-            _LAUNCH.of(self.findings).waves += 1
-            number = _LAUNCH.of(self.findings).waves
-            self.flags = Flags(self.clocks, number, everywhere, follows=follows)
+            self.shadows = Shadows(_CELLS.of(self.findings), wave.warps)
         return self.clocks
 
     @helper
@@ -179,9 +158,9 @@ class Order(Observer):
         number, lanes = arrival.number, arrival.lanes
         self.everyone[number] = arrival.threads is None
         if self.counts:
-            self.converge(wave, np.repeat(whole_warps(wave, lanes.mask), WARP))
+            self.converge(wave, np.repeat(_whole_warps(wave, lanes.mask), WARP))
         if not arrival.waits:
-            for cta, warps in by_cta(wave, lanes.mask):
+            for cta, warps in warps_by_cta(wave, lanes.mask):
                 self.left.setdefault((cta, number), []).append(clocks.release(warps))
 
     def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
@@ -192,9 +171,9 @@ class Order(Observer):
         if arrived is waited and not self.left and not self.gone:
             self._meet(wave, warps_of(waited))
         else:
-            waiting = dict(by_cta(wave, waited))
+            waiting = dict(warps_by_cta(wave, waited))
             gone = {cta: [clock] for cta, clock in self.gone.items()} if self.everyone.get(number) else {}
-            for cta, _ in by_cta(wave, arrived):
+            for cta, _ in warps_by_cta(wave, arrived):
                 released, warps = self.left.pop((cta, number), []), waiting.get(cta)
                 if warps is not None:
                     clocks.meet(warps[None])
@@ -216,7 +195,7 @@ class Order(Observer):
         """Lanes arrive at the barriers of their clusters."""
         clocks = self.prepare(wave)
         relaxed = "relaxed" in wave.code[path.pc].statement.modifiers
-        for cluster, warps in self._by_cluster(warps_of(lanes.mask)):
+        for cluster, warps in self.clocks.by_cluster(warps_of(lanes.mask)):
             clocks.arrive(clocks.barrier(cluster, _CLUSTER), warps, ends=0, relaxed=relaxed)
         for cta in np.unique(wave.cta[lanes.index]).tolist():
             self.relaxed.pop(cta, None)
@@ -232,7 +211,7 @@ class Order(Observer):
     def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes go on behind the barriers of their clusters."""
         clocks = self.prepare(wave)
-        for cluster, warps in self._by_cluster(warps_of(lanes.mask)):
+        for cluster, warps in self.clocks.by_cluster(warps_of(lanes.mask)):
             clocks.acquire(warps, clocks.barrier(cluster, _CLUSTER).over)
         self.converge(wave, lanes.mask)
 
@@ -255,7 +234,7 @@ class Order(Observer):
         for offset, count in ends.items():
             part = lanes.index[offsets == offset]
             barrier = self.barrier_at(offset)
-            clusters = self._by_cluster(np.unique(part // WARP))
+            clusters = self.clocks.by_cluster(np.unique(part // WARP))
             for _, warps in clusters:
                 clocks.arrive(barrier, warps, ends=0, relaxed=relaxed)
             clocks.complete_phases(barrier, count)
@@ -302,7 +281,7 @@ class Order(Observer):
         """Warpgroups execute a statement together, which begins when they have loaded its registers."""
         self.wgmma_order(wave, path, share.groups, "fence", 0)
         for group in share.groups.tolist() if statement.sources else ():
-            warps = warps_of_groups(wave, np.array([group]))[0]
+            warps = Warpgroups.of(wave).members(np.array([group]))[0]
             number = int(self.committed[group]) + 1
             self.loaded.setdefault(group, {})[number] = self.clocks.release(warps)
 
@@ -317,7 +296,7 @@ class Order(Observer):
             self.committed[groups] += 1
         if verb != "wait":
             return
-        warps, complete = warps_of_groups(wave, groups), np.maximum(self.committed[groups] - most, 0)
+        warps, complete = Warpgroups.of(wave).members(groups), np.maximum(self.committed[groups] - most, 0)
         first = Warpgroups.of(wave).first[groups]
         clocks.complete_groups("wgmma", first[:, None], warps, complete[:, None])
         for group, own, number in zip(groups.tolist(), warps, complete.tolist(), strict=True):
@@ -330,92 +309,14 @@ class Order(Observer):
         """Lanes have exited: a barrier of their CTA no longer waits for them."""
         clocks = self.prepare(wave)
         self.shadows.keep()
-        for cta, warps in by_cta(wave, lanes.mask):
+        for cta, warps in warps_by_cta(wave, lanes.mask):
             if wave.alive_of_cta[cta]:
                 released = clocks.release(warps)
                 self.gone[cta] = joined(self.gone.get(cta), released)
 
-    # --- fences and flags ---
 
-    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
-        """Apply a fence, of the proxy or of memory."""
-        clocks, warps = self.prepare(wave), warps_of(lanes.mask)
-        if "proxy" in words:
-            if any(word.startswith("async") and "global" not in word for word in words):
-                clocks.fence_proxy(warps)
-            return
-        if "mbarrier_init" in words:
-            clocks.fence_begun(warps)
-        else:
-            clocks.fence(warps, acquire="release" not in words, release="acquire" not in words)
-        self.converge(wave, lanes.mask)
-
-    def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """Observe the flag of a strong load."""
-        self._flag(wave, access, reads=True, writes=False)
-
-    def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """Set the flag of a strong store."""
-        self._flag(wave, access, reads=False, writes=True)
-
-    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """Observe and set the flag of an atomic; a reduction only sets it."""
-        reads = wave.code[access.path.pc].statement.opcode == "atom"
-        self._flag(wave, access, reads=reads, writes=True)
-
-    def _flag(self, wave: Wave, access: MemoryAccess, *, reads: bool, writes: bool) -> None:
-        if not self.uses_flags:
-            return
-        self.prepare(wave)
-        statement = wave.code[access.path.pc].statement
-        words, is_atomic = statement.modifiers, statement.opcode in ("atom", "red")
-        space = "shared" if access.memory is wave.memories.shared else "global"
-        if statement.opcode not in FLAGS or access.memory is wave.memories.local:
-            return
-        acquires, releases = not ACQUIRES.isdisjoint(words), not RELEASES.isdisjoint(words)
-        if not (acquires or releases or is_atomic or not RELAXED.isdisjoint(words)):
-            return
-        for offset, every in of_each_place(access.offsets, access.lane_of // WARP):
-            for warp in every.tolist() if is_atomic else (None,):
-                part = every if warp is None else np.array([warp])
-                for _, warps in self._by_cluster(part):
-                    if reads:
-                        self.flags.read(space, offset, warps, relaxed=not acquires)
-                    if writes:
-                        self.flags.write(space, offset, warps, relaxed=not releases, joins=is_atomic)
-        if acquires:
-            self.converge(wave, access.lanes.mask)
-
-    def _by_cluster(self, warps: Warps) -> Iterator[tuple[int, Warps]]:
-        """Yield the clusters of warps, each with its own."""
-        clusters = warps // self.clocks.of_cluster
-        for cluster in dict.fromkeys(clusters.tolist()):
-            yield cluster, warps[clusters == cluster]
-
-
-# --- lanes and warps ----------------------------------------------------------------------------------
-
-
-def warps_of(mask: Mask) -> Warps:
-    """Return the warps of which some lanes are in a mask."""
-    return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
-
-
-def whole_warps(wave: Wave, mask: Mask) -> Mask:
+def _whole_warps(wave: Wave, mask: Mask) -> Mask:
     """Return ``(warps,)``: of which warps all lanes that have not exited are in a mask."""
     here = mask.reshape(-1, WARP)
     found: Mask = (here == wave.alive_mask.reshape(-1, WARP)).all(axis=1) & here.any(axis=1)
     return found
-
-
-def by_cta(wave: Wave, mask: Mask) -> list[tuple[int, Warps]]:
-    """Return the CTAs of lanes, each with the warps of theirs."""
-    warps = warps_of(mask)
-    ctas = warps // wave.warps
-    return [(cta, warps[ctas == cta]) for cta in np.unique(ctas).tolist()]
-
-
-def warps_of_groups(wave: Wave, groups: Groups) -> Warps:
-    """Return ``(warpgroups, 4)``: the warps of some warpgroups."""
-    first: Warps = Warpgroups.of(wave).warps[groups]
-    return first[:, None] + np.arange(_GROUP)

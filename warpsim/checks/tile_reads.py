@@ -18,13 +18,13 @@ import numpy.typing as npt
 from ..errors import Location
 from ..isa.warps import WARP
 from ..machine.run.clusters import in_shared
-from ..machine.run.convergence import Warpgroups
+from ..machine.run.convergence import Warpgroups, warps_of
 from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath
 from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding, Severity
 from .memory_checks import CopiesInFlight, UninitialisedReads
-from .order import Order, warps_of, warps_of_groups
+from .order import Order
 from .shadow import OPERATION, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class TileReads(Observer):
         clocks = self.order.prepare(wave)
         if not self.waits:
             self.latest = np.zeros((len(Warpgroups.of(wave).first), _GROUP), np.int32)
-        warps, complete = warps_of_groups(wave, groups), self.order.committed[groups] - most
+        warps, complete = Warpgroups.of(wave).members(groups), self.order.committed[groups] - most
         every, now = self._known_to_all(warps), clocks.own(warps)
         self.latest[groups] = now
         for group, number, known, own in zip(groups.tolist(), complete.tolist(), every, now, strict=True):
@@ -123,7 +123,7 @@ class TileReads(Observer):
         clocks, each = self.order.clocks, self._of_cluster(wave)
         groups = np.arange(row - 1, len(Warpgroups.of(wave).first), each)
         column = int(clocks.groups_of("wgmma", Warpgroups.of(wave).first[groups[:1]])[0])
-        warps, writers = warps_of_groups(wave, groups), warps_of(access.lanes.mask)
+        warps, writers = Warpgroups.of(wave).members(groups), warps_of(access.lanes.mask)
         known = clocks.visible[warps[:, 0], column]
         if (clocks.visible[writers, column] < known[writers // clocks.of_cluster]).any():
             return True
@@ -160,7 +160,7 @@ class TileReads(Observer):
         """Return whether a warp of a warpgroup knows of the first wait of the other warps for a group of
         wgmma.
         """
-        clocks, warps = self.order.clocks, warps_of_groups(wave, np.array([group]))[0]
+        clocks, warps = self.order.clocks, Warpgroups.of(wave).members(np.array([group]))[0]
         when = next((then for number, then in self.waits.get(group, ()) if number >= due), None)
         if when is None:
             return True
@@ -224,7 +224,7 @@ class TileReads(Observer):
         generic = (wrote != 0) & ~has(wrote, OPERATION)
         if not generic.any():
             return
-        warps = warps_of_groups(wave, share.groups)
+        warps = Warpgroups.of(wave).members(share.groups)
         known = clocks.visible[warps[:, :, None], np.where(generic, column, 0)[:, None]].min(axis=1)
         late = generic & (times(wrote) > known)
         if not late.any():

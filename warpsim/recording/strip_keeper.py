@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..checks.order import warps_of as some_of_each
 from ..errors import OperandError
 from ..isa.warps import WARP
+from ..machine.run.convergence import warps_of as some_of_each
 from ..machine.run.events import Observer
 from ..machine.state.lanes import Lanes
 from .selection import EVERYTHING, Selection

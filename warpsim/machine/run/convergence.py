@@ -140,6 +140,11 @@ class Warpgroups:
         chosen[groups] = True
         return Lanes(chosen[self.number])
 
+    def members(self, groups: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+        """``(groups, 4)``: the warps of some warpgroups."""
+        first: npt.NDArray[np.int64] = self.warps[groups]
+        return first[:, None] + np.arange(WARPGROUP // WARP)
+
     def place(self, wave: Wave, group: int) -> str:
         """CTA and warpgroup in words."""
         cta = ", ".join(map(str, wave.ctas[self.cta[group]].tolist()))
@@ -169,6 +174,18 @@ def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
     gone = (places.number == group) & ~left
     warps = np.unique(wave.thread[gone] // WARP).tolist()
     return f"warp{'s' if len(warps) > 1 else ''} {', '.join(map(str, warps))} of its warpgroup"
+
+
+def warps_of(mask: Mask) -> npt.NDArray[np.int64]:
+    """The warps of which some lanes are in a mask."""
+    return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
+
+
+def warps_by_cta(wave: Wave, mask: Mask) -> list[tuple[int, npt.NDArray[np.int64]]]:
+    """The CTAs of lanes, each with the warps of these lanes."""
+    warps = warps_of(mask)
+    ctas = warps // wave.warps
+    return [(cta, warps[ctas == cta]) for cta in np.unique(ctas).tolist()]
 
 
 def warp_words(mask: Mask) -> npt.NDArray[np.uint32]:

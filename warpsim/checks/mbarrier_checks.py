@@ -1,15 +1,20 @@
-"""Memory of mbarriers that is used for something else while they are valid.
+"""mbarriers: their memory used for something else while they are valid, and waits that may miss a phase.
 
 Between mbarrier.init and mbarrier.inval only mbarrier operations may touch an object, and init is none of
 them: what else writes there, or begins another object, has no defined result (PTX ISA 9.1, sections
 9.7.13.15.3 and 9.7.13.15.9). These are warnings: where the object is not used any more, nothing follows from
 it, as in kernels of Triton 3.4 and 3.5, which let mbarriers lie in tiles. A use of a broken object is an
-error of its own. Does not know phases; loads are not looked at.
+error of its own. Loads are not looked at.
+
+A wait by parity distinguishes a phase from the next only. So a warp that waits for the end of phase n must
+have looked before phase n + 1 ends, which is so where something that ends it comes after the wait: the
+arrival of a warp that knows of it (section 9.7.13.15.16).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +25,7 @@ from ..machine.run.events import Observer
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
+from .clocks import Clocks, Warps
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -116,3 +122,39 @@ class LiveBarriers(Observer):
             note="where it begins",
         )
         self.findings.add(("mbarrier", pc, self.begun[offset]), finding)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A warp's latest wait at an mbarrier: the phases that were complete, its statement, and its time."""
+
+    phase: int
+    pc: int
+    time: int
+
+
+class PhaseWaits:
+    """The latest wait of each warp at each mbarrier."""
+
+    def __init__(self) -> None:
+        self.waits: dict[int, dict[int, Wait]] = {}  # by mbarrier and warp
+
+    def begin(self, offset: int) -> None:
+        """Forget the waits of an mbarrier that is initialised."""
+        self.waits.pop(offset, None)
+
+    def seen(self, clocks: Clocks, offset: int, phase: int, warps: Warps, pc: int) -> None:
+        """Warps have seen that a phase is complete."""
+        known = self.waits.setdefault(offset, {})
+        for warp, time in zip(warps.tolist(), clocks.own(warps).tolist(), strict=True):
+            known[warp] = Wait(phase, pc, time)
+
+    def overrun(
+        self, offset: int, phase: int, over: npt.NDArray[np.int32], clocks: Clocks
+    ) -> Iterator[tuple[int, Wait]]:
+        """Yield, for a complete phase (counted from 1), the warps whose wait for the phase before is not
+        ordered before its end.
+        """
+        for warp, wait in self.waits.get(offset, {}).items():
+            if wait.phase == phase - 1 and over[clocks.column[warp]] < wait.time:
+                yield warp, wait
