@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.helpers import tensor_products
 from tests.helpers.cluster_cases import CLUSTERS
+from tests.helpers.fragment_cases import FRAGMENTS
 from tests.helpers.kernel_products import (
     SORTS,
     Array,
@@ -247,6 +248,7 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     "tensor_ring of parts of tiles": partial(tensor_products.ring, size=(100, 72, 80), ctas=2),
     "tensor_split": tensor_products.split,
     **CLUSTERS,
+    **FRAGMENTS,
     **PIPELINES,
 }
 NAMES = tuple(_MAKERS)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from warpsim.isa.formats import FORMATS
 from warpsim.machine.bind.value_types import bits_of
-from warpsim.machine.opcodes.matrix import wmma
+from warpsim.machine.opcodes.matrix.wmma_fragments import SHAPES, Fragment
 
 Words = tuple[str, ...]
 
@@ -140,12 +141,12 @@ def of_tensors(opcode: str, words: Words) -> Sequence[str]:
 
 def of_wmma(opcode: str, words: Words) -> Sequence[str]:
     """Of wmma."""
-    shape = next((one for one in words if one in wmma._SHAPES), "m16n16k16")
-    kinds = [one for one in words if one in wmma.FORMATS]
+    shape = next((one for one in words if one in SHAPES), "m16n16k16")
+    kinds = [one for one in words if one in FORMATS]
 
     def vector(role: str, kind: str, first: int) -> str:
         prefix = "%d" if kind == "f64" else "%r"
-        count = wmma.Fragment.of(role, shape, kind).registers(role)
+        count = Fragment.of(role, shape, kind, "sm_80").registers(role)
         return "{" + ", ".join(f"{prefix}{first + place}" for place in range(count)) + "}"
 
     if words[0] == "mma":

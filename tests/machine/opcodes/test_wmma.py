@@ -10,12 +10,14 @@ import numpy.typing as npt
 import pytest
 
 import warpsim
-from tests.helpers import ptxas
+from tests.helpers import kernel_cases, ptxas
 from tests.helpers.effect_statements import accepted, mutants, refused, statements
+from tests.helpers.fragment_cases import FRAGMENTS
 from tests.helpers.kernel_texts import header, registers
 from tests.helpers.own_operands import of_wmma
 from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.matrix import wmma
+from warpsim.machine.opcodes.matrix.wmma_fragments import SHAPES, accumulator_layout
 
 Array = npt.NDArray[Any]
 M16 = "mma.sync.aligned.m16n8k16.row.col"
@@ -60,7 +62,7 @@ STRIDE = 48  # elements, of every matrix
 
 
 def _sizes(shape: str) -> tuple[int, int, int]:
-    found: tuple[int, int, int] = wmma._SHAPES[shape]
+    found: tuple[int, int, int] = SHAPES[shape]
     return found
 
 
@@ -179,6 +181,61 @@ def test_products_of_parts_of_bytes(shape: str, types: str, mma: str, operation:
     words = {"a": a.reshape(32, 1), "b": b.reshape(32, 1), "c": warpsim.pack(form, "c", c.view(np.int32))}
     expected = warpsim.unpack(form, "d", warpsim.execute(form, **words))
     np.testing.assert_array_equal(d.view(np.int32), expected)
+
+
+# --- where accumulators lie -----------------------------------------------------------------------------
+
+
+def _place(shape: str, lane: int, value: int) -> tuple[int, int]:
+    """Row and column to which wmma.store.d of sm_80 stores a value of a lane, from its SASS."""
+    quad, group = lane % 4, lane // 4
+    if shape.startswith("m8n32"):  # STG.E at 2 quad, group; then + 1 row, + 8 columns ...
+        return 2 * quad + value % 2, group + 8 * (value // 2)
+    if shape.startswith("m32n8"):  # STG.E.64 at group, 2 quad; then + 8 rows, + 16, + 24
+        return group + 8 * (value // 2), 2 * quad + value % 2
+    return group + 8 * (value // 2 % 2), 2 * quad + value % 2 + 8 * (value // 4)
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_120"])
+@pytest.mark.parametrize("shape", ["m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4", "m8n8k32"])
+def test_accumulators_lie_as_sass_stores_them(shape: str, target: str) -> None:
+    m, n, _ = _sizes(shape)
+    layout = accumulator_layout(shape, "f32", target)
+    assert layout is not None
+    for lane, value in np.ndindex(32, m * n // 32):
+        place = layout.row_index[lane, value], layout.column_index[lane, value]
+        assert place == _place(shape, lane, value)
+
+
+def test_integers_of_m8n32_lie_row_by_row_on_sm_75() -> None:
+    """Its mma is m8n8k16: STG.E.64 at group, 2 quad; then + 8 columns."""
+    old, new = (accumulator_layout("m8n32k16", "s32", target) for target in ("sm_75", "sm_80"))
+    assert old is not None
+    assert new == accumulator_layout("m8n32k16", "f32", "sm_75")
+    for lane, value in np.ndindex(32, 8):
+        place = old.row_index[lane, value], old.column_index[lane, value]
+        assert place == (lane // 4, 2 * (lane % 4) + value % 2 + 8 * (value // 2))
+
+
+def test_no_layout_is_guessed_for_sm_70() -> None:
+    assert accumulator_layout("m16n16k16", "f32", "sm_70") is None
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_f32_goes_to_f16_element_by_element(name: str) -> None:
+    """On sm_75, too, where mma sums 8 products at a time; the committed text is of nvcc for sm_80."""
+    case = FRAGMENTS[name](np.random.default_rng(7))
+    a, b, c, d, h = (np.array(one) for one in case.arguments)
+    text = (kernel_cases.FOLDER / case.file).read_text().replace(".target sm_80", ".target sm_75")
+    report = load_text(text)[case.entry](case.grid, case.block, [a, b, c, d, h])
+    np.testing.assert_array_equal(h.view(np.uint16), d.astype(np.float16).view(np.uint16))
+    np.testing.assert_allclose(d, case.expected[3], rtol=1e-4, atol=1e-4)  # each chip has its own sums
+    labels = {
+        kind.mnemonic.split(".")[1]: kind.fidelity
+        for kind in report.fidelity.classes
+        if "wmma" in kind.mnemonic
+    }
+    assert labels == {"load": "inferred", "mma": "inferred", "store": "inferred"}
 
 
 # --- spelling ----------------------------------------------------------------------------------------

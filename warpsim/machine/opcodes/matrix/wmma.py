@@ -1,10 +1,8 @@
-"""wmma: matrices in fragments that PTX does not document, and their products.
+"""wmma: loads and stores of fragments, and their products.
 
-A fragment here is the matrix itself, rows of A, columns of B and rows of C and D after each other, as words
-that are dealt out to registers and lanes: word ``32 r + lane`` is register r; where there are more registers
-than words they repeat. Products are those of ``mma`` on the same target, tile by tile along m and n and in
-steps along k, which is inferred from the code that compilers generate. PTX ISA 9.1, sections 9.7.14.3 to
-9.7.14.4.5.
+How a fragment lies in registers is the business of wmma_fragments.py. Products are those of ``mma`` on the
+same target, tile by tile along m and n and in steps along k, which is inferred from the code that compilers
+generate. PTX ISA 9.1, sections 9.7.14.3 to 9.7.14.4.5.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ import numpy.typing as npt
 
 from ....errors import IllegalInstruction
 from ....isa.features import Feature
-from ....isa.formats import FORMATS
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Inputs, Instruction
 from ....isa.warps import WARP
@@ -29,26 +26,13 @@ from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, parts, space_of, store
 from .warpwide import Warps, stacked, unstack, whole_warps
+from .wmma_fragments import SHAPES, Fragment
 
 if TYPE_CHECKING:
     from ...run.wave import Step, Wave
     from ..statement_binder import Reader, StatementBinder
 
 Codes = npt.NDArray[Any]
-Bytes = npt.NDArray[np.uint8]
-_SHAPES = {
-    "m16n16k16": (16, 16, 16),
-    "m8n32k16": (8, 32, 16),
-    "m32n8k16": (32, 8, 16),
-    "m16n16k8": (16, 16, 8),
-    "m8n8k4": (8, 8, 4),
-    "m8n8k32": (8, 8, 32),
-    "m8n8k128": (8, 8, 128),
-}
-_TYPES = {
-    "f16": "f16x2", "bf16": "bf16x2", "tf32": "bf16x2", "f32": "f32", "f64": "f64",
-    "s8": "s32", "u8": "s32", "s32": "s32",
-}  # fmt: skip
 _CHUNK = 16  # bytes that a lane moves at a time
 
 # Multiplicands -> the shapes of mma that do their products, the first that a target has.
@@ -61,78 +45,6 @@ _TILES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("s4", "u4"), ("m8n8k32",)),
     "b1": ("m8n8k128",),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """One operand: ``lines`` of ``length`` elements of a format, in registers of so many bits."""
-
-    lines: int
-    length: int
-    kind: str
-
-    @classmethod
-    def of(cls, role: str, shape: str, kind: str) -> Fragment:
-        """Return the fragment of operand a, b, c or d."""
-        m, n, k = _SHAPES[shape]
-        lines, length = {"a": (m, k), "b": (n, k)}.get(role, (m, n))
-        return cls(lines, length, kind)
-
-    @property
-    def bits(self) -> int:
-        """Of an element."""
-        return FORMATS[self.kind].bits
-
-    @property
-    def word(self) -> np.dtype[Any]:
-        """A register."""
-        return np.dtype(np.uint64 if self.bits == 64 else np.uint32)
-
-    @property
-    def type(self) -> str:
-        """The type of its registers, as ptxas has it."""
-        return _TYPES.get(self.kind, "b32")
-
-    @property
-    def words(self) -> int:
-        """Different words of the whole fragment."""
-        return self.lines * self.length * self.bits // (8 * self.word.itemsize)
-
-    def registers(self, role: str) -> int:
-        """Of a lane; f16 multiplicands always have eight."""
-        return 8 if self.kind == "f16" and role in "ab" else self.words // WARP
-
-    # --- registers ---
-
-    def bytes_of(self, words: Values) -> Bytes:
-        """Return ``(warps, lines, bytes of a line)`` of registers ``(warps, 32, n)``."""
-        count = self.words // WARP
-        dealt = np.ascontiguousarray(words[..., :count].swapaxes(1, 2))
-        return dealt.view(np.uint8).reshape(len(words), self.lines, -1)
-
-    def words_of(self, lines: Bytes, count: int) -> Values:
-        """Return registers ``(warps, 32, count)``; the inverse of bytes_of."""
-        dealt = np.ascontiguousarray(lines).reshape(len(lines), -1).view(self.word)
-        found: Values = dealt.reshape(len(lines), -1, WARP).swapaxes(1, 2)
-        return np.tile(found, count // found.shape[2])
-
-    # --- elements ---
-
-    def codes_of(self, lines: Bytes) -> Codes:
-        """Return ``(warps, lines, length)``."""
-        if self.bits >= 8:
-            return lines.view(f"u{self.bits // 8}")
-        bits = np.unpackbits(lines, axis=-1, bitorder="little").reshape(*lines.shape[:2], -1, self.bits)
-        weights = np.left_shift(1, np.arange(self.bits)).astype(np.uint8)
-        found: Codes = (bits * weights).sum(axis=-1, dtype=np.uint8)
-        return found
-
-    def turned(self, lines: Bytes, turned: bool) -> Bytes:
-        """Return bytes of the lines of the transposed matrix ``(warps, length, lines)``, or as they are."""
-        if not turned:
-            return lines
-        elements = lines.view(f"u{self.bits // 8}")
-        return np.ascontiguousarray(elements.swapaxes(1, 2)).view(np.uint8)
 
 
 # --- memory ------------------------------------------------------------------------------------------
@@ -166,7 +78,7 @@ class Stored:
 
 def _memory(binder: StatementBinder, role: str, layout: str, shape: str, space: str, kind: str) -> Any:
     """Return the fragment, how it lies in memory, whether turned; and readers of address and stride."""
-    fragment = Fragment.of(role, shape, kind)
+    fragment = Fragment.of(role, shape, kind, binder.module.target)
     turned = layout != ("col" if role == "b" else "row")
     lines, length = (fragment.length, fragment.lines) if turned else (fragment.lines, fragment.length)
     stored = Stored(lines, length * fragment.bits // 8, fragment.bits)
@@ -317,7 +229,10 @@ def _mma(
     form = _tile((kind_d, kind_a, kind_b, kind_d), binder.module.target, suffix)
     if form is None:
         raise binder.not_modelled(f"wmma.mma of {kind_a} on {binder.module.target}: it has no mma like it")
-    fragments = {role: Fragment.of(role, shape, kind) for role, kind in zip("dabc", kinds, strict=True)}
+    fragments = {
+        role: Fragment.of(role, shape, kind, binder.module.target)
+        for role, kind in zip("dabc", kinds, strict=True)
+    }
     # Products take fewer registers than loads do: those of s4, u4 and b1 are of integers.
     readers = {
         role: _readers(binder, place, fragments[role], role, fragments[role].type.replace("b32", "s32"))
@@ -356,7 +271,7 @@ def _typed(binder: StatementBinder, *modifiers: str) -> Step:
     d, a, b, c = words[-4:]
     if a != b:
         raise binder.illegal(f"A is .{a}, but B is .{b}: wmma multiplies matrices of one type")
-    shape = next(word for word in words if word in _SHAPES)
+    shape = next(word for word in words if word in SHAPES)
     return _mma(binder, modifiers, shape, (d, a, b, c))
 
 
@@ -379,6 +294,7 @@ _TABLE: tuple[Any, ...] = (
     (("m8n8k128",), ("b1",), ("s32",), _ROW, _COLUMN, (6, 3), Feature.INTEGER_MMA),
 )
 _NOTE = "products are inferred to be those of mma on the same target, in steps along k"
+_PLACES_NOTE = "where an accumulator lies in registers is inferred from SASS of sm_75 to sm_120"
 
 
 def _row(
@@ -397,6 +313,7 @@ def _transfers() -> tuple[Effect, ...]:
             _store if role == "d" else _load,
             max(since, (7, 8)) if places == _PLACES[1] else since,
             feature,
+            _PLACES_NOTE if role in "cd" else "",
         )
         for shapes, multiplicands, sums, a, b, since, feature in _TABLE
         for role, layouts, kinds in (
