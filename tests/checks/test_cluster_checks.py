@@ -52,10 +52,10 @@ def test_no_alarm_where_all_is_well(schedule: str | int) -> None:
 
 
 DELETED = {  # the first line of a meeting that is left out -> what is found
-    17: r"ld.shared::cluster.u32 reaches 0x0 of shared memory of CTA \(1, 0, 0\), rank 1, and nothing says "
-    r"that this CTA has begun: put barrier.cluster.arrive and barrier.cluster.wait before line 19 ",
-    23: r"race: ld.shared.u32 reads byte 0x0 of shared memory, which CTA \(1, 0, 0\), rank 1, has written at "
-    r"line 22, and nothing orders the two: put barrier.cluster.arrive behind line 22, and "
+    17: r"ld.shared::cluster.u32 reaches 0x0 of shared memory \(sm\) of CTA \(1, 0, 0\), rank 1, and nothing "
+    r"says that this CTA has begun: put barrier.cluster.arrive and barrier.cluster.wait before line 19 ",
+    23: r"race: ld.shared.u32 reads byte 0x0 of shared memory \(sm\), which CTA \(1, 0, 0\), rank 1, has "
+    r"written at line 22, and nothing orders the two: put barrier.cluster.arrive behind line 22, and "
     r"barrier.cluster.wait before this ",
 }
 
@@ -86,8 +86,8 @@ def test_reads_that_nobody_waits_for(schedule: str | int) -> None:
     message = found_in(body_of(lines), schedule)
     if schedule == "program":
         assert message == (
-            "race: st.shared.u32 writes byte 0x0 of shared memory, which CTA (1, 0, 0), rank 1, has read at "
-            "line 19, and nothing orders the two: put barrier.cluster.arrive behind line 19, and "
+            "race: st.shared.u32 writes byte 0x0 of shared memory (sm), which CTA (1, 0, 0), rank 1, has "
+            "read at line 19, and nothing orders the two: put barrier.cluster.arrive behind line 19, and "
             "barrier.cluster.wait before this [CTA (0, 0, 0), warp 0, lane 0]"
         )
 
@@ -168,7 +168,7 @@ def test_arrivals_behind_a_fence_and_a_barrier(schedule: str | int, arrive: str)
 def test_an_arrival_before_the_initialisation_is_known() -> None:
     message = (
         "mbarrier.arrive.release.cluster.shared::cluster.b64 reaches the mbarrier at 0x400 of shared memory "
-        "of CTA (1, 0, 0), rank 1, whose initialisation at line 14 it need not see: put "
+        "(bar) of CTA (1, 0, 0), rank 1, whose initialisation at line 14 it need not see: put "
         "fence.mbarrier_init.release.cluster and barrier.cluster.arrive behind that line, and "
         "barrier.cluster.wait before line {} [CTA (0, 0, 0), warp 0, lane 0]"
     )
@@ -255,4 +255,4 @@ def test_a_relaxed_flag_orders_nothing(order: str) -> None:
     if order == "release":
         assert launched(body, 2, 64)[1].hazards == ()
         return
-    assert re.search(r"race: ld.shared.u32 reads byte \w+ of shared memory, which CTA", found_in(body))
+    assert re.search(r"race: ld.shared.u32 reads byte \w+ of shared memory \(sm\), which CTA", found_in(body))

@@ -46,8 +46,8 @@ def test_before_the_wait_it_is_an_error(wait: str) -> None:
     with pytest.raises(warpsim.UndefinedBehavior) as caught:
         launched(wait)
     assert caught.value.message == (
-        "ld.shared.u32 reads byte 0x4 of shared memory while the cp.async of line 10 is in flight: no "
-        "cp.async.wait_group that covers it has come between [CTA (0, 0, 0), warp 0, lane 0]"
+        "ld.shared.u32 reads byte 0x4 of shared memory (tile+4) while the cp.async of line 10 is in flight: "
+        "no cp.async.wait_group that covers it has come between [CTA (0, 0, 0), warp 0, lane 0]"
     )
     assert str(caught.value.location) == "<string>:13:1"
 

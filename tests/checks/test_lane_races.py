@@ -42,8 +42,8 @@ def test_one_lane_writes_and_others_read(read: str) -> None:
     lanes = "0-31" if read == READ else "4-31"
     line = 15 if read == READ else 17
     assert raised.value.message == (
-        "race: ld.shared.u32 reads byte 0x0 of shared memory, which lane 0 of the same warp has written at "
-        "line 11 on a way of its own: no bar.warp.sync has come between "
+        "race: ld.shared.u32 reads byte 0x0 of shared memory (s), which lane 0 of the same warp has written "
+        "at line 11 on a way of its own: no bar.warp.sync has come between "
         f"[CTA (0, 0, 0), warp 0, lanes {lanes}]"
     )
     assert raised.value.location is not None
@@ -81,7 +81,7 @@ def test_two_ways_write() -> None:
     body = "@%p2 bra NEXT;\nst.shared.u32 [%r4], 1;\nret;\nNEXT: st.shared.u32 [%r4], 2;\n"
     with pytest.raises(
         UndefinedBehavior,
-        match=r"writes byte 0x0 of shared memory, which lane \d+ of the same warp has written",
+        match=r"writes byte 0x0 of shared memory \(s\), which lane \d+ of the same warp has written",
     ):
         run(body, 32)
 

@@ -78,7 +78,8 @@ def test_what_orders_warps(body: str, schedule: str | int) -> None:
 @pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
 def test_what_does_not(body: str, schedule: str | int) -> None:
     race = (
-        r"race: (ld.shared.u32 reads|st.shared.u32 writes) byte \w+ of shared memory, which another warp has "
+        r"race: (ld.shared.u32 reads|st.shared.u32 writes) byte \w+ of shared memory \(\w+(\+\d+)?\), "
+        "which another warp has "
     )
     with pytest.raises(UndefinedBehavior, match=race):
         run(body, schedule=schedule)

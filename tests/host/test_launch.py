@@ -403,7 +403,7 @@ def test_a_barrier_that_is_missing():
     body = SHARED_EXCHANGE.replace("BARRIER", "")
     found = fault_of(body, 1, 64, kind=warpsim.UndefinedBehavior)
     assert found.message.startswith(
-        "race: ld.shared.u32 reads byte 0x80 of shared memory, which another warp has"
+        "race: ld.shared.u32 reads byte 0x80 of shared memory (cells[32]), which another warp has"
     )
     assert found.message.endswith("without a barrier in between [CTA (0, 0, 0), warp 0, lane 0]")
     out = np.zeros(64, np.uint32)
@@ -423,7 +423,7 @@ def test_a_warp_does_not_race_with_itself():
     """
     found = fault_of(body.replace("LANES", "2"), 1, 64, kind=warpsim.UndefinedBehavior)
     assert found.message.startswith(
-        "race: st.shared.u32 writes byte 0x80 of shared memory, which another warp"
+        "race: st.shared.u32 writes byte 0x80 of shared memory (cells[32]), which another warp"
     )
     assert found.message.endswith("[CTA (0, 0, 0), warp 0, lane 1]")
     launch(body.replace("LANES", "1"), 1, 64)
@@ -445,7 +445,7 @@ def test_shared_memory_that_nobody_wrote():
     out = np.ones(1, np.uint32)
     report = warpsim.load(text(body))["k"](1, 1, [out])
     assert [one.message for one in report.hazards] == [
-        "ld.shared.u32 reads 4 bytes at 0x4 of shared memory that were never written "
+        "ld.shared.u32 reads 4 bytes at 0x4 of shared memory (cell[1]) that were never written "
         "[CTA (0, 0, 0), warp 0, lane 0]"
     ]
     assert out[0] == 0

@@ -144,8 +144,8 @@ COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.global.shared::cta.bulk_group"
 SAID = {
     "230": "read early: ldmatrix.sync.aligned.m8n8.x4.shared.b16 reads stages of shared memory, which "
-    f"{COPY} of line 164 brings: it is there when phase 1 of the mbarrier full is over, and warp 0 has not "
-    "seen that; put mbarrier.try_wait.parity on full with parity 0 before line 251 "
+    f"{COPY} of line 164 brings: it is there when phase 1 of the mbarrier full[0] is over, and warp 0 has "
+    "not seen that; put mbarrier.try_wait.parity on full[0] with parity 0 before line 251 "
     "[CTA (0, 0, 0), warp 0, lane 0]",
     "319": f"source overwritten: st.shared.v2.f32 writes results of shared memory, which {STORE} of line 369 "
     "may still read: nothing says here that it has been read; put cp.async.bulk.wait_group.read 0 before "

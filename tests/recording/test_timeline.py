@@ -205,7 +205,7 @@ def test_a_deadlock_leaves_waits_that_do_not_end() -> None:
     found = recorder.timeline()
     assert {strip.kind for strip in found.strips if strip.last is None} == {"wait"}
     assert {tuple(strip.notes) for strip in found.strips if strip.last is None} == {
-        ("mbarrier full",),
-        ("mbarrier empty",),
+        ("mbarrier full[0]",),
+        ("mbarrier empty[0]",),
     }
     assert set(found.warps.values()) == {None}

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from ..machine.run.asynchronous import Pending
 from ..machine.run.clusters import in_shared
 from ..machine.run.events import Observer, helper
+from ..machine.run.windows import place_of
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
-from ..ptx.symbols import demangled
+from ..ptx.symbols import shown
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -
 
     Compilers write ``= 0`` as no initial value, so a .global variable is worth a note only.
     """
-    name, statement = demangled(variable.name), record.statement
+    name, statement = shown(variable.name), record.statement
     message = (
         f"{statement.mnemonic} reads {size} bytes of {name}, a .{variable.space} variable without an initial "
         f"value that was never set [{lane}]"
@@ -132,7 +133,7 @@ class UninitialisedReads(Observer):
             finding = unset_variable(record, access.size, variable, wave.describe_lane(lane))
             self.findings.add(("uninitialised", access.path.pc), finding)
             return
-        where = self._where(wave, lane, access.memory, int(access.offsets[first]))
+        where = place_of(wave, lane, access.memory, int(access.offsets[first]))
         message = (
             f"{record.statement.mnemonic} reads {access.size} bytes at {where} that were never written "
             f"[{wave.describe_lane(lane)}]"
@@ -153,7 +154,7 @@ class UninitialisedReads(Observer):
     def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         statement = pending.record.statement
         memory = wave.memories.device.data if space == "global" else wave.memories.shared
-        where = self._where(wave, pending.lane, memory, offset)
+        where = place_of(wave, pending.lane, memory, offset)
         message = (
             f"{statement.mnemonic} reads {where} that were never written [{wave.describe_lane(pending.lane)}]"
         )
@@ -161,16 +162,6 @@ class UninitialisedReads(Observer):
             kind="uninitialised", severity="warning", message=message, location=statement.location()
         )
         self.findings.add(("uninitialised", statement.location().line), finding)
-
-    @staticmethod
-    def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
-        """Return a place in a memory in words."""
-        if memory is wave.memories.shared:
-            return in_shared(wave, lane, offset)
-        if memory is wave.memories.local:
-            return "local memory"
-        allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
-        return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"
 
     def uninitialised(
         self, wave: Wave, path: DivergentPath, register: int, mask: npt.NDArray[np.bool_]
@@ -230,9 +221,9 @@ class CopiesInFlight(Observer):
         lane = int(access.lane_of[row])
         record, copy = wave.code[access.path.pc], wave.code[int(started[row, column]) - 1]
         line = copy.statement.location().line
-        address = int(cells[row, column]) - int(wave.memories.shared_base[lane])
+        byte = in_shared(wave, lane, int(cells[row, column]))
         message = (
-            f"{record.statement.mnemonic} reads byte {address:#x} of shared memory while the cp.async of "
+            f"{record.statement.mnemonic} reads byte {byte} while the cp.async of "
             f"line {line} is in flight: no cp.async.wait_group that covers it has come between "
             f"[{wave.describe_lane(lane)}]"
         )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import json_option
+from ..ptx.symbols import names_shown
+from .options import json_option, mangled_option
 from .output import (
     CONTEXT,
     EXPECTED,
@@ -33,18 +34,20 @@ if TYPE_CHECKING:
 @click.option(
     "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
 )
+@mangled_option
 @json_option
-def check(file: Path, target: str | None, nvcc: tuple[str, ...], as_json: bool) -> int:
+def check(file: Path, target: str | None, nvcc: tuple[str, ...], mangled: bool, as_json: bool) -> int:
     """Check a PTX module, or what nvcc makes of a .cu file, without running it.
 
     Every statement must be known and legal on the target and in the PTX version of the text; what is not is
     listed with its place, and for matrix instructions with what would be legal. Warnings show where
     ptxas has to guard or serialise wgmma. Exit code 1: something is illegal. 4: something is not modelled.
     """
-    found = attempt(_checked, file, target, nvcc)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
-    _report(file, found, as_json)
+    with names_shown(mangled=mangled):
+        found = attempt(_checked, file, target, nvcc)
+        if isinstance(found, Failure):
+            return fail(found, as_json)
+        _report(file, found, as_json)
     if found.illegal:
         return MISMATCH
     return UNCHECKED if found.unmodelled else EXPECTED

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..isa.numerals import whole_number
-from ..ptx.symbols import demangled, matching
+from ..ptx.symbols import matching, names_shown, shown
 from .cluster import cluster, scheduler_option
 from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
 from .launch_maps import SPELLING, array_of, with_maps
 from .launch_symbols import named_symbols, set_symbols
 from .looking import Looking, looking_options
-from .options import engine_option, json_option, undefined_option
+from .options import engine_option, json_option, mangled_option, undefined_option
 from .origins import Launched, check_options, notes, origins_options, trace
 from .output import (
     CONTEXT,
@@ -147,8 +147,9 @@ class _Done:
 @engine_option
 @undefined_option
 @scheduler_option
+@mangled_option
 @json_option
-def launch(file: Path, as_json: bool, **options: Any) -> int:
+def launch(file: Path, as_json: bool, mangled: bool, **options: Any) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
 
     FILE is PTX, or a .cu file where nvcc is on the path. Arguments are arrays, which go to global memory, and
@@ -165,6 +166,12 @@ def launch(file: Path, as_json: bool, **options: Any) -> int:
     channels, pixels and mode for im2col, with dimensions as NumPy orders them. --save and --expect take the
     array of a map.
     """
+    with names_shown(mangled=mangled):
+        return _launch(file, as_json, options)
+
+
+def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
+    """Launch as the options say; return the exit code."""
     names = ("trace_mma", "timeline", "breaks", "watches", "lane", "selection")
     looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
     looking.check()
@@ -341,7 +348,7 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
             }
         )
         return
-    say(f"{file}: {demangled(done.kernel)} on {done.target}")
+    say(f"{file}: {shown(done.kernel)} on {done.target}")
     for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
         say(f"  {line}")
     for line in done.looking.lines():

@@ -17,3 +17,4 @@ undefined_option = click.option(
     help="Execute metadata that PTX leaves undefined or that is not modelled, reading each field literally.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+mangled_option = click.option("--mangled", is_flag=True, help="Names as the PTX has them, not C++ names.")

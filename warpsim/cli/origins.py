@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..isa.numerals import whole_number
+from ..ptx.symbols import shown_variable
 from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
 def _display(kernel: LaunchableKernel, name: str, key: str) -> str:
     """Return the name to show for an argument: that of its parameter where the key is a bare index."""
     index = whole_number(key, len(kernel.parameters) - 1) if name == key else None
-    return name if index is None else kernel.parameters[index].name
+    return name if index is None else shown_variable(kernel.parameters[index].name)
 
 
 def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int] | None:

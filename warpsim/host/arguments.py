@@ -28,6 +28,7 @@ from ..isa.arrays import as_array
 from ..machine.run.entries import Parameter
 from ..machine.state.device import Buffer, BufferPlace, Device
 from ..machine.state.spaces import Bytes, padded
+from ..ptx.symbols import shown_variable
 from .tensor_maps import ArrayMap, BufferMap, first_byte, past_byte, whole
 
 Content = npt.NDArray[np.uint8]
@@ -54,7 +55,10 @@ def arguments_of(
     if not isinstance(given, Sequence) or isinstance(given, str | bytes | bytearray):
         raise OperandError(f"the arguments are a list or tuple, not {_kind(given)}")
     if len(given) != len(parameters):
-        wanted = ", ".join(f"{parameter.name} (.{parameter.kind})" for parameter in parameters) or "none"
+        wanted = (
+            ", ".join(f"{shown_variable(parameter.name)} (.{parameter.kind})" for parameter in parameters)
+            or "none"
+        )
         raise OperandError(
             f"{len(given)} arguments, but the kernel has {len(parameters)} parameters: {wanted}"
         )
@@ -84,7 +88,7 @@ def device_of(given: Sequence[Any]) -> Device | None:
 def what(parameter: Parameter) -> str:
     """Return a parameter in words."""
     size = f"{parameter.bytes} byte{'s'[: parameter.bytes != 1]}"
-    return f"parameter {parameter.index}, {parameter.name} (.{parameter.kind}, {size})"
+    return f"parameter {parameter.index}, {shown_variable(parameter.name)} (.{parameter.kind}, {size})"
 
 
 def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Arguments) -> Content:

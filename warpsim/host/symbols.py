@@ -15,7 +15,7 @@ from ..machine.grid import symbols_of
 from ..machine.load.program import Module
 from ..machine.state.device import Buffer, Device
 from ..ptx.statements import VariableDeclaration
-from ..ptx.symbols import demangled, matching
+from ..ptx.symbols import matching, shown
 
 _LETTERS = {"b": "u", "u": "u", "s": "i", "f": "f"}
 
@@ -30,7 +30,7 @@ class Symbol(Buffer):
     def __init__(self, device: Device, declaration: VariableDeclaration, address: int) -> None:
         kind, shape = _declared(declaration)
         super().__init__(device, device.memory.allocation_at(address), shape, kind)
-        self.name = demangled(declaration.name)
+        self.name = shown(declaration.name)
 
     def set(self, value: Any, offset: int = 0) -> None:
         """Copy an array there, or a part of the variable from byte ``offset`` on.
@@ -76,7 +76,7 @@ def symbol_of(device: Device, module: Module, name: str) -> Symbol:
     addresses = symbols_of(device, module)
     found = matching(name, addresses)
     if len(found) != 1:
-        known = ", ".join(map(demangled, found or addresses)) or "none"
+        known = ", ".join(map(shown, found or addresses)) or "none"
         problem = (
             f"{name!r} names several variables:" if found else f"no variable {name!r}; the variables are"
         )

@@ -7,13 +7,44 @@ without it, names stay as they are. Knows names; does not know modules.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 
 _LONGEST = 1 << 16  # characters of a name that is demangled
 _MANGLED = re.compile(r"_{1,3}Z\w")
 _ANONYMOUS = "(anonymous namespace)"
 _OPENING, _CLOSING = "<([{", ">)]}"
+_PARAMETER = re.compile(r"(?P<kernel>\w+)(?P<number>_param_\d+)")  # as NVIDIA's compilers name parameters
+_LOCAL = re.compile(r"\)(?: const)?(?: \[[^]]*\])?::(\w+)$")  # a variable of a function
+_MANGLED_WANTED: ContextVar[bool] = ContextVar("names as the PTX has them", default=False)
+
+
+@contextmanager
+def names_shown(*, mangled: bool) -> Iterator[None]:
+    """Let messages of the block have names as the PTX has them, or C++ names, as they do by default."""
+    token = _MANGLED_WANTED.set(mangled)
+    try:
+        yield
+    finally:
+        _MANGLED_WANTED.reset(token)
+
+
+def shown(symbol: str) -> str:
+    """Return a symbol as messages name it: its C++ name, unless names of the PTX are wanted."""
+    return symbol if _MANGLED_WANTED.get() else demangled(symbol)
+
+
+def shown_variable(symbol: str) -> str:
+    """Return a variable or parameter as messages name it: one of a function without the function."""
+    if _MANGLED_WANTED.get():
+        return symbol
+    parameter = _PARAMETER.fullmatch(symbol)
+    if parameter:
+        return short_name(parameter["kernel"]) + parameter["number"]
+    local = _LOCAL.search(signature := demangled(symbol))
+    return local[1] if local else signature
 
 
 @lru_cache(maxsize=4096)
@@ -54,7 +85,7 @@ def short_name(symbol: str) -> str:
     signature = demangled(symbol)
     if signature == symbol:
         return symbol
-    local = re.search(r"\)(?: const)?::(\w+)$", signature)
+    local = _LOCAL.search(signature)
     return local[1] if local else _last(_without_arguments(qualified_name(signature)))
 
 

@@ -11,7 +11,7 @@ from ..host.fidelity import LABELS, Fidelity, Reach, StatementClass
 from ..host.launching import LaunchReport, LoadedModule
 from ..machine.run.entries import Parameter
 from ..machine.state.device_runtime import Printed
-from ..ptx.symbols import demangled
+from ..ptx.symbols import shown, shown_variable
 
 Document = dict[str, Any]
 _SHOWN = 5  # of a kind that are listed
@@ -19,11 +19,11 @@ _SHOWN = 5  # of a kind that are listed
 # --- text ------------------------------------------------------------------------------------------
 
 
-def kernel_lines(module: LoadedModule, *, mangled: bool = False) -> Iterator[str]:
-    """Yield every kernel, by its C++ name or as the PTX has it, and its parameters by their index."""
+def kernel_lines(module: LoadedModule) -> Iterator[str]:
+    """Yield every kernel, and its parameters by their index."""
     for name in module.entries:
-        parameters, shown = module.parameters(name), name if mangled else demangled(name)
-        yield shown if parameters else f"{shown}, which has no parameters"
+        parameters, known = module.parameters(name), shown(name)
+        yield known if parameters else f"{known}, which has no parameters"
         yield from (f"  {parameter_text(parameter)}" for parameter in parameters)
 
 
@@ -31,7 +31,8 @@ def parameter_text(parameter: Parameter) -> str:
     """Return ``0 A: .u64, 8 bytes``."""
     plural = "s"[: parameter.bytes != 1]
     aligned = f", aligned to {parameter.alignment}" if parameter.kind == "b8" else ""
-    return f"{parameter.index} {parameter.name}: .{parameter.kind}, {parameter.bytes} byte{plural}{aligned}"
+    size = f"{parameter.bytes} byte{plural}{aligned}"
+    return f"{parameter.index} {shown_variable(parameter.name)}: .{parameter.kind}, {size}"
 
 
 def hazard_lines(hazards: Sequence[LaunchFinding]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..linting.modules import ModuleCheck
 from ..linting.pipelines import PipelineFinding
-from ..ptx.symbols import demangled
+from ..ptx.symbols import shown
 from .information import version_text
 from .report import error_document
 
@@ -20,7 +20,7 @@ def check_lines(file: str, found: ModuleCheck) -> Iterator[str]:
         yield error.render()
     for slow in found.slow:
         yield slow.render()
-    kernels = ", ".join(map(demangled, found.entries)) or "no kernels"
+    kernels = ", ".join(map(shown, found.entries)) or "no kernels"
     counts = (
         _counted(len(found.illegal), "error"),
         f"{len(found.unmodelled)} not modelled" if found.unmodelled else "",

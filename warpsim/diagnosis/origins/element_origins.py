@@ -21,6 +21,7 @@ from ...environment import in_default_environment
 from ...errors import OperandError
 from ...isa.numerals import whole_number
 from ...machine.run.entries import Parameter
+from ...ptx.symbols import shown_variable
 from .anchors import Anchored, anchored, formulas_of
 from .loaded_operands import KINDS, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
@@ -177,7 +178,7 @@ def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[st
     found = dict[str, Parameter]()
     for name, key in pairs:
         parameter = _parameter(parameters, key)
-        found[name or parameter.name] = parameter
+        found[name or shown_variable(parameter.name)] = parameter
     if len({note.index for note in found.values()}) < len(origins):
         raise OperandError("origins names one parameter twice")
     return found
@@ -186,9 +187,9 @@ def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[st
 def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
     index = key if isinstance(key, int) else whole_number(key)
     for parameter in parameters:
-        if index == parameter.index or parameter.name == key:
+        if index == parameter.index or key in (parameter.name, shown_variable(parameter.name)):
             return parameter
-    known = ", ".join(f"{parameter.index} {parameter.name}" for parameter in parameters)
+    known = ", ".join(f"{parameter.index} {shown_variable(parameter.name)}" for parameter in parameters)
     raise OperandError(f"origins: no parameter {key!r}; they are {known}")
 
 

@@ -71,6 +71,8 @@ class Variable:
     size: int
     alignment: int
     offset: int = 0
+    element: int = 1  # bytes
+    extents: tuple[int, ...] = ()  # elements along each dimension, as declared; none of a single element
     dynamic: bool = False  # .extern .shared name[]: as large as the launch says
     framed: bool = False  # .param of a call or device function: it lies in the frame, in local memory
     initial: bytes = b""

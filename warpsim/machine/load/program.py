@@ -18,7 +18,7 @@ from ...ptx.parser import garbage_collection_paused, parse
 from ...ptx.qualifiers import check_target
 from ...ptx.source_lines import Reader, unread
 from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
-from ...ptx.symbols import demangled, matching
+from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, Scope, Variable
 from ..run.entries import Entry, Parameter, Record
@@ -85,7 +85,7 @@ class Module:
     def _kernel(self, name: str) -> Function:
         found = matching(name, self.entries)
         if len(found) != 1:
-            known = ", ".join(map(demangled, found or self.entries)) or "none"
+            known = ", ".join(map(shown, found or self.entries)) or "none"
             problem = f"{name!r} names several kernels:" if found else f"no kernel {name!r}; the kernels are"
             raise NoSuchKernel(f"{problem} {known}")
         return self.functions[found[0]]
@@ -209,6 +209,8 @@ class Module:
             size=statement.size,
             alignment=alignment,
             offset=offset,
+            element=initial.element_bytes(statement.type),
+            extents=statement.extents,
             dynamic=dynamic,
         )
         scope.declare(statement.name, variable, statement)
@@ -269,7 +271,7 @@ class Module:
         most, size = ARCHITECTURES[self.target].static_shared_bytes, self.static_shared_bytes(function)
         if function.kernel.kind == "entry" and size > most:
             message = (
-                f"{demangled(function.name)} declares {size} bytes of shared memory: at most {most} on "
+                f"{shown(function.name)} declares {size} bytes of shared memory: at most {most} on "
                 f"{self.target}; declare it .extern, with its size given at the launch, for more"
             )
             raise IllegalInstruction(message, function.kernel.location())

@@ -18,6 +18,7 @@ import numpy as np
 from ...errors import OperandError
 from ...isa.architectures import LARGEST, has, least_targets
 from ...isa.features import Feature
+from ..bind.variable_names import place_name
 from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, InvalidAccess, Offsets
@@ -176,7 +177,9 @@ def named(wave: Wave, cta: int) -> str:
 def in_shared(wave: Wave, lane: int, offset: int) -> str:
     """A byte of the wave's shared memory in words, as a lane sees it."""
     cta, place = divmod(offset, wave.memories.shared_stride)
-    return f"{place:#x} of shared memory" + (f" of {named(wave, cta)}" if cta != wave.cta[lane] else "")
+    name = place_name(wave.entry.shared, place)
+    known = f"{place:#x} of shared memory" + (f" ({name})" if name else "")
+    return known + (f" of {named(wave, cta)}" if cta != wave.cta[lane] else "")
 
 
 def far(wave: Wave, lanes: Lanes, offsets: Offsets) -> bool:

@@ -21,8 +21,9 @@ from ...ptx.operands import Register
 from ..bind.scope import LabelName
 from ..state.lanes import DivergentPath, Frame, Lanes
 from ..state.memory_access import MemoryAccess
-from ..state.spaces import DEVICE_BASE, Bytes
+from ..state.spaces import Bytes
 from .events import Observer, Observers
+from .windows import place_of
 
 if TYPE_CHECKING:
     from .entries import Record
@@ -181,18 +182,8 @@ def _described(wave: Wave, path: DivergentPath, lanes: Lanes, reads: _Reads) -> 
     statement = wave.code[pc].statement
     value = int.from_bytes(memory[offset : offset + size].tobytes(), "little")
     place = statement.location()
-    where = _where(wave, first, memory, offset)
+    where = place_of(wave, first, memory, offset)
     return (
         f"{wave.describe_lanes(lanes)}: {statement.mnemonic} at line {place.line} reads {value} at {where}",
         place,
     )
-
-
-def _where(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
-    """A place in a memory in words."""
-    if memory is wave.memories.shared:
-        return f"{offset - int(wave.memories.shared_base[lane]):#x} of shared memory"
-    if memory is not wave.memories.device.data:
-        return "local memory"
-    allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
-    return f"byte {DEVICE_BASE + offset - allocation.address} of the {allocation}"

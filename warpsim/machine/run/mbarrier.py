@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import UndefinedBehavior
+from ..bind.variable_names import place_name
 from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.memory_access import MemoryAccess
@@ -213,13 +214,10 @@ def _record(
     return ends
 
 
-def named(wave: Wave, offset: int) -> str:
-    """A byte of shared memory by the variable that it is in, or by its address."""
+def named(wave: Wave, offset: int, *, mbarrier: bool = True) -> str:
+    """An mbarrier in shared memory, or a byte, by the variable that it is in, or by its address."""
     address = offset % wave.memories.shared_stride
-    for one in wave.entry.shared:
-        if not one.dynamic and one.offset <= address < one.offset + one.size:
-            return one.name + (f"+{address - one.offset}" if address > one.offset else "")
-    return f"{address:#x}"
+    return place_name(wave.entry.shared, address, mbarrier=mbarrier) or f"{address:#x}"
 
 
 def _missing(wave: Wave, path: DivergentPath) -> str:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ptx.symbols import demangled
+from ...ptx.symbols import shown_variable
 from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, Offsets
-from .clusters import cluster_places, near
+from .clusters import cluster_places, in_shared, near
 
 if TYPE_CHECKING:
     from .wave import Wave
@@ -36,7 +36,7 @@ def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 
 def _dynamic_hint(wave: Wave) -> str:
     """What to do where a kernel declares dynamic shared memory and the launch gives none."""
-    names = [demangled(one.name) for one in wave.entry.shared if one.dynamic]
+    names = [shown_variable(one.name) for one in wave.entry.shared if one.dynamic]
     if not names or wave.memories.shared_bytes > wave.entry.static_shared_bytes:
         return ""
     return (
@@ -82,6 +82,16 @@ PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]] 
     "param": _parameter_places,
     "generic": _generic_places,
 }
+
+
+def place_of(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
+    """A place in a memory in words, as a lane sees it."""
+    if memory is wave.memories.shared:
+        return in_shared(wave, lane, offset)
+    if memory is not wave.memories.device.data:
+        return "local memory"
+    allocation = wave.memories.device.allocation_at(spaces.DEVICE_BASE + offset)
+    return f"byte {spaces.DEVICE_BASE + offset - allocation.address} of the {allocation}"
 
 
 def split_windows(lanes: Lanes, addresses: Values) -> list[Lanes]:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError
+from ...ptx.symbols import shown_variable
 from .lanes import Lanes, Values
 
 Bytes = npt.NDArray[np.uint8]
@@ -53,7 +54,7 @@ class Allocation:
     space: str = ""  # "const" or "global" of a variable
 
     def __str__(self) -> str:
-        return f"{self.name or 'buffer'} of {self.size} bytes at {self.address:#x}"
+        return f"{shown_variable(self.name) or 'buffer'} of {self.size} bytes at {self.address:#x}"
 
 
 def padded(size: int) -> Bytes:
