@@ -17,7 +17,7 @@ groups complete in the order of their commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from .hazard import (
     COMMIT,
@@ -74,14 +74,6 @@ class Operation:
 
 
 @dataclass(slots=True)
-class _Register:
-    """The newest uses of a register: by a thread's own statement, and by wgmma in each role."""
-
-    access: tuple[int, Kind, Place] | None = None  # step, ...; None again once a wgmma has used it
-    uses: dict[Role, Operation] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class _Group:
     """A pending wgmma-group: the step of its commit, and the latest wait_group that left it pending."""
 
@@ -101,7 +93,9 @@ class RegisterOrder:
         self.step = self.completed = 0
         self._committed = self._fenced = 0
         self._issued = False
-        self._registers: dict[str, _Register] = {}
+        # The newest uses of each register: by a thread's own statement, until a wgmma uses it, and by wgmma.
+        self._accesses: dict[str, tuple[int, Kind, Place]] = {}
+        self._uses: dict[Role, dict[str, Operation]] = {"D": {}, "A": {}, "metadata": {}}
         self.operations: dict[int, Operation] = {}  # in flight, by step
         self._groups: list[_Group] = []  # pending, the oldest first
         self._wait: tuple[int, int, Place] | None = None  # the latest: step, N, place
@@ -110,9 +104,8 @@ class RegisterOrder:
         """Return the same state, for warpgroups that go on apart."""
         other = RegisterOrder(self.found)
         other.__dict__.update(self.__dict__)
-        other._registers = {
-            name: replace(register, uses=dict(register.uses)) for name, register in self._registers.items()
-        }
+        other._accesses = dict(self._accesses)
+        other._uses = {role: dict(uses) for role, uses in self._uses.items()}
         other.operations = dict(self.operations)
         other._groups = [replace(group) for group in self._groups]
         return other
@@ -130,8 +123,7 @@ class RegisterOrder:
         if self.operations:
             self.found(list(self._early_access(names, kind, place)))
         self.step += 1
-        for name in names:
-            self._register(name).access = (self.step, kind, place)
+        self._accesses.update(dict.fromkeys(names, (self.step, kind, place)))
 
     def wgmma(
         self,
@@ -192,34 +184,27 @@ class RegisterOrder:
 
     # --- state ---
 
-    def _register(self, name: str) -> _Register:
-        known = self._registers.get(name)
-        if known is None:
-            known = self._registers[name] = _Register()
-        return known
-
     def _issue(self, operation: Operation) -> None:
         self._issued = True
         self.step = operation.step
         self.operations[operation.step] = operation
         for role, names in operation.operands.items():
-            for name in names:
-                register = self._register(name)
-                register.uses[role] = operation
-                if role != "metadata":
-                    register.access = None
+            self._uses[role].update(dict.fromkeys(names, operation))
+            if role != "metadata" and self._accesses:
+                for name in names:
+                    self._accesses.pop(name, None)
 
-    def _users(self, names: Iterable[str], role: Role, mark: int) -> dict[Operation, list[str]]:
+    def _users(self, names: Sequence[str], role: Role, mark: int) -> dict[Operation, list[str]]:
         """Return the wgmma after the mark that used some of the registers in a role, and which registers."""
-        users: dict[Operation, list[str]] = {}
-        if not self._issued:
-            return users
-        for name in names:
-            register = self._registers.get(name)
-            operation = None if register is None else register.uses.get(role)
-            if operation is not None and operation.step > mark:
-                users.setdefault(operation, []).append(name)
-        return users
+        uses = self._uses[role]
+        if not uses:
+            return {}
+        users = dict.fromkeys(map(uses.get, names))  # few, in the order of their first registers
+        return {
+            operation: [name for name in names if uses.get(name) is operation]
+            for operation in users
+            if operation is not None and operation.step > mark
+        }
 
     def _meetings(
         self, operation: Operation, conflicts: Conflicts, mark: int
@@ -289,8 +274,8 @@ class RegisterOrder:
         """Yield the hazard of registers that a thread's own statement accessed, even only read, since the
         last wgmma.fence.
         """
-        held = {name: register.access for name in names if (register := self._registers.get(name))}
-        late = {name: access for name, access in held.items() if access and access[0] > self._fenced}
+        held = {name: self._accesses[name] for name in names if name in self._accesses}
+        late = {name: access for name, access in held.items() if access[0] > self._fenced}
         if late:
             latest, (_, kind, first) = max(late.items(), key=lambda item: item[1][0])
             how = " or ".join(sorted({PARTICIPLE[access[1]] for access in late.values()}))

@@ -78,10 +78,10 @@ def _run(recipe: Recipe, given: list[Words], threads: int | None) -> Words | Non
     flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
     if len(flat) == 3:
         flat.append(_NO_WORDS)
-    if d.ndim > 2:
-        wrong = _many(recipe, flat, d.ravel(), threads)
-    else:
+    if d.size == recipe.sizes[2]:
         wrong = recipe.kernel(*flat, d.ravel(), 1, recipe.table)
+    else:
+        wrong = _many(recipe, flat, d.ravel(), threads)
     return d if wrong < 0 else None
 
 

@@ -282,7 +282,7 @@ class Machine:
         file, names = self._file, statement.names
         meanings = file.meanings(names)
         places: tuple[int | None, ...] = ()
-        if None in meanings:
+        if not all(meanings):
             addresses = self._variables.addresses()
             places = tuple(map(addresses.get, names))
             known = zip(names, meanings, places, strict=True)

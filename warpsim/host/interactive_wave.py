@@ -287,7 +287,8 @@ class Products(Observer):
         record, inputs, warps = execution.record, execution.inputs, execution.warps
         assert record.matrix is not None
         each = execution.instruction.lanes // WARP
-        registers = {role: self._spread(warps, words) for role, words in inputs.registers.items()}
+        spread = _merged if len(warps) * each * WARP == self.file.lanes else partial(self._spread, warps)
+        registers = {role: spread(words) for role, words in inputs.registers.items()}
         if inputs.shared is None:
             inputs = inputs.with_words(registers)
         else:  # computed from the memory itself: the event keeps a snapshot
@@ -296,7 +297,7 @@ class Products(Observer):
             statement=record.statement,
             bound=record.matrix,
             inputs=inputs,
-            d=self._spread(warps, execution.d),
+            d=spread(execution.d),
             warps=tuple(warps.tolist()) if each == 1 else tuple(range(each)),
         )
         self.events.append(event)
@@ -305,12 +306,15 @@ class Products(Observer):
 
     def _spread(self, warps: npt.NDArray[np.intp], words: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return ``(lanes, registers)`` of words ``(executions, lanes, registers)``, 0 in other lanes."""
-        count, lanes, registers = words.shape
-        if count * lanes < self.file.lanes:
-            everything = np.zeros((self.file.lanes // lanes, lanes, registers), words.dtype)
-            everything[warps] = words
-            words = everything
-        return words.reshape(-1, registers)
+        _, lanes, registers = words.shape
+        everything = np.zeros((self.file.lanes // lanes, lanes, registers), words.dtype)
+        everything[warps] = words
+        return _merged(everything)
+
+
+def _merged(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return ``(lanes, registers)`` of words ``(executions, lanes, registers)`` of all lanes."""
+    return words.reshape(-1, words.shape[2])
 
 
 # --- places in the text ----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from ..machine.bind.scope import RegisterName
 from ..machine.run.special import is_special
 from ..machine.state.lanes import Frame, Lanes, Mask, Values
 
-_MOST_ORIGINS = 1024  # kept besides two for each register, before those of dead values are dropped
+_MOST_NOTED = 64  # events whose results are kept until the origins of dead values are dropped
 
 
 @dataclass(slots=True)
@@ -65,9 +65,10 @@ class RegisterFile:
         self._blocks = 0
         self._free: list[int] = []  # numbers of registers that have ended
         self._origins: dict[int, tuple[Values, Any]] = {}  # by id of an array: itself, and what wrote it
+        self._noted: list[tuple[Values, Any]] = []  # the columns of D, and the event, until they are needed
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_origins": list(self._origins.values())}
+        return vars(self) | {"_origins": list(self._live_origins().values()), "_noted": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         origins = {id(value): (value, origin) for value, origin in state["_origins"]}
@@ -228,20 +229,28 @@ class RegisterFile:
         return UndefinedBehavior(f"register {name} is read, but nothing has been written to it")
 
     def note_origin(self, names: Sequence[str | None], event: Any) -> None:
-        """Note that registers hold the results of an event, in this order; None is a sink."""
-        self._forget_origins()
-        values, origins = self.frame.values, self._origins
-        for place, found in enumerate(self.meanings([name or "_" for name in names])):
-            if found is not None:
-                value = values[found.number]
-                assert value is not None
-                origins[id(value)] = value, (event, place)
+        """Note that registers hold the results of an event, in this order; None is a sink.
 
-    def _forget_origins(self) -> None:
-        """Drop the origins of dead values, if there are many."""
-        if len(self._origins) > _MOST_ORIGINS + 2 * len(self.frame.values):
-            live = {id(value) for value in self.frame.values if value is not None}
-            self._origins = {key: known for key, known in self._origins.items() if key in live}
+        Their values are the rows of one array: which rows is found when an origin is asked for.
+        """
+        found = self.find(next((name for name in names if name is not None), "_"))
+        value = None if found is None else self.frame.values[found.number]
+        if value is not None and value.base is not None:
+            self._noted.append((value.base, event))
+        if len(self._noted) > _MOST_NOTED:
+            self._live_origins()
+
+    def _live_origins(self) -> dict[int, tuple[Values, Any]]:
+        """Return the origins of the values that registers hold now, by id."""
+        live = {id(value): value for value in self.frame.values if value is not None}
+        kept = {key: known for key, known in self._origins.items() if key in live}
+        noted = {id(columns): (columns, event) for columns, event in self._noted}
+        for key, value in live.items():
+            columns, event = noted.get(id(value.base), (None, None))
+            if columns is not None and key not in kept and value.dtype == columns.dtype:
+                kept[key] = value, (event, (_address(value) - _address(columns)) // columns.strides[0])
+        self._origins, self._noted = kept, []
+        return kept
 
     def origin(self, name: str) -> Any:
         """Return the event whose result a register holds, and its place there; None where there is none.
@@ -250,7 +259,7 @@ class RegisterFile:
         """
         found = self.find(name)
         value = None if found is None else self.frame.values[found.number]
-        known = self._origins.get(id(value))
+        known = self._live_origins().get(id(value))
         return known[1] if known and known[0] is value else None
 
     def holds(self, name: str) -> bool:
@@ -296,6 +305,12 @@ class RegisterFile:
         if scope is None or name not in scope.declared:
             return natural_dtype(array)
         return bits_dtype(type_bits(scope.types[name]))
+
+
+def _address(array: Values) -> int:
+    """Return where an array begins in the memory of the process."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 @cache

@@ -41,7 +41,8 @@ def together(
     are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
     lane that is no member of its own mask and, without ``exited``, for members that have exited.
     """
-    if lanes.count == wave.alive and not wave.scheduler.waiting and not members.ndim and members == EVERYONE:
+    everyone = members is EVERYONE or (not members.ndim and members == EVERYONE)
+    if everyone and lanes.count == wave.alive and not wave.scheduler.waiting:
         _check_exited(wave, path, lanes, members, exited)
         wave.observers.met(wave, lanes)
         act(wave, path, lanes)
@@ -100,6 +101,9 @@ def warpgroups_together(wave: Wave, path: DivergentPath, lanes: Lanes, act: Grou
     warps, of which the first has a rank that is a multiple of 4).
     """
     places = Warpgroups.of(wave)
+    if lanes.whole and lanes.count == wave.alive and places.complete:  # nothing waits
+        act(wave, path, lanes, places.groups)
+        return False
     waited = _waiting_here(wave, path) if wave.scheduler.waiting else None
     here = lanes.mask if waited is None else lanes.mask | waited
     _check_whole(wave, path, here, places)
@@ -122,8 +126,11 @@ class Warpgroups:
         of_cta = -(-wave.warps * WARP // WARPGROUP)
         self.number = wave.cta * of_cta + wave.thread // WARPGROUP
         self.first = np.searchsorted(self.number, np.arange(len(wave.ctas) * of_cta))
+        self.groups = np.arange(len(self.first))
         self.warps = self.first // WARP
         self.cta = wave.cta[self.first]
+        self.complete = wave.warps * WARP % WARPGROUP == 0
+        self._whole = Lanes(np.ones(wave.lanes, np.bool_))
 
     @classmethod
     def of(cls, wave: Wave) -> Warpgroups:
@@ -135,7 +142,9 @@ class Warpgroups:
         return np.add.reduceat(mask, self.first, dtype=np.int64)
 
     def lanes_of(self, groups: npt.NDArray[np.intp]) -> Lanes:
-        """The lanes of some warpgroups."""
+        """The lanes of some warpgroups, each of them named once."""
+        if len(groups) == len(self.first):
+            return self._whole
         chosen = np.zeros(len(self.first), np.bool_)
         chosen[groups] = True
         return Lanes(chosen[self.number])
@@ -156,7 +165,7 @@ _WARPGROUPS = Slot(Warpgroups)
 
 def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups) -> None:
     """No thread of a warpgroup that is here has exited; raises UndefinedBehavior."""
-    if wave.alive == wave.lanes and wave.warps * WARP % WARPGROUP == 0:
+    if wave.alive == wave.lanes and places.complete:
         return
     alive, touched = places.counts(wave.alive_mask), places.counts(here)
     short = np.flatnonzero((touched > 0) & (alive < WARPGROUP))

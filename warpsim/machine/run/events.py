@@ -104,8 +104,8 @@ class WgmmaStatement(Protocol):
         """The instruction on the module's target."""
 
     @property
-    def sources(self) -> Mapping[str, Sequence[object]]:
-        """Readers of A and the metadata in registers."""
+    def sources(self) -> Mapping[str, object]:
+        """A and the metadata, where they are in registers."""
 
     @property
     def registers(self) -> Mapping[str, tuple[int, ...]]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
+
 Values = npt.NDArray[Any]  # one unsigned value a lane of the wave
 Mask = npt.NDArray[np.bool_]
 
@@ -22,13 +24,14 @@ class Lanes:
     ``whole`` says that it is every lane there is, padding and those that have exited included.
     """
 
-    __slots__ = ("_index", "_joined", "_within", "count", "mask", "whole")
+    __slots__ = ("_index", "_joined", "_warps", "_within", "count", "mask", "whole")
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
         self.count = int(np.count_nonzero(mask))
         self.whole = self.count == mask.size
         self._index: npt.NDArray[np.intp] | None = None
+        self._warps: npt.NDArray[np.intp] | None = None
         self._within: dict[int, Mask] = {}  # masks that all of them are known to be in, by identity
         self._joined: dict[int, tuple[Mask, Mask]] = {}  # by identity: masks, and what they are with these
 
@@ -38,6 +41,13 @@ class Lanes:
         if self._index is None:
             self._index = np.flatnonzero(self.mask)
         return self._index
+
+    @property
+    def warps(self) -> npt.NDArray[np.intp]:
+        """The numbers of their warps, all lanes of which are among them."""
+        if self._warps is None:
+            self._warps = self.mask[::WARP].nonzero()[0]
+        return self._warps
 
     def within(self, mask: Mask) -> bool:
         """Whether all of them are in a mask, which nobody changes; that they are is remembered."""

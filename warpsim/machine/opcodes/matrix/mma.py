@@ -29,11 +29,11 @@ from ...bind.value_types import bits_of
 from ...run.events import MatrixExecution, Observer
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
-from .warpwide import Warps, stacked, unstack, whole_warps
+from .warpwide import Columns, Warps, whole_warps, write_registers
 
 if TYPE_CHECKING:
     from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder, Writer
+    from ..statement_binder import Reader, StatementBinder
 
 Engine = Callable[[Instruction, Inputs], Values]
 B = TypeVar("B", Bound, WarpgroupBound)
@@ -117,35 +117,47 @@ def _check_width(
         raise binder.illegal(message, operand, element)
 
 
-def _sources(binder: StatementBinder, bound: Bound) -> dict[str, list[Reader]]:
-    """Return readers of each operand but D."""
+def _sources(binder: StatementBinder, bound: Bound) -> dict[str, Columns]:
+    """Return the columns of each operand but D."""
     bits, places = bound.instruction.register_bits, bound.places
     found = {role: sources_of(binder, getattr(bound, role), bits, role, places[role]) for role in "abc"}
     for role in ("e", "scale_a", "scale_b"):
         if (name := getattr(bound, role)) is not None:
-            found[role] = [source_of(binder, name, 32, role, places[role])]
+            found[role] = sources_of(binder, name, 32, role, places[role])
     return found
 
 
 def sources_of(
-    binder: StatementBinder, sources: Sequence[str | Immediate], bits: int, role: str, operand: int
-) -> list[Reader]:
-    """Return readers of the elements of a vector."""
-    return [source_of(binder, source, bits, role, operand, place) for place, source in enumerate(sources)]
+    binder: StatementBinder, sources: str | Sequence[str | Immediate], bits: int, role: str, operand: int
+) -> Columns:
+    """Return the columns of a vector, or of a single register."""
+    if isinstance(sources, str):
+        readers, sources = [source_of(binder, sources, bits, role, operand)], [sources]
+    else:
+        readers = [source_of(binder, name, bits, role, operand, at) for at, name in enumerate(sources)]
+    numbers = tuple(numbers_of(binder, sources))
+    return Columns(readers, np.dtype(f"u{bits // 8}"), numbers if len(numbers) == len(readers) else ())
 
 
-def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[tuple[int, Writer]]:
-    """Place in D and writer of each register of D; sinks are left out."""
+def numbers_of(binder: StatementBinder, names: Sequence[object]) -> Iterator[int]:
+    """Yield the numbers of the registers among some sources."""
+    for name in names:
+        found = binder.scope.find(name) if isinstance(name, str) else None
+        if isinstance(found, RegisterName):
+            yield found.number
+
+
+def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[int | None]:
+    """Return the number of each register of D, None for a sink."""
     operand, bits = binder.operands[0], bound.instruction.register_bits
     assert isinstance(operand, Vector)
     for place, name in enumerate(bound.d):
         if name is not None:
             _check_width(binder, name, bits, "d", 0, place)
-    return [
-        (place, binder.writer(element, f"b{bits}", 0, place))
-        for place, element in enumerate(operand.elements)
-        if bound.d[place] is not None
-    ]
+    for place, element in enumerate(operand.elements):
+        if bound.d[place] is not None:
+            binder.writer(element, f"b{bits}", 0, place)
+    return [None if name is None else next(numbers_of(binder, [name])) for name in bound.d]
 
 
 Choose = Callable[["Wave", DivergentPath, Lanes], ScaleSelectors]
@@ -193,17 +205,14 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
     form = bound.instruction
     sources, targets, choose = _sources(binder, bound), targets_of(binder, bound), _selectors(binder, bound)
     metadata = partial(binder.statement.operand_location, bound.places.get("e", 0))
-    dtypes = {role: np.dtype(f"u{form.register_bits // 8}" if role in "abc" else "u4") for role in sources}
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        registers = {
-            role: stacked(wave, path, warps, readers, dtypes[role]) for role, readers in sources.items()
-        }
+        registers = {role: columns.by_warp(wave, path, warps) for role, columns in sources.items()}
         inputs = Inputs.plain(registers, bound.selector, wave.modes.literal)
         if bound.ids:
             inputs = replace(inputs, scale_selectors=choose(wave, path, lanes))
         d = computed(wave, form, inputs, warps, metadata)
-        unstack(wave, path, lanes, warps, targets, d)
+        write_registers(wave, path, lanes, warps, targets, d)
         if wave.observers.hear(Observer.matrix):
             execution = MatrixExecution(
                 path=path, record=wave.code[path.pc], instruction=form, inputs=inputs, d=d, warps=warps

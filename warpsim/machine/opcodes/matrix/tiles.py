@@ -24,7 +24,7 @@ from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, store
-from .warpwide import Warps, stacked, unstack, whole_warps
+from .warpwide import Columns, Warps, unstack, whole_warps
 
 if TYPE_CHECKING:
     from ...run.wave import Step, Wave
@@ -146,12 +146,12 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
     registers = int(number[1:])
     place = _STORES[shape, bool(transposed)]
     inverse = _inverse(place, registers)
-    readers = _sources(binder, registers)
+    columns = Columns(_sources(binder, registers), _WORD)
     address = _address(binder, 0, space)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         where = address(wave, path)
-        given = stacked(wave, path, warps, readers, _WORD).view(np.uint8).reshape(len(warps), -1)
+        given = columns.by_warp(wave, path, warps).view(np.uint8).reshape(len(warps), -1)
         rows = _taken(given, inverse, place).reshape(-1, _ROW).view(np.uint64)
         givers = _givers(lanes, 8 * registers)
         store(wave, path, givers, "shared", givers.of(where), rows)
@@ -165,11 +165,12 @@ def _move(binder: StatementBinder, *modifiers: str) -> Step:
     for index, operand in enumerate(binder.operands):
         if not isinstance(operand, Register):
             raise binder.illegal(f"movmatrix takes a register, not '{operand}'", index)
-    write, read = binder.writer(binder.operands[0], "b32", 0), binder.reader(binder.operands[1], "b32", 1)
+    write = binder.writer(binder.operands[0], "b32", 0)
+    source = Columns([binder.reader(binder.operands[1], "b32", 1)], _WORD)
     table = _table(_columns_of_halves, 1)  # by rows, the registers are in order
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        given = stacked(wave, path, warps, [read], _WORD).view(np.uint8).reshape(len(warps), -1)
+        given = source.by_warp(wave, path, warps).view(np.uint8).reshape(len(warps), -1)
         taken = _taken(given, table, _columns_of_halves).view(_WORD).reshape(-1, WARP, 1)
         unstack(wave, path, lanes, warps, [(0, write)], taken)
 

@@ -6,6 +6,7 @@ Knows warps and registers; does not know what any statement computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,33 +32,48 @@ def whole_warps(act: Act) -> Step:
     """
 
     def done(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        act(wave, path, lanes, lanes.mask[::WARP].nonzero()[0])
+        act(wave, path, lanes, lanes.warps)
 
     return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, done, exited=False)
 
 
-def by_warp(values: Values, warps: Warps) -> Values:
-    """Return ``(warps, 32, ...)`` of an array with a value, or a row, a lane of the wave."""
-    groups = values.reshape(-1, WARP, *values.shape[1:])
-    return groups if len(warps) == len(groups) else groups[warps]
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Sources of one dtype, side by side.
 
+    ``numbers`` are those of the registers, empty where some source is none.
+    """
 
-def stacked(
-    wave: Wave,
-    path: DivergentPath,
-    warps: Warps,
-    readers: Sequence[Reader],
-    dtype: np.dtype[np.unsignedinteger],
-) -> Values:
-    """Return ``(warps, 32, readers)``: registers side by side."""
-    values = [read(wave, path) for read in readers]
-    words = np.empty((wave.lanes, len(readers)), dtype)
-    if all(value.ndim for value in values):
-        words.T[...] = values  # twice as fast as a loop
-    else:
-        for place, value in enumerate(values):
-            words[:, place] = value
-    return by_warp(words, warps)
+    readers: Sequence[Reader]
+    dtype: np.dtype[np.unsignedinteger]
+    numbers: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.readers)
+
+    def by_warp(self, wave: Wave, path: DivergentPath, warps: Warps) -> Values:
+        """Return ``(warps, 32, n)``."""
+        groups = self._read(wave, path).reshape(-1, WARP, len(self.readers))
+        return groups if len(warps) == len(groups) else groups[warps]
+
+    def _read(self, wave: Wave, path: DivergentPath) -> Values:
+        """Return ``(lanes, n)``; of registers that all lanes have written without a call for each."""
+        if self.numbers and not path.frame.partial:
+            held = path.frame.values
+            try:
+                values = np.concatenate([held[number] for number in self.numbers])
+            except ValueError:  # a register has no value
+                pass
+            else:
+                return values.reshape(len(self.numbers), -1).T.copy()
+        columns = [read(wave, path) for read in self.readers]
+        words = np.empty((wave.lanes, len(columns)), self.dtype)
+        if all(column.ndim for column in columns):
+            words.T[...] = columns  # twice as fast as a loop
+        else:
+            for place, column in enumerate(columns):
+                words[:, place] = column
+        return words
 
 
 def unstack(
@@ -69,9 +85,34 @@ def unstack(
     words: Values,
 ) -> None:
     """Write columns of ``words (warps, 32, n)`` to registers; ``writers`` are pairs of column and writer."""
+    columns = _by_column(wave, warps, words)
+    for place, write in writers:
+        write(wave, path, lanes, columns[place])
+
+
+def write_registers(
+    wave: Wave,
+    path: DivergentPath,
+    lanes: Lanes,
+    warps: Warps,
+    targets: Sequence[int | None],
+    words: Values,
+) -> None:
+    """Write ``words (warps, 32, n)`` to n registers by number; None is a sink."""
+    frame, everyone = path.frame, lanes.count == wave.alive
+    at_once = everyone and not frame.partial
+    for number, column in zip(targets, _by_column(wave, warps, words), strict=True):
+        if number is None:
+            continue
+        if at_once:
+            frame.values[number] = column
+        else:
+            frame.write(number, column, lanes, everyone)
+
+
+def _by_column(wave: Wave, warps: Warps, words: Values) -> Values:
+    """Return ``(n, lanes of the wave)`` of ``words (warps, 32, n)``; other lanes have zeros."""
     if len(words) * WARP != wave.lanes:
         some, words = words, np.zeros((wave.lanes // WARP, *words.shape[1:]), words.dtype)
         words[warps] = some
-    columns = words.reshape(wave.lanes, -1).T.copy()
-    for place, write in writers:
-        write(wave, path, lanes, columns[place])
+    return words.reshape(wave.lanes, -1).T.copy()

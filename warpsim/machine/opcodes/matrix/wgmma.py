@@ -8,7 +8,7 @@ All four statements are executed by a warpgroup as a whole: its first warps wait
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,14 +19,13 @@ from ....errors import located
 from ....isa.features import Feature
 from ....isa.warps import WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
-from ...bind.scope import RegisterName
 from ...run.asynchronous import Pending, Stretches, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
 from ...run.events import Groups, Share
 from ...state.lanes import DivergentPath, Lanes
 from ...state.slots import Slot
 from ..effect import Effect
-from .mma import MatrixRow, bound_of, source_of, sources_of, targets_of
+from .mma import MatrixRow, bound_of, numbers_of, source_of, sources_of, targets_of
 from .wgmma_groups import Verb, wgmma_order
 from .wgmma_operands import Multiplication, multiply, shares_of
 
@@ -47,7 +46,7 @@ def _multiplication(binder: StatementBinder) -> Multiplication:
     if bound.a is not None:
         sources["a"] = sources_of(binder, bound.a, 32, "a", places["a"])
     if bound.e is not None:
-        sources["e"] = [source_of(binder, bound.e, 32, "sp-meta", places["e"])]
+        sources["e"] = sources_of(binder, bound.e, 32, "sp-meta", places["e"])
     targets = targets_of(binder, bound)  # before the readers: registers may come into being here
     d = [name for name in bound.d if name is not None]
     registers = {"D": d, "A": bound.a or (), "metadata": [bound.e]}
@@ -58,7 +57,7 @@ def _multiplication(binder: StatementBinder) -> Multiplication:
         targets=targets,
         descriptors=_descriptors(binder, bound),
         scale_d=_scale_d(binder, bound),
-        registers={role: tuple(_numbers(binder, names)) for role, names in registers.items()},
+        registers={role: tuple(numbers_of(binder, names)) for role, names in registers.items()},
     )
 
 
@@ -68,13 +67,6 @@ def _descriptors(binder: StatementBinder, bound: WarpgroupBound) -> dict[str, Re
     if bound.a_descriptor is not None:
         found["a"] = source_of(binder, bound.a_descriptor, 64, "a-desc", bound.places["a_descriptor"])
     return found
-
-
-def _numbers(binder: StatementBinder, names: Sequence[object]) -> Iterator[int]:
-    for name in names:
-        found = binder.scope.find(name) if isinstance(name, str) else None
-        if isinstance(found, RegisterName):
-            yield found.number
 
 
 def _scale_d(binder: StatementBinder, bound: WarpgroupBound) -> Reader:

@@ -22,11 +22,11 @@ from ...run.convergence import Warpgroups
 from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share
 from ...state.lanes import DivergentPath, Values
 from .mma import computed
-from .warpwide import Warps, stacked, unstack
+from .warpwide import Columns, Warps, write_registers
 
 if TYPE_CHECKING:
     from ...run.wave import Wave
-    from ..statement_binder import Reader, Writer
+    from ..statement_binder import Reader
 
 
 _WARPS = WARPGROUP // WARP
@@ -37,14 +37,14 @@ _NO_RANGES: Ranges = np.zeros((0, 2), np.int64)
 class Multiplication:
     """A statement wgmma.mma_async: the registers that it names, by number, and how their values are got.
 
-    ``sources`` are readers of A and the metadata, ``accumulators`` those of D; a descriptor or scale-d is a
-    reader, too, of which all lanes of a warpgroup should have the same value.
+    ``sources`` are A and the metadata, ``accumulators`` and ``targets`` D; a descriptor or scale-d is a
+    reader, of which all lanes of a warpgroup should have the same value.
     """
 
     bound: WarpgroupBound
-    sources: dict[str, list[Reader]]
-    accumulators: list[Reader]
-    targets: list[tuple[int, Writer]]
+    sources: dict[str, Columns]
+    accumulators: Columns
+    targets: list[int | None]
     descriptors: dict[str, Reader]
     scale_d: Reader
     registers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # numbers, by "D", "A", "metadata"
@@ -85,9 +85,9 @@ def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Re
     places = Warpgroups.of(wave)
     first = values[places.first]
     if wave.observers:
-        chosen = places.lanes_of(groups)
-        differing = chosen.mask & (values != first[places.number])
-        for group in np.unique(places.number[differing]).tolist() if differing.any() else ():
+        differing = values != first[places.number]
+        numbers = places.number[differing & places.lanes_of(groups).mask] if differing.any() else groups[:0]
+        for group in np.unique(numbers).tolist() if numbers.size else ():
             start = int(places.first[group])
             wave.observers.differing(wave, path, group, role, values[start : start + WARPGROUP])
     return first[groups]
@@ -135,7 +135,7 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
     metadata = partial(wave.code[path.pc].statement.operand_location, wgmma.bound.places.get("e", 0))
     d = computed(wave, wgmma.form, inputs, first, metadata)  # (groups, 128, registers)
     lanes = places.lanes_of(share.groups)
-    unstack(wave, path, lanes, warps, wgmma.targets, d.reshape(-1, WARP, d.shape[-1]))
+    write_registers(wave, path, lanes, warps, wgmma.targets, d.reshape(-1, WARP, d.shape[-1]))
     if wave.observers.hear(Observer.matrix):
         execution = MatrixExecution(
             path=path, record=wave.code[path.pc], instruction=wgmma.form, inputs=inputs, d=d, warps=first
@@ -145,14 +145,14 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
 
 def _inputs(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share, warps: Warps) -> Inputs:
     """Return what the warpgroups read; the shared memory is not always a copy."""
-    word = np.dtype(np.uint32)
-    before = wgmma.accumulators
-    if not share.scale_d:
-        before = _whatever_is_there(wgmma) if wave.modes.given else []
-    sources = wgmma.sources | ({"c": before} if before else {})
+    sources = wgmma.sources
+    if share.scale_d:
+        sources = sources | {"c": wgmma.accumulators}
+    elif wave.modes.given:
+        sources = sources | {"c": _whatever_is_there(wgmma)}
     registers = {
-        role: stacked(wave, path, warps, readers, word).reshape(-1, WARPGROUP, len(readers))
-        for role, readers in sources.items()
+        role: columns.by_warp(wave, path, warps).reshape(-1, WARPGROUP, len(columns))
+        for role, columns in sources.items()
     }
     count = len(share.groups)
     bound = wgmma.bound
@@ -169,14 +169,14 @@ def _inputs(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share
     )
 
 
-def _whatever_is_there(wgmma: Multiplication) -> list[Reader]:
+def _whatever_is_there(wgmma: Multiplication) -> Columns:
     """Return readers of D as it was, 0 where it was never written: nothing is said about that."""
 
     def read(number: int, wave: Wave, path: DivergentPath) -> Values:
         value = path.frame.values[number]
         return np.zeros(wave.lanes, np.uint32) if value is None else value
 
-    return [partial(read, number) for number in wgmma.registers["D"]]
+    return Columns([partial(read, number) for number in wgmma.registers["D"]], np.dtype(np.uint32))
 
 
 def _memories(wave: Wave, groups: Groups) -> npt.NDArray[np.uint8]:

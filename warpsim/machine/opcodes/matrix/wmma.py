@@ -25,7 +25,7 @@ from ....ptx.operands import Vector
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, parts, space_of, store
-from .warpwide import Warps, stacked, unstack, whole_warps
+from .warpwide import Columns, Warps, unstack, whole_warps
 from .wmma_fragments import SHAPES, Fragment
 
 if TYPE_CHECKING:
@@ -131,12 +131,12 @@ def _load(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
 def _store(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
     _, _, layout, shape, space, kind = more
     fragment, stored, turned, address, stride, space = _memory(binder, role, layout, shape, space, kind)
-    readers = _readers(binder, 1, fragment, role)
+    columns = Columns(_readers(binder, 1, fragment, role), fragment.word)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         where = _same(wave, path, lanes, address(wave, path), "the address")
         steps = _same(wave, path, lanes, stride(wave, path), "the stride")
-        lines = fragment.bytes_of(stacked(wave, path, warps, readers, fragment.word))
+        lines = fragment.bytes_of(columns.by_warp(wave, path, warps))
         rows = fragment.turned(lines, turned).reshape(len(warps), -1, stored.chunk)
         for number, (part, offset) in enumerate(stored.rounds(lanes, steps)):
             here = rows[:, WARP * number : WARP * number + WARP]
@@ -234,10 +234,10 @@ def _mma(
         for role, kind in zip("dabc", kinds, strict=True)
     }
     # Products take fewer registers than loads do: those of s4, u4 and b1 are of integers.
-    readers = {
-        role: _readers(binder, place, fragments[role], role, fragments[role].type.replace("b32", "s32"))
-        for place, role in enumerate("abc", 1)
-    }
+    columns = dict[str, Columns]()
+    for place, role in enumerate("abc", 1):
+        kind = fragments[role].type.replace("b32", "s32")
+        columns[role] = Columns(_readers(binder, place, fragments[role], role, kind), fragments[role].word)
     width, count = fragments["d"].type, fragments["d"].registers("d")
     writers = [
         (place, binder.writer(register, width, 0, place))
@@ -246,11 +246,8 @@ def _mma(
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         codes = {
-            role: fragment.codes_of(
-                fragment.bytes_of(stacked(wave, path, warps, readers[role], fragment.word))
-            )
-            for role, fragment in fragments.items()
-            if role != "d"
+            role: fragments[role].codes_of(fragments[role].bytes_of(words.by_warp(wave, path, warps)))
+            for role, words in columns.items()
         }
         c = codes["c"] if kind_c == kind_d else codes["c"].view(np.float16).astype(np.float32).view(np.uint32)
         d = product(wave.modes.engine, form, codes["a"], codes["b"], c)
