@@ -14,10 +14,10 @@ CROWDED = {  # folder -> the most files that it may have
     "warpsim/arithmetic/kernels": 25,
     "warpsim/checks": 24,  # a file is a rule; target: 20
 }
-LINES = 78_320  # target: 72,000
+LINES = 78_240  # target: 72,000
 LONG_FUNCTIONS = 2
 MANY_PARAMETERS = 39
-CIRCLES = 1  # target: 0
+CIRCLES = 0
 REPEATED_BASENAMES = 30
 
 

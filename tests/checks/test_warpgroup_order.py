@@ -13,7 +13,7 @@ from warpsim.checks.warpgroup_order import WarpgroupOrder
 from warpsim.errors import UndefinedBehavior
 from warpsim.host.interactive import Warpgroup
 from warpsim.host.launching import load_text
-from warpsim.machine.run.events import Observer
+from warpsim.machine.run.events import Observer, observers_of
 
 DENSE = "wgmma.mma_async.sync.aligned."
 CASE = Case(text=f"{DENSE}m64n8k16.f32.f16.f16", a_in_registers=True, threads=256)
@@ -254,7 +254,7 @@ def test_modules_without_wgmma_pay_nothing() -> None:
 
     class Looking(Observer):
         def exit(self, wave: Any, path: Any, lanes: Any) -> None:
-            seen.extend(type(one) for one in wave.observers)
+            seen.extend(type(one) for one in observers_of(wave))
 
     for body in (text, text.replace(case.statement(), "")):
         load_text(body)["k"](1, 128, [*inputs.values(), made["x"]], observers=[Looking()], checks="warn")

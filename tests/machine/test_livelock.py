@@ -199,7 +199,7 @@ def test_a_kernel_that_does_not_end(grid: int, schedule: str, who: str) -> None:
 
 
 def test_each_wave_may_execute_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsim.machine.run.statement_limit.OF_A_WAVE", 5_000)
+    monkeypatch.setattr("warpsim.machine.run.execute.OF_A_WAVE", 5_000)
     with pytest.raises(Fault, match=r"after 5,000 statements of CTAs .* executed 2,\d{3} "):
         load_text(COUNTING)["k"](1, 32)
     module = load_text(COUNTING.replace("bra L", "setp.lt.u32 %p1, %r1, 1000;\n@%p1 bra L"))

@@ -45,7 +45,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
                 "machine/opcodes/statement_binder.py",
                 "machine/opcodes/operation.py", "machine/opcodes/effect.py", "compilers/signatures.py"),
     "execution": ("execution/*.py", "products/*.py", "host/interactive*.py", "machine/run/wave.py",
-                  "machine/run/scheduler.py",
+                  "machine/run/execute.py", "machine/run/scheduler.py",
                   "machine/state/lanes.py", "machine/run/convergence.py",
                   "machine/grid.py",
                   "host/launching.py", "host/launch_execution.py"),

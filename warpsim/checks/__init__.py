@@ -29,7 +29,7 @@ The events, and what each method takes after the wave. An access is a MemoryAcce
     meeting (number, arrived, waited)          a barrier is complete: masks of its lanes
     barrier (number, ctas, path)               the same, by CTA; number -1 is the barrier of a cluster
     arrived, cluster_met (path, lanes)         lanes arrive at the barrier of a cluster; continue behind it
-    cluster_barrier (clusters, barrier)        the barriers of these clusters are complete
+    cluster_barrier (clusters)                 the barriers of these clusters are complete
     met (lanes)                                lanes of warps synchronize
     exit (path, lanes)                         lanes have exited
     initialised, invalidated (path, lanes, offsets)    mbarriers begin and end

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.run.cluster_barrier import ClusterBarrier, Clusters
 from ..machine.run.convergence import in_words, warp_words, warps_of
 from ..machine.run.events import BarrierArrival, Observer
-from ..machine.run.waits import BarrierWait
+from ..machine.run.waits import BarrierWait, waiting_record
 from ..machine.state.lanes import DivergentPath, Mask
 from .clocks import HAPPENED, VISIBLE, Warps
 from .findings import Findings, LaunchFinding
@@ -31,9 +32,7 @@ from .order import Order
 from .order_kinds import kinds_of
 
 if TYPE_CHECKING:
-    from ..machine.run.cluster_barrier import ClusterBarrier, Clusters
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 
 class DivergentBarriers(Observer):
@@ -54,8 +53,9 @@ class DivergentBarriers(Observer):
             if _aligned(wave, pc):
                 self._check(wave, pc, mask & of_ctas[wave.cta])
 
-    def cluster_barrier(self, wave: Wave, clusters: Clusters, barrier: ClusterBarrier) -> None:
+    def cluster_barrier(self, wave: Wave, clusters: Clusters) -> None:
         """Check that whole warps have arrived at each statement, as far as they are alive."""
+        barrier = ClusterBarrier.of(wave)
         here = barrier.here() & np.isin(barrier.cluster, clusters)
         for pc in np.unique(barrier.places[here]).tolist():
             if _aligned(wave, pc):
@@ -100,7 +100,7 @@ def _elsewhere(wave: Wave, lane: int, missing: str) -> str:
     """Return where lanes that are missed stand: the line of the first."""
     for path in (*wave.scheduler.waiting, *wave.scheduler.paths):
         if path.lanes.mask[lane]:
-            record = wave.waiting_record(path) if path.waits is not None else wave.code[path.pc]
+            record = waiting_record(wave, path) if path.waits is not None else wave.code[path.pc]
             return f" while lanes {missing} are at line {record.statement.location().line}"
     return f", but not by lanes {missing}"
 

@@ -22,7 +22,7 @@ from .order import Order
 
 if TYPE_CHECKING:
     from ..errors import Location
-    from ..machine.run.asynchronous import Pending
+    from ..machine.run.pending import Pending
     from ..machine.run.wave import Wave
 
 

@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import GroupWait, Observer, helper
+from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
@@ -44,9 +44,8 @@ from .order_kinds import kinds_of
 from .shadow import OPERATION, Cells, Records, Shadow, has, in_a_row, places, record, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
     from ..machine.run.events import Share, WgmmaStatement
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 _CHUNK = 16  # bytes that a wgmma reads
 _GROUP = 4  # warps of a warpgroup

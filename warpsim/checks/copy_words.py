@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..isa.warps import WARP
-from ..machine.run.asynchronous import Pending
 from ..machine.run.mbarrier import named
+from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from .findings import Findings, LaunchFinding, Severity
 from .shadow import OPERATION, Cells, Shadow, has, places, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
     from .mbarrier_checks import Wait
     from .order import Order
 

@@ -27,7 +27,7 @@ from .tile_reads import TileReads
 from .warpgroup_order import WarpgroupOrder
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Entry
+    from ..machine.run.wave import Entry
 
 
 def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:

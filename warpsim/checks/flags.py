@@ -29,8 +29,7 @@ from .order import Order
 from .order_kinds import ACQUIRES, FLAGS, RELAXED, RELEASES, kinds_of
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 Owner = tuple[int, int]  # a wave and a cluster
 

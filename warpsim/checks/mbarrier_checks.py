@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..machine.run.asynchronous import Pending
 from ..machine.run.events import Observer
+from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
@@ -29,8 +29,7 @@ from .clocks import Clocks, Warps
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 _BYTES = 8
 

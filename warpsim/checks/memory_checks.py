@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..machine.run.asynchronous import Pending
 from ..machine.run.clusters import in_shared
 from ..machine.run.events import Observer, helper
+from ..machine.run.pending import Pending
 from ..machine.run.windows import place_of
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
@@ -22,8 +22,7 @@ from ..ptx.symbols import shown
 from .findings import Findings, LaunchFinding
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 Shadow = npt.NDArray[np.uint8]
 

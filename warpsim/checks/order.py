@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.run.asynchronous import ASYNCHRONY
 from ..machine.run.convergence import Warpgroups, warps_by_cta, warps_of
 from ..machine.run.events import BarrierArrival, GroupWait, Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
@@ -32,11 +33,9 @@ from .shadow import Shadow, Shadows
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.run.asynchronous import Pending
-    from ..machine.run.cluster_barrier import ClusterBarrier
-    from ..machine.run.entries import Record
     from ..machine.run.events import Groups, Share, WgmmaStatement
-    from ..machine.run.wave import Wave
+    from ..machine.run.pending import Pending
+    from ..machine.run.wave import Record, Wave
 
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
@@ -202,7 +201,7 @@ class Order(Observer):
             if relaxed:
                 self.relaxed[cta] = path.pc
 
-    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
+    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp]) -> None:
         """Complete a phase of the barriers of some clusters."""
         clocks = self.prepare(wave)
         for cluster in clusters.tolist():
@@ -274,7 +273,7 @@ class Order(Observer):
         if self.asynchronous and wait.family in clocks.groups:
             size = clocks.of_cluster * WARP
             counted = wait.lanes.index[clocks.groups[wait.family][wait.lanes.index % size] > 0]
-            complete = wave.asynchrony.of(wave, wait.family) - wait.most
+            complete = ASYNCHRONY.of(wave).closed(wave, wait.family) - wait.most
             clocks.complete_groups(wait.family, counted, counted // WARP, complete[counted])
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:

@@ -14,7 +14,7 @@ from ..machine.state.slots import Slot
 from .findings import Findings
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
+    from ..machine.run.wave import Record
 
 ACQUIRES, RELEASES = frozenset({"acquire", "acq_rel", "sc"}), frozenset({"release", "acq_rel", "sc"})
 RELAXED = frozenset({"relaxed", "volatile", "mmio"})

@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..machine.bind.scope import RegisterName, Scope
-from ..machine.run.events import RegisterUse
+from ..machine.run.events import RegisterUse, observers_of
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..ptx.operands import Vector
 from ..ptx.statements import operand_names
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Step, Wave
+    from ..machine.run.wave import Record, Step, Wave
     from ..ptx.statements import InstructionStatement
 
 Key = tuple[int, int]  # of a register: its function, and its number there
@@ -71,7 +70,7 @@ class RegisterUses:
 
 def _noting(inner: Step, use: RegisterUse) -> Step:
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
-        wave.observers.touched(wave, path, lanes, use)
+        observers_of(wave).touched(wave, path, lanes, use)
         return inner(wave, path, lanes)
 
     return step

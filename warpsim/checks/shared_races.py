@@ -27,8 +27,7 @@ from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_wa
 from .shadow import OPERATION, PARTED, STRONG, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ATOMIC = frozenset({"atom", "red"})

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.run.asynchronous import Pending
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import Observer, RegisterUse, helper
+from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.slots import Slot
@@ -31,9 +31,8 @@ from .tile_marks import CHUNK, TileMarks
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.run.entries import Record
     from ..machine.run.events import Groups, Share, WgmmaStatement
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
 
 _PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
 _OPERANDS = {"a-desc": "a_descriptor", "b-desc": "b_descriptor", "scale-d": "scale_d"}  # by their roles

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.arrays import as_array
-from ..machine.run.entries import Parameter
+from ..machine.run.wave import Parameter
 from ..machine.state.device import Buffer, BufferPlace, Device
 from ..machine.state.spaces import Bytes, padded
 from ..ptx.symbols import shown_variable

@@ -19,7 +19,7 @@ from ..errors import IllegalInstruction, Location
 from ..execution.pipeline import evidence
 from ..isa.instruction import Instruction
 from ..machine.load.program import Module
-from ..machine.run.entries import Record
+from ..machine.run.wave import Record
 from ..ptx.operands import Address
 from ..ptx.qualifiers import resolve
 

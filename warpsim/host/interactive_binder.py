@@ -18,7 +18,7 @@ from ..machine.load.program import Module
 from ..machine.opcodes import bind
 from ..machine.opcodes.statement_binder import Reader, StatementBinder, Writer
 from ..machine.run import special
-from ..machine.run.entries import Record
+from ..machine.run.wave import Record
 from ..ptx.binding import Bound
 from ..ptx.operands import Address, Operand, Register, Sink
 from ..ptx.statements import InstructionStatement, operand_names

@@ -24,14 +24,15 @@ from ..isa.warps import WARP
 from ..machine.bind.tuning import Tuning
 from ..machine.bind.value_types import dtype_of
 from ..machine.run.clusters import RANK_BYTES
+from ..machine.run.cta_barriers import Barriers
 from ..machine.run.engines import Engine, EngineName, Undefined, executions_of, modes_of
-from ..machine.run.entries import Entry, Record
-from ..machine.run.events import MatrixExecution, Observer, Observers
+from ..machine.run.events import MatrixExecution, Observer, Observers, observe
 from ..machine.run.geometry import Geometry
 from ..machine.run.memories import Memories
 from ..machine.run.special import REGISTERS
 from ..machine.run.waits import BarrierWait
-from ..machine.run.wave import Wave
+from ..machine.run.wave import Entry, Record, Wave
+from ..machine.run.windows import PLACES
 from ..machine.state import spaces
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
@@ -82,7 +83,7 @@ class InteractiveWave(Wave):
     ) -> None:
         geometry = Geometry(np.zeros((1, 3), np.int64), (1, 1, 1), (file.lanes, 1, 1))
         memories = Memories(geometry, DeviceMemory(), spaces.padded(0), len(memory))
-        super().__init__(_entry(len(memory)), geometry, memories)
+        super().__init__(_entry(len(memory)), geometry, memories, PLACES)
         self.modes = modes_of(engine, undefined)
         if callable(engine):
             single = partial(_single, self.modes.engine, file.lanes, len(memory))
@@ -93,7 +94,7 @@ class InteractiveWave(Wave):
         self.shared_memory = memory
         self.products = Products(file, memory)
         strict = (_Strict(),) if undefined == "error" else ()
-        self.observers = Observers((*strict, *observers, self.products))
+        observe(self, Observers((*strict, *observers, self.products)))
         self._front = DivergentPath(0, self.frame, file.whole)
         self._records: list[Record] | None = [] if observers else None
         self._numbers: dict[int, int] = {}  # places in the code, by identity of a record
@@ -121,7 +122,7 @@ class InteractiveWave(Wave):
         try:
             record.step(self, path, lanes)
         except InvalidAccess as invalid:
-            raise self.fault(record, invalid.lane, self._described(record, invalid)) from None
+            raise self.trespass(record, invalid) from None
 
     def _place_of(self, record: Record) -> int:
         """Return the place of a statement in the code, which has all that were executed if any check asks."""
@@ -140,7 +141,7 @@ class InteractiveWave(Wave):
         first, what = self.scheduler.waiting[0], "which do not all come with it"
         for halted in self.scheduler.waiting:
             if isinstance(halted.waits, BarrierWait):
-                self.barriers.withdraw(self, halted.lanes, halted.waits.number)
+                Barriers.of(self).withdraw(self, halted.lanes, halted.waits.number)
                 what = "to which not all threads come"
         self.scheduler.waiting = []
         message = f"waits for {first.waits}, {what} [{self.describe_lanes(first.lanes)}]"

@@ -19,10 +19,10 @@ from ..errors import OperandError, WarpsimError
 from ..machine.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
 from ..machine.load.program import Module
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
-from ..machine.run.entries import Entry
 from ..machine.run.events import Observer
+from ..machine.run.execute import checked
 from ..machine.run.schedules import Schedule
-from ..machine.run.statement_limit import checked
+from ..machine.run.wave import Entry
 from ..machine.state.device import Device as DeviceState
 from ..machine.state.device_runtime import DeviceRuntime, Printed
 from ..recording.recorder import LaunchEvent, Recorder

@@ -15,8 +15,8 @@ from ..environment import in_default_environment
 from ..errors import OperandError, WarpsimError
 from ..machine.load.program import Module, load_module
 from ..machine.run.engines import Engine, EngineName, Undefined
-from ..machine.run.entries import Entry, Parameter
 from ..machine.run.events import Observer
+from ..machine.run.wave import Entry, Parameter
 from ..machine.state.device import Device as DeviceState
 from ..ptx.source_lines import Reader, unread
 from ..ptx.symbols import demangled

@@ -22,7 +22,7 @@ from ..machine.run.events import Observer
 from .register_file import RegisterFile
 
 if TYPE_CHECKING:
-    from ..machine.run.entries import Record
+    from ..machine.run.wave import Record
     from .interactive_wave import InteractiveWave
 
 Place = Callable[[], Location]

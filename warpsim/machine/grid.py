@@ -24,16 +24,17 @@ from ..isa.warps import WARP
 from .bind.scope import Variable
 from .bind.tuning import Dimensions
 from .load.program import Module
+from .run.asynchronous import ASYNCHRONY
 from .run.clusters import cluster_of, ctas_of, grid_of
 from .run.engines import DEFAULT_MODES, Modes
-from .run.entries import Entry
-from .run.events import Observer
+from .run.events import Observer, Observers, observe
+from .run.execute import Allowance
 from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
 from .run.memories import Memories
 from .run.schedules import Schedule
-from .run.statement_limit import Allowance
-from .run.wave import Wave
+from .run.wave import Entry, Wave
+from .run.windows import PLACES
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
 from .state.spaces import DEVICE_BASE, Bytes
@@ -203,13 +204,16 @@ class Launch:
         """The so many-th wave, of the CTAs with these coordinates."""
         geometry = Geometry(ctas, self.grid, self.block, self.cluster)
         memories = Memories(geometry, self.device.memory, self.parameters, self.shared_bytes)
-        wave = Wave(self.entry, geometry, memories, self.observers())
+        observers = Observers(self.observers())
+        wave = Wave(self.entry, geometry, memories, PLACES)
+        wave.code = observers.instrument(self.entry.code)
+        observe(wave, observers.without_inactive())
         wave.modes, wave.inferred = self.modes, self.inferred
         wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.symbols = symbols_of(self.device, self.module)
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
-        wave.asynchrony = self.schedule.asynchrony(number)
+        ASYNCHRONY.set(wave, self.schedule.asynchrony(number))
         return wave
 
     def waves(self) -> Iterator[Wave]:

@@ -23,8 +23,7 @@ from .selection import Executions, Selection
 
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Step, Wave
+    from ..machine.run.wave import Record, Step, Wave
     from ..ptx.statements import InstructionStatement
 
 STOPS = 64  # that are handed out where many are selected

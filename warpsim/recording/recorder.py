@@ -25,8 +25,7 @@ from .selection import EVERYTHING, Executions, Selection, Warps
 
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
-    from ..machine.run.entries import Record
-    from ..machine.run.wave import Wave
+    from ..machine.run.wave import Record, Wave
     from ..ptx.statements import InstructionStatement
 
 _WHOLE = 128  # bytes of which recorded shared memory is a multiple

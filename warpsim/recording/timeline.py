@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.run.asynchronous import ASYNCHRONY
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import GroupWait, MatrixExecution
 from ..machine.run.mbarrier import history_of, named
@@ -28,11 +29,9 @@ from .timeline_state import is_commit, is_ended_by_itself, wait_kind
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.run.asynchronous import Pending
-    from ..machine.run.cluster_barrier import ClusterBarrier
-    from ..machine.run.entries import Record
     from ..machine.run.events import Groups, Share, WgmmaStatement
-    from ..machine.run.wave import Wave
+    from ..machine.run.pending import Pending
+    from ..machine.run.wave import Record, Wave
     from ..machine.state.spaces import Offsets
 
 _GROUP = 4  # warps of a warpgroup
@@ -118,7 +117,7 @@ class TimelineRecorder(StripKeeper):
             state.clusters[warp // wave.warps // wave.cluster.count] = strip
 
     @unless_full
-    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp], barrier: ClusterBarrier) -> None:
+    def cluster_barrier(self, wave: Wave, clusters: npt.NDArray[np.intp]) -> None:
         """Remember the last arrival at a cluster barrier that is complete."""
         state = self._state(wave)
         found = {cluster: state.clusters.get(cluster) for cluster in clusters.tolist()}
@@ -216,7 +215,7 @@ class TimelineRecorder(StripKeeper):
         """Lanes have waited for groups: of copies, those of wgmma are counted apart."""
         if wait.family == "wgmma":
             return
-        state, before = self._state(wave), wave.asynchrony.of(wave, wait.family) - wait.most
+        state, before = self._state(wave), ASYNCHRONY.of(wave).closed(wave, wait.family) - wait.most
         for pending, strip in list(state.flights.items()):
             awaited = pending.group == wait.family and wait.lanes.mask[pending.lane]
             if awaited and pending.number < before[pending.lane]:
@@ -280,7 +279,7 @@ class TimelineRecorder(StripKeeper):
     @unless_full
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Warpgroups issue a wgmma; it completes at once where the schedule says so (run/asynchronous.py)."""
-        if wave.asynchrony.moment not in ("program", "earliest"):
+        if ASYNCHRONY.of(wave).moment not in ("program", "earliest"):
             return
         for group in share.groups.tolist():
             warp = int(Warpgroups.of(wave).warps[group])

@@ -15,7 +15,7 @@ from .selection import Selection
 from .strips import Kind, Strip, WarpName
 
 if TYPE_CHECKING:
-    from ..machine.run.asynchronous import Pending
+    from ..machine.run.pending import Pending
     from ..machine.run.wave import Wave
     from ..ptx.statements import InstructionStatement
 

@@ -9,7 +9,7 @@ from ..checks.findings import LaunchFinding
 from ..errors import Location
 from ..host.fidelity import LABELS, Fidelity, Reach, StatementClass
 from ..host.launching import LaunchReport, LoadedModule
-from ..machine.run.entries import Parameter
+from ..machine.run.wave import Parameter
 from ..machine.state.device_runtime import Printed
 from ..ptx.symbols import shown, shown_variable
 

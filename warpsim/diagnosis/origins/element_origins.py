@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import OperandError
 from ...isa.numerals import whole_number
-from ...machine.run.entries import Parameter
+from ...machine.run.wave import Parameter
 from ...ptx.symbols import shown_variable
 from .anchors import Anchored, anchored, formulas_of
 from .loaded_operands import KINDS, Operand, index_text, operands_of, tiles_of, word_text

@@ -18,9 +18,8 @@ from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Inputs, Instruction
 from ...isa.warps import WARP
 from ...machine.run.engines import DEFAULT_MODES, Modes
-from ...machine.run.entries import Record
 from ...machine.run.events import MatrixExecution, Observer
-from ...machine.run.wave import Step, Wave
+from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.slots import Slot

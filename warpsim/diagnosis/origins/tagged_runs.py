@@ -28,10 +28,10 @@ from ...machine.grid import (
     symbols_of,
 )
 from ...machine.load.program import Module
-from ...machine.run.entries import Entry, Parameter, Record
+from ...machine.run.execute import checked
 from ...machine.run.geometry import Cluster
 from ...machine.run.schedules import Schedule
-from ...machine.run.statement_limit import checked
+from ...machine.run.wave import Entry, Parameter, Record
 from ...machine.state.device import Buffer, Device
 from .tagged_observer import Event, Watch
 from .tags import Indices, Tagging

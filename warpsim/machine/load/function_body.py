@@ -26,7 +26,7 @@ from ..bind.scope import LabelName, LabelTable, RegisterName, Scope, Variable
 from ..opcodes import bind
 from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
-from ..run.entries import Record
+from ..run.wave import Record
 
 
 class Loading(ModuleNames, Protocol):

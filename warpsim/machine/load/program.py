@@ -21,7 +21,7 @@ from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
 from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, Scope, Variable
-from ..run.entries import Entry, Parameter, Record
+from ..run.wave import Entry, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
 from .function_body import load_body

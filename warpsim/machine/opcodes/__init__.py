@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
 from ...errors import IllegalInstruction, NotModelled
 from ...ptx.opcode_names import OPCODES, advice
+from ...ptx.statements import InstructionStatement
+from ..run.wave import Step
 from .operation import Operation, Row
+from .statement_binder import StatementBinder
 from .unexecuted import unexecuted
-
-if TYPE_CHECKING:
-    from ...ptx.statements import InstructionStatement
-    from ..run.wave import Step
-    from .statement_binder import StatementBinder
 
 GROUPS = (
     *("control.flow", "memory.mov", "memory.transfers", "control.barriers", "control.cluster"),

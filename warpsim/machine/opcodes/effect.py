@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ..run.wave import Step
 from .operation import Operation, Row
-
-if TYPE_CHECKING:
-    from ..run.wave import Step
 
 
 def no_operation(*modifiers: str) -> Operation:

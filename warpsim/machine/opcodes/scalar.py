@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Pair
+from ..run.wave import Step, Wave
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.slots import Slot
 from .operation import Operation
-
-if TYPE_CHECKING:
-    from ..run.wave import Step, Wave
-    from .statement_binder import Reader, StatementBinder, Writer
+from .statement_binder import Reader, StatementBinder, Writer
 
 
 def _no_carries(wave: Wave) -> dict[int, Values]:

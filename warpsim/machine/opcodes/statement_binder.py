@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
+from typing import ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -35,16 +35,14 @@ from ..bind.functions import ModuleNames
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 from ..bind.value_types import bits_of, dtype_of
 from ..run import special
+from ..run.wave import Wave
 from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.slots import Slot
 
-if TYPE_CHECKING:
-    from ..run.wave import Wave
-
 Problem = TypeVar("Problem", bound=WarpsimError)
-Reader = Callable[["Wave", DivergentPath], Values]
-Writer = Callable[["Wave", DivergentPath, Lanes, Values], None]
+Reader = Callable[[Wave, DivergentPath], Values]
+Writer = Callable[[Wave, DivergentPath, Lanes, Values], None]
 
 
 @dataclass(eq=False)

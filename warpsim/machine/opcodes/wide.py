@@ -6,14 +6,10 @@ operand itself. Does not know opcodes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Register
 from ..bind.scope import Variable
-
-if TYPE_CHECKING:
-    from .statement_binder import Reader, StatementBinder, Writer
+from .statement_binder import Reader, StatementBinder, Writer
 
 WIDE = "b128"
 SINCE = (8, 3)

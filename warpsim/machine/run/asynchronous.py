@@ -18,77 +18,25 @@ notified of ``issued``, ``fetched``, ``completed``, ``drained`` and ``unfinished
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
-from .events import GroupWait, Observer
-
-if TYPE_CHECKING:
-    from .entries import Record
-    from .wave import Wave
+from ..state.slots import Slot
+from .events import GroupWait, Observer, observers_of
+from .mbarrier import awaited, complete_tx
+from .pending import Batch, Pending
+from .wave import Wave
 
 Moment = Literal["program", "earliest", "latest", "random"]
-Action = Callable[["Wave"], None]
-Batch = Callable[["Wave", "Sequence[Pending]"], None]
 Counts = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Stretches:
-    """Bytes of a memory: ``space`` is "shared" or "global", ``ranges`` (n, 2) the first byte of each and the
-    one behind the last, as offsets in ``wave.memories.shared`` or ``wave.memories.device.data``.
-    """
-
-    space: str
-    ranges: npt.NDArray[np.int64]
-
-    @classmethod
-    def one(cls, space: str, first: int, size: int) -> Stretches:
-        """So many bytes in a row."""
-        return cls(space=space, ranges=np.array([[first, first + size]], np.int64))
-
-    @property
-    def cells(self) -> npt.NDArray[np.int64]:
-        """The number of every byte."""
-        if not len(self.ranges):
-            return np.zeros(0, np.int64)
-        return np.concatenate([np.arange(first, past) for first, past in self.ranges.tolist()])
-
-
-@dataclass(kw_only=True, eq=False)
-class Pending:
-    """An operation in flight: the lane that issued it, what it touches, and what it does when it completes.
-
-    ``signals`` are mbarriers, as offsets in ``wave.memories.shared``, with the bytes that complete there.
-    ``group`` is the family of groups that it belongs to, "" for none; ``number`` of the group is set when it
-    is issued.
-    ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
-    complete together which have the same one. ``turn`` counts what the lane had issued before.
-    """
-
-    record: Record
-    lane: int
-    kind: str  # in words: "bulk copy"
-    complete: Action
-    read: Action | None = None
-    reads: tuple[Stretches, ...] = ()
-    writes: tuple[Stretches, ...] = ()
-    signals: tuple[tuple[int, int], ...] = ()
-    group: str = ""
-    after: tuple[Pending, ...] = ()
-    batch: Batch | None = None
-    number: int = -1
-    turn: int = -1
-    fetched: bool = False
-    done: bool = False
 
 
 @dataclass(eq=False)
@@ -102,7 +50,7 @@ class Asynchrony:
     issued: Counter[int] = field(default_factory=Counter)  # by lane: operations
     tossed: tuple[int, bool] = (-1, False)  # the statement that issued last, and whether at once
 
-    def of(self, wave: Wave, family: str) -> Counts:
+    def closed(self, wave: Wave, family: str) -> Counts:
         """``(lanes,)``: how many groups of a family each lane has closed."""
         return self.committed.setdefault(family, np.zeros(wave.lanes, np.int64))
 
@@ -151,8 +99,6 @@ class Asynchrony:
         """
         if not self.flying:
             return False
-        from .mbarrier import awaited
-
         wanted = awaited(wave)
         order = self.in_order(wave, list(self.flying))
         known = [one for one in order if any(offset in wanted for offset, _ in one.signals)]
@@ -167,13 +113,18 @@ class Asynchrony:
 
     def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
         """Operations that signal an mbarrier complete, in this order, until no lane waits for it."""
-        from .mbarrier import awaited
-
         signalling = [one for one in known if any(offset == barrier for offset, _ in one.signals)]
         for one in signalling:
             finish(wave, one)
             if len(signalling) > 1 and barrier not in awaited(wave):
                 return
+
+
+def _at_once(wave: Wave) -> Asynchrony:
+    return Asynchrony()
+
+
+ASYNCHRONY = Slot(_at_once)  # set by a launch whose schedule has another moment
 
 
 def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[Pending]:
@@ -187,14 +138,14 @@ _SOON = 0.25  # the chance that something completes where the schedule may chang
 
 def issue(wave: Wave, path: DivergentPath, *pendings: Pending) -> None:
     """Operations of a statement begin; they complete now or later, as the schedule has it."""
-    state = wave.asynchrony
+    state = ASYNCHRONY.of(wave)
     for pending in pendings:
         if pending.group:
-            pending.number = int(state.of(wave, pending.group)[pending.lane])
+            pending.number = int(state.closed(wave, pending.group)[pending.lane])
         pending.turn = state.issued[pending.lane]
         state.issued[pending.lane] += 1
         state.flying[pending] = None
-        wave.observers.issued(wave, path, pending)
+        observers_of(wave).issued(wave, path, pending)
     if state.at_once(wave):
         finish_together(wave, pendings)
 
@@ -208,7 +159,7 @@ def fetch(wave: Wave, pending: Pending) -> None:
     pending.fetched = True
     if pending.read is not None:
         pending.read(wave)
-        wave.observers.fetched(wave, pending)
+        observers_of(wave).fetched(wave, pending)
 
 
 def finish(wave: Wave, pending: Pending) -> None:
@@ -217,13 +168,11 @@ def finish(wave: Wave, pending: Pending) -> None:
         return
     fetch(wave, pending)
     pending.done = True
-    del wave.asynchrony.flying[pending]
+    del ASYNCHRONY.of(wave).flying[pending]
     pending.complete(wave)
     wave.scheduler.rounds = 0  # lanes may have waited for this
-    wave.observers.completed(wave, pending)
+    observers_of(wave).completed(wave, pending)
     if pending.signals:
-        from .mbarrier import complete_tx
-
         for offset, count in pending.signals:
             complete_tx(wave, offset, count, pending)
 
@@ -239,7 +188,7 @@ def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
         if not one.done and one not in found:
             found.add(one)
             left += one.after
-    return [one for one in wave.asynchrony.flying if one in found] if found else []
+    return [one for one in ASYNCHRONY.of(wave).flying if one in found] if found else []
 
 
 def finish_together(wave: Wave, pendings: Sequence[Pending]) -> None:
@@ -266,8 +215,8 @@ def fetch_together(wave: Wave, pendings: Sequence[Pending]) -> None:
 
 def commit(wave: Wave, lanes: Lanes, family: str) -> None:
     """Lanes close a group of a family: what they have issued since the last one belongs to it."""
-    counts = wave.asynchrony.of(wave, family)
-    wave.asynchrony.committed[family] = counts + lanes.mask
+    counts = ASYNCHRONY.of(wave).closed(wave, family)
+    ASYNCHRONY.of(wave).committed[family] = counts + lanes.mask
 
 
 def drain(
@@ -276,8 +225,8 @@ def drain(
     """Operations of all but the latest ``most`` closed groups of these lanes complete; with ``reads`` their
     sources are read, no more. Returns those that did so only now.
     """
-    state = wave.asynchrony
-    before = state.of(wave, family) - most
+    state = ASYNCHRONY.of(wave)
+    before = state.closed(wave, family) - most
     asked = [
         one
         for one in state.flying
@@ -285,15 +234,15 @@ def drain(
     ]
     asked = state.in_order(wave, asked)
     (fetch_together if reads else finish_together)(wave, asked)
-    if wave.observers.hear(Observer.drained):
+    if observers_of(wave).hear(Observer.drained):
         wait = GroupWait(path=path, lanes=lanes, family=family, most=most, reads=reads)
-        wave.observers.drained(wave, wait)
+        observers_of(wave).drained(wave, wait)
     return asked
 
 
 def finish_all(wave: Wave) -> None:
     """Complete what is in flight when every lane has exited, newest first; notify observers."""
-    left = list(wave.asynchrony.flying)[::-1]
+    left = list(ASYNCHRONY.of(wave).flying)[::-1]
     if left:
-        wave.observers.unfinished(wave, left)
+        observers_of(wave).unfinished(wave, left)
     finish_together(wave, left)

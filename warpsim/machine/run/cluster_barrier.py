@@ -8,19 +8,16 @@ Does not know orders (.release, .relaxed): see checks/cluster_memory.py. PTX ISA
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..state.lanes import DivergentPath, Lanes, Mask
 from ..state.slots import Slot
-from .events import Observer
+from .events import Observer, observers_of
 from .mbarrier import undefined
 from .waits import LaneWait
-
-if TYPE_CHECKING:
-    from .wave import Wave
+from .wave import Wave
 
 Clusters = npt.NDArray[np.intp]  # their numbers in the wave
 
@@ -56,7 +53,7 @@ class ClusterBarrier:
         self.arrived = self.arrived | lanes.mask
         self.since = np.where(lanes.mask, self.phase[self.cluster], self.since)
         self.places = np.where(lanes.mask, path.pc, self.places)
-        wave.observers.arrived(wave, path, lanes)
+        observers_of(wave).arrived(wave, path, lanes)
         self.complete(wave)
 
     def wait(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
@@ -69,8 +66,8 @@ class ClusterBarrier:
         left = Lanes(lanes.mask & ~over)
         if over.any():
             self.arrived = self.arrived & ~over
-            if wave.observers.hear(Observer.cluster_met):
-                wave.observers.cluster_met(wave, path, Lanes(over))
+            if observers_of(wave).hear(Observer.cluster_met):
+                observers_of(wave).cluster_met(wave, path, Lanes(over))
         return wave.scheduler.wait(path, left, _MEETING, behind=False) if left.count else False
 
     def complete(self, wave: Wave, exited: Lanes | None = None) -> None:
@@ -79,9 +76,11 @@ class ClusterBarrier:
         done = (self._count(here) > 0) & (self._count(wave.alive_mask & ~here) == 0)
         if done.any():
             clusters = np.flatnonzero(done)
-            if wave.observers:
-                wave.observers.cluster_barrier(wave, clusters, self)
-                wave.observers.barrier(wave, -1, np.flatnonzero(np.repeat(done, wave.cluster.count)), None)
+            if observers_of(wave):
+                observers_of(wave).cluster_barrier(wave, clusters)
+                observers_of(wave).barrier(
+                    wave, -1, np.flatnonzero(np.repeat(done, wave.cluster.count)), None
+                )
             self.phase[clusters] += 1
             wave.scheduler.wake(_MEETING, done[self.cluster])
 

@@ -11,23 +11,20 @@ PTX ISA 9.1, sections 2.2.2 "cluster of cooperative thread arrays" and 5.1.7 "sh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import OperandError
 from ...isa.architectures import LARGEST, has, least_targets
 from ...isa.features import Feature
+from ..bind.tuning import Dimensions
 from ..bind.variable_names import place_name
 from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, InvalidAccess, Offsets
 from .geometry import ALONE, Cluster
-
-if TYPE_CHECKING:
-    from ..bind.tuning import Dimensions
-    from .entries import Entry
-    from .wave import Wave
+from .wave import Entry, Wave
 
 RANK_BYTES = 1 << 24
 PORTABLE = LARGEST.portable_cluster  # CTAs of a cluster that every chip with clusters takes

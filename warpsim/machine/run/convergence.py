@@ -12,7 +12,6 @@ and the same statement; two that are spelled alike are not joined here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +20,12 @@ from ...errors import UndefinedBehavior
 from ...isa.warps import WARP, WARPGROUP
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.slots import Slot
+from .events import observers_of
 from .waits import LaneWait
+from .wave import Wave
 
-if TYPE_CHECKING:
-    from .wave import Wave
-
-
-Act = Callable[["Wave", DivergentPath, Lanes], object]
-GroupAct = Callable[["Wave", DivergentPath, Lanes, npt.NDArray[np.intp]], object]
+Act = Callable[[Wave, DivergentPath, Lanes], object]
+GroupAct = Callable[[Wave, DivergentPath, Lanes, npt.NDArray[np.intp]], object]
 EVERYONE = np.array(0xFFFF_FFFF, np.uint32)  # the members that statements of the whole warp name
 
 
@@ -44,7 +41,7 @@ def together(
     everyone = members is EVERYONE or (not members.ndim and members == EVERYONE)
     if everyone and lanes.count == wave.alive and not wave.scheduler.waiting:
         _check_exited(wave, path, lanes, members, exited)
-        wave.observers.met(wave, lanes)
+        observers_of(wave).met(wave, lanes)
         act(wave, path, lanes)
         return False
     waited = _waiting_here(wave, path)
@@ -56,7 +53,7 @@ def together(
     if ready.any():
         now = Lanes(ready)
         _check_exited(wave, path, now, members, exited)
-        wave.observers.met(wave, now)
+        observers_of(wave).met(wave, now)
         act(wave, path, now)
     return not path.lanes.count
 
@@ -75,14 +72,14 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     member of its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
-        wave.observers.met(wave, lanes)
+        observers_of(wave).met(wave, lanes)
         return False
     known = _MEMBERS.of(wave)
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
     _check_members(wave, path, lanes.mask, known)
     halted = [one for one in wave.scheduler.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
     ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
-    wave.observers.met(wave, Lanes(ready))
+    observers_of(wave).met(wave, Lanes(ready))
     for one in halted:
         wave.scheduler.release(one, ready)
     left = Lanes(lanes.mask & ~ready)

@@ -8,18 +8,16 @@ method, for a reference to it would keep its memories alive until Python collect
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes, Mask
-from .events import BarrierArrival, Observer
+from ..state.slots import Slot
+from .events import BarrierArrival, Observer, observers_of
 from .waits import BarrierWait, Deliver
-
-if TYPE_CHECKING:
-    from .wave import Wave
+from .wave import Wave
 
 _COUNT = 16  # of a CTA
 
@@ -30,9 +28,14 @@ class Barriers:
     ``here`` (barriers, lanes) marks them.
     """
 
-    def __init__(self, ctas: int, lanes: int) -> None:
-        self.arrived = np.zeros((_COUNT, ctas), np.int64)
-        self.here = np.zeros((_COUNT, lanes), np.bool_)
+    def __init__(self, wave: Wave) -> None:
+        self.arrived = np.zeros((_COUNT, len(wave.ctas)), np.int64)
+        self.here = np.zeros((_COUNT, wave.lanes), np.bool_)
+
+    @classmethod
+    def of(cls, wave: Wave) -> Barriers:
+        """Return the barriers of a wave."""
+        return _BARRIERS.of(wave)
 
     def arrive(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, reason: BarrierWait, *, waits: bool
@@ -43,17 +46,17 @@ class Barriers:
         called by the caller if not. Raises Fault where more come than complete it.
         """
         number, threads = reason.number, reason.threads
-        if wave.observers.hear(Observer.arriving):
+        if observers_of(wave).hear(Observer.arriving):
             arrival = BarrierArrival(path=path, lanes=lanes, number=number, threads=threads, waits=waits)
-            wave.observers.arriving(wave, arrival)
+            observers_of(wave).arriving(wave, arrival)
         if (
             waits
             and lanes.count == wave.alive
             and threads in (None, wave.threads)
             and not wave.scheduler.waiting
         ):
-            wave.observers.barrier(wave, number, np.arange(len(wave.ctas)), path)
-            wave.observers.meeting(wave, number, lanes.mask, lanes.mask)
+            observers_of(wave).barrier(wave, number, np.arange(len(wave.ctas)), path)
+            observers_of(wave).meeting(wave, number, lanes.mask, lanes.mask)
             return False
         self.arrived[number] += wave.count_of(lanes)
         self.here[number] |= lanes.mask
@@ -105,10 +108,10 @@ class Barriers:
             return
         arrived[done] = 0
         lanes = done[wave.cta]
-        if wave.observers.hear(Observer.meeting):
+        if observers_of(wave).hear(Observer.meeting):
             self._notify_of_meeting(wave, number, lanes)
         self.here[number] &= ~lanes
-        wave.observers.barrier(wave, number, np.flatnonzero(done), None)
+        observers_of(wave).barrier(wave, number, np.flatnonzero(done), None)
         _deliver(wave, number, lanes)
         for reason in {one.waits for one in _waiting(wave, number)}:
             wave.scheduler.wake(reason, lanes)
@@ -117,7 +120,7 @@ class Barriers:
         """Notify observers of the lanes that arrived at a complete barrier, and of those that waited."""
         here = self.here[number] & done
         waited = [one.lanes.mask for one in _waiting(wave, number)]
-        wave.observers.meeting(
+        observers_of(wave).meeting(
             wave, number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here
         )
 
@@ -128,6 +131,9 @@ class Barriers:
         here = self.here[number]
         warps = np.repeat(here.reshape(-1, WARP).any(axis=1), WARP)
         return wave.count_of(Lanes(warps & ~here & ~wave.alive_mask))
+
+
+_BARRIERS = Slot(Barriers)
 
 
 def _waiting(wave: Wave, number: int) -> list[DivergentPath]:

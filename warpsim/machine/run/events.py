@@ -5,8 +5,8 @@ wave first. A public method that takes a wave and is no event, or an event with 
 error when the class is made; mypy checks the types. A wave sends its events to one ``Observers``, which calls
 those observers that override the event, in their order. Nothing is built for an event without observers:
 
-    if wave.observers.hear(Observer.load):
-        wave.observers.load(wave, MemoryAccess(...))
+    if observers_of(wave).hear(Observer.load):
+        observers_of(wave).load(wave, MemoryAccess(...))
 
 Knows what happened; does not know what observers do with it.
 """
@@ -18,22 +18,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import Location, OperandError
+from ...isa.instruction import Inputs, Instruction
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.memory_access import MemoryAccess
+from ..state.slots import Slot
 from ..state.spaces import Offsets
-
-if TYPE_CHECKING:
-    from ...isa.instruction import Inputs, Instruction
-    from .asynchronous import Pending
-    from .cluster_barrier import ClusterBarrier
-    from .entries import Record
-    from .wave import Wave
+from .pending import Pending
+from .wave import Record, Wave
 
 Numbers = npt.NDArray[np.intp]  # of CTAs, clusters, warps or warpgroups in the wave
 Groups = npt.NDArray[np.intp]  # numbers of warpgroups in the wave
@@ -213,8 +210,8 @@ class Observer:
     def arrived(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes arrive at the barrier of their cluster."""
 
-    def cluster_barrier(self, wave: Wave, clusters: Numbers, barrier: ClusterBarrier) -> None:
-        """The barriers of these clusters are complete."""
+    def cluster_barrier(self, wave: Wave, clusters: Numbers) -> None:
+        """The barriers of these clusters are complete (``ClusterBarrier.of(wave)``)."""
 
     def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes continue behind the barrier of their cluster."""
@@ -377,3 +374,19 @@ def _in_turn(methods: Sequence[Callable[..., None]]) -> Callable[..., None]:
             method(*event)
 
     return send
+
+
+def _unobserved(wave: Wave) -> Observers:
+    return Observers(())
+
+
+_OBSERVERS = Slot(_unobserved)
+observers_of = _OBSERVERS.of  # the observers of a wave
+
+
+def observe(wave: Wave, observers: Observers) -> Observers:
+    """Send the events of a wave to these observers; return those that had them before."""
+    before = observers_of(wave)
+    _OBSERVERS.set(wave, observers)
+    wave.uninitialised = observers.uninitialised if observers.hear(Observer.uninitialised) else None
+    return before

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,11 @@ from ..bind.scope import LabelName
 from ..state.lanes import DivergentPath, Frame, Lanes
 from ..state.memory_access import MemoryAccess
 from ..state.spaces import Bytes
-from .events import Observer, Observers
+from .asynchronous import ASYNCHRONY
+from .events import Observer, Observers, observe
+from .execute import run
+from .wave import Record, Wave
 from .windows import place_of
-
-if TYPE_CHECKING:
-    from .entries import Record
-    from .wave import Wave
 
 _READING = frozenset({"atom", "nanosleep"})
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "mmio", "test_wait"})
@@ -80,7 +79,7 @@ class LivelockDetector:
 
         Raises Fault where no lane can ever continue.
         """
-        if moved or not waves or any(wave.asynchrony.flying for wave in waves):
+        if moved or not waves or any(ASYNCHRONY.of(wave).flying for wave in waves):
             self.passes, self.wanted, self.before = 0, 1, None
             return
         self.passes += 1
@@ -161,11 +160,11 @@ def _deadlock(waves: Sequence[Wave]) -> Fault:
 def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:
     """Lanes of a CTA that go round at one place, in words, and the statement that they read by."""
     reads = _Reads()
-    kept, wave.observers = wave.observers, Observers([reads])
+    kept = observe(wave, Observers([reads]))
     for path in _in_order(wave):
         path.turns = 0
-    wave.run(_ROUND * len(wave.scheduler.paths))
-    wave.observers = kept
+    run(wave, _ROUND * len(wave.scheduler.paths))
+    observe(wave, kept)
     for path in _in_order(wave):
         for cta in np.unique(wave.cta[path.lanes.index]).tolist():
             part = Lanes(path.lanes.mask & (wave.cta == cta))

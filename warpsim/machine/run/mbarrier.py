@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,11 +26,10 @@ from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.memory_access import MemoryAccess
 from ..state.slots import Slot
 from .clusters import RANK_BYTES
+from .events import observers_of
+from .pending import Pending
 from .waits import LaneWait
-
-if TYPE_CHECKING:
-    from .asynchronous import Pending
-    from .wave import Wave
+from .wave import Wave
 
 MOST = (1 << 20) - 1  # arrivals, and bytes either way
 
@@ -125,9 +123,9 @@ def update(
     after = np.array([words[offset] for offset in offsets.tolist()], np.uint64)
     spaces.put_words(memory, offsets, after[:, None])
     ends = _record(wave, path, lanes, offsets, before, after)
-    if wave.observers:
-        wave.observers.mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
-        wave.observers.updated(wave, path, lanes, offsets, ends)
+    if observers_of(wave):
+        observers_of(wave).mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
+        observers_of(wave).updated(wave, path, lanes, offsets, ends)
     _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
     return before
 
@@ -289,6 +287,6 @@ def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
     spaces.put_words(wave.memories.shared, place, np.array([[after]], np.uint64))
     over = bool((word ^ after) >> 62 & 1)
     history_of(wave, offset).over += over
-    wave.observers.bytes_came(wave, cause, offset, over)
+    observers_of(wave).bytes_came(wave, cause, offset, over)
     if over:
         _wake(wave, [offset])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ...isa.features import Feature
 from ...isa.warps import WARP
 from ..bind.value_types import bits_of
 from ..state.lanes import Values
-
-if TYPE_CHECKING:
-    from .wave import Wave
+from .wave import Wave
 
 _RESERVED = 1024  # bytes of shared memory that the system takes from each CTA
 

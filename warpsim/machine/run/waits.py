@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..state.lanes import DivergentPath, Lanes
+from .wave import Record, Wave
 
-if TYPE_CHECKING:
-    from .wave import Wave
-
-Deliver = Callable[["Wave", DivergentPath, Lanes, int], None]  # the last is the number of a barrier
+Deliver = Callable[[Wave, DivergentPath, Lanes, int], None]  # the last is the number of a barrier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +43,8 @@ class LaneWait:
 
     def __str__(self) -> str:
         return self.names
+
+
+def waiting_record(wave: Wave, path: DivergentPath) -> Record:
+    """Return the statement that lanes wait at: they continue behind it, or repeat it."""
+    return wave.code[path.pc if isinstance(path.waits, LaneWait) else path.pc - 1]

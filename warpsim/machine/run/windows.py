@@ -7,7 +7,6 @@ the memories of a wave; does not know what is read or written there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,7 @@ from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, Offsets
 from .clusters import cluster_places, in_shared, near
-
-if TYPE_CHECKING:
-    from .wave import Wave
+from .wave import Wave
 
 
 def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:

@@ -7,13 +7,13 @@ owner does not depend on the groups. Knows no opcode.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class Owner(Protocol):
     """What keeps values of slots."""
 
-    slots: dict[object, object]
+    slots: dict[object, Any]
 
 
 Kept = TypeVar("Kept")
@@ -27,9 +27,11 @@ class Slot(Generic[Kept]):
 
     def of(self, owner: Owner) -> Kept:
         """Return the value of an owner."""
-        if self not in owner.slots:
-            owner.slots[self] = self._make(owner)
-        return cast(Kept, owner.slots[self])
+        try:
+            value: Kept = owner.slots[self]
+        except KeyError:
+            value = owner.slots[self] = self._make(owner)
+        return value
 
     def set(self, owner: Owner, value: Kept) -> None:
         """Give an owner another value."""

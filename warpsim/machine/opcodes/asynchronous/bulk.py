@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ...bind.value_types import dtype_of
-from ...run.asynchronous import Pending, Stretches, commit, drain, issue
+from ...run.asynchronous import commit, drain, issue
 from ...run.clusters import RANK_BYTES
+from ...run.pending import Pending, Stretches
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.spaces import DEVICE_BASE, Bytes, InvalidAccess, Offsets
 from ..effect import Effect
 from ..memory.updates import FLUSHED, FLUSHES, Update, apply, updates_of
 from ..operation import Version
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
+from ..statement_binder import Reader, StatementBinder
 
 UNIT = 16  # bytes: sizes and addresses are multiples
 MOST = (1 << 20) - UNIT
@@ -36,7 +35,7 @@ _BYTES, _GROUP = "mbarrier::complete_tx::bytes", "bulk_group"
 _SPACES = ("global", "shared::cta", "shared::cluster")
 FAMILY = "bulk"
 
-Put = Callable[["Wave", str, int, Bytes], None]  # into a space, from an offset on, what has been read
+Put = Callable[[Wave, str, int, Bytes], None]  # into a space, from an offset on, what has been read
 
 
 @dataclass(frozen=True, kw_only=True)

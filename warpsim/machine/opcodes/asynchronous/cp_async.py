@@ -10,7 +10,6 @@ flight; observers are notified by ``copying(wave, path, lanes, memory, offsets, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +18,15 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import NegatedPredicate, Operand, Register
 from ...bind.scope import RegisterName
-from ...run.events import Observer
+from ...run.events import Observer, observers_of
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ...state.memory_access import MemoryAccess
 from ...state.slots import Slot
 from ..effect import Effect
 from ..memory.transfers import load
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
+from ..statement_binder import Reader, StatementBinder
 
 Counts = npt.NDArray[np.int64]
 
@@ -76,10 +73,10 @@ class Copies:
 
 def _write(wave: Wave, path: DivergentPath, flight: Flight) -> None:
     spaces.put_words(wave.memories.shared, flight.offsets, flight.words)
-    if wave.observers.hear(Observer.landed):
+    if observers_of(wave).hear(Observer.landed):
         mask = np.zeros(wave.lanes, np.bool_)
         mask[flight.lanes] = True
-        wave.observers.landed(
+        observers_of(wave).landed(
             wave, MemoryAccess(path, Lanes(mask), wave.memories.shared, flight.offsets, flight.size)
         )
 
@@ -123,8 +120,8 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
         copies = _COPIES.of(wave)
         flight = Flight(lanes.index, copies.committed[lanes.index], offsets, words)
         copies.flights.append(flight)
-        if wave.observers.hear(Observer.copying):
-            wave.observers.copying(wave, MemoryAccess(path, lanes, memory, offsets, size))
+        if observers_of(wave).hear(Observer.copying):
+            observers_of(wave).copying(wave, MemoryAccess(path, lanes, memory, offsets, size))
 
     return step
 

@@ -9,14 +9,13 @@ lie. The objects are in phases.py. PTX ISA 9.1, section 9.7.13.15.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
-from ...run.events import Observer
+from ...run.events import Observer, observers_of
 from ...run.mbarrier import (
     MOST,
     Change,
@@ -30,17 +29,15 @@ from ...run.mbarrier import (
     undefined,
     update,
 )
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from ..memory.transfers import load, store
 from ..operation import Version
+from ..statement_binder import Reader, StatementBinder
 from .cp_async import land_all
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
 
 # --- statements --------------------------------------------------------------------------------------
 
@@ -109,7 +106,7 @@ def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
         store(wave, path, lanes, "shared", where, words[:, None])
         offsets = wave.locate("shared", lanes, where, 8)[1]
         begin(wave, offsets)
-        wave.observers.initialised(wave, path, lanes, offsets)
+        observers_of(wave).initialised(wave, path, lanes, offsets)
 
     return step
 
@@ -124,8 +121,8 @@ def _invalidate(binder: StatementBinder, *modifiers: str) -> Step:
         for place, word in enumerate(words[:, 0].tolist()):
             changed(wave, path, int(lanes.index[place]), word, 0, _same)
         store(wave, path, lanes, "shared", where, np.zeros_like(words))
-        if wave.observers.hear(Observer.invalidated):
-            wave.observers.invalidated(wave, path, lanes, wave.locate("shared", lanes, where, 8)[1])
+        if observers_of(wave).hear(Observer.invalidated):
+            observers_of(wave).invalidated(wave, path, lanes, wave.locate("shared", lanes, where, 8)[1])
 
     return step
 
@@ -229,12 +226,12 @@ def _over(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, wanted: 
         lane = int(lanes.index[invalid[0]])
         raise undefined(wave, path, lane, "no mbarrier has been initialised there")
     found: Values = (words >> np.uint64(62) & np.uint64(1)) != wanted
-    if wave.observers:
-        wave.observers.mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
+    if observers_of(wave):
+        observers_of(wave).mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
         if found.any():
             seen = Lanes(lanes.mask & lanes.spread(found))
-            wave.observers.ordered(wave, seen)
-            wave.observers.acquired(wave, path, seen, offsets[found])
+            observers_of(wave).ordered(wave, seen)
+            observers_of(wave).acquired(wave, path, seen, offsets[found])
     return found
 
 

@@ -14,24 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....isa.features import Feature
 from ...bind.value_types import bits_of, dtype_of
-from ...run.asynchronous import Pending, Stretches, issue
+from ...run.asynchronous import issue
 from ...run.mbarrier import undefined
+from ...run.pending import Pending, Stretches
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.spaces import Bytes
 from ..effect import Effect
 from ..memory.transfers import space_of
 from ..memory.updates import apply, updates_of
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
+from ..statement_binder import Reader, StatementBinder
 
 Write = Callable[[Bytes, Values, Values], None]  # memory, the place of one word or vector, its (1, words)
 

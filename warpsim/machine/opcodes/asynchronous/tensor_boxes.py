@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +24,8 @@ from ....isa.tensor_maps.tensor_box import Pieces, box_pieces, row_pieces
 from ....isa.tensor_maps.tensor_fields import MAP_ALIGNMENT, MAP_BYTES
 from ....isa.tensor_maps.tensor_map import TensorMap, decode
 from ...run.clusters import RANK_BYTES
+from ...run.events import observers_of
+from ...run.wave import Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.slots import Slot
@@ -32,10 +33,7 @@ from ...state.spaces import InvalidAccess, Offsets
 from ..memory.transfers import load, store
 from .tensor_moves import REDUCTIONS
 
-if TYPE_CHECKING:
-    from ...run.wave import Wave
-
-Reader = Callable[["Wave", DivergentPath], Values]
+Reader = Callable[[Wave, DivergentPath], Values]
 
 ALIGNMENT = 128  # of a box in shared memory, in bytes
 FOUR = ("tile::gather4", "tile::scatter4")
@@ -138,7 +136,7 @@ def map_at(wave: Wave, path: DivergentPath, lane: Lanes, address: int) -> Tensor
     known = _PARAMETER_MAPS.of(wave)
     if address in known:
         return known[address]
-    wave.observers.map_used(wave, path, lane, address)
+    observers_of(wave).map_used(wave, path, lane, address)
     found = _map_read(wave, path, lane, address)
     if spaces.window_of(address) == spaces.window_of(spaces.PARAM_WINDOW):
         known[address] = found
@@ -180,8 +178,8 @@ def put_map(
     released: bool = False,
 ) -> None:
     """Write 128 bytes at an address; ``released`` says that a fence is part of it. Raises InvalidAccess."""
-    if wave.observers and space != "shared" and address >= spaces.DEVICE_BASE:
-        wave.observers.map_changed(wave, path, lane, address, released)
+    if observers_of(wave) and space != "shared" and address >= spaces.DEVICE_BASE:
+        observers_of(wave).map_changed(wave, path, lane, address, released)
     for first in range(0, MAP_BYTES, MAP_ALIGNMENT):
         words = np.frombuffer(content[first : first + MAP_ALIGNMENT], np.uint64)
         store(wave, path, lane, space, np.array([address + first], np.int64), words[None, :])

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ....isa.tensor_maps.tensor_box import Pieces
 from ....isa.tensor_maps.tensor_map import TensorMap
 from ...bind.value_types import dtype_of
-from ...run.asynchronous import Stretches
+from ...run.pending import Stretches
 from ...run.wave import Wave
 from ...state.spaces import DEVICE_BASE, Bytes, Offsets
 from ..floating.halves import OUT_OF_BOUNDS

@@ -9,8 +9,6 @@ Inferred: the ordinals of strides count from the first dimension that has a stri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ....errors import OperandError
@@ -19,14 +17,13 @@ from ....isa.tensor_maps.tensor_fields import MAP_BYTES
 from ....isa.tensor_maps.tensor_map_bytes import PLACES, replaced
 from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
+from ...run.events import observers_of
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..operation import Version
+from ..statement_binder import StatementBinder
 from .tensor_boxes import Reader, at_lane, check_map_place, map_bytes, put_map, single, values_of
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
 
 _WHOLE = ("global_address", "rank")
 _ORDINAL = ("box_dim", "global_dim", "global_stride", "element_stride")
@@ -112,7 +109,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         _copied(wave, path, lanes, target, source)
-        wave.observers.fence(wave, path, lanes, ("proxy", "tensormap::generic", "release", scope))
+        observers_of(wave).fence(wave, path, lanes, ("proxy", "tensormap::generic", "release", scope))
 
     return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, act)
 

@@ -10,21 +10,20 @@ flush subnormals of f32 as red does (inferred). PTX ISA 9.1, section 9.7.9.27.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ....isa.features import Feature
 from ....ptx.operands import Address, Operand, Vector
-from ...run.asynchronous import Pending, issue
+from ...run.asynchronous import issue
+from ...run.events import observers_of
+from ...run.pending import Pending
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..memory.updates import FLUSHED, FLUSHES, updates_of
 from ..operation import Version
+from ..statement_binder import StatementBinder
 from .tensor_boxes import FOUR, Box, NamedBox, Reader, boxes_of, landing, ranked, signal, values_of
 from .tensor_moves import Content, Move
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
 
 FAMILY = "bulk"  # of groups
 _RANKS = 16  # of CTAs in a cluster, one bit each of a mask
@@ -150,8 +149,8 @@ def _loading(
         kind="tensor copy",
         read=lambda wave: held.append(move.fetched(wave)),
         complete=lambda wave: move.land(wave, held[0]),
-        reads=(move.in_global(),) if wave.observers else (),
-        writes=move.in_shared() if wave.observers else (),
+        reads=(move.in_global(),) if observers_of(wave) else (),
+        writes=move.in_shared() if observers_of(wave) else (),
         signals=signals,
     )
 
@@ -193,8 +192,8 @@ def _storing(wave: Wave, path: DivergentPath, box: Box, named: NamedBox, address
         kind="tensor reduction" if box.reduction else "tensor copy",
         read=lambda wave: held.append(move.taken(wave)),
         complete=lambda wave: put(wave, held[0]),
-        reads=(move.source(),) if wave.observers else (),
-        writes=(move.in_global(),) if wave.observers else (),
+        reads=(move.source(),) if observers_of(wave) else (),
+        writes=(move.in_global(),) if observers_of(wave) else (),
         group=FAMILY,
     )
 

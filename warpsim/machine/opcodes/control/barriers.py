@@ -7,27 +7,25 @@ whole, it does so here when its lanes have converged. bar.warp.sync waits for me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ...run.convergence import meet
+from ...run.cta_barriers import Barriers
 from ...run.waits import BarrierWait
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ...state.slots import Slot
 from ..effect import Effect
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
+from ..statement_binder import Reader, StatementBinder
 
 _MOST = 16  # barriers of a CTA
 
 Place = tuple[int, "int | None"]  # number of a barrier, and threads
-Arrival = Callable[["Wave", DivergentPath, Lanes], Place]
-Arrive = Callable[["Wave", DivergentPath, Lanes, int, "int | None"], bool]  # true where paths have changed
+Arrival = Callable[[Wave, DivergentPath, Lanes], Place]
+Arrive = Callable[[Wave, DivergentPath, Lanes, int, int | None], bool]  # true where paths have changed
 
 
 def _parts(
@@ -123,7 +121,7 @@ def _barrier(binder: StatementBinder, level: str, kind: str, aligned: str = "") 
 
     def arrive(wave: Wave, path: DivergentPath, lanes: Lanes, number: int, threads: int | None) -> bool:
         reason = BarrierWait(number=number, threads=threads)
-        return wave.barriers.arrive(wave, path, lanes, reason, waits=not arrives)
+        return Barriers.of(wave).arrive(wave, path, lanes, reason, waits=not arrives)
 
     return _arriving(binder, 0, 1 if count == 2 else None, arrive, arrives)
 
@@ -172,7 +170,7 @@ def _reduction(
         voted |= lanes.mask
         np.copyto(yes, read(wave, path), where=lanes.mask)
         reason = BarrierWait(number=number, threads=threads, deliver=deliver)
-        if wave.barriers.arrive(wave, path, lanes, reason, waits=True):
+        if Barriers.of(wave).arrive(wave, path, lanes, reason, waits=True):
             return True
         deliver(wave, path, lanes, number)
         return False
@@ -182,7 +180,7 @@ def _reduction(
 
 def _clear(wave: Wave, number: int, voted: Mask) -> None:
     """Forget the votes of barriers that are complete: no lane waits there any more."""
-    there = wave.barriers.arrived[number] > 0
+    there = Barriers.of(wave).arrived[number] > 0
     voted &= there[wave.cta]
     _ballots(wave, number)[1][~voted] = False
 

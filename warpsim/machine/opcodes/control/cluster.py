@@ -10,8 +10,6 @@ nothing here: a statement completes before the next begins; observers know them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ....isa.features import Feature
@@ -21,13 +19,11 @@ from ...bind.value_types import dtype_of
 from ...run.cluster_barrier import ClusterBarrier
 from ...run.clusters import RANK_BYTES, rank_field, ranks_of
 from ...run.special import is_special
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
+from ..statement_binder import Reader, StatementBinder
 
 _HIGHEST = 254  # rank that an address of 32 bits has room for
 

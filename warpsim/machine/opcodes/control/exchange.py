@@ -10,7 +10,6 @@ elect.sync chooses the lowest member that is there, which PTX leaves open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,18 +17,16 @@ from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.operands import Operand, Pair, Sink
 from ...run.convergence import lane_words, together
-from ...run.events import Observer
+from ...run.events import Observer, observers_of
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ..effect import Effect
 from ..integer.words import number_dtype, unsigned
 from ..operation import Compute
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder, Writer
+from ..statement_binder import Reader, StatementBinder, Writer
 
 # (wave, lanes that execute, members of each as words, values of the source) -> the results
-Exchange = Callable[["Wave", Lanes, Values, Values], tuple[Values, ...]]
+Exchange = Callable[[Wave, Lanes, Values, Values], tuple[Values, ...]]
 
 _LAST_UNSYNCHRONISED = (6, 3)
 
@@ -143,8 +140,8 @@ def _shuffle(binder: StatementBinder, sync: str, mode: str, type_name: str) -> S
 
 
 def _notify_undefined(wave: Wave, path: DivergentPath, lanes: Lanes, undefined: Mask) -> None:
-    if wave.observers.hear(Observer.unspecified) and undefined.any():
-        wave.observers.unspecified(wave, path, Lanes(undefined), "reads a lane that does not take part")
+    if observers_of(wave).hear(Observer.unspecified) and undefined.any():
+        observers_of(wave).unspecified(wave, path, Lanes(undefined), "reads a lane that does not take part")
 
 
 # --- vote ------------------------------------------------------------------------------------------

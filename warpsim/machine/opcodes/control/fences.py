@@ -7,16 +7,14 @@ nothing but notify observers (races, the async proxy). Knows the forms of fences
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
+from ...run.events import observers_of
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
+from ..statement_binder import StatementBinder
 
 _MAP_BYTES = 128  # of a tensor map, the one size that its fence takes
 
@@ -30,7 +28,7 @@ def _telling(modifiers: tuple[str, ...]) -> Step:
     words = tuple(filter(None, modifiers))
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        wave.observers.fence(wave, path, lanes, words)
+        observers_of(wave).fence(wave, path, lanes, words)
 
     return step
 

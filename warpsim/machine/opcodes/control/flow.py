@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,18 @@ import numpy.typing as npt
 from ....errors import Fault
 from ....ptx.constants import Immediate
 from ....ptx.operands import Arguments, Register
+from ...bind.functions import Function
 from ...bind.scope import FunctionName, LabelName, LabelTable, Variable
+from ...run.events import observers_of
+from ...run.execute import resume, retire
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Frame, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
+from ..statement_binder import StatementBinder
 from .stack import end_of
 from .system_calls import PARAMETERS, SYSTEM_CALLS, SystemCall
-
-if TYPE_CHECKING:
-    from ...bind.functions import Function
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
 
 
 def _branch(binder: StatementBinder, uniform: str) -> Step:
@@ -110,7 +110,7 @@ def _called(
         place, size = np.array(base + wanted[0].offset), min(wanted[0].size, 8)
         memory, offsets = wave.locate("local", lanes, place, size)
         words = result.astype("<i8").view(f"<u{size}").reshape(-1, 8 // size)[:, :1]
-        wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
+        observers_of(wave).store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
         spaces.put_words(memory, offsets, words)
 
 
@@ -174,7 +174,7 @@ def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]
     return found
 
 
-Choice = Callable[["Wave", DivergentPath, Lanes], "list[tuple[Function, Lanes]]"]
+Choice = Callable[[Wave, DivergentPath, Lanes], "list[tuple[Function, Lanes]]"]
 
 
 def _callee(binder: StatementBinder, operand: Any, index: int) -> Choice:
@@ -214,12 +214,12 @@ def _copied(
 
 def _exit(binder: StatementBinder) -> Step:
     binder.count(0)
-    return lambda wave, path, lanes: wave.retire(path, lanes)
+    return lambda wave, path, lanes: retire(wave, path, lanes)
 
 
 def _return(binder: StatementBinder, uniform: str) -> Step:
     binder.count(0)
-    return lambda wave, path, lanes: wave.resume(path, lanes)
+    return lambda wave, path, lanes: resume(wave, path, lanes)
 
 
 _COOPERATIVE = (

@@ -12,7 +12,7 @@ places).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,16 @@ from ....isa.architectures import LARGEST
 from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
+from ...bind.tuning import Tuning
 from ...run.convergence import EVERYONE, together
+from ...run.events import observers_of
 from ...run.mbarrier import undefined
 from ...run.waits import LaneWait
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ...state.slots import Slot
 from ..effect import Effect
-
-if TYPE_CHECKING:
-    from ...bind.tuning import Tuning
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
+from ..statement_binder import StatementBinder
 
 LEAST, MOST, STEP = 24, 256, 8
 REGISTERS = LARGEST.registers  # of a multiprocessor, on every chip
@@ -95,7 +94,7 @@ class Pool:
         self.free[cta] -= count - held
         self.held[warp] = count
         self.done[warp].append(asked)
-        wave.observers.setmaxnreg(wave, path, warp, count != held)
+        observers_of(wave).setmaxnreg(wave, path, warp, count != held)
         return True
 
     def _check_order(self, wave: Wave, path: DivergentPath, warp: int, asked: _Asked, *, moves: bool) -> None:
@@ -111,7 +110,7 @@ class Pool:
             if len(done) > number and done[number] != asked:
                 before = done[number]
                 if (before.act, before.registers) == (asked.act, asked.registers):
-                    wave.observers.setmaxnreg_apart(wave, path, warp, other, before.pc)
+                    observers_of(wave).setmaxnreg_apart(wave, path, warp, other, before.pc)
                     continue
                 line = wave.code[before.pc].statement.location().line
                 why = f"warp {other % wave.warps} of its warpgroup has executed that of line {line} instead"
@@ -170,7 +169,7 @@ def _set(binder: StatementBinder, act: str, sync: str, aligned: str, kind: str) 
 
         def change(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
             if pool is None:
-                wave.observers.setmaxnreg_ignored(wave, path, lanes)
+                observers_of(wave).setmaxnreg_ignored(wave, path, lanes)
                 return
             warps = np.unique(lanes.index // WARP).tolist()
             short.extend(warp for warp in warps if not pool.change(wave, path, warp, act, count))

@@ -5,8 +5,6 @@ Memory that a lane allocates lies behind the variables of its frame, and is free
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,12 +12,10 @@ from ....errors import UndefinedBehavior
 from ....isa.architectures import LARGEST
 from ....ptx.constants import Immediate
 from ...bind.value_types import dtype_of
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Frame, Lanes
 from ..effect import Effect
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
+from ..statement_binder import StatementBinder
 
 _ALIGNMENT = 8  # where none is given
 _MOST = LARGEST.local_bytes  # of a thread, on every chip

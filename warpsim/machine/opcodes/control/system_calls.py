@@ -8,24 +8,20 @@ what each function does with them; does not know how a call passes arguments (se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....errors import Fault
+from ...run.wave import Entry, Wave
 from ...run.windows import WINDOWS
 from ...state import spaces
 from ...state.device_runtime import DeviceRuntime, Printed
 from ...state.lanes import DivergentPath, Lanes, Values
 from .c_format import Words, formatted
 
-if TYPE_CHECKING:
-    from ...run.entries import Entry
-    from ...run.wave import Wave
-
 _LONGEST = 1 << 16  # bytes of a string; memory without a NUL is no string
 # Of a wave and the lanes that call, and one word a lane for each argument, the result or None.
-SystemCall = Callable[["Wave", DivergentPath, Lanes, Sequence[Values]], "Values | None"]
+SystemCall = Callable[[Wave, DivergentPath, Lanes, Sequence[Values]], "Values | None"]
 
 
 def _print(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Values]) -> Values:

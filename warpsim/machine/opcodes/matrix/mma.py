@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,14 +26,12 @@ from ....ptx.warpgroup import WarpgroupBound
 from ...bind.constants import constant_bits
 from ...bind.scope import RegisterName
 from ...bind.value_types import bits_of
-from ...run.events import MatrixExecution, Observer
+from ...run.events import MatrixExecution, Observer, observers_of
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
+from ..statement_binder import Reader, StatementBinder
 from .warpwide import Columns, Warps, whole_warps, write_registers
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
 
 Engine = Callable[[Instruction, Inputs], Values]
 B = TypeVar("B", Bound, WarpgroupBound)
@@ -160,7 +158,7 @@ def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[i
     return [None if name is None else next(numbers_of(binder, [name])) for name in bound.d]
 
 
-Choose = Callable[["Wave", DivergentPath, Lanes], ScaleSelectors]
+Choose = Callable[[Wave, DivergentPath, Lanes], ScaleSelectors]
 
 
 def _selectors(binder: StatementBinder, bound: Bound) -> Choose:
@@ -176,7 +174,7 @@ def _selectors(binder: StatementBinder, bound: Bound) -> Choose:
     return lambda wave, path, lanes: ScaleSelectors(*(read(wave, path, lanes) for read in readers))
 
 
-Number = Callable[["Wave", DivergentPath, Lanes], int]
+Number = Callable[[Wave, DivergentPath, Lanes], int]
 
 
 def _constant(value: int) -> Number:
@@ -213,11 +211,11 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
             inputs = replace(inputs, scale_selectors=choose(wave, path, lanes))
         d = computed(wave, form, inputs, warps, metadata)
         write_registers(wave, path, lanes, warps, targets, d)
-        if wave.observers.hear(Observer.matrix):
+        if observers_of(wave).hear(Observer.matrix):
             execution = MatrixExecution(
                 path=path, record=wave.code[path.pc], instruction=form, inputs=inputs, d=d, warps=warps
             )
-            wave.observers.matrix(wave, execution)
+            observers_of(wave).matrix(wave, execution)
 
     return whole_warps(act)
 

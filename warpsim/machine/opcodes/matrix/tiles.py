@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,13 @@ from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ....ptx.operands import Register, Sink, Vector
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, store
+from ..statement_binder import Reader, StatementBinder
 from .warpwide import Columns, Warps, unstack, whole_warps
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
 
 _ROW = 16  # bytes
 _WORD = np.dtype(np.uint32)

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ....isa.warps import WARP
 from ...run.convergence import EVERYONE, together
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, Writer
+from ..statement_binder import Reader, Writer
 
 Warps = npt.NDArray[np.intp]  # their numbers in the wave
-Act = Callable[["Wave", DivergentPath, Lanes, Warps], None]
+Act = Callable[[Wave, DivergentPath, Lanes, Warps], None]
 
 
 def whole_warps(act: Act) -> Step:

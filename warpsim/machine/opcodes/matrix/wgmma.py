@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,19 +18,18 @@ from ....errors import located
 from ....isa.features import Feature
 from ....isa.warps import WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
-from ...run.asynchronous import Pending, Stretches, commit, drain, issue
+from ...run.asynchronous import ASYNCHRONY, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
-from ...run.events import Groups, Share
+from ...run.events import Groups, Share, observers_of
+from ...run.pending import Pending, Stretches
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ...state.slots import Slot
 from ..effect import Effect
+from ..statement_binder import Reader, StatementBinder
 from .mma import MatrixRow, bound_of, numbers_of, source_of, sources_of, targets_of
 from .wgmma_groups import Verb, wgmma_order
 from .wgmma_operands import Multiplication, multiply, shares_of
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
 
 _AT_ONCE = ("program", "earliest")  # schedules under which a wgmma completes where it is issued
 _FAMILY = "wgmma"  # of groups
@@ -88,8 +86,8 @@ def _mma_async(binder: StatementBinder, *modifiers: str) -> Step:
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
         shares = shares_of(wave, path, wgmma, groups)
         for share in shares:
-            wave.observers.wgmma(wave, path, wgmma, share)
-        perform = multiply if wave.asynchrony.moment in _AT_ONCE else _issue
+            observers_of(wave).wgmma(wave, path, wgmma, share)
+        perform = multiply if ASYNCHRONY.of(wave).moment in _AT_ONCE else _issue
         for share in shares:
             perform(wave, path, wgmma, share)
 
@@ -173,12 +171,12 @@ def _order(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _ordered(verb: Verb, most: int, wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
-    if wave.asynchrony.moment not in _AT_ONCE:
+    if ASYNCHRONY.of(wave).moment not in _AT_ONCE:
         if verb == "commit":
             commit(wave, lanes, _FAMILY)
         elif verb == "wait":
             drain(wave, path, lanes, _FAMILY, most)
-    wave.observers.wgmma_order(wave, path, groups, verb, most)
+    observers_of(wave).wgmma_order(wave, path, groups, verb, most)
 
 
 _ORDERS = ("fence", "commit_group", "wait_group")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +18,12 @@ from ....isa.placements import tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups
-from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share
+from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share, observers_of
+from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Values
+from ..statement_binder import Reader
 from .mma import computed
 from .warpwide import Columns, Warps, write_registers
-
-if TYPE_CHECKING:
-    from ...run.wave import Wave
-    from ..statement_binder import Reader
-
 
 _WARPS = WARPGROUP // WARP
 _NO_RANGES: Ranges = np.zeros((0, 2), np.int64)
@@ -84,12 +80,12 @@ def _common(wave: Wave, path: DivergentPath, groups: Groups, role: str, read: Re
         return values
     places = Warpgroups.of(wave)
     first = values[places.first]
-    if wave.observers:
+    if observers_of(wave):
         differing = values != first[places.number]
         numbers = places.number[differing & places.lanes_of(groups).mask] if differing.any() else groups[:0]
         for group in np.unique(numbers).tolist() if numbers.size else ():
             start = int(places.first[group])
-            wave.observers.differing(wave, path, group, role, values[start : start + WARPGROUP])
+            observers_of(wave).differing(wave, path, group, role, values[start : start + WARPGROUP])
     return first[groups]
 
 
@@ -136,11 +132,11 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
     d = computed(wave, wgmma.form, inputs, first, metadata)  # (groups, 128, registers)
     lanes = places.lanes_of(share.groups)
     write_registers(wave, path, lanes, warps, wgmma.targets, d.reshape(-1, WARP, d.shape[-1]))
-    if wave.observers.hear(Observer.matrix):
+    if observers_of(wave).hear(Observer.matrix):
         execution = MatrixExecution(
             path=path, record=wave.code[path.pc], instruction=wgmma.form, inputs=inputs, d=d, warps=first
         )
-        wave.observers.matrix(wave, execution)
+        observers_of(wave).matrix(wave, execution)
 
 
 def _inputs(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share, warps: Warps) -> Inputs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,13 @@ from ....isa.instruction import Inputs, Instruction
 from ....isa.warps import WARP
 from ....ptx.decode import decode
 from ....ptx.operands import Vector
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..memory.transfers import load, parts, space_of, store
+from ..statement_binder import Reader, StatementBinder
 from .warpwide import Columns, Warps, unstack, whole_warps
 from .wmma_fragments import SHAPES, Fragment
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder
 
 Codes = npt.NDArray[Any]
 _CHUNK = 16  # bytes that a lane moves at a time

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +16,8 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.value_types import bits_of
-from ...run.events import Observer
+from ...run.events import Observer, observers_of
+from ...run.wave import Step, Wave
 from ...run.windows import WINDOWS
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
@@ -25,13 +25,10 @@ from ...state.memory_access import MemoryAccess
 from ...state.spaces import Bytes, Offsets
 from ..effect import Effect
 from ..operation import Version
+from ..statement_binder import Reader, StatementBinder, Writer
 from ..wide import needed, word_readers, word_type, word_writers
 from .transfers import parts, space_of
 from .updates import SPACES, apply, updates_of
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder, Writer
 
 # --- statements ----------------------------------------------------------------------------------------
 
@@ -86,8 +83,8 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
         prepared = _places(wave, path, lanes, space, address(wave, path), size)
         operands = [_together(wave, path, reader) for reader in readers]
         for places in prepared:
-            if wave.observers.hear(Observer.atomic):
-                wave.observers.atomic(
+            if observers_of(wave).hear(Observer.atomic):
+                observers_of(wave).atomic(
                     wave, MemoryAccess(path, places.lanes, places.memory, places.offsets, size)
                 )
             old = apply(

@@ -6,22 +6,18 @@ sections 9.7.9.10 and 9.7.9.14 to 9.7.9.18.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Address
 from ...bind.value_types import bits_of
+from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
+from ..statement_binder import StatementBinder
 from ..wide import needed
 from .transfers import TYPES, loading
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
 
 _LINE = 128  # bytes
 _PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")

@@ -7,7 +7,6 @@ mov.v2.type d, a;
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +18,12 @@ from ...bind.scope import RegisterName, Variable
 from ...bind.value_types import bits_of, dtype_of
 from ...run.clusters import own_cta
 from ...run.special import type_of
+from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
+from ..statement_binder import Reader, StatementBinder, Writer
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import Reader, StatementBinder, Writer
 
 _TYPES = ("pred", "b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64", "b128")
 _COUNTS = ((1, 2, 4, 8), (2, 4))  # elements that are packed into up to 64 bits, and into more

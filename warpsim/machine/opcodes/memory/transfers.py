@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ....isa.features import Feature
 from ...bind.value_types import bits_of, dtype_of
-from ...run.events import Observer
+from ...run.events import Observer, observers_of
+from ...run.wave import Step, Wave
 from ...run.windows import split_windows
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from ..operation import Version
+from ..statement_binder import StatementBinder
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
-
-if TYPE_CHECKING:
-    from ...run.wave import Step, Wave
-    from ..statement_binder import StatementBinder
 
 TYPES = (  # that a word in memory may have
     *("b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64"),
@@ -82,8 +78,8 @@ def load(
     The whole vector is aligned as one word. Raises InvalidAccess; observers are notified.
     """
     memory, offsets = wave.locate(space, lanes, addresses, size * count)
-    if wave.observers.hear(Observer.load):
-        wave.observers.load(wave, MemoryAccess(path, lanes, memory, offsets, size * count))
+    if observers_of(wave).hear(Observer.load):
+        observers_of(wave).load(wave, MemoryAccess(path, lanes, memory, offsets, size * count))
     return spaces.words_at(memory, offsets, size, count)
 
 
@@ -93,8 +89,8 @@ def store(
     """Write words ``(lanes.count, count)`` at each lane's address; notify observers. Raises InvalidAccess."""
     size = words.dtype.itemsize * words.shape[1]
     memory, offsets = wave.locate(space, lanes, addresses, size)
-    if wave.observers.hear(Observer.store):
-        wave.observers.store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
+    if observers_of(wave).hear(Observer.store):
+        observers_of(wave).store(wave, MemoryAccess(path, lanes, memory, offsets, size, words))
     spaces.put_words(memory, offsets, words)
     if memory is wave.memories.device.data:
         wave.scheduler.rounds = 0  # another wave may have waited for this

@@ -1,0 +1,67 @@
+"""An operation in flight: the lane that issued it, the bytes that it touches, what it does when it completes.
+
+Knows what is pending; does not know when it completes (asynchronous.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .wave import Record, Wave
+
+Action = Callable[[Wave], None]
+Batch = Callable[[Wave, "Sequence[Pending]"], None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stretches:
+    """Bytes of a memory: ``space`` is "shared" or "global", ``ranges`` (n, 2) the first byte of each and the
+    one behind the last, as offsets in ``wave.memories.shared`` or ``wave.memories.device.data``.
+    """
+
+    space: str
+    ranges: npt.NDArray[np.int64]
+
+    @classmethod
+    def one(cls, space: str, first: int, size: int) -> Stretches:
+        """So many bytes in a row."""
+        return cls(space=space, ranges=np.array([[first, first + size]], np.int64))
+
+    @property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """The number of every byte."""
+        if not len(self.ranges):
+            return np.zeros(0, np.int64)
+        return np.concatenate([np.arange(first, past) for first, past in self.ranges.tolist()])
+
+
+@dataclass(kw_only=True, eq=False)
+class Pending:
+    """An operation in flight: the lane that issued it, what it touches, and what it does when it completes.
+
+    ``signals`` are mbarriers, as offsets in ``wave.memories.shared``, with the bytes that complete there.
+    ``group`` is the family of groups that it belongs to, "" for none; ``number`` of the group is set when it
+    is issued.
+    ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
+    complete together which have the same one. ``turn`` counts what the lane had issued before.
+    """
+
+    record: Record
+    lane: int
+    kind: str  # in words: "bulk copy"
+    complete: Action
+    read: Action | None = None
+    reads: tuple[Stretches, ...] = ()
+    writes: tuple[Stretches, ...] = ()
+    signals: tuple[tuple[int, int], ...] = ()
+    group: str = ""
+    after: tuple[Pending, ...] = ()
+    batch: Batch | None = None
+    number: int = -1
+    turn: int = -1
+    fetched: bool = False
+    done: bool = False
