@@ -23,7 +23,8 @@ from warpsim.diagnosis.library.grids import Setting, SharedTiles
 from warpsim.diagnosis.search.cases import probe
 from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
-from warpsim.isa.instruction import Inputs, Instruction, ScaleSelectors
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.placements import Inputs, ScaleSelectors
 
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a")
 SWIZZLES = ("none", "32B", "64B", "128B")

@@ -25,7 +25,8 @@ from warpsim.arithmetic.kernels.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
 from warpsim.environment import default_environment, is_default
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.formats import FORMATS, Format
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import FusedMultiplyAdd, ScaledGroups, SoftwareQuad
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,7 +22,8 @@ import warpsim
 from warpsim.arithmetic import numerics, reference
 from warpsim.isa.architectures import ARCHITECTURES, rule_of
 from warpsim.isa.formats import Format
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 
 Floats = npt.NDArray[np.float32]
 

@@ -24,7 +24,9 @@ from warpsim.execution import fused_registers, matrix_kernels, pipeline, recipes
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.fragments import fields_of, registers_of, write_fields
-from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.placements import Inputs
+from warpsim.isa.products import Operands
 from warpsim.products.gemm import gemm
 
 Array = Any

@@ -25,7 +25,8 @@ from warpsim.diagnosis.library.rearrangements import ROWS
 from warpsim.diagnosis.search.cases import probe
 from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.isa.formats import FORMATS
-from warpsim.isa.instruction import Instruction, ScaleSelectors
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.placements import ScaleSelectors
 
 Mistakes = tuple[Mistake, ...]
 

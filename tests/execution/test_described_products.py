@@ -12,14 +12,8 @@ from warpsim.execution.pipeline import execute_inputs
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
 from warpsim.isa.families.mma import fragment
 from warpsim.isa.formats import FORMATS
-from warpsim.isa.instruction import (
-    REGISTERS,
-    Family,
-    Inputs,
-    Instruction,
-    Spelling,
-    in_shared_memory,
-)
+from warpsim.isa.instruction import REGISTERS, Family, Instruction, Spelling, in_shared_memory
+from warpsim.isa.placements import Inputs
 from warpsim.isa.products import Product, Shape
 
 TARGET = "sm_90a"

@@ -18,7 +18,8 @@ from warpsim.arithmetic import numerics
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.codes import matrix_of
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 
 
 def forms_on_a_target() -> list[Instruction]:

@@ -13,7 +13,7 @@ from random import Random
 
 from warpsim import Instruction
 from warpsim.isa.formats import FORMATS
-from warpsim.isa.instruction import Shape
+from warpsim.isa.products import Shape
 
 # --- legal operands --------------------------------------------------------------------------------
 

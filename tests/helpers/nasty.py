@@ -24,7 +24,8 @@ import warpsim
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import Format
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups
 
 Array = npt.NDArray[Any]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from warpsim.cli import main
 from warpsim.isa import families
-from warpsim.isa.instruction import Shape
+from warpsim.isa.products import Shape
 
 MNEMONIC = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32"
 

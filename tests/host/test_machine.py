@@ -23,7 +23,7 @@ from warpsim.errors import (
 )
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.interactive import Warp
-from warpsim.isa.instruction import ScaleSelectors
+from warpsim.isa.placements import ScaleSelectors
 from warpsim.machine.bind.constants import constant_bits
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.parser import parse

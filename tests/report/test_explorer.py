@@ -20,8 +20,9 @@ from warpsim.cli import main as run_cli
 from warpsim.isa.descriptors.tile_addresses import tile_addresses
 from warpsim.isa.families import forms
 from warpsim.isa.fragments import metadata_map
-from warpsim.isa.instruction import Instruction, ScaleSelectors
+from warpsim.isa.instruction import Instruction
 from warpsim.isa.layouts.strides import Mode, points
+from warpsim.isa.placements import ScaleSelectors
 from warpsim.isa.places import places, register_operands
 from warpsim.report.explorer.catalogue import catalogue
 from warpsim.report.explorer.sass import sass_of

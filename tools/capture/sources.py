@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 import warpsim
-from warpsim.isa.instruction import Inputs, Instruction
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.placements import Inputs
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 from warpsim.vectors.formats import read_vectors

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpsim.generation.sums.limits import Limits
-from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.placements import Inputs
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import (
     BitCount,
     EmulatedF8,

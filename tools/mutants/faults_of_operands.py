@@ -11,7 +11,9 @@ import numpy as np
 
 from warpsim.generation.sums.limits import Limits
 from warpsim.isa.formats import Format
-from warpsim.isa.instruction import Inputs, Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.placements import Inputs
+from warpsim.isa.products import Operands
 
 from . import proofs
 from .behaviour import Behaviour, Proof, Where, both, everywhere, floats, integers, never

@@ -12,7 +12,7 @@ import numpy as np
 from warpsim.generation.cases.corner_codes import is_special
 from warpsim.generation.sums.limits import Limits, largest
 from warpsim.isa.formats import Format
-from warpsim.isa.instruction import Operands
+from warpsim.isa.products import Operands
 
 from . import proofs
 from .behaviour import Behaviour, Edit, Proof, Where, aligned, both, floats, never

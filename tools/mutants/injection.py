@@ -18,7 +18,7 @@ import numpy as np
 import warpsim
 from warpsim.arithmetic.numerics import compute
 from warpsim.generation.sums.limits import Limits
-from warpsim.isa.instruction import Operands
+from warpsim.isa.products import Operands
 
 from .behaviour import Behaviour, Edit
 

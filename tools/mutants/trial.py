@@ -21,7 +21,8 @@ from warpsim.arithmetic.numerics import compute
 from warpsim.execution.pipeline import rule_for
 from warpsim.generation.cases.corners import theme_chunk
 from warpsim.generation.coverage.vector_coverage import gathered
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.vectors.sets import VectorSet
 
 from .faults import Fault

@@ -18,7 +18,8 @@ from warpsim.generation.generate import corner_vectors
 from warpsim.generation.sums.limits import Limits, limits_of
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.fragments import gather
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.vectors.sets import VectorSet
 
 from .behaviour import Behaviour

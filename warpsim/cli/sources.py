@@ -18,7 +18,8 @@ import click
 from .operand_values import operands_from
 
 if TYPE_CHECKING:
-    from ..isa.instruction import Inputs, Instruction
+    from ..isa.instruction import Instruction
+    from ..isa.placements import Inputs
     from ..recording.selection import Selection
     from ..traces.running import Run
     from ..vectors.recordings import Recording

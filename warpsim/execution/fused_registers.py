@@ -16,7 +16,8 @@ import numpy as np
 from ..arithmetic.cores import thread_count
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
-from ..isa.instruction import Inputs, Instruction
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs
 from ..isa.registers import Words, with_registers
 from .recipes import Recipe, recipe_of, tiles_of
 

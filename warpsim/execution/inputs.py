@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.arrays import as_array, as_integer, as_words
-from ..isa.instruction import NO_SCALE_SELECTORS, Inputs, ScaleSelectors
+from ..isa.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors
 from .pipeline import Undefined, is_literal
 
 Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where it is not given

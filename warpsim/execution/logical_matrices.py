@@ -14,7 +14,8 @@ import numpy.typing as npt
 from ..errors import OperandError
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.fragments import columns_of, fields_of, shaped
-from ..isa.instruction import Codes, Instruction, Operands
+from ..isa.instruction import Instruction
+from ..isa.products import Codes, Operands
 from ..isa.sparsity import compress, stored_columns
 from .code_engines import Engine
 from .pipeline import Undefined, execute_operands, is_literal, rule_for

@@ -18,7 +18,9 @@ from ..errors import IllegalInstruction, OperandError
 from ..isa.architectures import rule_of
 from ..isa.comparisons import Evidence
 from ..isa.fragments import checked_registers, gather, registers_of
-from ..isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs, ScaleSelectors
+from ..isa.products import Codes, Operands
 from ..isa.registers import Words, with_registers
 from ..isa.rules import Rule
 from .code_engines import Engine as Engine

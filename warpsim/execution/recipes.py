@@ -26,7 +26,8 @@ from ..isa.architectures import rule_of
 from ..isa.descriptors.matrix_descriptor import Descriptor
 from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.fragments import known_fields, metadata_map
-from ..isa.instruction import Inputs, Instruction
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs
 from ..isa.products import Product
 from ..isa.rules import Rule
 from ..isa.sparsity import Pattern

@@ -17,7 +17,8 @@ from ..execution.logical_matrices import Matrices, matmul_matrices
 from ..execution.pipeline import Undefined
 from ..isa.codes import codes_of, matrix_of, scale_codes_of
 from ..isa.formats import Format
-from ..isa.instruction import Codes, Instruction
+from ..isa.instruction import Instruction
+from ..isa.products import Codes
 from ..ptx.qualifiers import on_target
 
 

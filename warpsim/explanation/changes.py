@@ -17,7 +17,8 @@ import numpy as np
 from ..execution.pipeline import rule_for
 from ..isa.architectures import ARCHITECTURES
 from ..isa.codes import magnitudes, matrix_of
-from ..isa.instruction import Codes, Instruction
+from ..isa.instruction import Instruction
+from ..isa.products import Codes
 from .chain import Chain, Link
 
 _VERIFIED = 24  # changes that are computed for the whole tile

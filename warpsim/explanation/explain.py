@@ -18,7 +18,8 @@ from ..arithmetic.reference import product as multiplied
 from ..execution.inputs import inputs_by_name
 from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import rule_for
-from ..isa.instruction import Inputs, Instruction
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs
 from ..isa.places import Feeds, Place, check_element, feeds
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target

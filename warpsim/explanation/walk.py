@@ -18,7 +18,8 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.pipeline import Undefined
 from ..isa.codes import codes_of, matrix_of
-from ..isa.instruction import Codes, Instruction
+from ..isa.instruction import Instruction
+from ..isa.products import Codes
 from ..ptx.decode import Form, resolved
 from . import walk_text  # noqa: F401  registers the text of a walk
 from .accumulators import Outcome, Walk

@@ -19,7 +19,8 @@ from ..errors import OperandError
 from ..execution.pipeline import rule_for
 from ..isa.formats import Format
 from ..isa.fragments import registers_of
-from ..isa.instruction import Instruction, Operands
+from ..isa.instruction import Instruction
+from ..isa.products import Operands
 from ..isa.rules import Rule
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target

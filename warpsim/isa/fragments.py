@@ -17,9 +17,11 @@ from .architectures import ARCHITECTURES
 from .arrays import as_array
 from .codes import codes_of, matrix_of
 from .formats import Format
-from .instruction import Codes, Inputs, Instruction, Operands
+from .instruction import Instruction
 from .layouts.field_layout import LANE, FieldLayout, scale_fields
 from .layouts.strides import points
+from .placements import Inputs
+from .products import Codes, Operands
 from .registers import Words, checked
 from .sparsity import Pattern, stored_columns
 

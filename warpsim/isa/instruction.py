@@ -15,16 +15,8 @@ from typing import Any, Generic, TypeVar
 from .formats import Format
 from .layouts.field_layout import FieldLayout
 from .layouts.fragment_layout import Layout
-from .placements import NO_SCALE_SELECTORS as NO_SCALE_SELECTORS
-from .placements import Inputs as Inputs
-from .placements import Placement, Registers, SharedTile
-from .placements import ScaleSelectors as ScaleSelectors
-from .placements import arrays_of as arrays_of
-from .placements import part_of as part_of
-from .products import Codes as Codes
-from .products import Operands as Operands
-from .products import Product, Storage
-from .products import Shape as Shape
+from .placements import Inputs, Placement, Registers, SharedTile
+from .products import Product, Shape, Storage
 from .sparsity import Pattern
 from .warps import WARP
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from .fragments import check_selector, metadata_map, read_scales
-from .instruction import Instruction, ScaleSelectors
+from .instruction import Instruction
+from .placements import ScaleSelectors
 
 NO_SCALES = ScaleSelectors()
 

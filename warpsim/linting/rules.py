@@ -16,8 +16,8 @@ from ..diagnosis.library.mistake import Mistake
 from ..errors import present
 from ..isa.families import forms
 from ..isa.fragments import codes_from, indices_of, known_fields, read_fields
-from ..isa.instruction import Codes
 from ..isa.metadata.detection import named_columns
+from ..isa.products import Codes
 from ..isa.registers import Words
 from ..isa.sparsity import decompress
 from .subject import Finding, Subject

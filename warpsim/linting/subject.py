@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..isa.fragments import metadata_map, read_fields, require_sparse
-from ..isa.instruction import Codes, Instruction
+from ..isa.instruction import Instruction
 from ..isa.metadata.orders import Fields
+from ..isa.products import Codes
 from ..isa.registers import Words
 from ..isa.sparsity import Pattern
 

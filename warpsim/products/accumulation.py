@@ -21,7 +21,8 @@ from ..arithmetic.plans import applies, plan_of
 from ..environment import in_default_environment
 from ..errors import OperandError, present
 from ..isa.formats import Format
-from ..isa.instruction import Codes, Instruction, Operands
+from ..isa.instruction import Instruction
+from ..isa.products import Codes, Operands
 from ..isa.rules import BitCount, IntegerSum
 from ..isa.sparsity import stored_columns
 from .arguments import Request, padded

@@ -19,7 +19,8 @@ from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.formats import Format
 from ..isa.fragments import check_fields
-from ..isa.instruction import Codes, Instruction
+from ..isa.instruction import Instruction
+from ..isa.products import Codes
 from ..isa.rules import Rule
 from ..isa.sparsity import compress
 

@@ -22,8 +22,8 @@ from ..execution.pipeline import Undefined
 from ..isa.arrays import as_array
 from ..isa.codes import matrix_of
 from ..isa.fragments import require_sparse
-from ..isa.instruction import Codes
 from ..isa.metadata.arrangements import convert
+from ..isa.products import Codes
 from ..ptx.decode import Form, resolved
 from .accumulation import Chain, accumulated
 from .arguments import Left, Request, Right, checked, joined

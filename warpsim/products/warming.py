@@ -22,8 +22,10 @@ from ..execution.pipeline import rule_for
 from ..execution.recipes import applies_to_registers, narrow_plan
 from ..isa.architectures import ARCHITECTURES
 from ..isa.descriptors.packed_tiles import canonical_descriptor
-from ..isa.instruction import Inputs, Instruction, Operands
+from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
+from ..isa.placements import Inputs
+from ..isa.products import Operands
 from ..isa.rules import BitCount, IntegerSum, Rule
 from ..isa.sparsity import stored_columns
 from .gemm import gemm

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..isa.instruction import Inputs, Instruction
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs
 from ..isa.warps import WARP
 from ..ptx.binding import Bound
 from ..ptx.statements import InstructionStatement

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.instruction import Inputs, Instruction, arrays_of, part_of
-from ..isa.placements import tile_bytes
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs, arrays_of, part_of, tile_bytes
 from ..isa.warps import WARP
 from ..machine.run.events import MatrixExecution, Observer
 from ..ptx.binding import Bound, bind

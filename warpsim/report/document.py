@@ -17,7 +17,8 @@ from ..checks.hazard import Hazard
 from ..environment import in_default_environment
 from ..isa.descriptors.matrix_descriptor import Descriptor, Major
 from ..isa.descriptors.tile_addresses import tile_addresses
-from ..isa.instruction import Inputs, Instruction, ScaleSelectors
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs, ScaleSelectors
 from ..isa.warps import WARP
 from ..recording.matrix_events import Event
 from ..recording.recorder import LaunchEvent

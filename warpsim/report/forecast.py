@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ..execution.pipeline import rule_for
 from ..isa.formats import Format
 from ..isa.fragments import codes_from
-from ..isa.instruction import Codes, Instruction, Operands
+from ..isa.instruction import Instruction
+from ..isa.products import Codes, Operands
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from ..errors import present
 from ..execution.pipeline import rule_for
 from ..isa.formats import FORMATS, Format
-from ..isa.instruction import Instruction, ScaleSelectors
+from ..isa.instruction import Instruction
+from ..isa.placements import ScaleSelectors
 from ..isa.places import places, register_operands
 from ..views.information import evidence_document, rule_document
 from ..views.layouts.formulas import section

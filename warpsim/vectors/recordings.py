@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..files.version import __version__
-from ..isa.instruction import Inputs
+from ..isa.placements import Inputs
 from ..isa.registers import Words
 from ..ptx.statements import InstructionStatement
 from ..recording.recorder import LaunchEvent

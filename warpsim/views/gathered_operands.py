@@ -12,8 +12,10 @@ from ..errors import OperandError
 from ..execution.logical_matrices import Matrices, matrix_operands
 from ..execution.pipeline import checked_inputs, is_literal
 from ..isa.fragments import Fields, fields_of, gather, read_fields
-from ..isa.instruction import Inputs, Instruction, Operands, ScaleSelectors
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs, ScaleSelectors
 from ..isa.places import NO_SCALES
+from ..isa.products import Operands
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,8 @@ from ..errors import OperandError, UndefinedBehavior
 from ..execution.interface import unpack_metadata
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from, gather
-from ..isa.instruction import Inputs, Instruction
+from ..isa.instruction import Instruction
+from ..isa.placements import Inputs
 from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
 from ..recording.matrix_events import Event

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 
 from warpsim.isa.codes import integers
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import Rule
 from warpsim.vectors.sets import VectorSet
 

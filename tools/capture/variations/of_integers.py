@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpsim.isa.codes import integers
-from warpsim.isa.instruction import Operands
+from warpsim.isa.products import Operands
 
 from ..candidates import computing, paired
 from ..experiments.experiment import Trial

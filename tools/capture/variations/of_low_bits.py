@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpsim.isa.formats import FORMATS
-from warpsim.isa.instruction import Operands
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import Rule
 
 from ..candidates import computing, rule_compute

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import Rule
 
 from ..candidates import computing, paired, rule_compute

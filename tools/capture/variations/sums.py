@@ -15,7 +15,8 @@ import numpy as np
 
 from warpsim.arithmetic.planes import Planes, converted, planes
 from warpsim.isa.formats import FORMATS, Format
-from warpsim.isa.instruction import Instruction, Operands
+from warpsim.isa.instruction import Instruction
+from warpsim.isa.products import Operands
 from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 
 from ..candidates import paired

@@ -19,7 +19,9 @@ from ...isa.codes import codes_of, matrix_of
 from ...isa.families import forms
 from ...isa.formats import Format
 from ...isa.fragments import codes_from, gather, gathered_columns, registers_of, signed
-from ...isa.instruction import Codes, Inputs, Instruction, Operands, ScaleSelectors
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs, ScaleSelectors
+from ...isa.products import Codes, Operands
 from ...isa.registers import Words
 from ...isa.rules import Rule
 from .grids import Registers, Setting

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.instruction import Instruction
+from ...isa.placements import ScaleSelectors
 from ...isa.products import Storage
 from ...isa.registers import Words, packed, unpacked
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...isa.codes import codes_of, matrix_of
 from ...isa.fragments import codes_from, registers_of
-from ...isa.instruction import Codes
+from ...isa.products import Codes
 from ...products.gemm import gemm
 from ..dumps.closeness import numbers
 from .product_loops import Loop, Matrix, Step, View

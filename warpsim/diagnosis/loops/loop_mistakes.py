@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import present
 from ...isa.fragments import codes_from, registers_of
-from ...isa.instruction import Codes
+from ...isa.products import Codes
 from ..dumps.closeness import numbers
 from ..library.arithmetic_mistakes import Arithmetic
 from ..library.grids import Registers

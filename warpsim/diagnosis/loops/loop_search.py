@@ -20,7 +20,8 @@ from ...environment import in_default_environment
 from ...errors import OperandError
 from ...files.decimals import Printed
 from ...isa.codes import codes_of
-from ...isa.instruction import Codes, Instruction
+from ...isa.instruction import Instruction
+from ...isa.products import Codes
 from ...products.gemm import gemm
 from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness, numbers

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ...execution.interface import pack_metadata
 from ...isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ...isa.fragments import codes_from, registers_of
-from ...isa.instruction import Codes, Instruction
+from ...isa.instruction import Instruction
+from ...isa.products import Codes
 from ...isa.sparsity import compress
 from ...isa.warps import WARP
 from ..dumps.closeness import numbers

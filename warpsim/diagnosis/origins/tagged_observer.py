@@ -15,7 +15,8 @@ import numpy.typing as npt
 from ...errors import present
 from ...isa.descriptors.matrix_descriptor import Descriptor
 from ...isa.descriptors.tile_addresses import load_tile
-from ...isa.instruction import Inputs, Instruction
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
 from ...isa.warps import WARP
 from ...machine.run.engines import DEFAULT_MODES, Modes
 from ...machine.run.events import MatrixExecution, Observer

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ...errors import Location, OperandError, WarpsimError
 from ...host.arguments import Arguments, arguments_of, device_of
-from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.instruction import Instruction
+from ...isa.placements import ScaleSelectors
 from ...machine.bind.tuning import Dimensions
 from ...machine.grid import (
     BLOCK_LIMITS,

@@ -18,7 +18,9 @@ from ...execution.interface import unpack
 from ...execution.pipeline import checked_inputs, execute_inputs
 from ...isa.codes import matrix_of
 from ...isa.fragments import gather
-from ...isa.instruction import Codes, Inputs, Instruction, Operands
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
+from ...isa.products import Codes, Operands
 from ...recording.matrix_events import Event
 from ..loops.loop_search import LoopDiagnosis, diagnose_product
 

@@ -24,7 +24,8 @@ from ...isa.fragments import (
     require_sparse,
     write_fields,
 )
-from ...isa.instruction import Inputs, Instruction
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
 from ...isa.registers import Words
 from ..library.grids import Registers, Setting, SharedTiles
 from ..library.tile_mistakes import read_tile

@@ -18,7 +18,8 @@ from ...errors import present
 from ...execution.inputs import inputs_by_name
 from ...files.decimals import Printed
 from ...isa.fragments import codes_from, gathered_columns
-from ...isa.instruction import Inputs, Instruction
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
 from ...isa.registers import Words
 from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...errors import present
 from ...isa.formats import Format
-from ...isa.instruction import Instruction, Operands
+from ...isa.instruction import Instruction
+from ...isa.products import Operands
 from ...isa.rules import EmulatedF8, ScaledGroups
 from ..sums.exact_numbers import FINITE, HALF, Array
 from ..sums.factors import Factors, factors_of

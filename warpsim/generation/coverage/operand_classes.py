@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import present
 from ...isa.formats import Format
-from ...isa.instruction import Operands
+from ...isa.products import Operands
 from ..sums.exact_numbers import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
 from ..sums.factors import paired
 from ..sums.limits import largest

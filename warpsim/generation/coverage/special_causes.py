@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import present
 from ...isa.formats import Format
-from ...isa.instruction import Operands
+from ...isa.products import Operands
 from ...isa.rules import ScaledGroups
 from ..sums import reasons
 from ..sums.exact_numbers import FINITE, INFINITE, NOT_A_NUMBER, Array, decode

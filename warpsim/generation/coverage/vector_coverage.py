@@ -18,7 +18,9 @@ from ...execution.inputs import inputs_by_name
 from ...execution.pipeline import checked_inputs
 from ...isa.descriptors.matrix_descriptor import Descriptor
 from ...isa.fragments import gather, read_fields
-from ...isa.instruction import Inputs, Instruction, Operands
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
+from ...isa.products import Operands
 from ...vectors.sets import Part, VectorSet, immediates_of
 from ..cases.placement import legal_fields, swizzles_of
 from ..sums.exact_numbers import Array

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import present
 from ...isa.formats import FORMATS, Format
-from ...isa.instruction import Operands
+from ...isa.products import Operands
 from ...isa.rules import (
     BitCount,
     EmulatedF8,

@@ -11,8 +11,9 @@ from functools import cache
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..instruction import REGISTERS, Family, Instruction, Row, Shape
+from ..instruction import REGISTERS, Family, Instruction, Row
 from ..layouts.fragment_layout import Layout, column_fragment, quad_fragment, row_fragment
+from ..products import Shape
 from ..warps import WARP
 
 _ALL_LAYOUTS = tuple((a, b) for a in ("row", "col") for b in ("row", "col"))

@@ -12,8 +12,9 @@ from ...errors import present
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..instruction import REGISTERS, Family, Instruction, Row, Shape
+from ..instruction import REGISTERS, Family, Instruction, Row
 from ..layouts.field_layout import FieldLayout, metadata_fields
+from ..products import Shape
 from ..sparsity import FIELD_BITS
 from ..warps import WARP
 from .mma import MX_SCALES, MXF4_SCALES, NVF4_SCALES, NVF4_SCALES_9_1, fragment

@@ -13,15 +13,9 @@ from ...errors import IllegalInstruction, OperandError
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..instruction import (
-    Family,
-    Inputs,
-    Instruction,
-    Row,
-    Shape,
-    in_registers,
-    in_shared_memory,
-)
+from ..instruction import Family, Instruction, Row, in_registers, in_shared_memory
+from ..placements import Inputs
+from ..products import Shape
 from ..warps import WARPGROUP
 from .mma import fragment
 from .mma_sp import metadata_layout

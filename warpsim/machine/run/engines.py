@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ...errors import OperandError
 from ...execution.pipeline import Engine as EngineName
 from ...execution.pipeline import Undefined, execute_inputs
-from ...isa.instruction import Inputs, Instruction
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
 
 Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
 

@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import Location, OperandError
-from ...isa.instruction import Inputs, Instruction
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.memory_access import MemoryAccess
 from ..state.slots import Slot

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
-from ...isa.instruction import Inputs, ScaleSelectors
+from ...isa.placements import Inputs, ScaleSelectors
 from ...ptx.decode import decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target

@@ -25,7 +25,8 @@ from ...errors import TraceError, WarpsimError, located
 from ...execution.inputs import inputs_by_name
 from ...isa.formats import Format
 from ...isa.fragments import codes_from, gather, registers_of
-from ...isa.instruction import Codes, Instruction, Operands
+from ...isa.instruction import Instruction
+from ...isa.products import Codes, Operands
 from ..sets import VectorSet
 from .manifest import Manifest
 from .text_format import Arrays, Lines, TextFormat, read_words, spelled

@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Any
 
 from ...errors import present
-from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.instruction import Instruction
+from ...isa.placements import ScaleSelectors
 from ...isa.places import NO_SCALES, Place, check_operand, places
 
 Document = dict[str, Any]

@@ -12,7 +12,8 @@ from typing import Any, Literal
 from xml.etree.ElementTree import Element
 
 from ...errors import OperandError
-from ...isa.instruction import Instruction, ScaleSelectors
+from ...isa.instruction import Instruction
+from ...isa.placements import ScaleSelectors
 from ...isa.places import NO_SCALES, check_operand, lane_places, places, register_operands
 from ..drawing import escaped, figure_lines, figure_markup
 from ..svg import boxed, element, figures_element, figures_svg, page

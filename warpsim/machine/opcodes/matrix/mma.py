@@ -16,7 +16,8 @@ import numpy as np
 
 from ....errors import Location, NotModelled, UndefinedBehavior, located
 from ....isa.families import forms
-from ....isa.instruction import Inputs, Instruction, ScaleSelectors, part_of
+from ....isa.instruction import Instruction
+from ....isa.placements import Inputs, ScaleSelectors, part_of
 from ....isa.warps import WARP
 from ....ptx.binding import Bound, bind
 from ....ptx.constants import Immediate

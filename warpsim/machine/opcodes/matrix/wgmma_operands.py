@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....errors import WarpsimError
-from ....isa.instruction import Inputs, Instruction
-from ....isa.placements import tile_bytes
+from ....isa.instruction import Instruction
+from ....isa.placements import Inputs, tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from ....errors import IllegalInstruction
 from ....isa.features import Feature
 from ....isa.fragments import codes_from, registers_of
-from ....isa.instruction import Inputs, Instruction
+from ....isa.instruction import Instruction
+from ....isa.placements import Inputs
 from ....isa.warps import WARP
 from ....ptx.decode import decode
 from ....ptx.operands import Vector
