@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .host.device import Device
     from .host.interactive import Warp, Warpgroup
     from .host.loading import load
+    from .host.structures import structure
     from .host.tensor_maps import tensor_map, tensor_map_im2col
     from .isa.instruction import Instruction
     from .linting.lint import lint
@@ -132,6 +133,7 @@ __all__ = [
     "read_register_trace",
     "read_vectors",
     "separate",
+    "structure",
     "tensor_map",
     "tensor_map_im2col",
     "unpack",
@@ -168,6 +170,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "host.device": "Device",
     "host.loading": "load",
     "host.interactive": "Warp Warpgroup",
+    "host.structures": "structure",
     "host.tensor_maps": "tensor_map tensor_map_im2col",
     "products.gemm": "gemm gemm_sparse",
     "products.warming": "warmup",

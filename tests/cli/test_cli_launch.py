@@ -256,6 +256,20 @@ BOX = """\
 """
 
 
+def test_arrays_of_files_keep_their_shape_in_tensor_maps():
+    """numpy.load returns a view of an array of one dimension; origins are in rows and columns."""
+    np.save("A.npy", np.ones((64, 64), np.float16))
+    np.save("B.npy", np.ones((32, 64), np.float16))
+    assert np.load("A.npy").base is None or np.load("A.npy").base.ndim == 1
+    maps = [f"tensor_map:{name}.npy:box={box}x64:swizzle=128B" for name, box in (("A", 64), ("B", 32))]
+    maps.append("tensor_map:zeros:f32:64x32:box=64x32:swizzle=128B")
+    arguments = (f"--arg={each}" for each in (*maps, "u32:64", "u32:32", "u32:64"))
+    file = Path(__file__).parents[2] / "traces" / "kernels" / "tensor_ring.ptx"
+    result = run(file, "--entry", "tensor_ring", "--block", 160, *arguments, "--origins", "A=0,B=1")
+    assert "A: parameter 0, float16 (64, 64), 100.0%" in result.output
+    assert "  b: from B, row = n, column = k (" in result.output
+
+
 def test_tensor_maps_are_made_of_other_arguments():
     """The first map is one of argument 2, the second one has an array of its own, which is saved."""
     given = np.arange(40 * 64, dtype=np.float16).reshape(40, 64)

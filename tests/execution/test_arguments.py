@@ -15,7 +15,7 @@ import warpsim
 from warpsim.arithmetic import panels
 from warpsim.errors import OperandError
 from warpsim.execution import fused_registers, pipeline
-from warpsim.isa.arrays import as_array, as_integer
+from warpsim.isa.arrays import as_array, as_given, as_integer
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 F8 = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32"
@@ -182,7 +182,7 @@ def test_tensors_of_pytorch_go_wherever_arrays_go() -> None:
     (a, A), (b, B) = both((16, 32), "float8_e4m3fn"), both((32, 8), "float8_e5m2")
     form = warpsim.decode(F8, target="sm_89")
     for function in (warpsim.matmul, warpsim.gemm):
-        assert function(form, a, b).tobytes() == function(form, A, B).tobytes()
+        assert as_array(function(form, a, b)).tobytes() == function(form, A, B).tobytes()
     assert np.array_equal(warpsim.pack(form, "a", a), warpsim.pack(form, "a", A))
     given = operands()
     tensors = {name: torch.from_numpy(x.view(np.int32)) for name, x in given.items()}
@@ -195,3 +195,78 @@ def test_tensors_of_pytorch_go_wherever_arrays_go() -> None:
     again = torch.from_numpy(pruned.view(np.int16)).view(torch.bfloat16).requires_grad_()
     for one, other in zip(warpsim.compress(again, sparse), warpsim.compress(pruned, sparse), strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+class Exchanged:
+    """Offers DLPack, and nothing else; of a device of some kind."""
+
+    def __init__(self, array: Array, kind: int = 1, fails: bool = False) -> None:
+        self.array, self.kind, self.fails = array, kind, fails
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.kind, 0
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if self.fails:
+            raise BufferError("it is lent out")
+        return self.array.__dlpack__(**options)
+
+
+def test_arrays_of_dlpack_keep_their_memory() -> None:
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    array = as_array(Exchanged(given))
+    assert array.dtype == np.float32
+    assert array.shape == (2, 3)
+    assert np.shares_memory(array, given)
+    assert as_array(Exchanged(given), np.float64).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            Exchanged(np.zeros(1), 2),
+            "Exchanged lies on device 0 of kind 2 of DLPack: give a copy in main memory",
+        ),
+        (Exchanged(np.zeros(1), fails=True), "Exchanged gives no NumPy array: it is lent out"),
+    ],
+)
+def test_arrays_of_dlpack_that_are_out_of_reach(given: Exchanged, message: str) -> None:
+    with pytest.raises(OperandError) as caught:
+        as_array(given)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("which", ["A", "B", "C"])
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_products_of_tensors_are_tensors(which: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("torch")
+    module.from_numpy = lambda array: Tensor(array, array.dtype.name)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", module)
+    short = {"float32": "f32", "float16": "f16"}[name]
+    form = warpsim.decode(f"mma.sync.aligned.m16n8k16.row.col.{short}.f16.f16.{short}", target="sm_80")
+    random = np.random.default_rng(0)
+    shapes = {"A": ((16, 16), np.float16), "B": ((16, 8), np.float16), "C": ((16, 8), np.dtype(name))}
+    given = {key: random.standard_normal(shape).astype(dtype) for key, (shape, dtype) in shapes.items()}
+    wanted = warpsim.gemm(form, **given)
+    assert type(wanted) is np.ndarray
+    found: Any = warpsim.gemm(
+        form, **given | {which: Tensor(given[which], given[which].dtype.name, bits=True)}
+    )
+    assert type(found) is Tensor
+    assert found.name == name
+    assert found.array.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.usefixtures("fake")
+def test_tensors_of_dtypes_that_numpy_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: dict[str, Any] = {
+        "from_numpy": lambda array: Tensor(array, array.dtype.name),
+        "bfloat16": ml_dtypes.bfloat16,
+    }
+    for name, value in made.items():
+        monkeypatch.setattr(sys.modules["torch"], name, value, raising=False)
+    array = np.arange(4, dtype=np.uint16).view(ml_dtypes.bfloat16)
+    found = as_given(array, 3, Tensor(array, "bfloat16"))
+    assert found.array.view(np.uint16).tolist() == [0, 1, 2, 3]
+    assert as_given(array, 3, array) is array

@@ -7,6 +7,7 @@
                                             copied as if it were an argument itself
     numbers, arrays of no dimension         by value, in the type of the parameter
     bytes, structured scalars               by value, as they are; so is what has ``__bytes__``
+    structures of ctypes                    by value, or by address and then copied back (structures.py)
     None                                    a null pointer
 
 One array that is passed twice is one buffer. Arrays that overlap without being the same are copied each for
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from ..machine.run.wave import Parameter
 from ..machine.state.device import Buffer, BufferPlace, Device
 from ..machine.state.spaces import Bytes, padded
 from ..ptx.symbols import shown_variable
+from .structures import Field, Structure, structure_of
 from .tensor_maps import ArrayMap, BufferMap, first_byte, past_byte, whole
 
 Content = npt.NDArray[np.uint8]
@@ -66,7 +68,7 @@ def arguments_of(
     pairs = list(zip(parameters, given, strict=True))
     arguments.buffers = [None] * len(pairs)
     # Maps come last: their arrays are parts of those that are arguments themselves.
-    for parameter, value in sorted(pairs, key=lambda pair: isinstance(pair[1], ArrayMap)):
+    for parameter, value in sorted(pairs, key=lambda pair: _turn(pair[1])):
         try:
             content = _bytes(device, parameter, value, arguments)
         except OperandError as error:
@@ -79,10 +81,17 @@ def device_of(given: Sequence[Any]) -> Device | None:
     """Return the device of the first buffer among the arguments, or None."""
     if not isinstance(given, Sequence):
         return None
+    fields = (each.value for argument in given if isinstance(argument, Structure) for each in argument.fields)
     owners = (
-        argument.buffer if isinstance(argument, BufferPlace | BufferMap) else argument for argument in given
+        argument.buffer if isinstance(argument, BufferPlace | BufferMap) else argument
+        for argument in (*given, *fields)
     )
     return next((owner.device for owner in owners if isinstance(owner, Buffer)), None)
+
+
+def _turn(value: Any) -> int:
+    """Return when an argument gets its turn: arrays come before structures, and maps of arrays last."""
+    return 2 if isinstance(value, ArrayMap) else int(isinstance(value, Structure))
 
 
 def what(parameter: Parameter) -> str:
@@ -99,7 +108,11 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
         return _of_buffer(device, parameter, value, arguments)
     if isinstance(value, BufferMap | ArrayMap):
         return _of_map(device, parameter, value, arguments)
-    if isinstance(value, bytes | bytearray | memoryview | ctypes.Structure | np.void):
+    held = value if isinstance(value, Structure) else structure_of(value)
+    if held is not None:
+        points = not isinstance(value, Structure | ctypes.Structure)
+        return _of_structure(device, parameter, held, points, arguments)
+    if isinstance(value, bytes | bytearray | memoryview | np.void):
         return _struct(parameter, value.tobytes() if isinstance(value, np.void) else bytes(value))
     if not hasattr(value, "dtype") and hasattr(value, "__bytes__"):
         return _struct(parameter, bytes(value))
@@ -180,6 +193,33 @@ def _written(array: npt.NDArray[Any], buffer: Buffer) -> None:
         array.view(f"u{size}")[...] = content.view(f"u{size}")
     else:
         array[...] = content
+
+
+# --- structures ------------------------------------------------------------------------------------
+
+
+def _of_structure(
+    device: Device, parameter: Parameter, held: Structure, points: bool, arguments: Arguments
+) -> Content:
+    """Return the bytes of a structure, or the address where they are put and come back from."""
+
+    def given(field: Field) -> bytes:
+        name = f"{parameter.name}.{field.name}"
+        kind = _POINTERS[0] if field.points else "b8"
+        place = replace(parameter, name=name, kind=kind, bytes=field.size)
+        try:
+            return _bytes(device, place, field.value, arguments).tobytes()
+        except OperandError as error:
+            raise OperandError(f"field {field.name}: {error.message}") from None
+
+    contents = {each: given(each) for each in sorted(held.fields, key=lambda each: _turn(each.value))}
+    arguments.buffers[parameter.index] = None
+    content = held.content(contents.__getitem__)
+    if parameter.kind not in _POINTERS or (parameter.bytes == len(content) and not points):
+        return _struct(parameter, content)
+    buffer = device.array(np.frombuffer(content, np.uint8), parameter.name)
+    arguments.write_back.append(lambda: held.written(buffer.get().tobytes()))
+    return _pointer(parameter, buffer.address, "a structure, which is passed by its address,")
 
 
 # --- tensor maps -----------------------------------------------------------------------------------

@@ -289,10 +289,15 @@ def _check_innermost(shape: Sequence[int], strides: Sequence[int], dtype: np.dty
 
 
 def whole(array: Whole) -> Whole:
-    """Return the array that a view is a part of, or itself; what is put on a device. Raises OperandError."""
+    """Return the array that a view is a part of, or itself; what is put on a device. Raises OperandError.
+
+    A view of all of an array has a shape that says more: numpy.load returns views of arrays of one dimension.
+    """
     found = array
     while isinstance(found.base, np.ndarray):
         found = found.base
+    if found.nbytes == array.nbytes and array.flags.c_contiguous:
+        found = array
     if not found.flags.c_contiguous or not found.dtype.isnative:
         found = array
     if not found.flags.c_contiguous:

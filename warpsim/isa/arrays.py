@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 
+_MAIN_MEMORY = (1, 3)  # DLPack: kDLCPU, kDLCUDAHost
 _SHORT = 60  # characters of a value that an error message quotes
 
 
@@ -28,13 +29,44 @@ def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
     """
     if type(value) is np.ndarray and dtype is None:
         return value
-    if type(value).__module__.partition(".")[0] == "torch":
+    if is_tensor(value):
         value = _of_tensor(value)
+    elif hasattr(value, "__dlpack_device__"):
+        value = _of_exchanged(value)
     try:
         return np.asarray(value, dtype)
     except (ValueError, TypeError, OverflowError) as error:
         what = "array" if dtype is None else f"array of {np.dtype(dtype)}"
         raise OperandError(f"{type(value).__name__} is no {what}: {error}") from None
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a tensor of PyTorch, or something else of it."""
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def as_given(array: npt.NDArray[Any], *given: Any) -> Any:
+    """Return an array as a tensor of PyTorch over its memory, if one of the values given is a tensor."""
+    if not any(map(is_tensor, given)):
+        return array
+    torch = sys.modules["torch"]
+    if not hasattr(ml_dtypes, array.dtype.name):
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
+
+
+def _of_exchanged(value: Any) -> Any:
+    """Return what offers DLPack, or an array of its memory. Raises OperandError for that of a GPU."""
+    kind, number = value.__dlpack_device__()
+    if int(kind) not in _MAIN_MEMORY:
+        message = f"{type(value).__name__} lies on device {number} of kind {int(kind)} of DLPack"
+        raise OperandError(f"{message}: give a copy in main memory")
+    if hasattr(value, "__array__"):
+        return value
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise OperandError(f"{type(value).__name__} gives no NumPy array: {error}") from None
 
 
 def _of_tensor(tensor: Any) -> npt.NDArray[Any]:

@@ -19,7 +19,7 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import Undefined
-from ..isa.arrays import as_array
+from ..isa.arrays import as_array, as_given
 from ..isa.codes import matrix_of
 from ..isa.fragments import require_sparse
 from ..isa.metadata.arrangements import convert
@@ -78,7 +78,8 @@ def gemm(
     ``threads`` None is all cores. ``scheduler``, an address such as ``"tcp://host:8786"`` or a
     ``dask.distributed.Client``, computes D in tiles on a Dask cluster; ``threads`` are then those of one
     task, None being 1. The bits depend on neither. ``progress(done, total)`` is called now and then
-    with numbers of elements of D. Raises as matmul does, and ClusterError.
+    with numbers of elements of D. Where A, B or C is a tensor of PyTorch, D is a tensor, too. Raises as
+    matmul does, and ClusterError.
     """
     form = resolved(instruction, target)
     if order != "k":
@@ -96,7 +97,9 @@ def gemm(
         count = thread_count(1 if threads is None else threads)
         work = TileWork(mnemonic=form.mnemonic, target=form.target, chain=chain, threads=count)
         codes = _computed_there(request, work, scheduler, progress)
-    return matrix_of(codes, form.d)
+    given = A if isinstance(A, tuple) else (A,)
+    result: Matrix = as_given(matrix_of(codes, form.d), *given, B, C)
+    return result
 
 
 def gemm_sparse(
