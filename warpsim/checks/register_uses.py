@@ -7,7 +7,6 @@ nothing. Knows names and records; does not know what is wrong with a use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..machine.bind.scope import RegisterName, Scope
@@ -60,7 +59,7 @@ class RegisterUses:
             writes=tuple(self._known(function, flow.written)),
             place=record.statement.location,
         )
-        return replace(record, step=_noting(record.step, use)) if use.reads or use.writes else record
+        return record.stepping(_noting(record.step, use)) if use.reads or use.writes else record
 
     def _known(self, function: int, numbers: frozenset[int]) -> Iterator[str]:
         return (

@@ -18,7 +18,7 @@ from ..machine.load.program import Module
 from ..machine.opcodes import bind
 from ..machine.opcodes.statement_binder import Reader, StatementBinder, Writer
 from ..machine.run import special
-from ..machine.run.wave import Record
+from ..machine.run.wave import Execution, Record
 from ..ptx.binding import Bound
 from ..ptx.operands import Address, Operand, Register, Sink
 from ..ptx.statements import InstructionStatement, operand_names
@@ -78,7 +78,7 @@ class InteractiveBinder(StatementBinder):
     """One statement on a register file; ``created`` are the registers that it creates."""
 
     def __init__(self, statement: InstructionStatement, scope: InteractiveScope, module: TextModule) -> None:
-        super().__init__(statement, scope, cast(Module, module), 0)
+        super().__init__(statement, scope, cast(Module, module))
         self.file = scope.file
         self.created: list[str] = []
 
@@ -99,9 +99,8 @@ class InteractiveBinder(StatementBinder):
             self.file.forget(self.created)
             raise
         reads, writes = self._accessed()
-        record = Record(
-            step=row.step, statement=self.statement, flow=self.flow(), scope=self.scope, matrix=self.matrix
-        )
+        execution = Execution(row.step, self.flow(), self.matrix)
+        record = Record(statement=self.statement, bind=lambda record: execution, scope=self.scope)
         collective = self.statement.opcode in _COLLECTIVE
         return BoundStatement(record=record, reads=reads, writes=writes, collective=collective)
 

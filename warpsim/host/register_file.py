@@ -107,7 +107,7 @@ class RegisterFile:
         scope = self._scope_of(name)
         return scope.names[name] if scope else None
 
-    def declare(self, names: tuple[str, ...], type_name: str) -> None:
+    def declare(self, names: Sequence[str], type_name: str) -> None:
         """Declare registers in the innermost scope; declared registers keep their values.
 
         Raises IllegalInstruction for another type or width than before, NotModelled for the type.

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -44,6 +44,7 @@ from .statements import (
     InstructionStatement,
     Kernel,
     Label,
+    NumberedNames,
     Parameter,
     Program,
     RegisterDeclaration,
@@ -257,6 +258,8 @@ def _read_directive(cursor: Cursor, scopes: list[_Scope], room: _Room) -> None:
 
 
 _TOKEN = re.compile(r'"[^"\n]*"|[\w$%.]+|.', re.ASCII)
+# Stretches without brackets, quotes and comments: in which nothing ends, and in which no comma does.
+_WITHIN, _BESIDE = (re.compile(rf'[^"{{}}()\[\]/{more}]*[^"{{}}()\[\]/{more}\s]') for more in ("", ",;"))
 _NESTING = {"{": 1, "(": 1, "[": 1, "}": -1, ")": -1, "]": -1}
 
 
@@ -266,7 +269,8 @@ def _read_raw(cursor: Cursor, stops: str) -> str:
     """
     start, depth = cursor.position, 0
     while not cursor.at_end() and (depth or cursor.text[cursor.position] not in stops):
-        depth += _NESTING.get(cursor.take(_TOKEN) or "", 0)
+        if not cursor.take(_WITHIN if depth or stops in "{}" else _BESIDE):
+            depth += _NESTING.get(cursor.take(_TOKEN) or "", 0)
     return cursor.text[start : cursor.end]
 
 
@@ -296,21 +300,22 @@ def _read_type(cursor: Cursor, place: str) -> tuple[int, str]:
 
 def _read_registers(cursor: Cursor, start: int, room: _Room) -> RegisterDeclaration:
     length, kind = _read_type(cursor, "register")
-    names = list[str]()
+    groups = list[Sequence[str]]()
     while True:
         name = cursor.expect(_NAME, "a register name")
-        names += _read_numbered(cursor, name, room) if cursor.accept("<") else [name]
+        groups.append(_read_numbered(cursor, name, room) if cursor.accept("<") else (name,))
         if not cursor.accept(","):
             break
     cursor.require(";", "',' or ';'")
-    return RegisterDeclaration(kind, tuple(names), length, source=cursor.source, start=start)
+    names = groups[0] if len(groups) == 1 else tuple(name for group in groups for name in group)
+    return RegisterDeclaration(kind, names, length, source=cursor.source, start=start)
 
 
-def _read_numbered(cursor: Cursor, name: str, room: _Room) -> list[str]:
+def _read_numbered(cursor: Cursor, name: str, room: _Room) -> NumberedNames:
     start, count = cursor.position, read_integer(cursor)
     room.take_registers(cursor, start, count)
     cursor.require(">")
-    return [f"{name}{number}" for number in range(count)]
+    return NumberedNames(name, count)
 
 
 def _read_variables(cursor: Cursor, start: int, space: str, room: _Room) -> list[VariableDeclaration]:

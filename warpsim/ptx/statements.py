@@ -20,9 +20,9 @@ This module does not know which opcodes, modifiers and operands belong together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from ..errors import Location
 from .operands import (
@@ -46,6 +46,7 @@ __all__ = [
     "InstructionStatement",
     "Kernel",
     "Label",
+    "NumberedNames",
     "Parameter",
     "Program",
     "RegisterDeclaration",
@@ -194,12 +195,42 @@ class _Spans:
     operands: list[list[Span]]
 
 
+class NumberedNames(Sequence[str]):
+    """The names that ``%r<2>`` declares, "%r0" and "%r1"; they take no memory, for compilers declare many."""
+
+    __slots__ = ("size", "stem")
+
+    def __init__(self, stem: str, size: int) -> None:
+        self.stem = stem
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        numbers = range(self.size)[index]
+        return f"{self.stem}{numbers}" if isinstance(numbers, int) else tuple(map(self.__getitem__, numbers))
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"NumberedNames({self.stem!r}, {self.size})"
+
+
 @dataclass(frozen=True, slots=True)
 class RegisterDeclaration(Statement):
     """Registers of one type: ``%r<2>`` is given as "%r0", "%r1". ``vector`` is 1, or 2, 4 for .v2, .v4."""
 
     type: str
-    names: tuple[str, ...]
+    names: Sequence[str]
     vector: int = 1
 
 

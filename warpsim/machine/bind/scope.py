@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...errors import IllegalInstruction
-from ...ptx.statements import Statement
+from ...ptx.statements import NumberedNames, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,31 +105,96 @@ class FunctionName:
 Meaning = RegisterName | Variable | LabelName | LabelTable | FunctionName
 
 
+class Numbered(NamedTuple):
+    """Registers of one type, ``%r<9>``: how many, and the number of the first."""
+
+    size: int
+    first: int
+    type: str
+
+
 @dataclass(eq=False)
 class Scope:
-    """Names of one pair of braces, and the scope around it."""
+    """Names of one pair of braces, and the scope around it.
+
+    ``numbered`` are registers by the stem of their names; those that were asked for are in ``names``, too.
+    """
 
     around: Scope | None = None
     names: dict[str, Meaning] = field(default_factory=dict)
+    numbered: dict[str, Numbered] = field(default_factory=dict)
 
     def declare(self, name: str, meaning: Meaning, statement: Statement) -> None:
         """Give a name its meaning here; raises IllegalInstruction where it has a meaning already."""
-        if name in self.names:
+        if name in self.names or (self.numbered and self._numbered(name)):
             raise IllegalInstruction(f"{name} is declared twice in this scope", statement.location())
         self.names[name] = meaning
+
+    def declare_numbered(self, names: NumberedNames, first: int, type_name: str) -> bool:
+        """Declare registers whose numbers are ``first`` and those behind it; return whether that was done.
+
+        It is not where some of their names may have a meaning here.
+        """
+        stems = (names.stem, *self.numbered)
+        if any(name.startswith(names.stem) for name in self.names) or any(map(_ends_in_digit, stems)):
+            return False
+        if names.stem in self.numbered:
+            return False
+        self.numbered[names.stem] = Numbered(names.size, first, type_name)
+        return True
 
     def find(self, name: str) -> Meaning | None:
         """Return what a name means here, or None."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
+            found = scope.names.get(name)
+            if found is None and scope.numbered:
+                found = scope._numbered(name)
+            if found is not None:
+                return found
             scope = scope.around
         return None
+
+    def register_type(self, name: str) -> str | None:
+        """Return the type of the register that a name means here, None where it means no register."""
+        scope: Scope | None = self
+        while scope is not None:
+            known = scope.names.get(name)
+            if known is not None:
+                return known.type if isinstance(known, RegisterName) else None
+            if scope.numbered and (group := scope._group(name)) is not None:
+                return group[0].type
+            scope = scope.around
+        return None
+
+    def _numbered(self, name: str) -> RegisterName | None:
+        """Return the register that a name with a number means in these braces, and remember it."""
+        found = self._group(name)
+        if found is None:
+            return None
+        group, number = found
+        register = self.names[name] = RegisterName(group.first + number, group.type)
+        return register
+
+    def _group(self, name: str) -> tuple[Numbered, int] | None:
+        stem = name.rstrip("0123456789")
+        group, digits = self.numbered.get(stem), name[len(stem) :]
+        if group is None or not 0 < len(digits) < 10 or (digits[0] == "0" and digits != "0"):
+            return None
+        number = int(digits)
+        return (group, number) if number < group.size else None
 
     def visible(self) -> Iterator[str]:
         """Yield every name that means something here, innermost first."""
         scope: Scope | None = self
         while scope is not None:
-            yield from scope.names
+            yield from dict.fromkeys((*scope.names, *scope._all_numbered()))
             scope = scope.around
+
+    def _all_numbered(self) -> Iterator[str]:
+        for stem, group in self.numbered.items():
+            yield from NumberedNames(stem, group.size)
+
+
+def _ends_in_digit(stem: str) -> bool:
+    return stem[-1].isdigit()

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
-from ...errors import IllegalInstruction, Location
+from ...errors import IllegalInstruction, Location, WarpsimError
 from ...ptx.statements import (
     Block,
     Directive,
     InstructionStatement,
     Label,
+    NumberedNames,
     Program,
     RegisterDeclaration,
     Statement,
@@ -26,7 +27,8 @@ from ..bind.scope import LabelName, LabelTable, RegisterName, Scope, Variable
 from ..opcodes import bind
 from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
-from ..run.wave import Record
+from ..run.wave import Execution, Record
+from .statement_shapes import Shape, ShapeReader
 
 
 class Loading(ModuleNames, Protocol):
@@ -35,6 +37,10 @@ class Loading(ModuleNames, Protocol):
     program: Program
     scope: Scope
     code: list[Record]
+    shapes: dict[Shape, tuple[str, str]]  # of statements that can be executed: fidelity and note
+
+    def execution(self, record: Record) -> Execution:
+        """Bind the statement of a record."""
 
     def noted(self, action: Callable[[], object]) -> None:
         """Do something; its error is a problem of the module."""
@@ -72,6 +78,7 @@ class _Body:
         self.module = module
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []
+        self.shapes: dict[int, ShapeReader] = {}  # by the identity of their scope
         self.start = len(module.code)
 
     def load(self) -> None:
@@ -80,10 +87,15 @@ class _Body:
         self._parameters(scope)
         self._read(self.function.kernel.body or (), scope)
         end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
-        for number, (statement, around) in enumerate([*self.binders, (end, scope)]):
-            self.module.noted(partial(self._record, statement, around, self.start + number))
-            if len(self.module.code) == self.start + number:  # a problem: nothing runs, but places stay right
-                self.module.code.append(Record(step=_broken, statement=statement))
+        for statement, around in (*self.binders, (end, scope)):
+            try:
+                record = self._record(statement, around)
+            except WarpsimError as error:
+                self.module.noted(partial(_raise, error))
+                record = Record(statement=statement, bind=_broken)  # nothing runs, but places stay right
+            self.module.code.append(record)
+        for shapes in self.shapes.values():
+            self.function.named |= shapes.named(self.module.scope.names)
 
     def _parameters(self, scope: Scope) -> None:
         for kind in ("results", "parameters"):
@@ -125,39 +137,69 @@ class _Body:
         if self.module.version < needed((statement.type,)):
             message = f"registers of type .{statement.type} need PTX 8.3"
             raise IllegalInstruction(message, statement.location())
+        word, count = word_type(statement.type)
+        names, plain = statement.names, count == statement.vector == 1
+        if (
+            isinstance(names, NumberedNames)
+            and plain
+            and scope.declare_numbered(names, len(types), statement.type)
+        ):
+            types += [word] * len(names)
+            return
         elements = "xyzw"[: statement.vector] if statement.vector > 1 else ""
-        for name in statement.names:
+        for name in names:
             for place, spelled in enumerate([f"{name}.{element}" for element in elements] or [name]):
                 scope.declare(spelled, RegisterName(len(types), statement.type), statement)
-                word, count = word_type(statement.type)
                 types += [word] * count
                 if elements:
                     scope.names[f"{name}.{'rgba'[place]}"] = scope.names[spelled]
 
-    def _record(self, statement: InstructionStatement, scope: Scope, pc: int) -> None:
-        """Second pass: one statement."""
-        binder = StatementBinder(statement, scope, self.module, pc)
-        self.function.named.update(name for name in statement.names if name in self.module.scope.names)
-        guard = -1
-        if statement.guard is not None:
-            found = scope.find(statement.guard[1])
-            if not isinstance(found, RegisterName) or found.type != "pred":
-                raise binder.illegal(f"guard {statement.guard[1]} is not a predicate")
-            guard = found.number
-        bound = bind(binder)
+    def _record(self, statement: InstructionStatement, scope: Scope) -> Record:
+        """Second pass: one statement. It is bound now where it is the first of its shape."""
+        guard = -1 if statement.guard is None else self._guard(statement, statement.guard[1], scope)
+        shapes = self.shapes.get(id(scope)) or self.shapes.setdefault(id(scope), ShapeReader(scope))
+        shape = shapes.shape(statement)
+        known = None if shape is None else self.module.shapes.get(shape)
+        execution, fidelity, note = (None, *known) if known else self._bound(statement, scope)
+        if shape is not None and known is None:
+            self.module.shapes[shape] = fidelity, note
         record = Record(
-            step=bound.step,
             statement=statement,
+            bind=self.module.execution,
             guard=guard,
-            negated=statement.guard is not None and statement.guard[0],
-            fidelity=bound.fidelity,
-            note=bound.note,
-            flow=binder.flow(),
+            negated=guard >= 0 and statement.guard[0],  # type: ignore[index]
+            fidelity=fidelity,
+            note=note,
             scope=scope,
-            matrix=binder.matrix,
         )
-        self.module.code.append(record)
+        return record if execution is None else record.does(execution)
+
+    def _guard(self, statement: InstructionStatement, name: str, scope: Scope) -> int:
+        """Return the number of the guard's register."""
+        found = scope.find(name)
+        if not isinstance(found, RegisterName) or found.type != "pred":
+            binder = StatementBinder(statement, scope, self.module)
+            raise binder.illegal(f"guard {name} is not a predicate")
+        return found.number
+
+    def _bound(self, statement: InstructionStatement, scope: Scope) -> tuple[Execution, str, str]:
+        """Return what a statement does, and how exact it is."""
+        self.function.named.update(name for name in statement.names if name in self.module.scope.names)
+        return execution_of(self.module, statement, scope)
 
 
-def _broken(wave: object, path: object, lanes: object) -> None:
+def execution_of(
+    module: ModuleNames, statement: InstructionStatement, scope: Scope
+) -> tuple[Execution, str, str]:
+    """Bind a statement: return what it does, its fidelity and note."""
+    binder = StatementBinder(statement, scope, module)
+    bound = bind(binder)
+    return Execution(bound.step, binder.flow(), binder.matrix), bound.fidelity, bound.note
+
+
+def _broken(record: Record) -> Execution:
     raise AssertionError("a statement with a problem is executed")
+
+
+def _raise(error: WarpsimError) -> None:
+    raise error

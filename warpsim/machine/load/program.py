@@ -21,12 +21,13 @@ from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
 from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, Scope, Variable
-from ..run.wave import Entry, Parameter, Record
+from ..run.wave import Entry, Execution, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
-from .function_body import load_body
+from .function_body import execution_of, load_body
 from .problems import NoSuchKernel, joined
 from .shared_layout import SharedLayout
+from .statement_shapes import Shape
 
 _CODE_ALIGNMENT = 16  # bytes
 
@@ -48,6 +49,7 @@ class Module:
         self._of_variables: dict[str, WarpsimError] = {}
         self._check_directives(target)
         self.code: list[Record] = []
+        self.shapes: dict[Shape, tuple[str, str]] = {}  # of statements bound so far: fidelity and note
         self.scope = Scope()
         self.variables: list[Variable] = []  # of global and const space
         self.functions: dict[str, Function] = {}
@@ -275,6 +277,11 @@ class Module:
                 f"{self.target}; declare it .extern, with its size given at the launch, for more"
             )
             raise IllegalInstruction(message, function.kernel.location())
+
+    def execution(self, record: Record) -> Execution:
+        """Bind the statement of a record, one like which has been bound."""
+        assert record.scope is not None
+        return execution_of(self, record.statement, record.scope)[0]
 
     def noted(self, action: Callable[[], object]) -> None:
         """Do something; its error is a problem of the module."""

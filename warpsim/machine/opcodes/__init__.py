@@ -96,6 +96,19 @@ def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[
     return tuple((row, choice) for row, choice in found if choice is not None)
 
 
+@lru_cache(maxsize=4096)
+def takes_any_constant(opcode: str, modifiers: tuple[str, ...]) -> bool:
+    """Return whether a form takes constants whatever their values are, as long as it takes their kind."""
+    from .effect import Effect
+
+    return "b128" not in modifiers and all(  # a constant of 128 bits has no sign here
+        row.any_constant
+        if isinstance(row, Effect)
+        else not (operation := row.build(*choice)).constants and not operation.bytes
+        for row, choice in _spelled(opcode, modifiers)
+    )
+
+
 def lanes_together(statement: InstructionStatement) -> int:
     """Return how many neighbouring lanes execute a statement together, 1 where each does by itself."""
     spelled = _spelled(statement.opcode, statement.modifiers)

@@ -24,7 +24,7 @@ class Effect(Row):
     """A row whose forms are bound to their operands by a function ``(binder, *modifiers) -> step``.
 
     ``fidelity`` and ``note`` are those of its results. ``together`` says how many lanes in a row must execute
-    it together: 1, or 32.
+    it together: 1, or 32. With ``any_constant`` the values of constants make no form illegal.
     """
 
     bind: Callable[..., Step]
@@ -32,3 +32,4 @@ class Effect(Row):
     fidelity: str = "exact"
     note: str = ""
     together: int = 1
+    any_constant: bool = False

@@ -52,7 +52,6 @@ class StatementBinder:
     statement: InstructionStatement
     scope: Scope
     module: ModuleNames
-    pc: int
     operands: Sequence[Operand] = field(init=False)
     declared: ClassVar[bool] = True  # whether every register has a declared type
     matrix: Bound | WarpgroupBound | None = field(init=False, default=None)  # the operands by role

@@ -12,8 +12,8 @@ All lanes of a wave execute a statement in one operation. Opcodes and observers 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,22 +40,62 @@ Places = Callable[["Wave", Lanes, Offsets, int], tuple[Bytes, Offsets]]  # where
 Uninitialised = Callable[["Wave", DivergentPath, int, Mask], None]  # a register and the lanes that lack it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
+class Execution(NamedTuple):
+    """What a statement does with its own operands.
 
-    ``fidelity`` and ``note`` say how exact its results are, ``flow`` which registers they come from.
+    ``flow`` are the registers that its results come from, ``matrix`` the operands by role, of a matrix
+    instruction.
     """
 
     step: Step
+    flow: Flow = NOTHING
+    matrix: Bound | WarpgroupBound | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Record:
+    """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
+
+    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow`` and ``matrix`` are those of
+    ``bind(record)``, which is called when one of them is first asked for: most statements of a large module
+    are never executed, and what is wrong with any is known before.
+    """
+
     statement: InstructionStatement
+    bind: Callable[[Record], Execution]
     guard: int = -1
     negated: bool = False
     fidelity: str = "exact"
     note: str = ""
-    flow: Flow = NOTHING
     scope: Scope | None = None  # what the names in the statement mean
-    matrix: Bound | WarpgroupBound | None = None  # the operands by role, of a matrix instruction
+    step: Step = field(init=False, repr=False)
+    flow: Flow = field(init=False, repr=False)
+    matrix: Bound | WarpgroupBound | None = field(init=False, repr=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Bind the statement; called for attributes that are not set."""
+        if name not in Execution._fields:
+            raise AttributeError(name)
+        self.does(self.bind(self))
+        return getattr(self, name)
+
+    def does(self, execution: Execution) -> Record:
+        """Set what the statement does; return the record."""
+        self.step, self.flow, self.matrix = execution
+        return self
+
+    def stepping(self, step: Step) -> Record:
+        """Return the same statement with another step."""
+        other = Record(
+            statement=self.statement,
+            bind=self.bind,
+            guard=self.guard,
+            negated=self.negated,
+            fidelity=self.fidelity,
+            note=self.note,
+            scope=self.scope,
+        )
+        return other.does(Execution(step, self.flow, self.matrix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

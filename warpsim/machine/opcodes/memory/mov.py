@@ -257,7 +257,7 @@ def _is_space(binder: StatementBinder, space: str) -> Step:
 
 
 ROWS: tuple[Effect, ...] = (
-    Effect(opcode="mov", slots=(_TYPES,), bind=_move),
+    Effect(opcode="mov", slots=(_TYPES,), bind=_move, any_constant=True),
     Effect(opcode="mov", slots=(("v2", "v4"), _TYPES[1:-1]), bind=_move_vector, legal=_short),
     *(
         Effect(

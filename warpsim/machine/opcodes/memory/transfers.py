@@ -196,6 +196,7 @@ def _row(opcode: str, *slots: tuple[str, ...], vectors: tuple[str, ...] = _VECTO
         slots=(*slots, vectors, TYPES),
         bind=_load if opcode == "ld" else _store,
         legal=_wide if wide else _narrow,
+        any_constant=True,
     )
 
 
