@@ -50,7 +50,6 @@ BUDGETS = {  # room -> words that are still to be replaced
     "arithmetic": 8,  # in kernels, which Numba compiles again after every edit
     "diagnosis": 13,
     "generation": 23,
-    "machine": 117,  # in run, state and grid.py
     "report": 1,
     "views": 5,
 }

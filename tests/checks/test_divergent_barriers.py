@@ -68,7 +68,7 @@ def test_what_a_chip_does_together_is_not_found(body: str, schedule: str | int) 
     assert findings(f"mov.u32 %r3, 0; {body}", schedule=schedule) == []
 
 
-START = "deadlock: nobody can go on"
+START = "deadlock: no lane can continue"
 
 
 def test_half_of_a_cta_skips_a_barrier_in_a_loop() -> None:

@@ -376,7 +376,7 @@ def test_deadlock():
     body = "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; bar.sync 1; bra B;\nA: bar.sync 2;\nB:"
     found = fault_of(body, 1, 64)
     assert found.message == (
-        "deadlock: nobody can go on (barrier 1 has 32 of 64 threads, barrier 2 has 32 of 64 threads); "
+        "deadlock: no lane can continue (barrier 1 has 32 of 64 threads, barrier 2 has 32 of 64 threads); "
         "waiting: "
         f"CTA (0, 0, 0), warp 1, lane 0 and 31 more at <string>:{found.location.line}:39 for barrier 1; "
         f"CTA (0, 0, 0), warp 0, lane 0 and 31 more at <string>:{found.location.line + 1}:4 for barrier 2"

@@ -34,7 +34,7 @@ DELETED: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "cluster_argmax": (
         ("mbarrier.init", "undefined", "no mbarrier has been initialised"),
-        ("mbarrier.arrive.expect_tx", "deadlock", "nobody can go on"),
+        ("mbarrier.arrive.expect_tx", "deadlock", "no lane can continue"),
         ("fence.mbarrier_init", "reported", "whose initialisation at line"),
         ("barrier.cluster.arrive", "undefined", "the lane has not arrived"),
         ("bar.sync", "reported", "race: "),  # one of the two is atomic

@@ -241,7 +241,8 @@ def test_misuse_of_the_barrier(body: str, message: str) -> None:
 def test_deadlock_says_who_is_missing() -> None:
     body = f"setp.eq.u32 %p1, %rank, 0; @%p1 bra A; bar.sync 1, 128; A: {MEET.splitlines()[0]}"
     message = (
-        r"deadlock: nobody can go on \(barrier 1 has 64 of 128 threads\); waiting: CTA \(1, 0, 0\), warp 0, "
+        r"deadlock: no lane can continue \(barrier 1 has 64 of 128 threads\); waiting: "
+        r"CTA \(1, 0, 0\), warp 0, "
         r"lane 0 and 63 more at .*:14:\d+ for barrier 1 of 128 threads; CTA \(0, 0, 0\), warp 0, lane 0 "
         r"and 63 more at .*:14:\d+ for the cluster barrier, at which CTA \(1, 0, 0\), warp 0, lane 0 and 63 "
         r"more have not arrived"

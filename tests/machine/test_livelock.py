@@ -77,7 +77,7 @@ def test_who_waits_for_a_value_that_never_comes() -> None:
         load_text(CHAIN)["k"](40, 256, [flags, np.uint32(0), np.uint32(30)])
     message = raised.value.message
     assert message.startswith(
-        "deadlock: nobody can go on, and nobody is left to write what they wait for: "
+        "deadlock: no lane can continue, and none is left to write what they wait for: "
         "CTA (31, 0, 0), warp 0, lane 0 and 255 more: ld.acquire.gpu.global.u32 at line 21 reads 0 at byte "
         "120 of the "
     )
@@ -167,7 +167,7 @@ def test_a_livelock_is_found_under_every_schedule(grid: int, block: int, schedul
  ld.param.u64 %d, [p];
 L: ld.acquire.gpu.global.u32 %r, [%d]; setp.ne.u32 %p, %r, 7; @%p bra L;
  ret; }"""
-    with pytest.raises(Fault, match="nobody is left to write what they wait for"):
+    with pytest.raises(Fault, match="none is left to write what they wait for"):
         load_text(text)["k"](grid, block, [np.zeros(4, np.uint32)], schedule=schedule)
 
 

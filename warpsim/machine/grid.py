@@ -1,8 +1,8 @@
-"""Launching a kernel: CTAs in waves, one after the other or taking turns, on the memory of a device.
+"""Launching a kernel: CTAs in waves, in sequence or in turns, on the memory of a device.
 
 A wave runs to its end before the next one begins, unless the kernel has atomics or ordered accesses, by which
 CTAs may wait for each other: then waves take turns. Only so many CTAs are in flight at a time, as on a chip,
-so memory does not grow with the grid; CTAs that wait for one that has not begun wait for ever, there as here.
+so memory does not grow with the grid; to wait for a CTA that has not begun lasts for ever, there as here.
 Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
 two threads were measured to be no faster than one. Processes are: see spreading.py.
 Knows grids, blocks and how many CTAs go together; does not know text or arguments.
@@ -50,14 +50,14 @@ _ATOMIC = frozenset({"atom", "red", "membar", "fence"})
 
 
 def dimensions(given: int | Sequence[int], what: str, limits: Dimensions) -> Dimensions:
-    """Up to three positive integers as three; raises OperandError."""
+    """Return up to three positive integers as three; raises OperandError."""
     known = isinstance(given, int | np.integer | Sequence | np.ndarray) and not isinstance(given, str)
     values = (given,) if isinstance(given, int | np.integer) else tuple(given) if known else ()
-    if not 1 <= len(values) <= 3 or not all(isinstance(one, int | np.integer) for one in values):
+    if not 1 <= len(values) <= 3 or not all(isinstance(value, int | np.integer) for value in values):
         raise OperandError(f"{what} {given!r}: expected one to three integers")
-    x, y, z = (*(int(one) for one in values), 1, 1)[:3]
-    for axis, one, limit in zip("xyz", (x, y, z), limits, strict=True):
-        if not 1 <= one <= limit:
+    x, y, z = (*(int(value) for value in values), 1, 1)[:3]
+    for axis, value, limit in zip("xyz", (x, y, z), limits, strict=True):
+        if not 1 <= value <= limit:
             raise OperandError(f"{what} {(x, y, z)}: {axis} is 1 to {limit}")
     return x, y, z
 
@@ -65,14 +65,14 @@ def dimensions(given: int | Sequence[int], what: str, limits: Dimensions) -> Dim
 def placed(
     entry: Entry, grid: int | Sequence[int], cluster: int | Sequence[int] | None, target: str
 ) -> tuple[Dimensions, Cluster]:
-    """CTAs of the grid, and of a cluster, which None leaves to the kernel; raises OperandError."""
+    """Return the CTAs of the grid, and of a cluster, which None leaves to the kernel; raises OperandError."""
     given = None if cluster is None else dimensions(cluster, "cluster", GRID_LIMITS)
     found = cluster_of(entry, given, target)
     return grid_of(entry, dimensions(grid, "grid", GRID_LIMITS), found), found
 
 
 def check_block(entry: Entry, block: Dimensions) -> None:
-    """A block that the kernel can have; raises OperandError."""
+    """Check that the kernel can have a block; raises OperandError."""
     threads = block[0] * block[1] * block[2]
     if threads > LARGEST.threads:
         raise OperandError(f"block {block} has {threads} threads: at most {LARGEST.threads}")
@@ -85,7 +85,7 @@ def check_block(entry: Entry, block: Dimensions) -> None:
 
 
 def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
-    """Bytes of shared memory of a CTA; raises OperandError for more than the chip has."""
+    """Return the bytes of shared memory of a CTA; raises OperandError for more than the chip has."""
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
         raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
     total = entry.static_shared_bytes + int(shared_bytes)
@@ -110,14 +110,16 @@ def grid_workspace(device: Device, grid: Dimensions) -> int:
 
 
 def symbols_of(device: Device, module: Module) -> dict[str, int]:
-    """The addresses of the module's variables on a device, where they are put when first asked for."""
+    """Return the addresses of the module's variables on a device, allocated at the first call."""
     known = device.symbols.get(module)
     if known is None:
         places = [
-            device.memory.allocate(max(one.size, 1), one.name, one.alignment, one.space)
-            for one in module.variables
+            device.memory.allocate(max(variable.size, 1), variable.name, variable.alignment, variable.space)
+            for variable in module.variables
         ]
-        known = {one.name: place.address for one, place in zip(module.variables, places, strict=True)}
+        known = {
+            variable.name: place.address for variable, place in zip(module.variables, places, strict=True)
+        }
         for variable, allocation in zip(module.variables, places, strict=True):
             content = np.frombuffer(_initial(variable, module, known), np.uint8)
             device.memory.bytes_of(allocation)[: content.size] = content
@@ -128,17 +130,17 @@ def symbols_of(device: Device, module: Module) -> dict[str, int]:
 
 
 def _initial(variable: Variable, module: Module, known: Mapping[str, int]) -> bytes:
-    """What a variable starts with, now that every address is known."""
+    """Return the initial bytes of a variable, now that every address is known."""
     content = bytearray(variable.initial)
-    for one in variable.addresses:
-        address = known[one.name] if one.name in known else module.function_number(one.name)
-        content[one.place : one.place + one.size] = one.content(address)
+    for pointer in variable.addresses:
+        address = known[pointer.name] if pointer.name in known else module.function_number(pointer.name)
+        content[pointer.place : pointer.place + pointer.size] = pointer.content(address)
     return bytes(content)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """CTAs, threads of one, CTAs of a cluster, and bytes of shared memory of a CTA, static ones included."""
+    """CTAs, threads of a CTA, CTAs of a cluster, and bytes of shared memory of a CTA, static and dynamic."""
 
     grid: Dimensions
     block: Dimensions
@@ -147,7 +149,7 @@ class Sizes:
 
 
 def sizes_of(entry: Entry, grid: Any, block: Any, cluster: Any, shared_bytes: int, target: str) -> Sizes:
-    """The sizes of a launch as they are given; raises OperandError for those that the kernel cannot have."""
+    """Return the sizes of a launch; raises OperandError for sizes that the kernel cannot have."""
     ctas, clusters = placed(entry, grid, cluster, target)
     threads = dimensions(block, "block", BLOCK_LIMITS)
     check_block(entry, threads)
@@ -197,11 +199,11 @@ class Launch:
 
     @cached_property
     def waits_at(self) -> frozenset[int]:
-        """The branches of loops in which lanes wait for others."""
+        """Return the branches of loops in which lanes wait for others."""
         return waiting_loops(self.entry.code)
 
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
-        """The so many-th wave, of the CTAs with these coordinates."""
+        """Return wave ``number``, of the CTAs with these coordinates."""
         geometry = Geometry(ctas, self.grid, self.block, self.cluster)
         memories = Memories(geometry, self.device.memory, self.parameters, self.shared_bytes)
         observers = Observers(self.observers())
@@ -217,7 +219,7 @@ class Launch:
         return wave
 
     def waves(self) -> Iterator[Wave]:
-        """Every wave that is executed, made when it is asked for; the CTAs of a cluster are never in two."""
+        """Yield every wave that is executed, made when it is needed; a cluster is never in two waves."""
         x, y, z = self.grid
         count = self.cluster.count
         together, order = self.together // count, self.schedule.ctas(x * y * z // count)
@@ -232,7 +234,7 @@ class Launch:
 
 
 def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> npt.NDArray[np.int64]:
-    """Execute every CTA; how often each statement was executed, by the lanes of a wave at once.
+    """Execute every CTA; return how often each statement was executed, by the lanes of a wave at once.
 
     ``progress`` is called with the CTAs done and their number. Raises what statements raise, and Fault.
     """
@@ -257,7 +259,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
 
 
 def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator[Wave]:
-    """Those that have begun, then as many new ones as there is room for; whoever asks has run the last."""
+    """Yield the waves that have begun, then new waves while there is room; each has run before the next."""
     yield from pending
     flying = sum(len(wave.ctas) for wave in pending if wave.alive)
     while flying < most and (wave := next(left, None)) is not None:
@@ -266,9 +268,12 @@ def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator
 
 
 def communicates(entry: Entry) -> bool:
-    """Whether a module has accesses by which CTAs can wait for each other."""
+    """Return whether a module has accesses by which CTAs can wait for each other."""
     statements = (record.statement for record in entry.code)
-    return any(one.opcode in _ATOMIC or not _ORDERED.isdisjoint(one.modifiers) for one in statements)
+    return any(
+        statement.opcode in _ATOMIC or not _ORDERED.isdisjoint(statement.modifiers)
+        for statement in statements
+    )
 
 
 __all__ = [

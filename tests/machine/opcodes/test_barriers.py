@@ -116,7 +116,7 @@ def test_lanes_of_a_warp_arrive_apart() -> None:
 def test_deadlock_names_both_places() -> None:
     body = "setp.lt.u32 %p0, %n, 32; @%p0 bar.sync 1, 64; @!%p0 bar.sync 2, 64;"
     message = (
-        r"deadlock: nobody can go on \(barrier 1 has 32 of 64 threads, barrier 2 has 32 of 64 threads\); "
+        r"deadlock: no lane can continue \(barrier 1 has 32 of 64 threads, barrier 2 has 32 of 64 threads\); "
         r"waiting: "
         r"CTA \(0, 0, 0\), warp 0, lane 0 and 31 more at .* for barrier 1 of 64 threads; "
         r"CTA \(0, 0, 0\), warp 1, lane 0 and 31 more at .* for barrier 2 of 64 threads"

@@ -316,7 +316,8 @@ def test_lanes_that_never_come() -> None:
     body = """setp.lt.u32 %p0, %lane, 4; @%p0 redux.sync.add.u32 %d, %lane, -1;
     bar.sync 0;"""
     message = (
-        r"deadlock: nobody can go on \(barrier 0 has 28 of 32 threads\); waiting: .*CTA \(0, 0, 0\), warp 0, "
+        r"deadlock: no lane can continue \(barrier 0 has 28 of 32 threads\); waiting: "
+        r".*CTA \(0, 0, 0\), warp 0, "
         r"lane 0 and 3 more at .* for lanes 4-31 of its warp, members of its mask 0xffffffff"
     )
     with pytest.raises(Fault, match=message):

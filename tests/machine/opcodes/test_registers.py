@@ -38,7 +38,8 @@ def test_warpgroups_that_give_and_take(schedule: str | int, tuning: str) -> None
 
 def test_registers_that_nobody_gives() -> None:
     message = (
-        r"deadlock: nobody can go on; waiting: .* for 240 registers a lane: the warp has 168, and the CTA's "
+        r"deadlock: no lane can continue; waiting: "
+        r".* for 240 registers a lane: the warp has 168, and the CTA's "
         r"warps have given back 8 more for one warp"
     )
     with pytest.raises(Fault, match=message):

@@ -18,21 +18,22 @@ _MBARRIER = 8  # bytes
 def place_name(variables: Sequence[Variable], address: int, *, mbarrier: bool = False) -> str | None:
     """Return the name of a byte of shared memory, of an ``mbarrier`` there; None where no variable has it.
 
-    Bytes with the alignment of an mbarrier that hold one are an array of them. Of dynamic shared memory
+    Bytes with the alignment of an mbarrier that hold mbarriers are an array of them. Of dynamic shared memory
     several variables may name the same bytes: it has no names.
     """
-    for one in variables:
-        if not one.dynamic and one.offset <= address < one.offset + one.size:
-            size = _MBARRIER if mbarrier and one.element == 1 and one.alignment == _MBARRIER else one.element
-            return _unique(variables, one) + _within(one, address - one.offset, size)
+    for variable in variables:
+        if not variable.dynamic and variable.offset <= address < variable.offset + variable.size:
+            barriers = mbarrier and variable.element == 1 and variable.alignment == _MBARRIER
+            size = _MBARRIER if barriers else variable.element
+            return _unique(variables, variable) + _within(variable, address - variable.offset, size)
     return None
 
 
-def _unique(variables: Sequence[Variable], one: Variable) -> str:
+def _unique(variables: Sequence[Variable], variable: Variable) -> str:
     """Return the short name of a variable, with the function that declares it where two have that name."""
-    name = shown_variable(one.name)
+    name = shown_variable(variable.name)
     alike = sum(shown_variable(other.name) == name for other in variables)
-    return name if alike == 1 else shown(one.name)
+    return name if alike == 1 else shown(variable.name)
 
 
 def _within(variable: Variable, offset: int, size: int) -> str:

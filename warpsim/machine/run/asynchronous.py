@@ -7,8 +7,8 @@ An opcode makes a ``Pending`` and issues it; the schedule decides when it reads 
     "random:7"               in between, each at a moment and in an order that the seed decides
 
 Completing writes memory, then signals mbarriers. Groups ("bulk", "wgmma") are counted lane by lane, as in
-PTX: ``commit`` closes one, ``drain`` waits for all but the latest. Knows when; does not know what operations
-do. PTX ISA 9.1, sections 8.9.1.1 "asynchronous operations" and 9.7.9.25.1 "completion mechanisms".
+PTX: ``commit`` closes a group, ``drain`` waits for all but the latest. Knows when; does not know what
+operations do. PTX ISA 9.1, sections 8.9.1.1 "asynchronous operations" and 9.7.9.25.1 "completion mechanisms".
 
 To add a kind: prepare everything that can fail, then ``issue(wave, path, Pending(...))``. ``read`` is called
 once, before ``complete``, and keeps what it read; leave it out where both happen at once. Observers are
@@ -65,7 +65,7 @@ class Asynchrony:
         return self.tossed[1]
 
     def pass_time(self, wave: Wave) -> None:
-        """Called between statements while something flies: what completes now, if anything."""
+        """Complete what the schedule completes now, if anything; called between statements."""
         if self.moment == "random":
             chance = self.random.random()
             if chance < 1.5 * _SOON:
@@ -77,8 +77,8 @@ class Asynchrony:
         """Operations that clusters have in common: those that the same lane issued at the same turn."""
         lanes = wave.cluster.count * wave.warps * WARP
         kinds: dict[tuple[int, int], list[Pending]] = {}
-        for one in pendings:
-            kinds.setdefault((one.lane % lanes, one.turn), []).append(one)
+        for pending in pendings:
+            kinds.setdefault((pending.lane % lanes, pending.turn), []).append(pending)
         return list(kinds.values())
 
     def _some(self, wave: Wave) -> list[Pending]:
@@ -101,21 +101,21 @@ class Asynchrony:
             return False
         wanted = awaited(wave)
         order = self.in_order(wave, list(self.flying))
-        known = [one for one in order if any(offset in wanted for offset, _ in one.signals)]
+        known = [pending for pending in order if any(offset in wanted for offset, _ in pending.signals)]
         first = [*_first_of_each_cluster(wave, known or order)]
         if not known:
             finish_together(wave, first)
-        for one in first if known else ():
-            self._wake(wave, next(offset for offset, _ in one.signals if offset in wanted), known)
+        for pending in first if known else ():
+            self._wake(wave, next(offset for offset, _ in pending.signals if offset in wanted), known)
         for path in wave.scheduler.paths:
             path.turns = 0
         return True
 
     def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
         """Operations that signal an mbarrier complete, in this order, until no lane waits for it."""
-        signalling = [one for one in known if any(offset == barrier for offset, _ in one.signals)]
-        for one in signalling:
-            finish(wave, one)
+        signalling = [pending for pending in known if any(offset == barrier for offset, _ in pending.signals)]
+        for pending in signalling:
+            finish(wave, pending)
             if len(signalling) > 1 and barrier not in awaited(wave):
                 return
 
@@ -129,7 +129,7 @@ ASYNCHRONY = Slot(_at_once)  # set by a launch whose schedule has another moment
 
 def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[Pending]:
     lanes = wave.cluster.count * wave.warps * WARP
-    return {one.lane // lanes: one for one in reversed(pendings)}.values()
+    return {pending.lane // lanes: pending for pending in reversed(pendings)}.values()
 
 
 _SPINNING = 512  # turns of a loop after which a path is taken to wait for something
@@ -151,11 +151,11 @@ def issue(wave: Wave, path: DivergentPath, *pendings: Pending) -> None:
 
 
 def fetch(wave: Wave, pending: Pending) -> None:
-    """The source of an operation is read, once."""
+    """Read the source of an operation, once."""
     if pending.fetched:
         return
-    for one in _earlier(wave, pending.after) if pending.after else ():
-        finish(wave, one)
+    for earlier in _earlier(wave, pending.after) if pending.after else ():
+        finish(wave, earlier)
     pending.fetched = True
     if pending.read is not None:
         pending.read(wave)
@@ -163,7 +163,7 @@ def fetch(wave: Wave, pending: Pending) -> None:
 
 
 def finish(wave: Wave, pending: Pending) -> None:
-    """An operation completes, once: its memory is written and its mbarriers are signalled."""
+    """Complete an operation, once: write its memory and signal its mbarriers."""
     if pending.done:
         return
     fetch(wave, pending)
@@ -184,37 +184,37 @@ def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
     """Operations that have not completed, and all that come before them, in the order of their issue."""
     found, left = set[Pending](), list(pendings)
     while left:
-        one = left.pop()
-        if not one.done and one not in found:
-            found.add(one)
-            left += one.after
-    return [one for one in ASYNCHRONY.of(wave).flying if one in found] if found else []
+        pending = left.pop()
+        if not pending.done and pending not in found:
+            found.add(pending)
+            left += pending.after
+    return [pending for pending in ASYNCHRONY.of(wave).flying if pending in found] if found else []
 
 
 def finish_together(wave: Wave, pendings: Sequence[Pending]) -> None:
     """Operations complete at the same time, in this order."""
     batches: dict[Batch, list[Pending]] = {}
-    for one in _earlier(wave, [one for one in pendings if one.batch]):
-        if one.batch:
-            batches.setdefault(one.batch, []).append(one)
-    for batch, ones in batches.items():
-        batch(wave, ones)
-    for one in pendings:
-        finish(wave, one)
+    for pending in _earlier(wave, [pending for pending in pendings if pending.batch]):
+        if pending.batch:
+            batches.setdefault(pending.batch, []).append(pending)
+    for batch, members in batches.items():
+        batch(wave, members)
+    for pending in pendings:
+        finish(wave, pending)
 
 
 def fetch_together(wave: Wave, pendings: Sequence[Pending]) -> None:
-    """The sources of operations are read, in this order."""
-    finish_together(wave, [before for one in pendings for before in one.after])
-    for one in pendings:
-        fetch(wave, one)
+    """Read the sources of operations, in this order."""
+    finish_together(wave, [before for pending in pendings for before in pending.after])
+    for pending in pendings:
+        fetch(wave, pending)
 
 
 # --- groups ------------------------------------------------------------------------------------------
 
 
 def commit(wave: Wave, lanes: Lanes, family: str) -> None:
-    """Lanes close a group of a family: what they have issued since the last one belongs to it."""
+    """Close a group of a family: what these lanes have issued since the last group belongs to it."""
     counts = ASYNCHRONY.of(wave).closed(wave, family)
     ASYNCHRONY.of(wave).committed[family] = counts + lanes.mask
 
@@ -228,9 +228,9 @@ def drain(
     state = ASYNCHRONY.of(wave)
     before = state.closed(wave, family) - most
     asked = [
-        one
-        for one in state.flying
-        if one.group == family and lanes.mask[one.lane] and one.number < before[one.lane]
+        pending
+        for pending in state.flying
+        if pending.group == family and lanes.mask[pending.lane] and pending.number < before[pending.lane]
     ]
     asked = state.in_order(wave, asked)
     (fetch_together if reads else finish_together)(wave, asked)

@@ -43,7 +43,7 @@ class ClusterBarrier:
         return _BARRIER.of(wave)
 
     def arrive(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        """Make lanes arrive; raises UndefinedBehavior for one that has not waited since it arrived."""
+        """Make lanes arrive; raises UndefinedBehavior for a lane that has not waited since it arrived."""
         twice = lanes.mask & self.arrived
         if twice.any():
             lane = int(twice.argmax())

@@ -4,7 +4,7 @@ An address of .shared::cluster below RANK_BYTES is one of the own CTA, as one of
 ``(rank + 1) * RANK_BYTES + offset`` is one of the CTA of that rank, the own one included. So ``mapa`` makes
 them here; PTX keeps the numbers to itself. The CTAs of a cluster lie side by side in a wave, by rank.
 
-Knows shapes, ranks and addresses; does not know statements, or who waits for whom (see cluster_barrier.py).
+Knows shapes, ranks and addresses; does not know statements or barriers (see cluster_barrier.py).
 PTX ISA 9.1, sections 2.2.2 "cluster of cooperative thread arrays" and 5.1.7 "shared state space".
 """
 
@@ -35,7 +35,7 @@ MOST = LARGEST.cluster  # that any chip takes, where the host allows clusters th
 
 
 def cluster_of(entry: Entry, given: Dimensions | None, target: str) -> Cluster:
-    """The clusters of a launch: as it says, or as the kernel does; raises OperandError."""
+    """Return the clusters of a launch: as it states, or as the kernel does; raises OperandError."""
     wanted = entry.tuning.cluster
     if given is not None and wanted is not None and given != wanted:
         raise OperandError(f"cluster {given}: the kernel says .reqnctapercluster {wanted}")
@@ -50,7 +50,7 @@ def cluster_of(entry: Entry, given: Dimensions | None, target: str) -> Cluster:
 
 
 def _check_count(entry: Entry, cluster: Cluster, target: str) -> None:
-    """No more CTAs than chip and kernel take; raises OperandError."""
+    """Check that chip and kernel take so many CTAs; raises OperandError."""
     count = cluster.count
     if min(cluster.shape) < 1:
         raise OperandError(f"a cluster of {cluster} CTAs: at least 1 along each axis")
@@ -68,12 +68,12 @@ def _check_count(entry: Entry, cluster: Cluster, target: str) -> None:
 
 
 def grid_of(entry: Entry, grid: Dimensions, cluster: Cluster) -> Dimensions:
-    """The CTAs of a launch: ``grid``, or that many clusters where .blocksareclusters; raises OperandError."""
+    """Return the CTAs of a launch: ``grid``, in clusters by .blocksareclusters; raises OperandError."""
     if entry.tuning.blocks_are_clusters:
-        x, y, z = (one * each for one, each in zip(grid, cluster.shape, strict=True))
+        x, y, z = (count * each for count, each in zip(grid, cluster.shape, strict=True))
         return x, y, z
-    for axis, one, each in zip("xyz", grid, cluster.shape, strict=True):
-        if one % each:
+    for axis, count, each in zip("xyz", grid, cluster.shape, strict=True):
+        if count % each:
             raise OperandError(
                 f"grid {grid}: {axis} is no multiple of {each}, as clusters are {cluster} CTAs"
             )
@@ -84,8 +84,11 @@ def grid_of(entry: Entry, grid: Dimensions, cluster: Cluster) -> Dimensions:
 
 
 def ctas_of(cluster: Cluster, grid: Dimensions, numbers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Coordinates of the CTAs of the clusters with these numbers, x fastest, rank by rank."""
-    (x, y, z), across = cluster.shape, [one // each for one, each in zip(grid, cluster.shape, strict=True)]
+    """Yield the coordinates of the CTAs of the clusters with these numbers, x fastest, rank by rank."""
+    (x, y, z), across = (
+        cluster.shape,
+        [count // each for count, each in zip(grid, cluster.shape, strict=True)],
+    )
     for number in numbers:
         rest, first = divmod(number, across[0])
         third, second = divmod(rest, across[1])
@@ -94,13 +97,13 @@ def ctas_of(cluster: Cluster, grid: Dimensions, numbers: Sequence[int]) -> Itera
 
 
 def ranks_of(wave: Wave, lanes: Lanes | None = None) -> Values:
-    """The rank in its cluster of each lane's CTA, int64; of all lanes, or of some."""
+    """Return the rank in its cluster of each lane's CTA, int64; of all lanes, or of some."""
     ranks: Values = (wave.cta if lanes is None else lanes.of(wave.cta)) % wave.cluster.count
     return ranks
 
 
 def peers_of(wave: Wave, lanes: Lanes, ranks: Values) -> Values:
-    """The place in the wave of the CTA of that rank in the cluster of each lane."""
+    """Return the place in the wave of the CTA of that rank in the cluster of each lane."""
     own = lanes.of(wave.cta)
     peers: Values = own - own % wave.cluster.count + ranks
     return peers
@@ -110,19 +113,19 @@ def peers_of(wave: Wave, lanes: Lanes, ranks: Values) -> Values:
 
 
 def rank_field(addresses: Any) -> Any:
-    """The rank + 1 that addresses of .shared::cluster name, 0 for the own CTA."""
+    """Return the rank + 1 that addresses of .shared::cluster name, 0 for the own CTA."""
     return addresses // RANK_BYTES
 
 
 def own_cta(wave: Wave, addresses: Values) -> Values:
-    """(lanes,) bool: whether addresses of .shared::cluster lie in the own CTA."""
+    """Return (lanes,) bool: whether addresses of .shared::cluster lie in the own CTA."""
     field = rank_field(addresses)
     own: Values = (field == 0) | (field == ranks_of(wave) + 1)
     return own
 
 
 def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    """Words in shared memory of CTAs of each lane's cluster. Raises InvalidAccess."""
+    """Find words in shared memory of CTAs of each lane's cluster. Raises InvalidAccess."""
     spaces.check_alignment(addresses, size, lanes)
     if not spaces.leave(addresses, size, wave.memories.shared_bytes):
         return wave.memories.shared, addresses + lanes.of(wave.memories.shared_base)
@@ -139,7 +142,7 @@ def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 
 
 def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) -> None:
-    """The CTAs are there; raises InvalidAccess."""
+    """Check that the CTAs are there; raises InvalidAccess."""
     count = wave.cluster.count
     wrong = np.flatnonzero((field < 0) | (field > count))
     if wrong.size:
@@ -166,13 +169,13 @@ def near(wave: Wave, lanes: Lanes, addresses: Offsets) -> Offsets:
 
 
 def named(wave: Wave, cta: int) -> str:
-    """A CTA by its rank and place in the grid."""
+    """Name a CTA by its rank and place in the grid."""
     place = ", ".join(map(str, wave.ctas[cta].tolist()))
     return f"CTA ({place}), rank {cta % wave.cluster.count}"
 
 
 def in_shared(wave: Wave, lane: int, offset: int) -> str:
-    """A byte of the wave's shared memory in words, as a lane sees it."""
+    """Describe a byte of the wave's shared memory, as a lane sees it."""
     cta, place = divmod(offset, wave.memories.shared_stride)
     name = place_name(wave.entry.shared, place)
     known = f"{place:#x} of shared memory" + (f" ({name})" if name else "")
@@ -180,7 +183,7 @@ def in_shared(wave: Wave, lane: int, offset: int) -> str:
 
 
 def far(wave: Wave, lanes: Lanes, offsets: Offsets) -> bool:
-    """Whether some of these places in the wave's shared memory are in another CTA than their lane."""
+    """Return whether some of these places in the wave's shared memory are in another CTA than their lane."""
     if wave.cluster.count == 1:
         return False
     owners = np.resize(wave.cta[lanes.index], offsets.size)

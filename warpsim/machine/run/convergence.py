@@ -1,12 +1,12 @@
-"""Statements that lanes of a warp, or of a warpgroup, execute together: who must stand there, who waits.
+"""Statements that lanes of a warp, or of a warpgroup, execute together: which must stand there, which wait.
 
 A lane names members of its warp by a mask. It executes when every member that has not exited stands at the
 same statement of the same frame and names the same members; until then it waits. Lanes that wait for lanes
 that never come end in a deadlock, which says so. Knows masks and paths; not what a statement does.
 
 PTX ISA 9.1, section 9.7.9: a thread waits "until all non-exited threads corresponding to membermask have
-executed" it "with the same qualifiers and same membermask value". PTX does not ask that members stand at one
-and the same statement; two that are spelled alike are not joined here.
+executed" it "with the same qualifiers and same membermask value". PTX does not ask that members stand at the
+same statement; two that are spelled alike are not joined here.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def together(
 ) -> bool:
     """Do ``act(wave, path, ready)`` for the lanes whose members are all here; true where paths changed.
 
-    ``members`` is uint32, a mask of its warp for each lane, or one for all, shape (). Lanes that waited here
+    ``members`` is uint32, a mask of its warp for each lane, or for all, shape (). Lanes that waited here
     are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
     lane that is no member of its own mask and, without ``exited``, for members that have exited.
     """
-    everyone = members is EVERYONE or (not members.ndim and members == EVERYONE)
-    if everyone and lanes.count == wave.alive and not wave.scheduler.waiting:
+    whole = members is EVERYONE or (not members.ndim and members == EVERYONE)
+    if whole and lanes.count == wave.alive and not wave.scheduler.waiting:
         _check_exited(wave, path, lanes, members, exited)
         observers_of(wave).met(wave, lanes)
         act(wave, path, lanes)
@@ -66,7 +66,7 @@ _MEMBERS = Slot(_no_members)  # (lanes,): the members that each lane named when 
 
 
 def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
-    """Lanes go on when all their members stand at any statement that meets, with the same members.
+    """Continue lanes when all their members stand at any statement that meets, with the same members.
 
     ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane that is no
     member of its own mask.
@@ -77,11 +77,12 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     known = _MEMBERS.of(wave)
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
     _check_members(wave, path, lanes.mask, known)
-    halted = [one for one in wave.scheduler.waiting if isinstance(one.waits, LaneWait) and one.waits.anywhere]
-    ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(one.lanes.mask for one in halted)]), known)
+    waits = ((other, other.waits) for other in wave.scheduler.waiting)
+    halted = [other for other, wait in waits if isinstance(wait, LaneWait) and wait.anywhere]
+    ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(other.lanes.mask for other in halted)]), known)
     observers_of(wave).met(wave, Lanes(ready))
-    for one in halted:
-        wave.scheduler.release(one, ready)
+    for other in halted:
+        wave.scheduler.release(other, ready)
     left = Lanes(lanes.mask & ~ready)
     if not left.count:
         return False
@@ -131,15 +132,15 @@ class Warpgroups:
 
     @classmethod
     def of(cls, wave: Wave) -> Warpgroups:
-        """Those of a wave, made once."""
+        """Return the warpgroups of a wave, made once."""
         return _WARPGROUPS.of(wave)
 
     def counts(self, mask: Mask) -> npt.NDArray[np.int64]:
-        """``(groups,)``: how many lanes of each are in a mask."""
+        """Count ``(groups,)`` how many lanes of each are in a mask."""
         return np.add.reduceat(mask, self.first, dtype=np.int64)
 
     def lanes_of(self, groups: npt.NDArray[np.intp]) -> Lanes:
-        """The lanes of some warpgroups, each of them named once."""
+        """Return the lanes of some warpgroups, each of them named once."""
         if len(groups) == len(self.first):
             return self._whole
         chosen = np.zeros(len(self.first), np.bool_)
@@ -147,12 +148,12 @@ class Warpgroups:
         return Lanes(chosen[self.number])
 
     def members(self, groups: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-        """``(groups, 4)``: the warps of some warpgroups."""
+        """Return ``(groups, 4)``: the warps of some warpgroups."""
         first: npt.NDArray[np.int64] = self.warps[groups]
         return first[:, None] + np.arange(WARPGROUP // WARP)
 
     def place(self, wave: Wave, group: int) -> str:
-        """CTA and warpgroup in words."""
+        """Return CTA and warpgroup in words."""
         cta = ", ".join(map(str, wave.ctas[self.cta[group]].tolist()))
         return f"CTA ({cta}), warpgroup {int(wave.thread[self.first[group]]) // WARPGROUP}"
 
@@ -161,7 +162,7 @@ _WARPGROUPS = Slot(Warpgroups)
 
 
 def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups) -> None:
-    """No thread of a warpgroup that is here has exited; raises UndefinedBehavior."""
+    """Check that no thread of a warpgroup that is here has exited; raises UndefinedBehavior."""
     if wave.alive == wave.lanes and places.complete:
         return
     alive, touched = places.counts(wave.alive_mask), places.counts(here)
@@ -175,7 +176,7 @@ def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups
 
 
 def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
-    """Which warps the first of some lanes waits for."""
+    """Describe the warps that the first of some lanes waits for."""
     group = places.number[int(left.argmax())]
     gone = (places.number == group) & ~left
     warps = np.unique(wave.thread[gone] // WARP).tolist()
@@ -183,40 +184,40 @@ def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
 
 
 def warps_of(mask: Mask) -> npt.NDArray[np.int64]:
-    """The warps of which some lanes are in a mask."""
+    """Return the warps of which some lanes are in a mask."""
     return np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
 
 
 def warps_by_cta(wave: Wave, mask: Mask) -> list[tuple[int, npt.NDArray[np.int64]]]:
-    """The CTAs of lanes, each with the warps of these lanes."""
+    """Return the CTAs of lanes, each with the warps of these lanes."""
     warps = warps_of(mask)
     ctas = warps // wave.warps
     return [(cta, warps[ctas == cta]) for cta in np.unique(ctas).tolist()]
 
 
 def warp_words(mask: Mask) -> npt.NDArray[np.uint32]:
-    """(warps,): the lanes of a mask as a word for each warp, lane 0 lowest."""
+    """Return (warps,): the lanes of a mask as a word for each warp, lane 0 lowest."""
     words: npt.NDArray[np.uint32] = np.packbits(mask.reshape(-1, WARP), axis=1, bitorder="little").view("<u4")
     return words[:, 0]
 
 
 def lane_words(mask: Mask) -> npt.NDArray[np.uint32]:
-    """(lanes,): for each lane, which lanes of its warp are in a mask."""
+    """Return (lanes,): for each lane, which lanes of its warp are in a mask."""
     return np.repeat(warp_words(mask), WARP)
 
 
 def _waiting_here(wave: Wave, path: DivergentPath) -> Mask:
     """Lanes that wait at this statement of this frame."""
     mask = np.zeros(wave.lanes, np.bool_)
-    for one in wave.scheduler.waiting:
-        if _waits_at(one, path):
-            mask |= one.lanes.mask
+    for other in wave.scheduler.waiting:
+        if _waits_at(other, path):
+            mask |= other.lanes.mask
     return mask
 
 
-def _waits_at(one: DivergentPath, path: DivergentPath) -> bool:
-    here = one.pc == path.pc and one.frame is path.frame
-    return here and isinstance(one.waits, LaneWait) and not one.waits.anywhere
+def _waits_at(other: DivergentPath, path: DivergentPath) -> bool:
+    here = other.pc == path.pc and other.frame is path.frame
+    return here and isinstance(other.waits, LaneWait) and not other.waits.anywhere
 
 
 def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
@@ -230,7 +231,7 @@ def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
 
 
 def _regroup(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, members: Values) -> None:
-    """Lanes that waited join the path; those that are not ready leave it, and wait as one."""
+    """Lanes that waited join the path; lanes that are not ready leave it, and wait together."""
     wait = LaneWait(names=_missing(wave, left, members)) if left.any() else None
     _part(wave, path, joining, left, wait)
 
@@ -238,7 +239,7 @@ def _regroup(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, members
 def _part(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, wait: LaneWait | None) -> None:
     """Lanes join the path, others leave it and wait, together with those that waited here before."""
     if joining.any() or wait is not None:
-        wave.scheduler.waiting = [one for one in wave.scheduler.waiting if not _waits_at(one, path)]
+        wave.scheduler.waiting = [other for other in wave.scheduler.waiting if not _waits_at(other, path)]
         path.lanes = Lanes((path.lanes.mask | joining) & ~left)
     if wait is not None:
         halted = DivergentPath(path.pc, path.frame, Lanes(left), path.turns)
@@ -249,7 +250,7 @@ def _part(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, wait: Lane
 
 
 def _missing(wave: Wave, left: Mask, members: Values) -> str:
-    """Whom the first of some lanes waits for."""
+    """Describe the members that the first of some lanes waits for."""
     first = int(left.argmax())
     group = left & (members == members[first])
     absent = int(members[first] & lane_words(wave.alive_mask & ~group)[first])
@@ -257,7 +258,7 @@ def _missing(wave: Wave, left: Mask, members: Values) -> str:
 
 
 def in_words(mask: int) -> str:
-    """The bits of a mask as numbers: "0, 3, 8-15"."""
+    """Write the bits of a mask as numbers: "0, 3, 8-15"."""
     runs = list[str]()
     bits = [bit for bit in range(WARP) if mask >> bit & 1]
     for start in (bit for bit in bits if bit - 1 not in bits):
@@ -267,7 +268,7 @@ def in_words(mask: int) -> str:
 
 
 def _check_members(wave: Wave, path: DivergentPath, here: Mask, members: Values) -> None:
-    """A lane is a member of its own mask; raises UndefinedBehavior."""
+    """Check that a lane is a member of its own mask; raises UndefinedBehavior."""
     own = np.uint32(1) << (np.arange(wave.lanes, dtype=np.uint32) & np.uint32(WARP - 1))
     outside = here & (members & own == 0)
     if outside.any():
@@ -277,7 +278,7 @@ def _check_members(wave: Wave, path: DivergentPath, here: Mask, members: Values)
 
 
 def _check_exited(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values, exited: bool) -> None:
-    """Where a statement demands it, no member has exited; raises UndefinedBehavior."""
+    """Check, where a statement demands it, that no member has exited; raises UndefinedBehavior."""
     if exited or wave.alive == wave.lanes:
         return
     gone = np.where(lanes.mask, members & ~lane_words(wave.alive_mask), np.uint32(0))

@@ -1,6 +1,6 @@
 """The numbered barriers of CTAs: the lanes that have arrived at each, and when it is complete.
 
-PTX ISA 9.1, section 9.7.13.1 "barrier": a barrier counts whole warps, and one without a number of threads
+PTX ISA 9.1, section 9.7.13.1 "barrier": a barrier counts whole warps, and without a number of threads
 waits for all of the CTA. Knows arrivals; the waiting itself is the wave's. The wave is handed to every
 method, for a reference to it would keep its memories alive until Python collects garbage.
 """
@@ -73,19 +73,20 @@ class Barriers:
 
     def look_again(self, wave: Wave) -> None:
         """Complete the barriers that lacked only lanes that have exited."""
-        for wait in {one.waits for one in wave.scheduler.waiting if isinstance(one.waits, BarrierWait)}:
+        for wait in {path.waits for path in wave.scheduler.waiting if isinstance(path.waits, BarrierWait)}:
             self._complete(wave, wait)
 
     def counts(self, wave: Wave, cta: int) -> Iterator[str]:
         """Yield the threads of a CTA that have arrived at each barrier, and its thread count, in words."""
-        reasons = [one.waits for one in wave.scheduler.waiting if isinstance(one.waits, BarrierWait)]
+        reasons = [path.waits for path in wave.scheduler.waiting if isinstance(path.waits, BarrierWait)]
         for number, count in enumerate(self.arrived[:, cta].tolist()):
-            wanted = {one.threads or int(wave.alive_of_cta[cta]) for one in reasons if one.number == number}
+            alive = int(wave.alive_of_cta[cta])
+            wanted = {reason.threads or alive for reason in reasons if reason.number == number}
             if count:
                 yield f"barrier {number} has {count}{f' of {max(wanted)}' if wanted else ''} threads"
 
     def _check_count(self, wave: Wave, path: DivergentPath, lanes: Lanes, reason: BarrierWait) -> None:
-        """Of those that come at once none is left over once the barrier is complete; raises Fault."""
+        """Check that no lane that comes now is left over when the barrier is complete; raises Fault."""
         number, threads = reason.number, reason.threads
         count = self.arrived[number] + self._absent(wave, number)
         left = np.flatnonzero(count[wave.cta[lanes.index]] > threads)
@@ -113,20 +114,20 @@ class Barriers:
         self.here[number] &= ~lanes
         observers_of(wave).barrier(wave, number, np.flatnonzero(done), None)
         _deliver(wave, number, lanes)
-        for reason in {one.waits for one in _waiting(wave, number)}:
+        for reason in {path.waits for path in _waiting(wave, number)}:
             wave.scheduler.wake(reason, lanes)
 
     def _notify_of_meeting(self, wave: Wave, number: int, done: Mask) -> None:
         """Notify observers of the lanes that arrived at a complete barrier, and of those that waited."""
         here = self.here[number] & done
-        waited = [one.lanes.mask for one in _waiting(wave, number)]
+        waited = [path.lanes.mask for path in _waiting(wave, number)]
         observers_of(wave).meeting(
             wave, number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here
         )
 
     def _absent(self, wave: Wave, number: int) -> npt.NDArray[np.int64]:
-        """How many lanes of each CTA count although they have exited, or are no threads: those of warps that
-        are there, which is why thread counts are multiples of 32.
+        """Count the lanes of each CTA that count although they have exited, or are no threads: those of warps
+        that are there, which is why thread counts are multiples of 32.
         """
         here = self.here[number]
         warps = np.repeat(here.reshape(-1, WARP).any(axis=1), WARP)
@@ -139,16 +140,16 @@ _BARRIERS = Slot(Barriers)
 def _waiting(wave: Wave, number: int) -> list[DivergentPath]:
     """Return the paths that wait at a barrier."""
     return [
-        one
-        for one in wave.scheduler.waiting
-        if isinstance(one.waits, BarrierWait) and one.waits.number == number
+        path
+        for path in wave.scheduler.waiting
+        if isinstance(path.waits, BarrierWait) and path.waits.number == number
     ]
 
 
 def _deliver(wave: Wave, number: int, done: Mask) -> None:
     """Deliver the result of a barrier to the lanes that continue."""
-    for one in _waiting(wave, number):
-        deliver: Deliver | None = one.waits.deliver  # type: ignore[attr-defined]
-        part = Lanes(one.lanes.mask & done)
+    for path in _waiting(wave, number):
+        deliver: Deliver | None = path.waits.deliver  # type: ignore[attr-defined]
+        part = Lanes(path.lanes.mask & done)
         if deliver is not None and part.count:
-            deliver(wave, one, part, number)
+            deliver(wave, path, part, number)

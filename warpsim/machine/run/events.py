@@ -166,7 +166,7 @@ class Observer:
         """Lanes issue cp.async: the bytes of shared memory that it will write."""
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
-        """The bytes of cp.async have been written."""
+        """Handle bytes of cp.async that have been written."""
 
     def mbarrier(self, wave: Wave, access: MemoryAccess) -> None:
         """Lanes read or change mbarrier objects."""
@@ -186,13 +186,13 @@ class Observer:
         """Lanes get a result that PTX leaves undefined."""
 
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
-        """A warp sets its number of registers; ``moves`` where that number changes."""
+        """Handle a warp that sets its number of registers; ``moves`` where that number changes."""
 
     def setmaxnreg_apart(self, wave: Wave, path: DivergentPath, warp: int, other: int, before: int) -> None:
         """Another warp of the warpgroup has executed setmaxnreg at another statement, ``before``."""
 
     def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        """A setmaxnreg has no effect: the kernel does not state its number of registers."""
+        """Handle a setmaxnreg without effect: the kernel does not state its number of registers."""
 
     # --- barriers ---
 
@@ -200,10 +200,10 @@ class Observer:
         """Lanes come to a barrier of their CTAs."""
 
     def meeting(self, wave: Wave, number: int, arrived: Mask, waited: Mask) -> None:
-        """A barrier is complete: the lanes that arrived, and those of them that waited."""
+        """Handle a complete barrier: the lanes that arrived, and those of them that waited."""
 
     def barrier(self, wave: Wave, number: int, ctas: Numbers, path: DivergentPath | None) -> None:
-        """A barrier of these CTAs is complete; ``number`` is -1 for that of a cluster.
+        """Handle a complete barrier of these CTAs; ``number`` is -1 for that of a cluster.
 
         ``path`` is that of all lanes where they came together, else None.
         """
@@ -212,7 +212,7 @@ class Observer:
         """Lanes arrive at the barrier of their cluster."""
 
     def cluster_barrier(self, wave: Wave, clusters: Numbers) -> None:
-        """The barriers of these clusters are complete (``ClusterBarrier.of(wave)``)."""
+        """Handle complete barriers of these clusters (``ClusterBarrier.of(wave)``)."""
 
     def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes continue behind the barrier of their cluster."""
@@ -245,13 +245,13 @@ class Observer:
     # --- asynchronous operations ---
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """An operation is issued."""
+        """Handle an operation that is issued."""
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
-        """An operation has read its source."""
+        """Handle an operation that has read its source."""
 
     def completed(self, wave: Wave, pending: Pending) -> None:
-        """An operation has written its destination; its mbarriers are signalled afterwards."""
+        """Handle an operation that has written its destination; its mbarriers are signalled afterwards."""
 
     def drained(self, wave: Wave, wait: GroupWait) -> None:
         """Lanes have waited for groups of operations."""
@@ -260,12 +260,12 @@ class Observer:
         """All lanes have exited, and these operations have not completed."""
 
     def map_used(self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int) -> None:
-        """A lane uses the tensor map at an address of global memory."""
+        """Handle a lane that uses the tensor map at an address of global memory."""
 
     def map_changed(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int, released: bool
     ) -> None:
-        """A lane changes the tensor map at an address; ``released`` where a fence is part of that."""
+        """Handle a lane that changes the tensor map at an address; ``released`` with a fence."""
 
     # --- matrix instructions ---
 
@@ -286,7 +286,7 @@ class Observer:
         """Warpgroups execute wgmma.fence, commit_group or wait_group with at most ``most`` in flight."""
 
     def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
-        """An operand that must be the same in all lanes of a warpgroup is not: its values."""
+        """Handle an operand that must be the same in all lanes of a warpgroup and is not: its values."""
 
     def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: RegisterUse) -> None:
         """Lanes are about to use registers of a wgmma (sent by records of checks/register_uses.py)."""
@@ -322,11 +322,11 @@ def _check_method(owner: type, name: str, method: Callable[..., object]) -> None
 
 
 class Observers(Observer):
-    """Several observers as one: each method calls those of the observers that override it, in order."""
+    """Several observers together: each method calls those of the observers that override it, in order."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self.members = tuple(observers)
-        types = tuple(type(one) for one in self.members)
+        types = tuple(type(member) for member in self.members)
         self._heard: set[Callable[..., object]] = set()
         for name, places in _listeners(types):
             self._heard.add(getattr(Observer, name))
@@ -338,14 +338,14 @@ class Observers(Observer):
         return event in self._heard
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
-        """Return the records as all observers, one after the other, make them."""
-        for one in self.members:
-            code = one.instrument(code)
+        """Return the records as all observers, in their order, make them."""
+        for member in self.members:
+            code = member.instrument(code)
         return code
 
     def without_inactive(self) -> Observers:
         """Return those that are active."""
-        return Observers(one for one in self.members if one.active)
+        return Observers(member for member in self.members if member.active)
 
     def __bool__(self) -> bool:
         return bool(self.members)
@@ -357,12 +357,12 @@ class Observers(Observer):
 @cache
 def _listeners(types: tuple[type, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Return the events that some of the types override, and the places of these types."""
-    for one in types:
-        if not issubclass(one, Observer):
-            raise OperandError(f"{one.__name__} is no observer: it derives from {__name__}.Observer")
+    for kind in types:
+        if not issubclass(kind, Observer):
+            raise OperandError(f"{kind.__name__} is no observer: it derives from {__name__}.Observer")
     found = {
         name: tuple(
-            place for place, one in enumerate(types) if getattr(one, name) is not getattr(Observer, name)
+            place for place, kind in enumerate(types) if getattr(kind, name) is not getattr(Observer, name)
         )
         for name in EVENTS
     }

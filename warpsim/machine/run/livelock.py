@@ -38,12 +38,12 @@ _ROUND = 256  # statements in which a loop that waits comes round, to see what i
 
 
 def waiting_loops(code: Sequence[Record]) -> frozenset[int]:
-    """The program counters of branches that close loops that wait for others."""
+    """Return the program counters of branches that close loops that wait for others."""
     return frozenset(pc for pc, start in _backward(code) if _waits(code[start : pc + 1]))
 
 
 def _backward(code: Sequence[Record]) -> Iterator[tuple[int, int]]:
-    """Branches backwards, and where they go."""
+    """Yield branches backwards, and their targets."""
     for pc, record in enumerate(code):
         statement = record.statement
         if statement.opcode != "bra" or record.scope is None:
@@ -56,16 +56,17 @@ def _backward(code: Sequence[Record]) -> Iterator[tuple[int, int]]:
 
 def _waits(body: Sequence[Record]) -> bool:
     statements = [record.statement for record in body]
-    acts = any(one.opcode in _ACTING for one in statements)
+    acts = any(statement.opcode in _ACTING for statement in statements)
     return not acts and any(
-        one.opcode in _READING or not _ORDERED.isdisjoint(one.modifiers) for one in statements
+        statement.opcode in _READING or not _ORDERED.isdisjoint(statement.modifiers)
+        for statement in statements
     )
 
 
 class LivelockDetector:
-    """Notices that passes over all waves change nothing any more.
+    """The check that passes over all waves change nothing any more.
 
-    It looks after 1, 2, 4, ... passes in vain, for to look at all memory takes time.
+    It compares after 1, 2, 4, ... passes in vain, for to read all memory takes time.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ class LivelockDetector:
         self.before: tuple[bytes, list[int]] | None = None
 
     def check(self, waves: Sequence[Wave], moved: bool) -> None:
-        """To be called after each pass; ``moved`` where a wave has begun, ended or not only gone round.
+        """Check after each pass; ``moved`` where a wave has begun, ended or not only gone round.
         What is in flight may end the waiting.
 
         Raises Fault where no lane can ever continue.
@@ -93,23 +94,23 @@ class LivelockDetector:
 
 
 def _rounds(wave: Wave) -> list[int]:
-    """How far each path has gone round; one that is alone does not count its turns."""
+    """Return how far each path has gone round; a path that is alone does not count its turns."""
     paths = _in_order(wave)
     return [wave.scheduler.statements] if len(paths) == 1 else [path.turns for path in paths]
 
 
 def _all_went(before: list[int], now: list[int]) -> bool:
-    """Whether every path has gone round in between."""
-    return len(before) == len(now) and all(one < two for one, two in zip(before, now, strict=True))
+    """Return whether every path has gone round in between."""
+    return len(before) == len(now) and all(first < second for first, second in zip(before, now, strict=True))
 
 
 def _in_order(wave: Wave) -> list[DivergentPath]:
-    """The paths that run, by place and lanes."""
+    """Return the paths that run, by place and lanes."""
     return sorted(wave.scheduler.paths, key=lambda path: (path.pc, int(path.lanes.index[0])))
 
 
 def _state(waves: Sequence[Wave]) -> bytes:
-    """A digest of all that decides how the waves go on."""
+    """Return a digest of all that decides how the waves go on."""
     digest = blake2b(digest_size=16)
     digest.update(waves[0].memories.device.data.data)
     for wave in waves:
@@ -147,13 +148,13 @@ class _Reads(Observer):
 
 
 def _deadlock(waves: Sequence[Wave]) -> Fault:
-    """Who goes round where, and reads what."""
+    """Return the error of lanes that go round: where, and what they read."""
     groups = [group for wave in waves for group in _groups(wave)]
     shown = "; ".join(text for text, _ in groups[:_SHOWN])
     more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
     waiting = sum(path.lanes.count for wave in waves for path in wave.scheduler.waiting)
     others = f" ({waiting} more lanes wait at barriers)" if waiting else ""
-    message = f"deadlock: nobody can go on, and nobody is left to write what they wait for{others}"
+    message = f"deadlock: no lane can continue, and none is left to write what they wait for{others}"
     return Fault(f"{message}: {shown}{more}", groups[0][1])
 
 

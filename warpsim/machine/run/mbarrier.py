@@ -1,4 +1,4 @@
-"""mbarrier objects: barriers of 64 bits in shared memory, and lanes that sleep until a phase of one is over.
+"""mbarrier objects: barriers of 64 bits in shared memory, and lanes that sleep until a phase is over.
 
 PTX keeps the bits of an object to itself; here they are, lowest first:
 
@@ -58,7 +58,7 @@ class Object:
 
     @classmethod
     def of(cls, word: int) -> Object:
-        """The object of 64 bits."""
+        """Decode the object of 64 bits."""
         tx = word >> 40 & 0x1FFFFF
         return cls(
             word & MOST, word >> 20 & MOST, tx - ((tx >> 20) << 21), bool(word >> 61 & 1), word >> 62 & 1
@@ -66,12 +66,12 @@ class Object:
 
     @property
     def word(self) -> int:
-        """The 64 bits."""
+        """Return the 64 bits."""
         counts = self.expected | self.pending << 20 | (self.tx & 0x1FFFFF) << 40
         return counts | self.valid << 61 | self.parity << 62
 
     def settled(self) -> Object:
-        """The next phase, if nothing is left to come in this one."""
+        """Return the next phase, if nothing is left to come in this phase."""
         if self.pending or self.tx:
             return self
         return replace(self, pending=self.expected, parity=1 - self.parity)
@@ -81,18 +81,18 @@ class Misuse(Exception):
     """An operation that PTX leaves undefined, and why."""
 
 
-def arrive(one: Object, count: int, *, drop: bool = False) -> Object:
-    """The object after so many arrivals, before it settles; raises Misuse."""
-    if not 1 <= count <= one.pending:
-        raise Misuse(f"{count} arrivals, but {one.pending} are pending")
-    return replace(one, pending=one.pending - count, expected=one.expected - count * drop)
+def arrive(barrier: Object, count: int, *, drop: bool = False) -> Object:
+    """Return the object after so many arrivals, before it settles; raises Misuse."""
+    if not 1 <= count <= barrier.pending:
+        raise Misuse(f"{count} arrivals, but {barrier.pending} are pending")
+    return replace(barrier, pending=barrier.pending - count, expected=barrier.expected - count * drop)
 
 
-def expect(one: Object, count: int) -> Object:
-    """The object with so many more bytes to come; raises Misuse."""
-    if not -MOST <= one.tx + count <= MOST:
-        raise Misuse(f"the tx-count becomes {one.tx + count}: it is {-MOST} to {MOST}")
-    return replace(one, tx=one.tx + count)
+def expect(barrier: Object, count: int) -> Object:
+    """Return the object with so many more bytes to come; raises Misuse."""
+    if not -MOST <= barrier.tx + count <= MOST:
+        raise Misuse(f"the tx-count becomes {barrier.tx + count}: it is {-MOST} to {MOST}")
+    return replace(barrier, tx=barrier.tx + count)
 
 
 # --- objects in memory -------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def update(
     change: Change,
     space: str = "shared",
 ) -> Values:
-    """``(lanes.count,)``: the objects before, as each lane in its turn found them; sleepers are woken.
+    """Return ``(lanes.count,)``: the objects before, as each lane in its turn found them; wake sleepers.
 
     ``space`` is "shared::cluster" for those that may lie in other CTAs of the cluster.
     Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
@@ -126,21 +126,21 @@ def update(
     if observers_of(wave):
         observers_of(wave).mbarrier(wave, MemoryAccess(path, lanes, memory, offsets, 8))
         observers_of(wave).updated(wave, path, lanes, offsets, ends)
-    _wake(wave, [one for one in words if (words[one] ^ begun[one]) >> 62 & 1])
+    _wake(wave, [offset for offset in words if (words[offset] ^ begun[offset]) >> 62 & 1])
     return before
 
 
 def _settled(word: int, count: int, change: Change) -> int:
-    """The 64 bits after a change; raises Misuse."""
-    one = Object.of(word)
-    if not one.valid:
+    """Return the 64 bits after a change; raises Misuse."""
+    barrier = Object.of(word)
+    if not barrier.valid:
         raise Misuse("no mbarrier has been initialised there")
-    after = change(one, count)
-    return (one if after == one else after.settled()).word
+    after = change(barrier, count)
+    return (barrier if after == barrier else after.settled()).word
 
 
 def changed(wave: Wave, path: DivergentPath, lane: int, word: int, count: int, change: Change) -> int:
-    """The 64 bits after a lane's change; raises UndefinedBehavior."""
+    """Return the 64 bits after a lane's change; raises UndefinedBehavior."""
     try:
         return _settled(word, count, change)
     except Misuse as misuse:
@@ -148,7 +148,7 @@ def changed(wave: Wave, path: DivergentPath, lane: int, word: int, count: int, c
 
 
 def undefined(wave: Wave, path: DivergentPath, lane: int, why: str) -> UndefinedBehavior:
-    """The error of one lane at the statement of a path."""
+    """Return the error of a lane at the statement of a path."""
     statement = wave.code[path.pc].statement
     return UndefinedBehavior(
         f"{statement.mnemonic}: {why} [{wave.describe_lane(lane)}]", statement.location()
@@ -156,13 +156,13 @@ def undefined(wave: Wave, path: DivergentPath, lane: int, why: str) -> Undefined
 
 
 def _wake(wave: Wave, offsets: list[int]) -> None:
-    """Lanes that sleep until the phase of one of these objects is over try again."""
+    """Wake lanes that sleep until the phase of one of these objects is over: they try again."""
     if offsets:
         wave.scheduler.wake(_SLEEP, np.isin(_SLEEPERS.of(wave), offsets))
 
 
 def sleep(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values) -> bool:
-    """Some lanes stop until the phase of their object is over, and then try again."""
+    """Stop some lanes until the phase of their object is over; they then try again."""
     offsets = where % RANK_BYTES + wave.memories.shared_base
     _SLEEPERS.set(wave, np.where(lanes.mask, offsets, _SLEEPERS.of(wave)))
     return wave.scheduler.wait(path, lanes, _SLEEP, behind=False)
@@ -182,13 +182,13 @@ class History:
 
 
 def history_of(wave: Wave, offset: int) -> History:
-    """What has happened to the object at an offset of shared memory since it was initialised."""
+    """Return what has happened to the object at an offset of shared memory since it was initialised."""
     return _HISTORIES.of(wave).setdefault(offset, History())
 
 
 def begin(wave: Wave, offsets: spaces.Offsets) -> None:
-    """Objects have been initialised."""
-    _HISTORIES.of(wave).update({one: History() for one in offsets.tolist()})
+    """Begin the history of initialised objects."""
+    _HISTORIES.of(wave).update({offset: History() for offset in offsets.tolist()})
 
 
 def _record(
@@ -213,7 +213,7 @@ def _record(
 
 
 def named(wave: Wave, offset: int, *, mbarrier: bool = True) -> str:
-    """An mbarrier in shared memory, or a byte, by the variable that it is in, or by its address."""
+    """Name an mbarrier in shared memory, or a byte, by the variable that it is in, or by its address."""
     address = offset % wave.memories.shared_stride
     return place_name(wave.entry.shared, address, mbarrier=mbarrier) or f"{address:#x}"
 
@@ -225,16 +225,16 @@ def _missing(wave: Wave, path: DivergentPath) -> str:
 
 
 def _lacks(wave: Wave, offset: int) -> str:
-    """What one object waits for."""
-    one = Object.of(int(spaces.words_at(wave.memories.shared, np.array([offset]), 8)[0, 0]))
+    """Describe what an object waits for."""
+    barrier = Object.of(int(spaces.words_at(wave.memories.shared, np.array([offset]), 8)[0, 0]))
     history = history_of(wave, offset)
     found = f"phase {history.over + 1} of the mbarrier {named(wave, offset)}"
-    lacking = [f"{one.pending} of {one.expected} arrivals"] if one.pending else []
-    lacking += [f"{one.tx} bytes that nothing in flight brings"] if one.tx > 0 else []
+    lacking = [f"{barrier.pending} of {barrier.expected} arrivals"] if barrier.pending else []
+    lacking += [f"{barrier.tx} bytes that nothing in flight brings"] if barrier.tx > 0 else []
     found += f", which lacks {' and '.join(lacking)}" if lacking else ""
-    if one.tx < 0:
-        found += f", {'and ' * bool(lacking)}to which {-one.tx} bytes more have come than it expects"
-    return found + (f" ({_arrivals(wave, history)})" if one.pending else "")
+    if barrier.tx < 0:
+        found += f", {'and ' * bool(lacking)}to which {-barrier.tx} bytes more have come than it expects"
+    return found + (f" ({_arrivals(wave, history)})" if barrier.pending else "")
 
 
 def _arrivals(wave: Wave, history: History) -> str:
@@ -251,7 +251,7 @@ def _arrivals(wave: Wave, history: History) -> str:
         names = [
             f"warp {warp % wave.warps} has arrived{_at(wave, warp, pc)}" for warp, pc in sorted(now.items())
         ]
-    return ", ".join(names[:_FEW]) or "nobody has ever arrived there"
+    return ", ".join(names[:_FEW]) or "no warp has ever arrived there"
 
 
 def _at(wave: Wave, warp: int, pc: int) -> str:
@@ -264,7 +264,7 @@ _SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing)
 
 
 def awaited(wave: Wave) -> frozenset[int]:
-    """The objects, as offsets in shared memory, that lanes sleep for."""
+    """Return the objects, as offsets in shared memory, that lanes sleep for."""
     asleep = [path.lanes.index for path in wave.scheduler.waiting if path.waits is _SLEEP]
     if not asleep:
         return frozenset()
@@ -272,7 +272,7 @@ def awaited(wave: Wave) -> frozenset[int]:
 
 
 def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
-    """So many bytes have come for the object at an offset of shared memory; lanes that wait for it are woken.
+    """Count bytes that have come for the object at an offset of shared memory; wake lanes that wait for it.
 
     Raises UndefinedBehavior, pointing at the operation that brought them.
     """

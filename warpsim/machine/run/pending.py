@@ -27,7 +27,7 @@ class Stretches:
     ranges: npt.NDArray[np.int64]
 
     @classmethod
-    def one(cls, space: str, first: int, size: int) -> Stretches:
+    def single(cls, space: str, first: int, size: int) -> Stretches:
         """So many bytes in a row."""
         return cls(space=space, ranges=np.array([[first, first + size]], np.int64))
 
@@ -47,7 +47,7 @@ class Pending:
     ``group`` is the family of groups that it belongs to, "" for none; ``number`` of the group is set when it
     is issued.
     ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
-    complete together which have the same one. ``turn`` counts what the lane had issued before.
+    complete together which have the same ``batch``. ``turn`` counts what the lane had issued before.
     """
 
     record: Record

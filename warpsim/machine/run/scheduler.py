@@ -22,7 +22,7 @@ Order = Callable[["Scheduler", Geometry], DivergentPath]  # the next path; it ma
 class Scheduler:
     """``paths`` run and ``waiting`` do not; ``order`` selects the next path.
 
-    ``statements`` counts those executed, one per path; ``counts`` has the executions of each statement.
+    ``statements`` counts those executed, each once per path; ``counts`` has the executions of each statement.
     ``rounds`` counts rounds of loops since the last store, and ``vain`` is set where a wave stopped for them;
     ``waits_at`` are the branches of loops that wait for other lanes.
     """

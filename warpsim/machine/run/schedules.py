@@ -42,17 +42,17 @@ class Schedule:
             self.seed = _seed(given)
 
     def asynchrony(self, wave: int) -> Asynchrony:
-        """When the operations of the so many-th wave complete."""
+        """Return when the operations of a wave complete."""
         return Asynchrony(self.moment, Random(f"{self.seed} asynchrony {wave}"))
 
     def ctas(self, count: int) -> Sequence[int]:
-        """The numbers of CTAs, or of clusters, in the order in which they run."""
+        """Return the numbers of CTAs, or of clusters, in the order in which they run."""
         if self.seed is None:
             return range(count)
         return _Shuffled(self.seed, count)
 
     def order_of(self, wave: int) -> Order:
-        """Which lanes of the so many-th wave are next."""
+        """Return which lanes of a wave are next."""
         if self.moment == "earliest":
             return first_warps
         return in_step if self.seed is None else Drawn(Random(f"{self.seed} {wave}"))
@@ -64,10 +64,7 @@ class _Shuffled(Sequence[int]):
     def __init__(self, seed: int, count: int) -> None:
         self._seed = seed
         self._count = count
-        self._stretch: tuple[int, list[int]] = (
-            -1,
-            [],
-        )  # the last one that was asked for, and where it starts
+        self._stretch: tuple[int, list[int]] = (-1, [])  # where the latest stretch starts, and its numbers
 
     def __len__(self) -> int:
         return self._count
@@ -80,7 +77,7 @@ class _Shuffled(Sequence[int]):
 
     def __getitem__(self, place: int | slice) -> int | list[int]:
         if isinstance(place, slice):
-            return [self[one] for one in range(self._count)[place]]
+            return [self[number] for number in range(self._count)[place]]
         start = place // _STRETCH * _STRETCH
         if self._stretch[0] != start:
             numbers = list(range(start, min(start + _STRETCH, self._count)))
@@ -90,7 +87,7 @@ class _Shuffled(Sequence[int]):
 
 
 def _seed(given: str | int) -> int:
-    """The seed of a random schedule; raises OperandError for what is no schedule."""
+    """Return the seed of a random schedule; raises OperandError for what is no schedule."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return int(given)
     word, _, number = str(given).partition(":")

@@ -68,7 +68,7 @@ def _rank(wave: Wave) -> Values:
 
 
 def _mask(compare: Callable[[Values, Values], Values]) -> SpecialRegister:
-    """Bits of a warp's lanes that compare so with the own one."""
+    """Bits of a warp's lanes that compare so with the own bit."""
 
     def value(wave: Wave) -> Values:
         bits = np.where(compare(np.arange(WARP)[None, :], np.arange(WARP)[:, None]), 1, 0)
@@ -146,7 +146,7 @@ REGISTERS: dict[str, SpecialRegister] = {
     ),
     "%current_graph_exec": SpecialRegister(type="u64", value=lambda wave: np.array(0)),
     **_made_up("%pm", 8, "u32"),
-    **{f"{name}_64": one for name, one in _made_up("%pm", 8, "u64").items()},
+    **{f"{name}_64": register for name, register in _made_up("%pm", 8, "u64").items()},
     **_made_up("%envreg", 32, "u32"),
     "%envreg1": _workspace(32),
     "%envreg2": _workspace(0),

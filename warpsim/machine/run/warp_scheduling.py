@@ -31,12 +31,12 @@ Member = tuple[int, DivergentPath]  # the number of a team, and lanes of it
 
 
 def in_program(path: DivergentPath) -> tuple[int, int, int]:
-    """By what lanes are in order in step: those that do not go round in vain, the deepest, the lowest."""
+    """Return the order of paths in step: those that do not go round in vain, the deepest, the lowest."""
     return path.turns // PATIENCE, -path.frame.depth, path.pc
 
 
 def joined(members: Iterable[Member]) -> list[Member]:
-    """Fronts of a team at one place of one frame become one."""
+    """Join the paths of a team at the same place of the same frame."""
     places: dict[tuple[int, int, int], Member] = {}
     for team, path in members:
         _, known = places.setdefault((id(path.frame), path.pc, team), (team, path))
@@ -47,7 +47,7 @@ def joined(members: Iterable[Member]) -> list[Member]:
 
 
 def in_step(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
-    """All lanes are one team."""
+    """Choose the next path with all lanes in one team."""
     paths = scheduler.paths
     if len(paths) == 1:
         paths[0].turns = 0
@@ -57,7 +57,7 @@ def in_step(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
 
 
 def _members(scheduler: Scheduler, split: Callable[[DivergentPath], Sequence[Member]]) -> list[Member]:
-    """The paths of a wave by team."""
+    """Return the paths of a wave by team."""
     parts = [part for path in scheduler.paths for part in split(path)]
     found = joined(parts) if len(parts) > 1 else parts
     scheduler.paths = [path for _, path in found]
@@ -65,7 +65,7 @@ def _members(scheduler: Scheduler, split: Callable[[DivergentPath], Sequence[Mem
 
 
 def _by_warp(path: DivergentPath) -> Sequence[Member]:
-    """Every warp is a team."""
+    """Split a path by warp: every warp is a team."""
     warps = np.unique(path.lanes.index // WARP).tolist()
     if len(warps) == 1:
         return [(warps[0], path)]
@@ -78,7 +78,7 @@ def _by_warp(path: DivergentPath) -> Sequence[Member]:
 
 
 def _by_half(second: Mask, path: DivergentPath) -> Sequence[Member]:
-    """Teams 0 and 1; the mask has the lanes of the latter."""
+    """Split a path into teams 0 and 1; the mask has the lanes of the latter."""
     mask = path.lanes.mask & second
     count = int(np.count_nonzero(mask))
     if count in (0, path.lanes.count):
@@ -91,7 +91,7 @@ def _by_half(second: Mask, path: DivergentPath) -> Sequence[Member]:
 
 
 def first_warps(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
-    """The first warp of each CTA gets ahead of the others, until it has to wait."""
+    """Choose the first warp of each CTA ahead of the others, until it has to wait."""
 
     def place(member: Member) -> tuple[int, int, tuple[int, int, int]]:
         team, path = member
@@ -101,8 +101,8 @@ def first_warps(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
 
 
 class Drawn:
-    """Teams that are drawn by lot, as is the one that gets ahead, and now and then any path; where there are
-    few warps, any path at any time.
+    """Teams that are drawn by lot, as is the team that gets ahead, and now and then any path; where there
+    are few warps, any path at any time.
     """
 
     def __init__(self, random: Random) -> None:
@@ -111,7 +111,7 @@ class Drawn:
         self.ahead = 0
 
     def __call__(self, scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
-        """The path that is next; in step where the wave only went round, so that a livelock shows."""
+        """Choose the next path; in step where the wave only went round, so that a livelock shows."""
         if scheduler.vain:
             return in_step(scheduler, geometry)
         if geometry.warps * geometry.grid[0] * geometry.grid[1] * geometry.grid[2] <= _FEW:
@@ -125,23 +125,23 @@ class Drawn:
             return self.random.choice(members)[1]
         if self.random.random() < _TURNS:
             self.ahead = 1 - self.ahead
-        team = [path for one, path in members if one == self.ahead]
+        team = [path for number, path in members if number == self.ahead]
         return min(team or (path for _, path in members), key=in_program)
 
     def _any_warp(self, scheduler: Scheduler) -> DivergentPath:
-        """Any warp, often with some of those at the same place; never all that run, for then none diverge."""
+        """Choose any warp, often with others at the same place; never all that run, for then none diverge."""
         chosen = self.random.choice(members := _members(scheduler, _by_warp))[1]
-        here = [one for _, one in members if one.pc == chosen.pc and one.frame is chosen.frame]
-        others = [one for one in here if one is not chosen]
+        here = [other for _, other in members if other.pc == chosen.pc and other.frame is chosen.frame]
+        others = [other for other in here if other is not chosen]
         most = len(others) - (len(here) == len(members))
         if most > 0 and self.random.random() < _ALONG:
             along = self.random.sample(others, self.random.randint(1, most))
-            chosen.lanes = Lanes(np.logical_or.reduce([one.lanes.mask for one in (chosen, *along)]))
-            scheduler.paths = [one for one in scheduler.paths if one not in along]
+            chosen.lanes = Lanes(np.logical_or.reduce([other.lanes.mask for other in (chosen, *along)]))
+            scheduler.paths = [other for other in scheduler.paths if other not in along]
         return chosen
 
     def _dealt(self, geometry: Geometry) -> Mask:
-        """Half of the warps of each CTA, dealt out like cards to the two teams, CTA after CTA."""
+        """Return half of the warps of each CTA, dealt out like cards to the two teams, CTA after CTA."""
         second = np.zeros((len(geometry.ctas), geometry.warps), np.bool_)
         dealt = self.random.randrange(2)
         for cta in self.random.sample(range(len(second)), len(second)):

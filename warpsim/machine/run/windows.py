@@ -6,8 +6,6 @@ the memories of a wave; does not know what is read or written there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...ptx.symbols import shown_variable
@@ -15,7 +13,7 @@ from ..state import spaces
 from ..state.lanes import Lanes, Values
 from ..state.spaces import Bytes, Offsets
 from .clusters import cluster_places, in_shared, near
-from .wave import Wave
+from .wave import Places, Wave
 
 
 def _device_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
@@ -32,8 +30,8 @@ def _shared_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 
 
 def _dynamic_hint(wave: Wave) -> str:
-    """What to do where a kernel declares dynamic shared memory and the launch gives none."""
-    names = [shown_variable(one.name) for one in wave.entry.shared if one.dynamic]
+    """Return what to do where a kernel declares dynamic shared memory and the launch gives none."""
+    names = [shown_variable(variable.name) for variable in wave.entry.shared if variable.dynamic]
     if not names or wave.memories.shared_bytes > wave.entry.static_shared_bytes:
         return ""
     return (
@@ -55,7 +53,7 @@ def _parameter_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -
 
 
 def _generic_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
-    """Words behind generic addresses that all lie in one window; split_windows sees to that."""
+    """Find words behind generic addresses that all lie in one window; split_windows sees to that."""
     first = int(addresses[0]) // spaces.WINDOW_BYTES * spaces.WINDOW_BYTES
     space = WINDOWS.get(first)
     if space is None:
@@ -70,7 +68,7 @@ WINDOWS = {
     spaces.LOCAL_WINDOW: "local",
     spaces.PARAM_WINDOW: "param",
 }
-PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]] = {
+PLACES: dict[str, Places] = {
     "global": _device_places,
     "const": _device_places,
     "shared": _shared_places,
@@ -82,7 +80,7 @@ PLACES: dict[str, Callable[[Wave, Lanes, Offsets, int], tuple[Bytes, Offsets]]] 
 
 
 def place_of(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
-    """A place in a memory in words, as a lane sees it."""
+    """Describe a place in a memory, as a lane sees it."""
     if memory is wave.memories.shared:
         return in_shared(wave, lane, offset)
     if memory is not wave.memories.device.data:
@@ -92,13 +90,13 @@ def place_of(wave: Wave, lane: int, memory: Bytes, offset: int) -> str:
 
 
 def split_windows(lanes: Lanes, addresses: Values) -> list[Lanes]:
-    """Parts of the lanes whose generic addresses lie in one window each; mostly all of them."""
+    """Return parts of the lanes whose generic addresses lie in one window each; mostly all of them."""
     window = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,))) // spaces.WINDOW_BYTES
     if (window == window[0]).all():
         return [lanes]
     parts = list[Lanes]()
-    for one in np.unique(window):
+    for number in np.unique(window):
         mask = np.zeros_like(lanes.mask)
-        mask[lanes.index[window == one]] = True
+        mask[lanes.index[window == number]] = True
         parts.append(Lanes(mask))
     return parts

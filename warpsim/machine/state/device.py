@@ -34,7 +34,7 @@ class Device:
         self.heap = Heap(self.memory, heap_bytes)
 
     def array(self, value: Any, name: str = "") -> Buffer:
-        """A buffer with the bytes of an array, or of what has ``__bytes__``, as a tensor map of a buffer.
+        """Return a buffer with the bytes of an array, or of what has ``__bytes__``, as a tensor map.
 
         Raises OperandError for what is no array of numbers.
         """
@@ -48,7 +48,7 @@ class Device:
         return buffer
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.uint8, name: str = "") -> Buffer:
-        """A buffer for an array of that shape and dtype, which nobody has written.
+        """Return a buffer for an array of that shape and dtype, which has not been written.
 
         Its bytes are zero here, and anything on a chip: a launch warns of reading them (``checks``).
         """
@@ -74,16 +74,16 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        """The address of its first byte."""
+        """Return the address of its first byte."""
         return self.allocation.address
 
     def get(self) -> npt.NDArray[Any]:
-        """A copy of what it holds."""
+        """Return a copy of what it holds."""
         content = self.device.memory.bytes_of(self.allocation)
         return content.copy().view(self.dtype).reshape(self.shape)
 
     def at(self, offset: int) -> BufferPlace:
-        """The address so many bytes behind its first byte, as an argument. Raises OperandError."""
+        """Return the address ``offset`` bytes behind its first byte, as an argument. Raises OperandError."""
         size = self.allocation.size
         offset = as_integer(offset, "an offset in a buffer")
         if not 0 <= offset <= size:
@@ -112,5 +112,5 @@ class BufferPlace:
 
     @property
     def address(self) -> int:
-        """Its address."""
+        """Return its address."""
         return self.buffer.address + self.offset

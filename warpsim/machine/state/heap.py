@@ -63,7 +63,7 @@ class Heap:
         return True
 
     def state(self) -> tuple[int, dict[int, HeapBlock]]:
-        """What ``restore`` takes to forget everything that happens from now on."""
+        """Return what ``restore`` takes to forget everything that happens from now on."""
         return self.used, dict(self.blocks)
 
     def restore(self, state: tuple[int, dict[int, HeapBlock]]) -> None:

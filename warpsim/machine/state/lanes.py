@@ -1,7 +1,7 @@
 """Lanes that execute together, the frame of registers that they work in, and the place where they stand.
 
 Knows values, masks and program counters; does not know statements, memories or schedules. Arrays of values
-are never changed in place: a masked write makes a new one, so that registers may share them.
+are never changed in place: a masked write makes a new array, so that registers may share them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lanes:
 
     @property
     def index(self) -> npt.NDArray[np.intp]:
-        """The numbers of these lanes, ascending."""
+        """Return the numbers of these lanes, ascending."""
         if self._index is None:
             self._index = np.flatnonzero(self.mask)
         return self._index
@@ -50,7 +50,7 @@ class Lanes:
         return self._warps
 
     def within(self, mask: Mask) -> bool:
-        """Whether all of them are in a mask, which nobody changes; that they are is remembered."""
+        """Return whether all of them are in a mask, which must not change; that they are is remembered."""
         if id(mask) not in self._within:
             if (self.mask > mask).any():
                 return False
@@ -58,17 +58,17 @@ class Lanes:
         return True
 
     def joined(self, mask: Mask) -> Mask:
-        """A mask, which nobody changes, and these lanes: the same array each time, for ``within`` to know."""
+        """Return a mask, which must not change, and these lanes: the same array each time, for ``within``."""
         if id(mask) not in self._joined:
             self._joined[id(mask)] = mask, mask | self.mask
         return self._joined[id(mask)][1]
 
     def of(self, values: Values) -> Values:
-        """Their part of an array with a value a lane, or of shape () as it is."""
+        """Return their part of an array with a value a lane, or of shape () as it is."""
         return values if self.whole or not values.ndim else values[self.index]
 
     def spread(self, part: Values) -> Values:
-        """The inverse of ``of``: one value a lane of the wave, 0 in the others."""
+        """Invert ``of``: return one value for each lane of the wave, 0 in the others."""
         if self.whole:
             return part
         values = np.zeros((self.mask.size, *part.shape[1:]), part.dtype)
@@ -105,12 +105,12 @@ class Frame:
         self.lanes = 0
         self.entered: dict[tuple[int, str], Frame] = {}
 
-    def write(self, register: int, values: Values, lanes: Lanes, everyone: bool) -> None:
-        """Write a register in some lanes; ``everyone`` says that no other lane will ever read it."""
+    def write(self, register: int, values: Values, lanes: Lanes, all_alive: bool) -> None:
+        """Write a register in some lanes; ``all_alive``: no other lane will ever read it."""
         if not values.ndim:
             values = np.full(lanes.mask.size, values)
         old = self.values[register]
-        if everyone:
+        if all_alive:
             self.values[register] = values
             if register in self.partial:
                 del self.partial[register]
@@ -124,14 +124,14 @@ class Frame:
                 self._add_written(register, lanes.joined(before))
 
     def _add_written(self, register: int, written: Mask) -> None:
-        """A register that was written in some lanes is now written in more."""
+        """Mark a register that was written in some lanes as written in more."""
         if written.all():
             del self.partial[register]
         else:
             self.partial[register] = written
 
     def missing(self, register: int, lanes: Lanes) -> Mask:
-        """Those of the lanes in which a register has never been written."""
+        """Return those of the lanes in which a register has never been written."""
         if self.values[register] is None:
             return lanes.mask
         written = self.partial.get(register)

@@ -28,23 +28,23 @@ class MemoryAccess:
 
     @property
     def lane_of(self) -> npt.NDArray[np.intp]:
-        """``(words,)``: the lane of each."""
+        """Return ``(words,)``: the lane of each."""
         index = self.lanes.index
         return index if index.size == self.offsets.size else np.resize(index, self.offsets.size)
 
     @property
     def cells(self) -> npt.NDArray[np.int64]:
-        """``(words, size)``: the places of all bytes."""
+        """Return ``(words, size)``: the places of all bytes."""
         return self.offsets[:, None] + np.arange(self.size)
 
     @property
     def ranges(self) -> npt.NDArray[np.int64]:
-        """``(words, 2)``: where each begins and ends."""
+        """Return ``(words, 2)``: where each begins and ends."""
         return np.stack((self.offsets, self.offsets + self.size), axis=-1)
 
     @property
     def stored(self) -> Bytes | None:
-        """``(words, size)``: the bytes of what is stored, if that is known."""
+        """Return ``(words, size)``: the bytes of what is stored, if that is known."""
         if self.words is None:
             return None
         return np.ascontiguousarray(self.words).view(np.uint8).reshape(self.offsets.size, self.size)

@@ -5,7 +5,7 @@
     local           one stretch a lane, from 0 on
     param           the parameters of the kernel, the same for all
 
-Knows bytes, alignment, bounds and allocations; does not know statements or who accesses in which order.
+Knows bytes, alignment, bounds and allocations; does not know statements or the order of accesses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOCAL_WINDOW = 0x7D00_0000_0000
 PARAM_WINDOW = 0x7C00_0000_0000
 WINDOW_BYTES = 1 << 32
 _ALIGNMENT = 256  # of allocations, as cudaMalloc gives
-_GAP = 256  # bytes between them that belong to nobody
+_GAP = 256  # bytes between them that belong to no allocation
 
 
 class InvalidAccess(Exception):
@@ -58,7 +58,7 @@ class Allocation:
 
 
 def padded(size: int) -> Bytes:
-    """Zero bytes, rounded up to whole words of 16."""
+    """Return zero bytes, rounded up to whole words of 16."""
     return np.zeros(-(-size // 16) * 16, np.uint8)
 
 
@@ -103,14 +103,14 @@ def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: 
 
 
 def _culprit(lanes: Lanes, addresses: Offsets, place: int) -> tuple[int, int]:
-    """Lane and address; addresses may be one for all lanes."""
+    """Return lane and address; all lanes may share an address."""
     return int(lanes.index[place if addresses.size > 1 else 0]), int(addresses.flat[place])
 
 
 class DeviceMemory:
     """The global memory of a device: allocations in one array of bytes, each with a gap behind it.
 
-    ``fresh`` has 255 for each byte of ``data`` that nobody has written, 0 for others; None where all hold
+    ``fresh`` has 255 for each byte of ``data`` that has not been written, 0 for others; None where all hold
     something.
     """
 
@@ -122,7 +122,7 @@ class DeviceMemory:
         self.fresh: Bytes | None = None
 
     def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT, space: str = "") -> Allocation:
-        """New bytes, zero; views of ``data`` taken before no longer show this memory."""
+        """Allocate bytes, zero; views of ``data`` taken before no longer show this memory."""
         if size < 0:
             raise OperandError(f"an allocation of {size} bytes: at least 0")
         alignment = max(alignment, _ALIGNMENT)
@@ -142,7 +142,7 @@ class DeviceMemory:
     def restore(self, data: Bytes, allocations: Sequence[Allocation], fresh: Bytes | None) -> None:
         """Take the memory of another device, and its allocations, in place of what is here."""
         self.data, self.fresh, self.allocations = data, fresh, list(allocations)
-        self._bases = [one.address for one in allocations]
+        self._bases = [allocation.address for allocation in allocations]
         self._end = data.size
 
     def release(self, count: int, keep: Container[int] = ()) -> None:
@@ -151,13 +151,13 @@ class DeviceMemory:
         Their bytes are zero when handed out again.
         """
         kept = self.allocations[:count]
-        for one in self.allocations[count:]:
-            if one.address in keep:
-                kept.append(one)
+        for allocation in self.allocations[count:]:
+            if allocation.address in keep:
+                kept.append(allocation)
             else:
-                self.bytes_of(one)[:] = 0
-                self.written(one)
-        self.allocations, self._bases = kept, [one.address for one in kept]
+                self.bytes_of(allocation)[:] = 0
+                self.written(allocation)
+        self.allocations, self._bases = kept, [allocation.address for allocation in kept]
         last = self.allocations[-1] if self.allocations else None
         self._end = last.address - DEVICE_BASE + last.size + _GAP if last else 0
 
@@ -184,29 +184,29 @@ class DeviceMemory:
         self.bytes_of(allocation)[:] = 0
 
     def bytes_of(self, allocation: Allocation) -> Bytes:
-        """The bytes of an allocation; writing to them writes here."""
+        """Return the bytes of an allocation; writing to them writes here."""
         start = allocation.address - DEVICE_BASE
         return self.data[start : start + allocation.size]
 
     def unwritten(self, allocation: Allocation) -> None:
-        """Nobody has written the bytes of an allocation."""
+        """Mark the bytes of an allocation as not written."""
         if self.fresh is None:
             self.fresh = np.zeros_like(self.data)
         start = allocation.address - DEVICE_BASE
         self.fresh[start : start + allocation.size] = 255
 
     def written(self, allocation: Allocation) -> None:
-        """The bytes of an allocation hold something."""
+        """Mark the bytes of an allocation as written."""
         if self.fresh is not None:
             start = allocation.address - DEVICE_BASE
             self.fresh[start : start + allocation.size] = 0
 
     def allocation_at(self, address: int) -> Allocation:
-        """The allocation that an address within one lies in."""
+        """Return the allocation that an address lies in."""
         return self.allocations[bisect_right(self._bases, address) - 1]
 
     def offsets(self, addresses: Offsets, size: int, lanes: Lanes) -> Offsets:
-        """Places in ``data`` of words that lie each within one allocation. Raises InvalidAccess."""
+        """Return places in ``data`` of words that lie each within one allocation. Raises InvalidAccess."""
         check_alignment(addresses, size, lanes)
         low, high = int(addresses.min()), int(addresses.max())
         place = bisect_right(self._bases, low) - 1
@@ -221,7 +221,7 @@ class DeviceMemory:
             raise InvalidAccess(lane, address, self.describe(address))
 
     def outside(self, addresses: Offsets, size: int) -> int | None:
-        """The first of some addresses from which the bytes leave their allocation, or None."""
+        """Return the first of some addresses from which the bytes leave their allocation, or None."""
         if not addresses.size:
             return None
         low, high = int(addresses.min()), int(addresses.max())
@@ -232,14 +232,16 @@ class DeviceMemory:
         return int(addresses[wrong[0]]) if wrong.size else None
 
     def _unallocated(self, addresses: Offsets, size: int) -> npt.NDArray[np.bool_]:
-        """Which bytes of addresses lie in no allocation."""
+        """Return which addresses have bytes in no allocation."""
         bases = np.array([0, *self._bases], np.int64)
-        ends = np.array([0, *(one.address + one.size for one in self.allocations)], np.int64)
+        ends = np.array(
+            [0, *(allocation.address + allocation.size for allocation in self.allocations)], np.int64
+        )
         wrong: npt.NDArray[np.bool_] = addresses + size > ends[np.searchsorted(bases, addresses, "right") - 1]
         return wrong | (addresses < 0)
 
     def describe(self, address: int) -> str:
-        """Where an address lies that is in no allocation."""
+        """Describe where an address lies that is in no allocation."""
         if not self.allocations:
             return "is in no allocation: there is none"
         before = bisect_right(self._bases, address) - 1
@@ -252,10 +254,10 @@ class DeviceMemory:
 
 
 def integers_of(values: Values) -> Offsets:
-    """Addresses as signed integers: of 64 bits, and of 32."""
+    """Return addresses as signed integers: of 64 bits, and of 32."""
     return values.astype(np.int64)
 
 
 def window_of(address: Any) -> Any:
-    """The number of the window, of WINDOW_BYTES, that a generic address lies in."""
+    """Return the number of the window, of WINDOW_BYTES, that a generic address lies in."""
     return address // WINDOW_BYTES

@@ -233,7 +233,7 @@ def _pending(form: _Form, record: object, copy: _Copy) -> Pending:
         kind=form.kind,
         read=read,
         complete=complete,
-        reads=(Stretches.one(from_, begin, size),),
+        reads=(Stretches.single(from_, begin, size),),
         writes=tuple(_written(to, first, size, mask) for first, _ in targets),
         signals=tuple((barrier, size) for _, barrier in targets if barrier >= 0),
         group="" if form.barrier else FAMILY,
@@ -243,7 +243,7 @@ def _pending(form: _Form, record: object, copy: _Copy) -> Pending:
 def _written(space: str, first: int, size: int, mask: int) -> Stretches:
     """Return the bytes that a copy writes, with a mask of those of each 16."""
     if mask == (1 << UNIT) - 1:
-        return Stretches.one(space, first, size)
+        return Stretches.single(space, first, size)
     chosen = [place for place in range(UNIT) if mask >> place & 1]
     begin = (np.arange(first, first + size, UNIT)[:, None] + np.array(chosen, np.int64)).reshape(-1)
     return Stretches(space=space, ranges=np.stack([begin, begin + 1], axis=1))

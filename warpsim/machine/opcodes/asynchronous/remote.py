@@ -87,7 +87,7 @@ def _issue_each(wave: Wave, path: DivergentPath, lanes: Lanes, stores: _Stores) 
             lane=lane,
             kind=kind,
             complete=partial(stores.complete, place),
-            writes=(Stretches.one(stores.space, offset, size),),
+            writes=(Stretches.single(stores.space, offset, size),),
             signals=() if barriers is None else ((int(barriers[place]), size),),
         )
         issue(wave, path, pending)
