@@ -64,6 +64,8 @@ def diff(
     TRACE                                      a D that it expects and does not get; instructions that add
                                                to one D together
     VECTORS                                    the cases whose D the model does not give
+    VECTORS d=unit.log                         the results of a unit under test: lines of the generated bench
+                                               or another, CSV, JSON lines, $writememh, hex words, .npy
     RECORDING                                  the same, of a launch
     RECORDING D=d.npy                          the D of its events against expected matrices, or registers d=
     DUMP DUMP                                  two register dumps, or the D of two vector sets
@@ -77,7 +79,8 @@ def diff(
             return _compare_recordings(source, operands[0], selection, 1 if singles else 2, as_json)
         return _compare(source, operands[0], reading["element"], as_json)
     check_unselected(source, selection)
-    if is_file(source) and (reading["target"] or (operands and not is_recording(source))):
+    traced = is_file(source) and not is_recording(source) and not is_vectors(source)
+    if is_file(source) and (reading["target"] or (operands and traced)):
         raise click.UsageError("operands and --target go with a mnemonic; two dumps are two files")
     subject = Path(source) if is_file(source) else Path("OPERANDS")
     found = attempt(_diagnosed, subject, source, operands, 1 if singles else 2, selection, reading)
@@ -110,8 +113,9 @@ def _shown(found: Any) -> tuple[Any, Any]:
     from ..diagnosis import Holding, LoopDiagnosis
     from ..views import findings as views
     from ..views.recordings import Followed, Misplaced
+    from ..views.units import UnitReport
 
-    if isinstance(found, Misplaced | Followed):
+    if isinstance(found, Misplaced | Followed | UnitReport):
         return found.lines, found.document
     if isinstance(found, Holding):
         return lambda: views.holding_lines(found), lambda: views.holding_document(found)
@@ -132,11 +136,15 @@ def _diagnosed(
     reading: dict[str, str | None],
 ) -> Diagnosed:
     """Return the subjects and their diagnoses; of a trace, vector set or recording only what differs."""
-    from .differing import of_recording, of_set, of_trace
+    from .differing import of_recording, of_set, of_trace, of_unit
 
     if is_recording(source):
         found = recorded(source, selection)
         return list(_against(found, operands, most) if operands else of_recording(found, most))
+    if operands and is_file(source) and is_vectors(source):
+        if len(operands) > 1:
+            raise click.UsageError("of a vector set give the results of one unit: d=FILE")
+        return list(of_unit(read_set(source), source, operands[0], reading["element"] or "", most))
     if is_file(source):
         return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
     return _of_operands(source, operands, reading["target"], most, reading["element"])

@@ -7,6 +7,7 @@ Instructions that add to each other's D are diagnosed together. Knows events and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .sources import executed
@@ -14,8 +15,11 @@ from .sources import executed
 if TYPE_CHECKING:
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
+    from ..vectors.unit_logs import UnitResults
 
 Found = tuple[str, Any]  # name of the subject, and the functions that make lines and a document
+
+_MISPLACED = 4  # wrong cases of a unit that misplaced operands are searched in
 
 
 def of_trace(source: str, most: int) -> Iterator[Found]:
@@ -82,6 +86,45 @@ def of_recording(recording: Recording, most: int) -> Iterator[Found]:
     for item in recording.sets():
         yield from of_set(item.vectors, item.title, most)
         yield from misplaced(recording, item.statement.location().line, item.title)
+
+
+def of_unit(vectors: VectorSet, source: str, operand: str, order: str, most: int) -> Iterator[Found]:
+    """Yield why the D of a unit under test, in the file of ``d=FILE``, differs from a set's D.
+
+    Where no fault of arithmetic gives all of it, also the search for misplaced operands on some wrong cases.
+    """
+    from ..diagnosis.units import diagnose_unit
+    from ..errors import OperandError
+    from ..vectors.unit_logs import read_unit_results
+    from ..views.units import UnitReport
+
+    name, equals, file = operand.partition("=")
+    if name != "d" or not equals or not file:
+        raise OperandError(f"{operand!r}: of a vector set give the results of a unit: d=FILE")
+    results = read_unit_results(Path(file), vectors, order)
+    found = diagnose_unit(vectors, results.d, results.known)
+    yield f"{file} against {source}", UnitReport(found, vectors, results.notes)
+    if not found.as_expected and not found.explanations:
+        yield from _of_wrong_cases(vectors, results, file, most)
+
+
+def _of_wrong_cases(vectors: VectorSet, results: UnitResults, file: str, most: int) -> Iterator[Found]:
+    """Yield the search for misplaced operands, where it explains every bit of some wrong cases."""
+    import numpy as np
+
+    from ..diagnosis import diagnose
+
+    whole = (results.known == np.iinfo(results.known.dtype).max).all(axis=(1, 2))
+    wrong = (results.d != vectors.d).any(axis=(1, 2)) & whole
+    for part in vectors.inputs():
+        chosen = wrong[part.cases] & (np.cumsum(wrong[part.cases]) <= _MISPLACED)
+        if not chosen.any():
+            continue
+        arrays = {name: x[chosen] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
+        found = diagnose(vectors.instruction, d=results.d[part.cases][chosen], most=most, **arrays)
+        if found.found:
+            yield f"{file}: the first {int(chosen.sum())} wrong cases", found
+        return
 
 
 def misplaced(recording: Recording, line: int, title: str) -> Iterator[Found]:

@@ -151,6 +151,7 @@ _GROWS: dict[str, Callable[[Array, Array, Array], Array]] = {
     "cut": lambda negative, odd, tail: np.zeros(tail.shape, np.bool_),
     "rz": lambda negative, odd, tail: np.zeros(tail.shape, np.bool_),
     "rn": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & odd),
+    "ra": lambda negative, odd, tail: tail >= HALF,
     "rm": lambda negative, odd, tail: negative & (tail > 0),
     "rp": lambda negative, odd, tail: ~negative & (tail > 0),
 }
@@ -158,6 +159,7 @@ _GROWS: dict[str, Callable[[Array, Array, Array], Array]] = {
 _OVERFLOWS: dict[str, Callable[[Array], Array]] = {
     "cut": lambda negative: np.ones(negative.shape, np.bool_),
     "rn": lambda negative: np.ones(negative.shape, np.bool_),
+    "ra": lambda negative: np.ones(negative.shape, np.bool_),
     "rz": lambda negative: np.zeros(negative.shape, np.bool_),
     "rm": lambda negative: negative,
     "rp": lambda negative: ~negative,
