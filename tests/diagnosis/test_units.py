@@ -24,7 +24,7 @@ from warpsim.execution.pipeline import rule_for
 from warpsim.generation.coverage.vector_coverage import gathered
 from warpsim.generation.generate import generate_vectors
 from warpsim.isa.fragments import registers_of
-from warpsim.isa.instruction import Operands
+from warpsim.isa.products import Operands
 from warpsim.vectors.sets import VectorSet
 
 BY_NAME = {fault.name: fault for fault in FAULTS}

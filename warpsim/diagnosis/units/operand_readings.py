@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.formats import Format
-from ...isa.instruction import Instruction, Operands
+from ...isa.instruction import Instruction
+from ...isa.products import Operands
 from .result_relations import kinds_of
 
 Array = npt.NDArray[Any]

@@ -18,8 +18,7 @@ from ...generation.sums.limits import Limits
 from ...generation.sums.rule_changes import changes
 from ...generation.sums.summing import AS_IT_IS, Change, summed
 from ...isa.formats import FORMATS, Format
-from ...isa.instruction import Operands
-from ...isa.products import Codes
+from ...isa.products import Codes, Operands
 from ...isa.rules import BitCount, FusedMultiplyAdd, FusedSum, IntegerSum, Rule, ScaledGroups
 from .operand_readings import Reading, readings
 

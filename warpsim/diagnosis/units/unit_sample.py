@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ...generation.coverage.vector_coverage import gathered
 from ...isa.fragments import codes_from
-from ...isa.instruction import Operands
-from ...isa.products import Codes
+from ...isa.products import Codes, Operands
 from ...isa.registers import Words
 from ...vectors.sets import VectorSet
 
