@@ -94,14 +94,17 @@ def of_unit(vectors: VectorSet, source: str, operand: str, order: str, most: int
     Where no fault of arithmetic gives all of it, also the search for misplaced operands on some wrong cases.
     """
     from ..diagnosis.units import diagnose_unit
-    from ..errors import OperandError
+    from ..errors import OperandError, TraceError
     from ..vectors.unit_logs import read_unit_results
     from ..views.units import UnitReport
 
     name, equals, file = operand.partition("=")
     if name != "d" or not equals or not file:
         raise OperandError(f"{operand!r}: of a vector set give the results of a unit: d=FILE")
-    results = read_unit_results(Path(file), vectors, order)
+    try:
+        results = read_unit_results(Path(file), vectors, order)
+    except OSError as error:
+        raise TraceError(f"{file}: {error.strerror}") from None
     found = diagnose_unit(vectors, results.d, results.known)
     yield f"{file} against {source}", UnitReport(found, vectors, results.notes)
     if not found.as_expected and not found.explanations:
