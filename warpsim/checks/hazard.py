@@ -6,7 +6,7 @@ Knows places in a text, names of registers and ranges of bytes; does not know wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ class Hazard:
     ``second`` is the statement that came too early; ``first`` the statement it had to be ordered after, None
     where there is none, and ``note`` what ``first`` did. ``byte_ranges`` are (first byte, byte after the
     last). An "error" is what PTX leaves undefined, a "warning" is legal or something PTX is silent about.
+    ``mended`` is what ptxas does about it where it compiles the whole kernel, "" where it does nothing.
     """
 
     severity: Severity
@@ -43,6 +44,7 @@ class Hazard:
     note: str = ""
     registers: tuple[str, ...] = ()
     byte_ranges: tuple[tuple[int, int], ...] = ()
+    mended: str = ""
 
     def render(self) -> str:
         """Return both statements with their carets, in the assembler's shape, and what to do."""
@@ -68,6 +70,11 @@ class HazardError(UndefinedBehavior):
 def resolved(place: Place) -> Location:
     """Return the location itself."""
     return place if isinstance(place, Location) else place()
+
+
+def mended(hazard: Hazard, by: str) -> Hazard:
+    """Return a hazard with what ptxas does about it."""
+    return replace(hazard, mended=by)
 
 
 def differing(what: str, values: list[int], place: Place) -> Iterator[Hazard]:
@@ -154,6 +161,16 @@ EARLY: Mapping[Role, str] = {
     "A": "fragment-in-flight",
     "metadata": "metadata-in-flight",
 }
+
+# What ptxas 12.9, 13.0 and 13.5 do where a rule about registers is broken, by their messages and SASS. 13.5
+# inserts a fence without a message; 12.9 and 13.0 move what is written to another register, also without.
+_SERIALISED = "serialises every wgmma of the function"
+MENDED_WAIT = f"ptxas inserts a wait (C7517), or {_SERIALISED} (C7514, C7515)"
+MENDED_END = "ptxas inserts a wait (C7517)"
+MENDED_FENCE = "ptxas inserts a fence (C7519)"
+MENDED_WRITE = f"ptxas takes another register for what is written, or {_SERIALISED} (C7513)"
+MENDED_READ = "ptxas inserts nothing, and a wgmma does not change A"
+
 _LISTED = 4  # how many names or ranges a message lists; the hazard holds all
 
 

@@ -23,6 +23,11 @@ from .hazard import (
     COMMIT,
     EARLY,
     FENCE,
+    MENDED_END,
+    MENDED_FENCE,
+    MENDED_READ,
+    MENDED_WAIT,
+    MENDED_WRITE,
     PARTICIPLE,
     STILL,
     WAIT,
@@ -37,6 +42,7 @@ from .hazard import (
     insert,
     line_of,
     listed,
+    mended,
 )
 
 Conflicts = Mapping[Role, tuple[Role, ...]]  # later use -> the earlier uses it must be ordered after
@@ -45,6 +51,12 @@ Found = Callable[[Sequence[Hazard]], None]
 # Uses of one register that 9.7.15.7.3 forbids while the earlier use is in flight. A after A is missing:
 # the letter of the text forbids it too, but two reads cannot be misordered (nor does ptxas 13.0 wait).
 _ACCESS_AFTER: Mapping[Kind, tuple[Role, ...]] = {"read": ("D", "A"), "write": ("D", "A", "metadata")}
+_MENDED: Mapping[tuple[Kind, Role], str] = {  # what ptxas does about such an access
+    ("read", "D"): MENDED_WAIT,
+    ("write", "D"): MENDED_WAIT,
+    ("read", "A"): MENDED_READ,
+    ("write", "A"): MENDED_WRITE,
+}
 _WGMMA_AFTER: Conflicts = {"D": ("D", "A", "metadata"), "A": ("D",), "metadata": ("D",)}
 
 # Uses by two wgmma that need a wgmma.fence between them (9.7.15.7.1), in flight or not. Metadata needs
@@ -85,11 +97,13 @@ class RegisterOrder:
     """What is in flight in one warpgroup, notified of every statement just before it takes effect.
 
     ``found`` is called with what is broken before the state changes, and may raise. Register names are
-    compared as they are: the caller makes those of inner scopes unique.
+    compared as they are: the caller makes those of inner scopes unique. ``compiled`` says that ptxas has
+    compiled the statements together: where D is read early, the wait that it inserts there has happened.
     """
 
-    def __init__(self, found: Found) -> None:
-        self.found = found
+    def __init__(self, found: Found, *, compiled: bool = False) -> None:
+        self.found, self.compiled = found, compiled
+        self.copies: dict[str, Operation] = {}  # registers that a mov has filled from D in flight
         self.step = self.completed = 0
         self._committed = self._fenced = 0
         self._issued = False
@@ -102,28 +116,39 @@ class RegisterOrder:
 
     def copy(self) -> RegisterOrder:
         """Return the same state, for warpgroups that go on apart."""
-        other = RegisterOrder(self.found)
+        other = RegisterOrder(self.found, compiled=self.compiled)
         other.__dict__.update(self.__dict__)
         other._accesses = dict(self._accesses)
         other._uses = {role: dict(uses) for role, uses in self._uses.items()}
-        other.operations = dict(self.operations)
+        other.operations, other.copies = dict(self.operations), dict(self.copies)
         other._groups = [replace(group) for group in self._groups]
         return other
 
     # --- events: find, report, then change the state ---
 
-    def access(self, registers: Iterable[str], kind: Kind, place: Place) -> None:
+    def access(self, registers: Iterable[str], kind: Kind, place: Place, *, copied: bool = False) -> None:
         """Check registers that anything but the D, A and metadata operands of a wgmma reads or writes.
 
         9.7.15.7.3: "Accessing the accumulator register or the input register containing the fragments
         of matrix A" before the covering wait is undefined: reading A as well as writing it. Metadata is
-        not named there; overwriting it early is a warning.
+        not named there; overwriting it early is a warning. ``copied`` is an access by a mov, for which ptxas
+        12.9 and 13.0 do not wait where its result is A of another wgmma.
         """
         names = tuple(dict.fromkeys(registers))
         if self.operations:
             self.found(list(self._early_access(names, kind, place)))
         self.step += 1
         self._accesses.update(dict.fromkeys(names, (self.step, kind, place)))
+        if self.compiled and not copied:
+            self._mend(names, kind)
+
+    def copied(self, sources: Sequence[str], targets: Sequence[str]) -> None:
+        """Note that a mov takes registers to others, behind its accesses."""
+        early = self._users(sources, "D", self.completed)
+        for name in targets:
+            self.copies.pop(name, None)
+            if early:
+                self.copies[name] = max(early, key=lambda operation: operation.step)
 
     def wgmma(
         self,
@@ -169,9 +194,8 @@ class RegisterOrder:
         self._wait = (self.step, n, place)
         complete = max(len(self._groups) - n, 0)
         if complete:
-            self.completed = self._groups[complete - 1].step
+            self._complete(self._groups[complete - 1].step)
             del self._groups[:complete]
-            self.operations = {s: operation for s, operation in self.operations.items() if s > self.completed}
         for group in self._groups:
             group.passed = (n, place)
 
@@ -183,6 +207,20 @@ class RegisterOrder:
         self.found(list(self._unfinished(place)))
 
     # --- state ---
+
+    def _complete(self, step: int) -> None:
+        self.completed = step
+        self.operations = {s: operation for s, operation in self.operations.items() if s > step}
+
+    def _mend(self, names: Sequence[str], kind: Kind) -> None:
+        """Apply what ptxas inserts before a statement that comes too early: a wait, where it reads D."""
+        if kind == "write":
+            for name in names:
+                self.copies.pop(name, None)
+        elif early := self._users(names, "D", self.completed):
+            self._complete(max(operation.step for operation in early))
+            while self._groups and not any(step < self._groups[0].step for step in self.operations):
+                del self._groups[0]
 
     def _issue(self, operation: Operation) -> None:
         self._issued = True
@@ -224,7 +262,8 @@ class RegisterOrder:
         """9.7.15.7.3, of a statement that is no wgmma."""
         for role in _ACCESS_AFTER[kind]:
             for operation, used in self._users(names, role, self.completed).items():
-                yield self._early(used, role, operation, PARTICIPLE[kind], place)
+                hazard = self._early(used, role, operation, PARTICIPLE[kind], place)
+                yield mended(hazard, _MENDED.get((kind, role), ""))
 
     def _early_use(self, operation: Operation) -> Iterator[Hazard]:
         """9.7.15.7.3, of another wgmma.
@@ -236,6 +275,17 @@ class RegisterOrder:
         for role, earlier_role, earlier, names in self._meetings(operation, _WGMMA_AFTER, self.completed):
             done = f"used as {role} by another wgmma"
             yield self._early(names, earlier_role, earlier, done, operation.place)
+        copies = [name for name in operation.operands["A"] if name in self.copies]
+        for name in copies:
+            if (earlier := self.copies[name]).step > self.completed:
+                cause, fix = self.cause(earlier, operation.place)
+                message = (
+                    f"{name}, which is A here, was copied from the accumulators of a wgmma that is still in "
+                    f"flight: {cause}; ptxas 12.9 and 13.0 insert no wait for such copies"
+                )
+                places = operation.place, fix, earlier.place, STILL
+                yield hazard_of(EARLY["D"], message, *places, (name,))
+                return
 
     def _early(self, names: list[str], role: Role, operation: Operation, done: str, place: Place) -> Hazard:
         be, them = ("are", "them") if len(names) > 1 else ("is", "it")
@@ -257,7 +307,8 @@ class RegisterOrder:
         place = operation.place
         if not self._issued and not self._fenced:
             message = "no wgmma.fence comes before the first wgmma of the warpgroup"
-            yield hazard_of("first-fence", message, place, insert(FENCE, place), registers=names)
+            hazard = hazard_of("first-fence", message, place, insert(FENCE, place), registers=names)
+            yield mended(hazard, MENDED_FENCE)
             return
         yield from self._touched(names, place)
         for role, earlier_role, earlier, shared in self._meetings(operation, _FENCED_AFTER, self._fenced):
@@ -283,7 +334,9 @@ class RegisterOrder:
             message = f"this wgmma uses {listed(late)}, which {were} {how} after the last wgmma.fence"
             note = f"{latest} is {PARTICIPLE[kind]} here"
             fix = insert(FENCE, place)
-            yield hazard_of("fence", message, place, fix, first, note, tuple(late))
+            hazard = hazard_of("fence", message, place, fix, first, note, tuple(late))
+            written = any(access[1] == "write" for access in late.values())
+            yield mended(hazard, MENDED_FENCE if written else "")
 
     # --- rules about groups ---
 
@@ -322,7 +375,8 @@ class RegisterOrder:
             if left:
                 cause, fix = self.cause(left[-1], place)
                 message = f"the program ends with {counted(len(left), 'wgmma')} in flight: {cause}"
-                yield hazard_of(rule, message, place, fix, left[-1].place, STILL, _accumulators(left))
+                hazard = hazard_of(rule, message, place, fix, left[-1].place, STILL, _accumulators(left))
+                yield mended(hazard, MENDED_END)
 
 
 def _accumulators(operations: Iterable[Operation]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..machine.bind.scope import RegisterName, Scope
+from ..machine.bind.scope import RegisterName
 from ..machine.run.events import RegisterUse, observers_of
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..ptx.operands import Vector
@@ -36,11 +36,11 @@ class RegisterUses:
 
     def named(self, record: Record, numbers: Sequence[int]) -> tuple[str, ...]:
         """Return the names of registers of a wgmma, different names for different registers."""
-        function = _function_of(record)
+        function = record.function
         return tuple(self.names[function, number] for number in numbers)
 
     def _name(self, record: Record) -> None:
-        function, taken = _function_of(record), set(self.names.values())
+        function, taken = record.function, set(self.names.values())
         for name in _registers(record.statement):
             found = None if record.scope is None else record.scope.find(name)
             if isinstance(found, RegisterName) and (function, found.number) not in self.names:
@@ -52,12 +52,13 @@ class RegisterUses:
     def _noting_uses(self, record: Record) -> Record:
         if is_multiplication(record.statement):
             return record
-        flow, function = record.flow, _function_of(record)
+        flow, function = record.flow, record.function
         reads = flow.values | flow.addresses | ({record.guard} if record.guard >= 0 else frozenset())
         use = RegisterUse(
             reads=tuple(self._known(function, reads)),
             writes=tuple(self._known(function, flow.written)),
             place=record.statement.location,
+            copies=record.statement.opcode == "mov",
         )
         return record.stepping(_noting(record.step, use)) if use.reads or use.writes else record
 
@@ -88,11 +89,3 @@ def _registers(statement: InstructionStatement) -> Iterator[str]:
         )
         if isinstance(operand, Vector) or is_metadata:
             yield from operand_names(operand)
-
-
-def _function_of(record: Record) -> int:
-    """Return a number of the function that a record is in."""
-    scope: Scope | None = record.scope
-    while scope is not None and scope.around is not None and scope.around.around is not None:
-        scope = scope.around
-    return id(scope)

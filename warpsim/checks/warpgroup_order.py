@@ -80,10 +80,14 @@ class WarpgroupOrder(Observer):
     def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: RegisterUse) -> None:
         """Check registers of wgmma that are about to be read or written."""
         for cohort in self._cohorts(wave, self._groups(wave, lanes)):
+            order, copied = cohort.order, use.copies and bool(use.writes)
             if use.reads:
-                cohort.order.access(use.reads, "read", use.place)
+                order.access(use.reads, "read", use.place, copied=copied)
             if use.writes:
-                cohort.order.access(use.writes, "write", use.place)
+                order.access(use.writes, "write", use.place, copied=copied)
+            if copied:
+                order.copied(use.reads, use.writes)
+            self._marks(wave).completed[cohort.groups] = order.completed
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check a wgmma.mma_async that some warpgroups are about to execute."""
@@ -236,7 +240,7 @@ class WarpgroupOrder(Observer):
         """Yield cohorts of just these warpgroups: those of which some are not among them are parted."""
         if not self.cohorts:
             everyone = np.ones(len(groups), np.bool_)
-            self.cohorts.append(Cohort(everyone, RegisterOrder(self.report)))
+            self.cohorts.append(Cohort(everyone, RegisterOrder(self.report, compiled=True)))
         for cohort in list(self.cohorts):
             inside = cohort.groups & groups
             if not inside.any():
@@ -250,12 +254,13 @@ class WarpgroupOrder(Observer):
     # --- reporting ---
 
     def report(self, hazards: Sequence[Hazard]) -> None:
-        """Add findings; the warpgroup is named."""
+        """Add findings; the warpgroup is named. What ptxas mends is a warning: chips execute mended code."""
         for hazard in hazards:
+            what = f"{hazard.message}; {hazard.mended}" if hazard.mended else hazard.message
             finding = LaunchFinding(
                 kind=hazard.rule,
-                severity=hazard.severity,
-                message=f"{hazard.message} [{self._where}]",
+                severity="warning" if hazard.mended else hazard.severity,
+                message=f"{what} [{self._where}]",
                 location=hazard.second,
                 other=hazard.first,
                 note=hazard.note,

@@ -24,7 +24,8 @@ from ..isa.warps import WARP
 from .bind.scope import Variable
 from .bind.tuning import Dimensions
 from .load.program import Module
-from .run.asynchronous import ASYNCHRONY
+from .opcodes.matrix.wgmma_mending import mended
+from .run.asynchronous import ASYNCHRONY, AT_ONCE
 from .run.clusters import cluster_of, ctas_of, grid_of
 from .run.engines import DEFAULT_MODES, Modes
 from .run.events import Observer, Observers, observe
@@ -33,7 +34,7 @@ from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
 from .run.memories import Memories
 from .run.schedules import Schedule
-from .run.wave import Entry, Wave
+from .run.wave import Entry, Record, Wave
 from .run.windows import PLACES
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
@@ -178,6 +179,7 @@ class Launch:
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
     runtime: DeviceRuntime | None = None  # what system calls use
+    kept: dict[int, tuple[Sequence[Record], Sequence[Record]]] = field(default_factory=dict)
 
     @property
     def together(self) -> int:
@@ -216,7 +218,15 @@ class Launch:
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))
+        if self.schedule.moment not in AT_ONCE:
+            wave.code = self._mended(wave.code)
         return wave
+
+    def _mended(self, code: Sequence[Record]) -> Sequence[Record]:
+        """Return the records as ptxas mends them; they are kept, as waves have them in common."""
+        if id(code) not in self.kept:
+            self.kept[id(code)] = code, mended(code)
+        return self.kept[id(code)][1]
 
     def waves(self) -> Iterator[Wave]:
         """Yield every wave that is executed, made when it is needed; a cluster is never in two waves."""

@@ -36,6 +36,7 @@ from .pending import Batch, Pending
 from .wave import Wave
 
 Moment = Literal["program", "earliest", "latest", "random"]
+AT_ONCE: tuple[Moment, ...] = ("program", "earliest")  # when operations complete where they are issued
 Counts = npt.NDArray[np.int64]
 
 

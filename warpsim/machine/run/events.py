@@ -87,11 +87,13 @@ class GroupWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterUse:
-    """Registers of a wgmma that a statement reads and writes, by name; ``place`` is the statement."""
+    """Registers of a wgmma that a statement reads and writes, by name; ``place`` is the statement, and
+    ``copies`` says that it is a mov."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     place: Callable[[], Location]
+    copies: bool = False
 
 
 class WgmmaStatement(Protocol):

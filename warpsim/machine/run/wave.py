@@ -97,6 +97,14 @@ class Record:
         )
         return other.does(Execution(step, self.flow, self.matrix))
 
+    @property
+    def function(self) -> int:
+        """Return a number of the function that the statement is in."""
+        scope = self.scope
+        while scope is not None and scope.around is not None and scope.around.around is not None:
+            scope = scope.around
+        return id(scope)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:

@@ -18,7 +18,7 @@ from ....errors import located
 from ....isa.features import Feature
 from ....isa.warps import WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
-from ...run.asynchronous import ASYNCHRONY, commit, drain, issue
+from ...run.asynchronous import ASYNCHRONY, AT_ONCE, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
 from ...run.events import Groups, Share, observers_of
 from ...run.pending import Pending, Stretches
@@ -31,8 +31,7 @@ from .mma import MatrixRow, bound_of, numbers_of, source_of, sources_of, targets
 from .wgmma_groups import Verb, wgmma_order
 from .wgmma_operands import Multiplication, multiply, shares_of
 
-_AT_ONCE = ("program", "earliest")  # schedules under which a wgmma completes where it is issued
-_FAMILY = "wgmma"  # of groups
+FAMILY = "wgmma"  # of groups
 
 
 # --- loading ---------------------------------------------------------------------------------------
@@ -87,7 +86,7 @@ def _mma_async(binder: StatementBinder, *modifiers: str) -> Step:
         shares = shares_of(wave, path, wgmma, groups)
         for share in shares:
             observers_of(wave).wgmma(wave, path, wgmma, share)
-        perform = multiply if ASYNCHRONY.of(wave).moment in _AT_ONCE else _issue
+        perform = multiply if ASYNCHRONY.of(wave).moment in AT_ONCE else _issue
         for share in shares:
             perform(wave, path, wgmma, share)
 
@@ -120,13 +119,19 @@ class _Later:
 
 
 @dataclass(frozen=True, eq=False)
-class _Completion:
+class Completion:
     """What a warpgroup does when its part of an execution completes."""
 
     later: _Later
     group: int
 
+    @property
+    def registers(self) -> dict[str, tuple[int, ...]]:
+        """Return the numbers of the registers, by "D", "A", "metadata"."""
+        return self.later.wgmma.registers
+
     def __call__(self, wave: Wave) -> None:
+        """Complete it."""
         self.later.multiply(wave, [self.group])
 
 
@@ -149,9 +154,9 @@ def _issue(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share)
             record=wave.code[path.pc],
             lane=int(places.first[group]),
             kind="wgmma",
-            complete=_Completion(later, group),
+            complete=Completion(later, group),
             reads=(Stretches(space="shared", ranges=share.ranges + base),),
-            group=_FAMILY,
+            group=FAMILY,
             batch=later.together,
             after=() if before is None or before.done else (before,),
         )
@@ -171,11 +176,11 @@ def _order(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _ordered(verb: Verb, most: int, wave: Wave, path: DivergentPath, lanes: Lanes, groups: Groups) -> None:
-    if ASYNCHRONY.of(wave).moment not in _AT_ONCE:
+    if ASYNCHRONY.of(wave).moment not in AT_ONCE:
         if verb == "commit":
-            commit(wave, lanes, _FAMILY)
+            commit(wave, lanes, FAMILY)
         elif verb == "wait":
-            drain(wave, path, lanes, _FAMILY, most)
+            drain(wave, path, lanes, FAMILY, most)
     observers_of(wave).wgmma_order(wave, path, groups, verb, most)
 
 

@@ -1,0 +1,62 @@
+"""What ptxas makes of statements that touch registers of a wgmma in flight: it completes before them.
+
+ptxas 12.9, 13.0 and 13.5 insert a wait before a statement that reads D (C7517), serialise the wgmma of the
+function (C7513 to C7515, C7518), or move what is written to another register, as messages and SASS show. So
+registers are those of a wgmma that completes where it is issued. Nothing is mended for another wgmma, nor for
+shared memory. Matters only under schedules that let a wgmma complete later than it is issued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...run.asynchronous import ASYNCHRONY, finish_together
+from ...run.convergence import Warpgroups
+from ...run.pending import Pending
+from ...run.wave import Record, Step, Wave
+from ...state.lanes import DivergentPath, Lanes
+from .wgmma import FAMILY, Completion
+
+Numbers = frozenset[int]
+
+
+def mended(code: Sequence[Record]) -> Sequence[Record]:
+    """Return records of which those that touch registers of a wgmma complete it first."""
+    used: dict[int, Numbers] = {}
+    for record in code:
+        if record.statement.opcode == "wgmma":
+            known = used.get(record.function, frozenset())
+            used[record.function] = known | record.flow.values | record.flow.written
+    nothing: Numbers = frozenset()
+    return [_completing(record, used.get(record.function, nothing)) for record in code] if used else code
+
+
+def _completing(record: Record, used: Numbers) -> Record:
+    flow = record.flow
+    reads = used & (flow.values | flow.addresses | ({record.guard} if record.guard >= 0 else frozenset()))
+    writes = used & flow.written
+    if record.statement.opcode == "wgmma" or not (reads or writes):
+        return record
+    return record.stepping(_after_wgmma(record.step, reads, writes))
+
+
+def _after_wgmma(inner: Step, reads: Numbers, writes: Numbers) -> Step:
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+        if ASYNCHRONY.of(wave).flying:
+            groups = Warpgroups.of(wave).counts(lanes.mask) > 0
+            flying = [one for one in ASYNCHRONY.of(wave).flying if one.group == FAMILY]
+            numbers = Warpgroups.of(wave).number
+            mine = [one for one in flying if groups[numbers[one.lane]] and _touches(one, reads, writes)]
+            finish_together(wave, mine)
+        return inner(wave, path, lanes)
+
+    return step
+
+
+def _touches(pending: Pending, reads: Numbers, writes: Numbers) -> bool:
+    """Return whether a statement reads D of a wgmma, or writes any of its registers."""
+    assert isinstance(pending.complete, Completion)
+    registers = pending.complete.registers
+    return not reads.isdisjoint(registers["D"]) or any(
+        not writes.isdisjoint(one) for one in registers.values()
+    )
