@@ -36,8 +36,25 @@ def test_what_a_kernel_may_declare(target: str, most: int) -> None:
     assert not warpsim.load(KERNEL.format(target=target, size=most)).problems
     module = warpsim.load(KERNEL.format(target=target, size=most + 1))
     with pytest.raises(warpsim.IllegalInstruction) as caught:
-        module["k"]
+        module["k"](1, 1, [np.zeros(1, np.uint32)])
     assert f"bytes of shared memory: at most {most} on {target}; declare it .extern" in caught.value.message
+    assert [problem.message for problem in module.problems] == [caught.value.message]
+
+
+@pytest.mark.parametrize("size", [49168, 4 << 20])
+def test_too_much_is_downgraded_as_other_findings_are(size: int) -> None:
+    """Also what no chip has; but not what is asked for at the launch."""
+    kernel = warpsim.load(KERNEL.format(target="sm_80", size=size))["k"]
+    arguments = [np.zeros(1, np.uint32)]
+    (finding,) = kernel(1, 1, arguments, checks="warn").hazards
+    assert (finding.kind, finding.severity) == ("shared memory", "error")
+    assert finding.message == (
+        f"k declares {size} bytes of shared memory: at most 49152 on sm_80; declare it .extern, with its "
+        "size given at the launch, for more"
+    )
+    assert kernel(1, 1, arguments, checks="off").hazards == ()
+    with pytest.raises(warpsim.OperandError, match=r"a CTA on sm_80 has at most 166912"):
+        kernel(1, 1, arguments, checks="warn", shared_bytes=166912)
 
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Location
+from ..errors import Location, WarpsimError
 from ..machine.run.clusters import PORTABLE
 from ..machine.run.events import Observer
 from ..machine.run.geometry import Cluster
@@ -58,6 +58,18 @@ def kernel_checks(findings: Findings, entry: Entry) -> list[Callable[[Findings],
     if findings.mode != "off" and any(record.statement.opcode == "setmaxnreg" for record in entry.code):
         return [RegisterUse]
     return []
+
+
+def check_declared(findings: Findings, overrun: WarpsimError | None) -> None:
+    """Raise, or find, that a kernel declares more shared memory than its target lets it."""
+    if overrun is None or findings.mode == "off":
+        return
+    if findings.mode == "error":
+        raise overrun
+    assert overrun.location is not None
+    kind, message, location = "shared memory", overrun.message, overrun.location
+    finding = LaunchFinding(kind=kind, severity="error", message=message, location=location)
+    findings.add((kind,), finding)
 
 
 def check_portable(findings: Findings, cluster: Cluster, kernel: Location) -> None:

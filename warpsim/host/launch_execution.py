@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..checks.defaults import check_portable, checks_of, kernel_checks
+from ..checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ..checks.findings import Findings, LaunchFinding, Mode
 from ..errors import OperandError, WarpsimError
 from ..machine.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
@@ -96,6 +96,8 @@ class LaunchExecution:
         self.findings = Findings(mode=watch.checks)
         self.recorder = Recorder(selection_of(watch.record))
         self.times = TimelineRecorder(selection_of(watch.timeline))
+        function = module.functions[entry.name]
+        check_declared(self.findings, function.overrun)
         asked = ((self.recorder, watch.record), (self.times, watch.timeline))
         self.watching = (*watch.observers, *(recorder for recorder, wanted in asked if wanted))
         self.sizes = sizes_of(
@@ -103,7 +105,7 @@ class LaunchExecution:
         )
         self.engines, self.order = modes_of(modes.engine, modes.undefined), Schedule(modes.schedule)
         self.of_kernel = kernel_checks(self.findings, entry)
-        check_portable(self.findings, self.sizes.cluster, module.functions[entry.name].kernel.location())
+        check_portable(self.findings, self.sizes.cluster, function.kernel.location())
 
     def report(
         self, args: Sequence[Any], given: DeviceState | None, home: Callable[[], DeviceState]

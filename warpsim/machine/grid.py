@@ -86,12 +86,15 @@ def check_block(entry: Entry, block: Dimensions) -> None:
 
 
 def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
-    """Return the bytes of shared memory of a CTA; raises OperandError for more than the chip has."""
+    """Return the bytes of shared memory of a CTA; raises OperandError for more than the chip has.
+
+    Static ones alone are Function.overrun's business.
+    """
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
         raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
     total = entry.static_shared_bytes + int(shared_bytes)
     most = ARCHITECTURES[target].limits.shared_bytes
-    if total > most:
+    if total > max(most, entry.static_shared_bytes):
         parts = f"{entry.static_shared_bytes} static, {shared_bytes} dynamic"
         raise OperandError(f"{total} bytes of shared memory ({parts}): a CTA on {target} has at most {most}")
     return total

@@ -31,6 +31,9 @@ class Function:
     parameters: list[Variable] = field(default_factory=list)
     results: list[Variable] = field(default_factory=list)
     problems: list[WarpsimError] = field(default_factory=list)  # of its own statements
+    overrun: WarpsimError | None = (
+        None  # more shared memory than the target allows, which a launch may ignore
+    )
     named: set[str] = field(default_factory=set)  # functions and variables of the module that it names
 
     @cached_property

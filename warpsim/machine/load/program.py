@@ -264,19 +264,20 @@ class Module:
         function.start, known = len(self.code), len(self._problems)
         self._problems += directive_problems(function.kernel, self.target, self.version)
         load_body(self, function)
-        self.noted(partial(self._check_shared, function))
-        function.problems = self._problems[known:]
+        function.problems, function.overrun = self._problems[known:], self._overrun(function)
+        self._problems += [function.overrun] if function.overrun else []
         self.bound.append(function.name)
 
-    def _check_shared(self, function: Function) -> None:
-        """Raise IllegalInstruction for a kernel that declares more shared memory than its target has."""
+    def _overrun(self, function: Function) -> IllegalInstruction | None:
+        """Return what is wrong with a kernel that declares more shared memory than its target lets it."""
         most, size = ARCHITECTURES[self.target].static_shared_bytes, self.static_shared_bytes(function)
-        if function.kernel.kind == "entry" and size > most:
-            message = (
-                f"{shown(function.name)} declares {size} bytes of shared memory: at most {most} on "
-                f"{self.target}; declare it .extern, with its size given at the launch, for more"
-            )
-            raise IllegalInstruction(message, function.kernel.location())
+        if function.kernel.kind != "entry" or size <= most:
+            return None
+        message = (
+            f"{shown(function.name)} declares {size} bytes of shared memory: at most {most} on "
+            f"{self.target}; declare it .extern, with its size given at the launch, for more"
+        )
+        return IllegalInstruction(message, function.kernel.location())
 
     def execution(self, record: Record) -> Execution:
         """Bind the statement of a record, one like which has been bound."""
