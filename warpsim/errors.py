@@ -90,6 +90,18 @@ class Location:
         place = f"{self.file}:{self.line}:{self.column}"
         return place if self.source is None else f"{self.source} ({place})"
 
+    @property
+    def line_name(self) -> str:
+        """File and line, of the source first: ``gemm.cu:153 (gemm.ptx:210)``."""
+        own = f"{self.file}:{self.line}"
+        return own if self.source is None else f"{self.source} ({own})"
+
+    @property
+    def short(self) -> str:
+        """The line, of the source first: ``gemm.cu:153 (line 210)``."""
+        own = f"line {self.line}"
+        return own if self.source is None else f"{self.source} ({own})"
+
     def quoted(self) -> str:
         """Return the text of the span."""
         start = self.column - 1 - self.cut

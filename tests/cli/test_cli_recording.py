@@ -191,7 +191,7 @@ def test_run_as_data() -> None:
     (found,) = json.loads(run("run", "whole.npz", "--json").stdout)["runs"]
     assert (found["kernel"], found["grid"], found["passed"]) == ("loop", [2, 2, 1], True)
     assert [one["line"] for one in found["statements"]] == [15, 20]
-    assert found["events"][3] == {"line": 15, "cta": [0, 0, 0], "warp": 1, "step": 1}
+    assert found["events"][3] == {"line": 15, "source": None, "cta": [0, 0, 0], "warp": 1, "step": 1}
 
 
 def test_verify_names_the_place_of_what_differs() -> None:

@@ -21,11 +21,24 @@ if TYPE_CHECKING:
     from ..recording.debugger import Debugger, Stop
     from ..recording.recorder import Recorder
     from ..recording.selection import Selection
+    from ..recording.source_breaks import Break
     from ..recording.strips import Timeline
     from ..recording.timeline import TimelineRecorder
     from ..vectors.recordings import PackingNote
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _breaks(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[Break, ...]:
+    """Return lines of the PTX, or of sources."""
+    from ..errors import OperandError
+    from ..recording.source_breaks import break_of
+
+    try:
+        return tuple(break_of(text) for text in texts)
+    except OperandError as error:
+        raise click.BadParameter(error.message) from None
+
 
 _OPTIONS = (
     click.option(
@@ -44,10 +57,11 @@ _OPTIONS = (
     click.option(
         "--break",
         "breaks",
-        type=click.IntRange(1),
+        callback=_breaks,
         multiple=True,
-        metavar="LINE",
-        help="Print the registers at a line: of a matrix instruction as matrices.",
+        metavar="LINE or FILE:LINE",
+        help="Print the registers at a line of the PTX, or of its source, as in gemm.cu:153: of a matrix "
+        "instruction as matrices, elsewhere where the line begins.",
     ),
     click.option(
         "--watch", "watches", multiple=True, metavar="REGISTER", help="Print a register where it is written."
@@ -74,7 +88,7 @@ class Looking:
 
     trace_mma: Path | None
     timeline: Path | None
-    breaks: tuple[int, ...]
+    breaks: tuple[Break, ...]
     watches: tuple[str, ...]
     lane: int | None
     selection: Selection | None
@@ -196,8 +210,9 @@ class Looking:
     def _missed(self, debugger: Debugger) -> None:
         which = f" by {self.selection}" if self.selection is not None else ""
         for item in debugger.missed:
-            what = f"line {item} was not executed" if isinstance(item, int) else f"{item} was not written"
-            complain(f"warpsim: note: {what}{which}")
+            place = f"line {item}" if isinstance(item, int) else str(item)
+            happened = "written" if isinstance(item, str) else "executed"
+            complain(f"warpsim: note: {place} was not {happened}{which}")
         if debugger.more:
             complain(f"warpsim: note: {debugger.more:,} more stops are not shown: --select fewer")
 
@@ -211,7 +226,7 @@ class Looking:
             if self.kept is None:
                 yield f"without a timeline, which has more than {MOST_STRIPS:,} events: --select some CTAs"
         if self.packing is not None:
-            yield from (f"line {item.line}: {item}" for item in self.packing)
+            yield from (f"{item.line_name}: {item}" for item in self.packing)
             count = len(self.packing)
             found = f"{count or 'no'} finding{'s'[: count != 1]}"
             yield f"where operands come from: {found}, kept in the recording"

@@ -72,6 +72,7 @@ def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...]
     return tuple(
         PackingNote(
             line=finding.location.line,
+            source=str(finding.location.source or ""),
             operand=finding.operand,
             kind=finding.kind,
             message=finding.message,

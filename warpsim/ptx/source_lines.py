@@ -10,6 +10,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from ..errors import SourceLine
 
@@ -44,13 +45,38 @@ class SourceLines:
 
     def at(self, offset: int) -> SourceLine | None:
         """Return the line of the statement at an offset; None where the compiler names none."""
-        before = bisect_right(self._starts, offset) - 1
-        if before < 0:
+        return self._at_mark(bisect_right(self._starts, offset) - 1)
+
+    def _at_mark(self, number: int) -> SourceLine | None:
+        """Return the line that a .loc names; None before the first of a text, or of a function."""
+        if number < 0:
             return None
-        own, call = self._marks[before].groups()[:3], self._marks[before].groups()[3:]
+        own, call = self._marks[number].groups()[:3], self._marks[number].groups()[3:]
         if own[0] is None:  # the header of a function
             return None
-        return self._line(own, None if call[0] is None else self._line(call, None))
+        return self._line(own, None if call[0] is None else self._call(call, number))
+
+    def _call(self, place: Sequence[str], number: int) -> SourceLine | None:
+        """Return the line of a call: that of the latest .loc there, which may have been inlined itself."""
+        known = self._inlined.get(tuple(place), [])
+        latest = bisect_right(known, number - 1) - 1
+        if latest < 0 or bisect_right(self._headers, known[latest]) != bisect_right(self._headers, number):
+            return self._line(place, None)
+        return self._at_mark(known[latest])
+
+    @cached_property
+    def _inlined(self) -> dict[tuple[str, ...], list[int]]:
+        """The numbers of the .loc of each place that name a call."""
+        found = dict[tuple[str, ...], list[int]]()
+        for number, mark in enumerate(self._marks):
+            if mark[4] is not None:
+                found.setdefault(mark.group(1, 2, 3), []).append(number)
+        return found
+
+    @cached_property
+    def _headers(self) -> list[int]:
+        """The numbers of the marks that are headers of functions."""
+        return [number for number, mark in enumerate(self._marks) if mark[1] is None]
 
     def _line(self, place: Sequence[str], called: SourceLine | None) -> SourceLine | None:
         file, number, column = map(int, place)

@@ -20,6 +20,7 @@ from ..machine.run.events import MatrixExecution, Observer
 from ..machine.state.lanes import DivergentPath, Frame, Lanes, Mask, Values
 from .recorder import LaunchEvent, Recorder
 from .selection import Executions, Selection
+from .source_breaks import Break, SourcePlace, stops_of
 
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
@@ -76,27 +77,28 @@ class Stop:
 
 @dataclass(kw_only=True)
 class Debugger(Observer):
-    """An observer that calls ``show`` with stops: at lines ``breaks``, and where registers ``watches`` are
-    written.
+    """An observer that calls ``show`` with stops: at ``breaks``, lines of the PTX or of a source, and where
+    registers ``watches`` are written.
 
     Of each line and register the first stop, or, with a ``selection``, those that are selected, at most
     STOPS; ``more`` counts the others. ``missed`` are lines and registers at which nothing has stopped.
     """
 
     show: Callable[[Stop], object]
-    breaks: Sequence[int] = ()
+    breaks: Sequence[Break] = ()
     watches: Sequence[str] = ()
     selection: Selection | None = None
     shown: int = 0
     more: int = 0
-    _seen: set[int | str] = field(default_factory=set)
+    _seen: set[Break | str] = field(default_factory=set)
     _executions: Executions = field(default_factory=Executions)
     _codes: dict[int, tuple[Any, list[Record]]] = field(default_factory=dict)
+    _breaks_at: dict[int, Break] = field(default_factory=dict)  # by the place of the statement in the text
 
     @property
-    def missed(self) -> list[int | str]:
+    def missed(self) -> list[Break | str]:
         """Lines and registers at which nothing has stopped so far."""
-        wanted: list[int | str] = [*self.breaks, *self.watches]
+        wanted: list[Break | str] = [*self.breaks, *self.watches]
         return [place for place in wanted if place not in self._seen]
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -105,16 +107,15 @@ class Debugger(Observer):
         """
         known = self._codes.get(id(code))
         if known is None:
-            lines = [_line(record) for record in code]
-            self._check(code, lines)
-            made = [self._looking(record, line) for record, line in zip(code, lines, strict=True)]
+            self._check(code)
+            made = [self._looking(record) for record in code]
             known = self._codes[id(code)] = (code, made)
         return known[1]
 
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Show operands and D of an executed matrix instruction where its line is wanted."""
-        line = _line(execution.record) if self.breaks else 0
-        if line not in self.breaks:
+        wanted = self._breaks_at.get(execution.record.statement.start)
+        if wanted is None:
             return
         numbers = self._executions.numbers(wave, execution.path.pc, execution.warps)
         recorder = Recorder()
@@ -130,30 +131,39 @@ class Debugger(Observer):
                     lanes=np.ones(execution.instruction.lanes, np.bool_),
                     event=event,
                 )
-                self._stop(line, stop)
+                self._stop(wanted, stop)
 
     # --- records that look ---
 
-    def _check(self, code: Sequence[Record], lines: list[int]) -> None:
+    def _check(self, code: Sequence[Record]) -> None:
+        """Find the statements to stop at. Raises OperandError."""
+        lines = [_line(record) for record in code] if self.breaks else []
         for line in self.breaks:
+            if isinstance(line, SourcePlace):
+                starts = (code[number].statement.start for number in stops_of(code, line))
+                for start in starts:
+                    self._breaks_at.setdefault(start, line)
+                continue
             if line not in lines:
                 nearest = sorted(set(lines), key=lambda found: (abs(found - line), found))[:2]
                 others = " and ".join(map(str, sorted(nearest)))
                 raise OperandError(f"no statement begins at line {line}; the nearest are at {others}")
+            own = (record for record, place in zip(code, lines, strict=True) if place == line)
+            self._breaks_at |= {record.statement.start: line for record in own}
         for name in self.watches:
             if not any(_number(record, name) is not None for record in code):
                 raise OperandError(f"no function has a register {name}")
 
-    def _looking(self, record: Record, line: int) -> Record:
+    def _looking(self, record: Record) -> Record:
         """Return the record, or a record that looks before and after."""
-        is_break = line in self.breaks
+        wanted = self._breaks_at.get(record.statement.start)
         watched = [name for name in self.watches if _number(record, name) is not None]
-        if not is_break and not watched:
+        if wanted is None and not watched:
             return record
-        step, original = self._step(record, line if is_break else None, watched), record
+        step, original = self._step(record, wanted, watched), record
         return replace(original, step=step)
 
-    def _step(self, record: Record, line: int | None, watched: list[str]) -> Step:
+    def _step(self, record: Record, line: Break | None, watched: list[str]) -> Step:
         names = [name for name in record.statement.names if _number(record, name) is not None]
         is_matrix = record.statement.opcode == "mma" or is_multiplication(record.statement)
         inner = record.step
@@ -177,7 +187,7 @@ class Debugger(Observer):
 
         return step
 
-    def _at_line(self, look: _Look, line: int, names: Iterable[str]) -> None:
+    def _at_line(self, look: _Look, line: Break, names: Iterable[str]) -> None:
         for warp, index in self._chosen(look, line, look.lanes.mask):
             registers = tuple(look.register(name, warp) for name in names)
             self._stop(line, look.stop(warp, index, registers=registers))
@@ -189,23 +199,24 @@ class Debugger(Observer):
         if new is old:
             return
         mask = look.lanes.mask if old is None else look.lanes.mask | (new != old)
-        for warp, index in self._chosen(look, _line(look.record), mask, name):
+        for warp, index in self._chosen(look, name, mask):
             self._stop(name, look.stop(warp, index, watched=name, registers=(look.register(name, warp),)))
 
-    def _chosen(self, look: _Look, line: int, mask: Mask, watched: str = "") -> Iterator[tuple[int, int]]:
+    def _chosen(self, look: _Look, why: Break | str, mask: Mask) -> Iterator[tuple[int, int]]:
         """Yield the number in the wave and the execution of each warp that is to be shown."""
-        if self.selection is None and (watched or line) in self._seen:
+        if self.selection is None and why in self._seen:
             return
         warps = np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
-        key = look.pc if not watched else ~(look.pc * len(self.watches) + self.watches.index(watched))
+        is_break = not isinstance(why, str)
+        key = look.pc if is_break else ~(look.pc * len(self.watches) + self.watches.index(why))
         numbers = self._executions.numbers(look.wave, key, warps)
         if self.selection is None:
             chosen = np.ones(len(warps), np.bool_)
         else:
-            chosen = self.selection.chosen(look.wave, line, warps, numbers)
+            chosen = self.selection.chosen(look.wave, _line(look.record), warps, numbers)
         yield from zip(warps[chosen].tolist(), numbers[chosen].tolist(), strict=True)
 
-    def _stop(self, key: int | str, stop: Stop) -> None:
+    def _stop(self, key: Break | str, stop: Stop) -> None:
         if self.selection is None and key in self._seen:
             return
         self._seen.add(key)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from ..errors import Location
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs
 from ..isa.warps import WARP
@@ -29,6 +30,11 @@ class Event:
     inputs: Inputs  # registers (lanes of the machine, registers)
     d: npt.NDArray[Any]  # (lanes of the machine, registers), sinks included, 0 in lanes that did not execute
     warps: tuple[int, ...]
+
+    @property
+    def location(self) -> Location:
+        """The place of the statement."""
+        return self.statement.location()
 
     @property
     def instruction(self) -> Instruction:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..errors import Location, OperandError, SourceLine
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs, arrays_of, part_of, tile_bytes
 from ..isa.warps import WARP
@@ -47,11 +47,22 @@ class LaunchEvent(Event):
     index: int
     pc: int
     time: int
+    source: SourceLine | None = None  # that the statement comes from
+
+    @property
+    def location(self) -> Location:
+        """The place of the statement, and the line of the source that it comes from."""
+        return replace(self.statement.location(), source=self.source)
 
     @property
     def line(self) -> int:
         """The line of the statement."""
         return self.statement.location().line
+
+    @property
+    def where(self) -> str:
+        """Line and place, in words."""
+        return f"{self.location.short}, {self.place}"
 
     @property
     def lane0(self) -> int:
@@ -71,7 +82,7 @@ class LaunchEvent(Event):
         return f"CTA ({', '.join(map(str, self.cta))}), {which}, step {self.index}"
 
     def __str__(self) -> str:
-        return f"line {self.line}, {self.place}: {self.instruction.mnemonic}"
+        return f"{self.where}: {self.instruction.mnemonic}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,11 +102,13 @@ class _Batch:
 
     def events(self) -> Iterator[tuple[tuple[int, int, int], LaunchEvent]]:
         """Yield each event with its sort key: CTA, time, warp."""
+        source = self.record.statement.location().source
         for number, (cta, warp, index) in enumerate(
             zip(self.ctas.tolist(), self.warps.tolist(), self.indices.tolist(), strict=True)
         ):
             event = LaunchEvent(
                 statement=self.record.statement,
+                source=source,
                 bound=self.bound,
                 inputs=part_of(self.inputs, number),
                 d=self.d[number],

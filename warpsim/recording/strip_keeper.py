@@ -57,6 +57,7 @@ class StripKeeper(Observer):
         self._strips: list[Strip] = []
         self._links: dict[tuple[Strip, Strip], int | None] = {}
         self._lines: dict[int, int] = {}
+        self._sources: dict[int, str | None] = {}
         self._warps: dict[WarpName, int | None] = {}
         self._states: WeakKeyDictionary[Wave, State] = WeakKeyDictionary()
 
@@ -105,12 +106,16 @@ class StripKeeper(Observer):
         state.runs[warp] = (run, strip)
         if line not in strip.lines:
             strip.lines.append(line)
+            if (source := self._sources[pc]) is not None and source not in strip.sources:
+                strip.sources.append(source)
         return strip
 
     def _line(self, wave: Wave, pc: int) -> int:
         """Return the line of a statement, which is found by reading the statement again."""
         if pc not in self._lines:
-            self._lines[pc] = wave.code[pc].statement.location().line
+            place = wave.code[pc].statement.location()
+            self._lines[pc] = place.line
+            self._sources[pc] = None if place.source is None else str(place.source)
         return self._lines[pc]
 
     def _new(self, wave: Wave, warp: int, pc: int, kind: Kind, name: str, warps: int) -> Strip:

@@ -40,6 +40,7 @@ class Strip:
     count: int = 1
     size: int = 0  # bytes that are copied
     lines: list[int] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # lines that these come from, if they are known
     notes: dict[str, None] = field(default_factory=dict)  # in the order in which they were made
     executions: list[tuple[int, int]] = field(default_factory=list)
     flying: int = 0  # executions that have not completed

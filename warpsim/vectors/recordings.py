@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..errors import Location, OperandError
 from ..files.version import __version__
 from ..isa.placements import Inputs
 from ..isa.registers import Words
@@ -41,16 +41,18 @@ class StatementSet:
     vectors: VectorSet
 
     @property
+    def location(self) -> Location:
+        """The place of the statement, and the line of the source that it comes from."""
+        return self.events[0].location
+
+    @property
     def title(self) -> str:
         """File, line and mnemonic."""
-        place = self.statement.location()
-        return f"{place.file}:{place.line}: {self.vectors.instruction.mnemonic}"
+        return f"{self.location.line_name}: {self.vectors.instruction.mnemonic}"
 
     def labelled(self) -> VectorSet:
         """Return the set, its cases named after their places in the launch."""
-        return replace(
-            self.vectors, labels=tuple(f"line {event.line}, {event.place}" for event in self.events)
-        )
+        return replace(self.vectors, labels=tuple(event.where for event in self.events))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,12 @@ class PackingNote:
     kind: str
     message: str
     where: str
+    source: str = ""  # the line of the source, if it is known
+
+    @property
+    def line_name(self) -> str:
+        """The line of the statement, of the source first."""
+        return f"{self.source} (line {self.line})" if self.source else f"line {self.line}"
 
     def __str__(self) -> str:
         return f"{self.operand}: {self.message} [{self.where}]"

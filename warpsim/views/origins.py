@@ -42,8 +42,12 @@ def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
         numbers = [str(item.location.line) for item in group]
         more = ", ..." if len(numbers) > _LINES else ""
         lines = f"line{'s'[: len(numbers) != 1]} {', '.join(numbers[:_LINES])}{more}"
+        place = f"{group[0].location.file}, {lines}"
+        sources = dict.fromkeys(str(item.location.source) for item in group if item.location.source)
+        if sources:
+            place = f"{', '.join(list(sources)[:_LINES])} ({place})"
         yield f"{message} [{group[0].kind}]"
-        yield f"  {group[0].location.file}, {lines}: {group[0].where}"
+        yield f"  {place}: {group[0].where}"
 
 
 def _statements(operands: Sequence[OperandOrigins]) -> list[list[OperandOrigins]]:
@@ -59,7 +63,7 @@ def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
     count = len(given.places)
     unit = "warp" if given.instruction.lanes == 32 else "warpgroup"
     place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {unit}"
-    yield f"{place.file}:{place.line}: {given.instruction.mnemonic}, {times}"
+    yield f"{place.line_name}: {given.instruction.mnemonic}, {times}"
     for operand in operands:
         yield f"  {operand.role}: {_operand_text(operand)}"
 
@@ -85,7 +89,7 @@ def fragment_lines(traced: OperandOrigins, execution: int) -> Iterator[str]:
     place = traced.operand.given.location
     x, y, z, warp, step = traced.operand.places[execution].tolist()
     yield (
-        f"{traced.role} at {place.file}:{place.line}, execution {execution}: "
+        f"{traced.role} at {place.line_name}, execution {execution}: "
         f"CTA ({x}, {y}, {z}), warp {warp}, step {step}"
     )
     table = traced.table(execution)

@@ -66,8 +66,8 @@ def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> I
         yield f"  {event.place}:"
         yield from event_lines(event)
     for entry, item in zip(recording.sets(), items, strict=True):
-        line, tally = entry.statement.location().line, item.tally
-        place = f"  line {line}: {len(entry.events):,} execution{'s'[: len(entry.events) != 1]}"
+        tally = item.tally
+        place = f"  {entry.location.short}: {len(entry.events):,} execution{'s'[: len(entry.events) != 1]}"
         if tally.passed:
             yield f"{place}, {tally.words:,} words as recorded"
             continue
@@ -104,14 +104,21 @@ def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
 
 def event_document(event: LaunchEvent) -> Document:
     """Return where a recorded instruction was executed."""
-    return {"line": event.line, "cta": list(event.cta), "warp": event.warp, "step": event.index}
+    source = None if event.source is None else str(event.source)
+    return {
+        "line": event.line,
+        "source": source,
+        "cta": list(event.cta),
+        "warp": event.warp,
+        "step": event.index,
+    }
 
 
 def divergence_lines(found: Divergence, paths: tuple[str, str]) -> Iterator[str]:
     """Yield the first execution that differs by itself: what it read, what its D shows, and what follows."""
     one = found.difference
     events = " and ".join(map(str, dict.fromkeys(found.numbers)))
-    yield f"the first that differs by itself: line {one.first.line}, {one.first.place}, event {events}"
+    yield f"the first that differs by itself: {one.first.where}, event {events}"
     yield from (f"  {_change_text(change)}" for change in found.changes)
     elsewhere = [name for name in one.operands if name not in {change.name for change in found.changes}]
     if elsewhere:
@@ -185,7 +192,7 @@ def comparison_lines(comparison: RecordingComparison) -> Iterator[str]:
     sides = ("the first", comparison.only_first), ("the second", comparison.only_second)
     for side, events in sides:
         if events:
-            yield f"  {len(events):,} in {side} only; first: line {events[0].line}, {events[0].place}"
+            yield f"  {len(events):,} in {side} only; first: {events[0].where}"
 
 
 def comparison_document(comparison: RecordingComparison) -> Document:

@@ -43,7 +43,7 @@ def run_lines(run: Run, show: str) -> Iterator[str]:
 def event_lines(event: Event) -> Iterator[str]:
     """Line, mnemonic, evidence and D of an executed instruction."""
     form = event.instruction
-    yield f"  line {event.statement.location().line}: {form.mnemonic}"
+    yield f"  {event.location.short}: {form.mnemonic}"
     yield f"  {evidence(form)}"
     for index, matrix in enumerate(result_matrices(event)):
         product = f" of product {index % form.products}" if form.products > 1 else ""

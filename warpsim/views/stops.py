@@ -42,7 +42,9 @@ def stop_lines(stop: Stop, lane: int | None = None) -> Iterator[str]:
         raise OperandError(f"lane {lane}: a warp has lanes 0 to {len(stop.lanes) - 1}")
     place = stop.statement.location()
     why = f" writes {stop.watched}" if stop.watched else ""
-    yield f"{place.file}:{place.line}: {stop.place}{why}: {stop.statement}"
+    yield f"{place.line_name}: {stop.place}{why}: {stop.statement}"
+    if place.source is not None:
+        yield from place.source.excerpt().splitlines()
     if stop.event is not None:
         yield from _event_lines(stop.event, lane)
     else:

@@ -173,7 +173,7 @@ def _known(event: LaunchEvent, name: str, words: Any, first: Recording) -> str:
         return elsewhere, other.pc != event.pc, abs(other.time - event.time)
 
     nearest = min(same, key=distance, default=None)
-    return "" if nearest is None else f"line {nearest.line}, {nearest.place}"
+    return "" if nearest is None else nearest.where
 
 
 def _diagnosed(

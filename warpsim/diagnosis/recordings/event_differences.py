@@ -36,7 +36,7 @@ class EventDifference:
             why = f"from the same operands{chips}"
         else:
             why = f"which read another {', '.join(self.operands)}"
-        place = f"line {self.first.line}, {self.first.place}"
+        place = self.first.where
         return f"{place}: {self.words} of {self.first.d.size} words of D differ, {why}"
 
 

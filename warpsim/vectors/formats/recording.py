@@ -2,7 +2,8 @@
 
 The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), ``kernel``, ``file``,
 ``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
-``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``. There may be
+``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``, and ``source`` where
+the line that it comes from is known (source_data.py). There may be
 ``packing``: findings on the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and
 ``where``, and a ``timeline`` (timeline_data.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
 ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and
@@ -35,6 +36,7 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
+from .source_data import source_document, source_from
 from .timeline_data import timeline_document, timeline_from
 
 Document = dict[str, Any]
@@ -46,6 +48,7 @@ _MOST_LINES = 1 << 22  # characters of a text in which a statement may stand
 _MOST_COLUMNS = 1 << 16
 _KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
 _OPTIONAL = ("packing", "timeline")
+_STATEMENT_OPTIONAL = ("source",)
 _STATEMENT_KEYS = ("line", "column", "text", "pc", "literal", "vectors", "where")
 _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
@@ -111,6 +114,7 @@ def _statement_document(part: StatementSet, where: npt.NDArray[Any]) -> Document
         "literal": part.literal,
         "vectors": manifest_of(part.vectors),
         "where": entry_of(where),
+        **({} if part.location.source is None else {"source": source_document(part.location.source)}),
     }
 
 
@@ -182,7 +186,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"the manifest is no JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
-    _check_keys({name: item for name, item in document.items() if name not in _OPTIONAL}, _KEYS, "manifest")
+    _check_keys(without(document, _OPTIONAL), _KEYS, "manifest")
     if document["schema"] != SCHEMA:
         raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
     for name in ("kernel", "file", "target"):
@@ -219,6 +223,7 @@ def _warps(block: Sequence[int]) -> int:
 
 
 def _note(given: Any, what: str) -> PackingNote:
+    given = {"source": ""} | given if isinstance(given, dict) else given
     _check_keys(given, tuple(field.name for field in fields(PackingNote)), what)
     for name, value in given.items():
         if name != "line":
@@ -226,6 +231,13 @@ def _note(given: Any, what: str) -> PackingNote:
     if type(given["line"]) is not int or not 1 <= given["line"] <= _MOST_LINES:
         raise TraceError(f"{what}: line is a number of at most {_MOST_LINES:,}")
     return PackingNote(**given)
+
+
+def without(given: Any, names: Sequence[str]) -> Any:
+    """Return an object without the keys that may be missing."""
+    return (
+        {key: item for key, item in given.items() if key not in names} if isinstance(given, dict) else given
+    )
 
 
 def _check_keys(given: Any, keys: tuple[str, ...], what: str) -> None:
@@ -260,7 +272,7 @@ def _statements(document: Document) -> Iterator[InstructionStatement]:
         raise TraceError("manifest: statements is an array")
     for number, item in enumerate(given):
         what = f"statement {number}"
-        _check_keys(item, _STATEMENT_KEYS, what)
+        _check_keys(without(item, _STATEMENT_OPTIONAL), _STATEMENT_KEYS, what)
         _check_text(item["text"], f"{what}: text")
         for name, most in (("line", _MOST_LINES), ("column", _MOST_COLUMNS), ("pc", _MOST_LINES)):
             if type(item[name]) is not int or not (name != "pc") <= item[name] <= most:
@@ -350,11 +362,13 @@ def _assembled(
         raise TraceError(f"{statement.mnemonic} is recorded as {form.mnemonic}")
     bound = bound_of(form, statement)
     constants, varying = vectors.constants(), vectors.varying()
+    source = source_from(given["source"]) if "source" in given else None
     for case, (x, y, z, warp, index, time) in enumerate(where.tolist()):
         values = constants | {name: int(array[case]) for name, array in varying.items()}
         inputs = _inputs(vectors, case, values, given["literal"])
         yield LaunchEvent(
             statement=statement,
+            source=source,
             bound=bound,
             inputs=inputs,
             d=vectors.d[case],
@@ -392,5 +406,5 @@ def _check_once(recording: Recording) -> None:
     for event in recording.events:
         key = event.pc, event.cta, event.warp, event.index
         if key in seen:
-            raise TraceError(f"line {event.line}, {event.place} is recorded twice")
+            raise TraceError(f"{event.where} is recorded twice")
         seen.add(key)

@@ -90,6 +90,7 @@ def _statement(given: Any) -> tuple[int, str]:
 def _strip(
     given: Any, what: str, warps: Mapping[WarpName, int | None], texts: Mapping[int, str], moments: int
 ) -> Strip:
+    given = {"sources": []} | given if isinstance(given, dict) else given
     strip = _keys(given, _STRIP_KEYS, what)
     if strip["kind"] not in get_args(Kind):
         raise TraceError(f"{what}: there is no kind {strip['kind']!r}")
@@ -115,6 +116,7 @@ def _strip(
         first=first,
         last=last,
         lines=_numbers(strip["lines"], f"{what}: lines"),
+        sources=[_text(item, f"{what}: sources") for item in _list(strip["sources"], f"{what}: sources")],
         notes={_text(note, f"{what}: notes"): None for note in _list(strip["notes"], f"{what}: notes")},
         executions=[_execution(pair, what) for pair in _list(strip["executions"], f"{what}: executions")],
         **numbers,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import PurePath
 from typing import Literal
 
 from ...recording.strips import Link, Strip, Timeline, WarpName
@@ -186,17 +187,19 @@ CAPTION = (
 
 
 def lines_text(strip: Strip) -> str:
-    """Return ``line 12`` or ``lines 12, 14``."""
+    """Return ``line 12``, ``lines 12, 14`` or, where the source is known, ``gemm.cu:3 (lines 12, 14)``."""
     listed = ", ".join(map(str, strip.lines))
-    return f"line{'s'[: len(strip.lines) > 1]} {listed}"
+    own = f"line{'s'[: len(strip.lines) > 1]} {listed}"
+    return f"{', '.join(strip.sources)} ({own})" if strip.sources else own
 
 
 def captions(strip: Strip) -> tuple[str, ...]:
     """Return what may stand in a bar, the longest first."""
     count = f"{strip.count}x " if strip.count > 1 else ""
     short = f"{count}{strip.name}".strip()
-    number = str(strip.lines[0])
-    return (f"{short}, line {number}", short, number) if short else (number,)
+    name = PurePath(strip.sources[0]).name if strip.sources else f"line {strip.lines[0]}"
+    number = name.rpartition(":")[2].removeprefix("line ")
+    return (f"{short}, {name}", short, number) if short else (number,)
 
 
 def detail(strip: Strip) -> str:
