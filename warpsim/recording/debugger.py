@@ -161,7 +161,7 @@ class Debugger(Observer):
         if wanted is None and not watched:
             return record
         step, original = self._step(record, wanted, watched), record
-        return replace(original, step=step)
+        return original.stepping(step)
 
     def _step(self, record: Record, line: Break | None, watched: list[str]) -> Step:
         names = [name for name in record.statement.names if _number(record, name) is not None]

@@ -10,7 +10,6 @@ Knows the events of a wave; strips and links are strips.py's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +52,7 @@ class TimelineRecorder(StripKeeper):
                 self._state(wave).end_runs(warps_of(lanes))
                 return record.step(wave, path, lanes)
 
-            return replace(record, step=commit)
+            return record.stepping(commit)
         kind = wait_kind(record.statement)
         if kind is None:
             return record
@@ -69,7 +68,7 @@ class TimelineRecorder(StripKeeper):
                 self._end(wave, lanes, pc)
             return changed
 
-        return replace(record, step=step)
+        return record.stepping(step)
 
     # --- waits ---
 

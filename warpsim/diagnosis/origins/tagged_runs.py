@@ -167,7 +167,7 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[Ta
 
 
 def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Launch:
-    code = [replace(record, step=watch.step(pc, record.step)) for pc, record in enumerate(job.entry.code)]
+    code = [record.stepping(watch.step(pc, record.step)) for pc, record in enumerate(job.entry.code)]
     return Launch(
         module=job.module,
         entry=replace(job.entry, code=code),
