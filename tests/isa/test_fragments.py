@@ -14,7 +14,6 @@ import warpsim
 from tests.helpers import manual_layouts, nasty
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.isa.codes import matrix_of
-from warpsim.isa.fragments import read_scales
 from warpsim.isa.instruction import Instruction
 
 FORMS = [form for form in warpsim.instructions() if form.lanes == 32]
@@ -297,12 +296,12 @@ def test_scales_come_from_the_named_byte_of_the_named_lane(form: Instruction) ->
     in_bytes = words.view(np.uint8).reshape(32, 4)
     for byte in scale_ids(form):
         for thread in range(2):
-            scale_a = read_scales(form, words, "a", byte, thread)
+            scale_a = form.scales("a").codes(words, byte, thread)
             for row in range(16):
                 lane = 4 * (row % 8) + 2 * thread + (1 if row >= 8 else 0)
                 assert scale_a[row].tolist() == in_bytes[lane, byte : byte + form.scale_chunks].tolist()
         for thread in range(4):
-            scale_b = read_scales(form, words, "b", byte, thread)
+            scale_b = form.scales("b").codes(words, byte, thread)
             for column in range(8):
                 taken = in_bytes[4 * column + thread, byte : byte + form.scale_chunks]
                 assert scale_b[:, column].tolist() == taken.tolist()
@@ -314,10 +313,10 @@ def test_other_bytes_and_threads_are_illegal(form: Instruction) -> None:
     legal = ", ".join(str(byte) for byte in scale_ids(form))
     for byte in sorted({-1, 1, 2, 3, 4} - set(scale_ids(form))):
         with pytest.raises(IllegalInstruction) as error:
-            read_scales(form, words, "b", byte, 0)
+            form.scales("b").codes(words, byte, 0)
         assert str(error.value) == f"byte-id-b {byte}: with {form.scale_chunks} scales a word it is {legal}"
     for operand, threads in (("a", 2), ("b", 4)):
         for thread in (-1, threads):
             with pytest.raises(IllegalInstruction) as error:
-                read_scales(form, words, operand, 0, thread)
+                form.scales(operand).codes(words, 0, thread)
             assert str(error.value) == f"thread-id-{operand} {thread}: it is 0..{threads - 1}"

@@ -91,6 +91,8 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
         return None
     if any(product.negated + product.transposed):
         return None
+    if not instruction.registers.keys() >= set(instruction.operands) - set("ab"):
+        return None  # C, D or metadata lie in a memory
     family, types = instruction.family.rules, (instruction.a.name, instruction.b.name)
     rule = rule_of(
         instruction.target,

@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, present
+from ..errors import NotModelled, OperandError, UndefinedBehavior
 from .architectures import ARCHITECTURES
 from .arrays import as_array
 from .codes import codes_of, matrix_of
 from .formats import Format
 from .instruction import Instruction
-from .layouts.field_layout import LANE, FieldLayout, scale_fields
-from .layouts.strides import points
+from .layouts.field_layout import FieldLayout
 from .placements import Inputs
 from .products import Codes, Operands
-from .registers import Words, checked
+from .registers import Words
 from .sparsity import Pattern, stored_columns
 
 Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field each
@@ -43,9 +42,7 @@ def codes_from(words: Words, instruction: Instruction, operand: str) -> Codes:
 
 def checked_registers(words: npt.ArrayLike, instruction: Instruction, operand: str) -> Words:
     """Return registers of an operand, checked; raises OperandError."""
-    if operand in ("e", "scale_a", "scale_b"):
-        return checked(words, (instruction.lanes, 1), 32, operand)
-    return instruction.in_registers(operand).checked(words)
+    return instruction.held(operand).checked(words)
 
 
 def pack(instruction: Instruction, operand: str, matrix: npt.ArrayLike) -> Words:
@@ -105,7 +102,7 @@ def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp
 
 def metadata_layout(instruction: Instruction, selector: int) -> FieldLayout:
     """Return the layout ``(row, chunk) -> (lane, lowest bit)`` of the metadata under a selector."""
-    return present(instruction.family.metadata, "metadata")(instruction, selector)
+    return instruction.metadata.fields(selector)
 
 
 def require_sparse(instruction: Instruction) -> Pattern:
@@ -126,20 +123,12 @@ def read_fields(instruction: Instruction, e: Words, selector: int) -> Fields:
     """Return the metadata fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are
     ignored.
     """
-    lane, bit, _, _, _ = metadata_map(instruction, selector).T
-    fields: Fields = (e[..., lane, 0] >> bit.astype(np.uint32) & np.uint32(15)).astype(np.uint8)
-    m = instruction.shape.m
-    return fields.reshape(*e.shape[:-2], m, len(lane) // m)
+    return instruction.metadata.codes(e, selector)
 
 
 def write_fields(instruction: Instruction, fields: Fields, selector: int) -> Words:
     """Metadata registers ``(..., lanes, 1)`` with the fields in place and zeros elsewhere."""
-    lane, bit, _, _, _ = metadata_map(instruction, selector).T
-    flat = fields.reshape(*fields.shape[:-2], len(lane)).astype(np.uint32) << bit.astype(np.uint32)
-    order = np.argsort(lane, kind="stable").reshape(-1, 8)  # eight fields a word
-    e = np.zeros((*fields.shape[:-2], instruction.lanes, 1), np.uint32)
-    e[..., lane[order[:, 0]], 0] = np.bitwise_or.reduce(flat[..., order], axis=-1)
-    return e
+    return instruction.metadata.scatter(fields, selector)
 
 
 def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
@@ -234,57 +223,6 @@ def _field_message(
     return f"metadata field {value:#06b} in {place}{which}: {reason}"
 
 
-# --- block scales ----------------------------------------------------------------------------------
-
-
-def legal_scale_ids(instruction: Instruction, operand: str) -> tuple[range, range]:
-    """Return the byte ids and the thread ids that the scales of a or b may have: four bytes, half or whole
-    quads.
-    """
-    return range(0, 4, instruction.scale_chunks), range(2 if operand == "a" else 4)
-
-
-@cache
-def scale_layout(instruction: Instruction, operand: str) -> FieldLayout:
-    """Return the layout of the scales of a or b: ``(line, chunk, thread id, byte id) -> (lane, bit)``."""
-    return scale_fields(
-        side=operand,
-        lines=instruction.shape.m if operand == "a" else instruction.shape.n,
-        chunks=instruction.scale_chunks,
-        threads=len(legal_scale_ids(instruction, operand)[1]),
-    )
-
-
-def scale_lanes(instruction: Instruction, operand: str, thread_id: Any) -> npt.NDArray[np.intp]:
-    """Return the lane of every row of A or column of B, ``(..., m or n)``, that holds its scales.
-
-    ``thread_id`` is a number or an array (...). PTX ISA 9.1, section 9.7.14.3.
-    """
-    (_, line), _, (_, thread), _ = scale_layout(instruction, operand).inputs
-    first = points(thread, 2)[np.asarray(thread_id, np.intp), LANE]
-    lanes: npt.NDArray[np.intp] = first[..., None] + points(line, 2)[:, LANE]
-    return lanes
-
-
-def read_scales(instruction: Instruction, words: Words, operand: str, byte_id: int, thread_id: int) -> Codes:
-    """Scale codes, ``(..., m, chunks)`` for a and ``(..., chunks, n)`` for b.
-
-    Chunk i is byte ``byte_id + i`` of the word. Raises IllegalInstruction for ids that the form does not
-    have. PTX ISA 9.1, section 9.7.14.3.
-    """
-    chunks = instruction.scale_chunks
-    byte_ids, thread_ids = legal_scale_ids(instruction, operand)
-    if byte_id not in byte_ids:
-        legal = ", ".join(map(str, byte_ids))
-        raise IllegalInstruction(f"byte-id-{operand} {byte_id}: with {chunks} scales a word it is {legal}")
-    if thread_id not in thread_ids:
-        raise IllegalInstruction(f"thread-id-{operand} {thread_id}: it is 0..{thread_ids[-1]}")
-    lane = scale_lanes(instruction, operand, thread_id)
-    shifts = (8 * (byte_id + np.arange(chunks))).astype(np.uint32)
-    codes = (words[..., lane, :] >> shifts & np.uint32(0xFF)).astype(np.uint8)
-    return codes if operand == "a" else np.swapaxes(codes, -1, -2)
-
-
 # --- gathering -------------------------------------------------------------------------------------
 
 
@@ -302,19 +240,14 @@ def gathered_columns(instruction: Instruction, inputs: Inputs) -> npt.NDArray[np
     if not instruction.sparse:
         return None
     check_selector(instruction, inputs.selector)
-    fields = read_fields(instruction, inputs.registers["e"], inputs.selector)
+    fields = instruction.place("e", inputs).gather(inputs, instruction.product)
     return columns_of(instruction, fields, inputs.selector, literal=inputs.literal)
 
 
 def gathered_scales(instruction: Instruction, inputs: Inputs) -> dict[str, Codes]:
-    """Return the scale codes that the scale registers hold, by operand; empty without block scales."""
-    if not instruction.scale:
-        return {}
-    ids, words = inputs.scale_selectors, inputs.registers
-    return {
-        "scale_a": read_scales(instruction, words["scale_a"], "a", ids.byte_id_a, ids.thread_id_a),
-        "scale_b": read_scales(instruction, words["scale_b"], "b", ids.byte_id_b, ids.thread_id_b),
-    }
+    """Return the scale codes where the inputs give them, by operand; empty without block scales."""
+    names = ("scale_a", "scale_b") if instruction.scale else ()
+    return {name: instruction.place(name, inputs).gather(inputs, instruction.product) for name in names}
 
 
 def signed(codes: Codes, element: Format, negated: bool) -> Codes:

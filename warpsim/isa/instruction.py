@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, TypeVar
 
+from ..errors import OperandError, present
 from .formats import Format
 from .layouts.field_layout import FieldLayout
 from .layouts.fragment_layout import Layout
-from .placements import Inputs, Placement, Registers, SharedTile
+from .placements import (
+    Inputs,
+    InRegisters,
+    MetadataRegisters,
+    Placement,
+    Registers,
+    ScaleRegisters,
+    SharedTile,
+)
 from .products import Product, Shape, Storage
 from .sparsity import Pattern
 from .warps import WARP
@@ -62,6 +71,19 @@ def in_registers(instruction: Instruction, operand: str) -> Placement:
     )
 
 
+def metadata_in_registers(instruction: Instruction, operand: str) -> Placement:
+    """Return the registers of the metadata, in the layout of the family."""
+    fields = partial(present(instruction.family.metadata, "metadata"), instruction)
+    return MetadataRegisters(operand=operand, lanes=instruction.lanes, fields=fields)
+
+
+def scales_in_registers(instruction: Instruction, operand: str) -> Placement:
+    """Return the registers of the scales of A or B."""
+    lines = instruction.shape.m if operand == "scale_a" else instruction.shape.n
+    chunks = instruction.scale_chunks
+    return ScaleRegisters(operand=operand, lanes=instruction.lanes, lines=lines, chunks=chunks)
+
+
 def in_shared_memory(instruction: Instruction, operand: str) -> Placement:
     """Return the tile of A or B in shared memory, its rows along M or N."""
     rows, columns = instruction.matrix_shape(operand)
@@ -75,7 +97,11 @@ def accepts_all(instruction: Instruction, inputs: Inputs) -> None:
 
 
 Place = Callable[["Instruction", str], Placement]
-REGISTERS: Mapping[str, tuple[Place, ...]] = dict.fromkeys("abcd", (in_registers,))
+METADATA: Mapping[str, tuple[Place, ...]] = {"e": (metadata_in_registers,)}
+REGISTERS: Mapping[str, tuple[Place, ...]] = {
+    **dict.fromkeys("abcd", (in_registers,)),
+    **dict.fromkeys(("scale_a", "scale_b"), (scales_in_registers,)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +188,7 @@ class Spelling:
 
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Registers | SharedTile | MetadataRegisters | ScaleRegisters | InRegisters")
 
 
 class Fact(Generic[T]):
@@ -226,30 +253,29 @@ class Instruction(Spelling):
     @cached_property
     def registers(self) -> dict[str, int]:
         """Registers of each operand in one lane."""
-        held = [name for name in self.family.places if self.has_registers(name)]
-        counts = {name: self.in_registers(name).words for name in held}
-        if self.sparse:
-            counts["e"] = 1
-        if self.scale:
-            counts |= {"scale_a": 1, "scale_b": 1}
-        return counts
+        return {name: self.held(name).words for name in self.operands if self.has_registers(name)}
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The operands of the form: a, b, c, d, and where it has them e, scale_a and scale_b."""
+        return (*"abcd", *(("e",) if self.sparse else ()), *(("scale_a", "scale_b") if self.scale else ()))
 
     def places(self, operand: str) -> tuple[Placement, ...]:
-        """Return the places that operand a, b, c or d may have."""
+        """Return the places that an operand may have."""
         return _places(self, operand)
 
     def place(self, operand: str, inputs: Inputs) -> Placement:
-        """Return the place in which the inputs give operand a, b, c or d."""
+        """Return the place in which the inputs give an operand."""
         places = _places(self, operand)
         return next((place for place in places if place.holds(inputs)), places[-1])
 
     def has_registers(self, operand: str) -> bool:
-        """Return whether operand a, b, c or d may lie in registers."""
-        return in_registers in self.family.places[operand]
+        """Return whether an operand may lie in registers."""
+        return any(place.lanes for place in _places(self, operand))
 
     def has_tile(self, operand: str) -> bool:
         """Return whether operand a, b, c or d may lie in shared memory, behind a descriptor."""
-        return in_shared_memory in self.family.places[operand]
+        return any(isinstance(place, SharedTile) for place in _places(self, operand))
 
     @property
     def reads_tiles(self) -> bool:
@@ -257,12 +283,31 @@ class Instruction(Spelling):
         return self.has_tile("b")
 
     def in_registers(self, operand: str) -> Registers:
-        """Return the registers of operand a, b, c or d, which it must have (see has_registers)."""
-        return next(place for place in _places(self, operand) if isinstance(place, Registers))
+        """Return the registers of operand a, b, c or d; raises OperandError where it has none."""
+        return self._placed(operand, Registers)
 
     def in_shared_memory(self, operand: str) -> SharedTile:
-        """Return the tile of A or B in shared memory, which it must have (see has_tile)."""
-        return next(place for place in _places(self, operand) if isinstance(place, SharedTile))
+        """Return the tile of A or B in shared memory; raises OperandError where it has none."""
+        return self._placed(operand, SharedTile)
+
+    def held(self, operand: str) -> InRegisters:
+        """Return the registers of any operand; raises OperandError where it has none."""
+        return self._placed(operand, InRegisters)
+
+    @property
+    def metadata(self) -> MetadataRegisters:
+        """The registers of the metadata; raises OperandError where the form has none."""
+        return self._placed("e", MetadataRegisters)
+
+    def scales(self, side: str) -> ScaleRegisters:
+        """Return the registers of the scales of a or b; raises OperandError where the form has none."""
+        return self._placed(f"scale_{side}", ScaleRegisters)
+
+    def _placed(self, operand: str, kind: type[P]) -> P:
+        for place in _places(self, operand):
+            if isinstance(place, kind):
+                return place
+        raise OperandError(f"{self} has no {kind.__name__} of operand {operand}")
 
     # Metadata.
 
@@ -291,4 +336,4 @@ def _described(spelling: Spelling, descriptor: int) -> Instruction:
 
 @lru_cache(maxsize=1 << 14)
 def _places(instruction: Instruction, operand: str) -> tuple[Placement, ...]:
-    return tuple(place(instruction, operand) for place in instruction.family.places[operand])
+    return tuple(place(instruction, operand) for place in instruction.family.places.get(operand, ()))

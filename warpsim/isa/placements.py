@@ -1,9 +1,9 @@
 """Places of operands: registers, or a tile of shared memory behind a matrix descriptor.
 
-A placement belongs to one operand of one instruction and says how many lanes and words the operand takes,
-how its codes are gathered, and how a result is scattered. ``Inputs`` are what one execution reads. A further
-place (tensor memory) is a further class with the methods of ``Placement``. Knows no arithmetic, no spellings
-and no targets.
+A placement belongs to one operand of one instruction (a, b, c, d; e, the metadata; scale_a, scale_b) and
+says how many lanes and words the operand takes, how its codes are gathered, and how a result is scattered.
+``Inputs`` are what one execution reads. A further place (tensor memory) is a further class with the methods
+of ``Placement``. Knows no arithmetic, no spellings and no targets.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import present
+from ..errors import IllegalInstruction, present
 from .descriptors.matrix_descriptor import Descriptor, Major
 from .descriptors.tile_addresses import load_tile, touched_bytes
 from .formats import Format
+from .layouts.field_layout import BIT, LANE, FieldLayout, scale_fields
 from .layouts.fragment_layout import Layout
+from .layouts.strides import points
 from .products import Codes, Product, Storage
 from .registers import Words, checked, packed, unpacked
 
@@ -122,23 +124,51 @@ class Placement(Protocol):
         """Return whether the inputs give the operand in this place."""
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:
-        """Return codes ``(..., rows, columns)`` of the operand, as the product transposes them."""
+        """Return codes ``(..., rows, columns)`` of the operand, as the product transposes them.
+
+        Of metadata they are fields ``(..., m, chunks)``; of scales ``(..., m, chunks)``, of B
+        ``(..., chunks, n)``.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Registers:
-    """An operand in the registers of a warp or warpgroup.
+class InRegisters:
+    """An operand in the registers of a warp or warpgroup: metadata and scales have one word in each lane."""
+
+    operand: str
+    lanes: int
+    register_bits: int = 32
+
+    @property
+    def words(self) -> int:
+        """Registers of the operand in one lane."""
+        return 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Lanes, registers: the last two axes of the operand's arrays."""
+        return self.lanes, self.words
+
+    def holds(self, inputs: Inputs) -> bool:
+        """Return whether the inputs give registers of the operand."""
+        return self.operand in inputs.registers
+
+    def checked(self, words: npt.ArrayLike) -> Words:
+        """Return registers of the operand as unsigned words; raises OperandError."""
+        return checked(words, self.shape, self.register_bits, self.operand)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Registers(InRegisters):
+    """The elements of a, b, c or d in registers.
 
     ``matrix`` is the operand's rows and columns; ``fragment`` makes its layout.
     """
 
-    operand: str
     element: Format
-    lanes: int
     matrix: tuple[int, int]
     fragment: Callable[[], Layout]
     storage: Storage
-    register_bits: int
     products: int = 1
 
     @cached_property
@@ -152,22 +182,9 @@ class Registers:
         rows, columns = self.matrix
         return rows * columns * self.products * self.storage.bits // (self.lanes * self.register_bits)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Lanes, registers: the last two axes of the operand's arrays."""
-        return self.lanes, self.words
-
-    def holds(self, inputs: Inputs) -> bool:
-        """Return whether the inputs give registers of the operand."""
-        return self.operand in inputs.registers
-
     def gather(self, inputs: Inputs, product: Product) -> Codes:
         """Return codes ``(..., rows, columns)`` of the operand's registers."""
         return self.codes(inputs.registers[self.operand])
-
-    def checked(self, words: npt.ArrayLike) -> Words:
-        """Return registers of the operand as unsigned words; raises OperandError."""
-        return checked(words, self.shape, self.register_bits, self.operand)
 
     def codes(self, words: Words) -> Codes:
         """Return the matrix of codes that registers hold: the inverse of scatter."""
@@ -191,6 +208,104 @@ class Registers:
         """
         places = np.stack([self.layout.row_index % self.matrix[0], self.layout.column_index], axis=-1)
         return places.reshape(*self.shape, -1, 2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MetadataRegisters(InRegisters):
+    """Fields of 4 bits that say which columns of sparse A are stored, in the lanes that a selector reads.
+
+    ``fields(selector)`` is the layout ``(row, chunk) -> (lane, lowest bit)``.
+    """
+
+    fields: Callable[[int], FieldLayout]
+
+    def gather(self, inputs: Inputs, product: Product) -> Codes:
+        """Return the fields ``(..., m, chunks)`` of the registers under the selector of the inputs."""
+        return self.codes(inputs.registers[self.operand], inputs.selector)
+
+    def codes(self, words: Words, selector: int) -> Codes:
+        """Return the fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are ignored."""
+        index = _index(self, selector)
+        fields: Codes = words[..., index[..., LANE], 0] >> index[..., BIT].astype(np.uint32) & np.uint32(15)
+        return fields.astype(np.uint8)
+
+    def scatter(self, fields: Codes, selector: int) -> Words:
+        """Return registers ``(..., lanes, 1)`` with the fields in place and zeros elsewhere."""
+        index = _index(self, selector).reshape(-1, 2)
+        flat = fields.reshape(*fields.shape[:-2], len(index)).astype(np.uint32)
+        flat = flat << index[:, BIT].astype(np.uint32)
+        order = np.argsort(index[:, LANE], kind="stable").reshape(-1, 8)  # eight fields a word
+        words = np.zeros((*fields.shape[:-2], self.lanes, 1), np.uint32)
+        words[..., index[order[:, 0], LANE], 0] = np.bitwise_or.reduce(flat[..., order], axis=-1)
+        return words
+
+
+@lru_cache(maxsize=4096)
+def _index(metadata: MetadataRegisters, selector: int) -> npt.NDArray[np.intp]:
+    return metadata.fields(selector).index
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScaleRegisters(InRegisters):
+    """The block scales of the rows of A or the columns of B: ``lines`` of so many ``chunks``, a byte each.
+
+    Which lanes and bytes hold them, ids in the inputs say. PTX ISA 9.1, section 9.7.14.3.
+    """
+
+    lines: int
+    chunks: int
+
+    @property
+    def side(self) -> str:
+        """The operand that is scaled: a or b."""
+        return self.operand.removeprefix("scale_")
+
+    @property
+    def byte_ids(self) -> range:
+        """The legal byte ids: four bytes, or half of them."""
+        return range(0, 4, self.chunks)
+
+    @property
+    def thread_ids(self) -> range:
+        """The legal thread ids: half a quad for A, a whole quad for B."""
+        return range(2 if self.side == "a" else 4)
+
+    @cached_property
+    def layout(self) -> FieldLayout:
+        """The map ``(line, chunk, thread id, byte id) -> (lane, lowest bit)``."""
+        threads = len(self.thread_ids)
+        return scale_fields(side=self.side, lines=self.lines, chunks=self.chunks, threads=threads)
+
+    def lanes_of(self, thread_id: Any) -> npt.NDArray[np.intp]:
+        """Return the lane of every line, ``(..., lines)``, that holds its scales.
+
+        ``thread_id`` is a number or an array (...).
+        """
+        (_, line), _, (_, thread), _ = self.layout.inputs
+        first = points(thread, 2)[np.asarray(thread_id, np.intp), LANE]
+        lanes: npt.NDArray[np.intp] = first[..., None] + points(line, 2)[:, LANE]
+        return lanes
+
+    def gather(self, inputs: Inputs, product: Product) -> Codes:
+        """Return scale codes ``(..., m, chunks)`` of A, ``(..., chunks, n)`` of B."""
+        ids = inputs.scale_selectors
+        byte_id, thread_id = getattr(ids, f"byte_id_{self.side}"), getattr(ids, f"thread_id_{self.side}")
+        return self.codes(inputs.registers[self.operand], byte_id, thread_id)
+
+    def codes(self, words: Words, byte_id: int, thread_id: int) -> Codes:
+        """Return scale codes as gather does; chunk i is byte ``byte_id + i`` of the word.
+
+        Raises IllegalInstruction for ids that the form does not have.
+        """
+        if byte_id not in self.byte_ids:
+            legal = ", ".join(map(str, self.byte_ids))
+            message = f"byte-id-{self.side} {byte_id}: with {self.chunks} scales a word it is {legal}"
+            raise IllegalInstruction(message)
+        if thread_id not in self.thread_ids:
+            raise IllegalInstruction(f"thread-id-{self.side} {thread_id}: it is 0..{self.thread_ids[-1]}")
+        shifts = (8 * (byte_id + np.arange(self.chunks))).astype(np.uint32)
+        codes = (words[..., self.lanes_of(thread_id), :] >> shifts & np.uint32(0xFF)).astype(np.uint8)
+        return codes if self.side == "a" else np.swapaxes(codes, -1, -2)
 
 
 @dataclass(frozen=True, kw_only=True)

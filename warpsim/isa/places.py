@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from .fragments import check_selector, metadata_map, read_scales
+from .fragments import check_selector, metadata_map
 from .instruction import Instruction
-from .placements import ScaleSelectors
+from .placements import Inputs, ScaleSelectors
 
 NO_SCALES = ScaleSelectors()
 
@@ -163,10 +163,8 @@ def _scale_places(instruction: Instruction, operand: str, scales: ScaleSelectors
 def _read_tags(
     instruction: Instruction, operand: str, scales: ScaleSelectors, words: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.uint8]:
-    side = operand.removeprefix("scale_")
-    byte_id, thread_id = getattr(scales, f"byte_id_{side}"), getattr(scales, f"thread_id_{side}")
-    tags: npt.NDArray[np.uint8] = read_scales(instruction, words[:, None], side, byte_id, thread_id)
-    return tags
+    inputs = Inputs(registers={operand: words[:, None]}, scale_selectors=scales)
+    return instruction.place(operand, inputs).gather(inputs, instruction.product)
 
 
 # --- lookups ---------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 from itertools import pairwise
 
 from ..errors import IllegalInstruction, Location
-from ..isa.fragments import legal_scale_ids
 from ..isa.instruction import Instruction
 from .constants import Immediate
 from .operand_types import (
@@ -253,7 +252,8 @@ class Binder:
         operand = self.operands[index]
         if not isinstance(operand, Vector) or len(operand.elements) != 2:
             raise self.error(f"expected {self.names[role]}, not '{self.written(index)}'", index)
-        legal = legal_scale_ids(self.instruction, side)
+        scales = self.instruction.scales(side)
+        legal = scales.byte_ids, scales.thread_ids
         for place, (element, name, choices) in enumerate(zip(operand.elements, names, legal, strict=True)):
             self.check_source(element, name, width_of(allowed), index, place)
             if isinstance(element, Immediate) and element.kind == "integer" and element.value not in choices:

@@ -20,7 +20,6 @@ from ..errors import OperandError
 from ..execution.inputs import inputs_by_name
 from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs
 from ..files.version import __version__
-from ..isa.fragments import legal_scale_ids
 from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
 from ..isa.registers import Words
@@ -240,7 +239,8 @@ def immediates_of(instruction: Instruction) -> dict[str, Sequence[int]]:
         legal["selector"] = instruction.selectors
     if instruction.scale:
         for side in "ab":
-            legal[f"byte_id_{side}"], legal[f"thread_id_{side}"] = legal_scale_ids(instruction, side)
+            scales = instruction.scales(side)
+            legal |= {f"byte_id_{side}": scales.byte_ids, f"thread_id_{side}": scales.thread_ids}
     if not instruction.has_registers("b"):
         signs = (-1, 1) if instruction.a.is_float else (1,)
         majors = (0, 1) if instruction.a.bits == 16 else (0,)

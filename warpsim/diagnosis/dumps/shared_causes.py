@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.fragments import metadata_map, scale_lanes
+from ...isa.fragments import metadata_map
 from ..library.grids import Index, Setting
 from .remark import Remark, RemarkKind, remark
 from .wrong_elements import ranges
@@ -39,7 +39,7 @@ def _of_rows(setting: Setting, rows: Mask) -> Iterator[str]:
         field = metadata_map(form, setting.selector)
         yield from _fields(field[rows[field[:, 3]]], field[~rows[field[:, 3]]])
     if form.scale:
-        lanes = scale_lanes(form, "a", setting.scale_selectors.thread_id_a)
+        lanes = form.scales("a").lanes_of(setting.scale_selectors.thread_id_a)
         yield f"scales of A in lane{_several(lanes[rows])}"
 
 
@@ -49,7 +49,7 @@ def _of_columns(setting: Setting, columns: Mask) -> Iterator[str]:
         return
     yield from _held(setting, "b", columns, 1)
     if form.scale:
-        lanes = scale_lanes(form, "b", setting.scale_selectors.thread_id_b)
+        lanes = form.scales("b").lanes_of(setting.scale_selectors.thread_id_b)
         yield f"scales of B in lane{_several(lanes[columns])}"
 
 

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.fragments import metadata_map, scale_lanes
+from ...isa.fragments import metadata_map
 from .anchors import Anchored, agreed_k
 from .loaded_operands import Mask, Operand, mode, row_length, word_text
 from .packing_checks import PackingFinding, warps_text
@@ -83,7 +83,7 @@ def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
     if operand.role == "e":
         return np.unique(metadata_map(form, given.selector)[:, 0])
     side = operand.role[-1]
-    return scale_lanes(form, side, getattr(given.scale_selectors, f"thread_id_{side}"))
+    return form.scales(side).lanes_of(getattr(given.scale_selectors, f"thread_id_{side}"))
 
 
 def _sign(first: Indices, valid: Mask, bit: int) -> int:

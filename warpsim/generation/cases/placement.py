@@ -19,9 +19,7 @@ from ...isa.descriptors.tile_addresses import tile_addresses
 from ...isa.fragments import (
     indices_of,
     known_fields,
-    legal_scale_ids,
     registers_of,
-    scale_lanes,
     write_fields,
 )
 from ...isa.instruction import Instruction
@@ -127,11 +125,11 @@ def _scale_registers(instruction: Instruction, draft: Draft, rng: Rng) -> Argume
     scale_a = present(draft.scale_a, "scale a")
     scale_b = present(draft.scale_b, "scale b")
     for side, codes in (("a", scale_a), ("b", scale_b.swapaxes(1, 2))):
-        byte_ids, thread_ids = legal_scale_ids(instruction, side)
-        byte = rng.choice(byte_ids, count) * (not draft.plain)
-        thread = rng.integers(0, len(thread_ids), count) * (not draft.plain)
+        scales = instruction.scales(side)
+        byte = rng.choice(scales.byte_ids, count) * (not draft.plain)
+        thread = rng.integers(0, len(scales.thread_ids), count) * (not draft.plain)
         octets = rng.integers(0, 1 if draft.plain else 256, (count, 32, 4)).astype(np.uint8)
-        lane = scale_lanes(instruction, side, thread)
+        lane = scales.lanes_of(thread)
         for chunk in range(chunks):
             octets[np.arange(count)[:, None], lane, (byte + chunk)[:, None]] = codes[..., chunk]
         found[f"scale_{side}"] = octets.view("<u4").astype(np.uint32)

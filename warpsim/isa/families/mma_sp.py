@@ -12,7 +12,7 @@ from ...errors import present
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..instruction import REGISTERS, Family, Instruction, Row
+from ..instruction import METADATA, REGISTERS, Family, Instruction, Row
 from ..layouts.field_layout import FieldLayout, metadata_fields
 from ..products import Shape
 from ..sparsity import FIELD_BITS
@@ -122,6 +122,6 @@ MMA_SP = Family(
     rules="mma",
     rows=ROWS,
     fragment=fragment,
-    places=REGISTERS,
+    places={**REGISTERS, **METADATA},
     metadata=metadata_layout,
 )

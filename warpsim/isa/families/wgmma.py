@@ -13,7 +13,7 @@ from ...errors import IllegalInstruction, OperandError
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
-from ..instruction import Family, Instruction, Row, in_registers, in_shared_memory
+from ..instruction import METADATA, Family, Instruction, Row, in_registers, in_shared_memory
 from ..placements import Inputs
 from ..products import Shape
 from ..warps import WARPGROUP
@@ -122,7 +122,7 @@ WGMMA_SP = Family(
     rules="wgmma",
     rows=_table(sparse=True),
     fragment=fragment,
-    places=PLACES,
+    places={**PLACES, **METADATA},
     check=check,
     metadata=metadata_layout,
     modifiers=("mma_async",),

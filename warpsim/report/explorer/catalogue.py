@@ -17,7 +17,7 @@ from ...isa.descriptors.matrix_descriptor import Field, Major
 from ...isa.descriptors.tile_addresses import tile_modes
 from ...isa.families import FAMILIES, forms
 from ...isa.formats import FORMATS
-from ...isa.fragments import legal_scale_ids, metadata_layout, scale_layout
+from ...isa.fragments import metadata_layout
 from ...isa.instruction import Instruction
 from ...isa.layouts.strides import Modes, joined
 from ...isa.layouts.swizzle import SWIZZLE_BYTES
@@ -248,16 +248,15 @@ def _scaled(form: Instruction, tables: dict[str, Table]) -> Document:
 
 def _scale(form: Instruction, side: str) -> Document:
     """Return ``(line, thread id) -> lane``, and the legal ids."""
-    byte_ids, thread_ids = (list(ids) for ids in legal_scale_ids(form, side))
-    layout = scale_layout(form, side)
-    (_, lines), _, (_, threads), _ = layout.inputs
+    scales = form.scales(side)
+    (_, lines), _, (_, threads), _ = scales.layout.inputs
     return {
         "lines": _written(lines),
         "threads": _written(threads),
-        "count": layout.shape[0],
-        "chunks": form.scale_chunks,
-        "byte_ids": byte_ids,
-        "thread_ids": thread_ids,
+        "count": scales.lines,
+        "chunks": scales.chunks,
+        "byte_ids": list(scales.byte_ids),
+        "thread_ids": list(scales.thread_ids),
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...errors import present
-from ...isa.fragments import legal_scale_ids, metadata_map, scale_lanes
+from ...isa.fragments import metadata_map
 from ...isa.instruction import Instruction
 from ..sets import VectorSet
 from .bit_maps import expression
@@ -164,8 +164,8 @@ def _scale(form: Instruction, side: str) -> Iterator[str]:
     selectors.
     """
     name, along = f"scale_{side}", "row" if side == "a" else "column"
-    _, threads = legal_scale_ids(form, side)
-    lane = scale_lanes(form, side, np.arange(len(threads))).T
+    scales = form.scales(side)
+    lane = scales.lanes_of(np.arange(len(scales.thread_ids))).T
     yield f"\n  // --- {name}: {form.scale_chunks} of {present(form.scale, 'scale').name} a {along} ---"
     yield f"  localparam int {name.upper()}_REGISTERS = 1;"
     yield f"  typedef logic [{width(form, name) - 1}:0] {name}_registers_t;"

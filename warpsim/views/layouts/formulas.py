@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ...errors import present
-from ...isa.fragments import check_selector, metadata_layout, scale_layout
+from ...isa.fragments import check_selector, metadata_layout
 from ...isa.instruction import Instruction
 from ...isa.layouts.field_layout import BIT, LANE, FieldLayout
 from ...isa.layouts.fragment_layout import separated
@@ -214,7 +214,7 @@ def _metadata(instruction: Instruction, selector: int) -> Formula:
 
 
 def _scales(instruction: Instruction, operand: str) -> Formula:
-    layout = scale_layout(instruction, operand.removeprefix("scale_"))
+    layout = instruction.scales(operand.removeprefix("scale_")).layout
     lines = "rows" if operand == "scale_a" else "columns"
     return Formula(
         operand=operand,
