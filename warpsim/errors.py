@@ -193,7 +193,16 @@ class OperandError(WarpsimError, ValueError):
 
 
 class TraceError(WarpsimError):
-    """A malformed trace or vector file."""
+    """A malformed trace or vector file; ``file`` is what its message begins with, None for no file."""
+
+    file: str | None = None
+
+    def named(self, file: object) -> Self:
+        """Return this error with a file before its message, unless it has a file or a place."""
+        if self.file is None and self.location is None:
+            self.file, self.message = str(file), f"{file}: {self.message}"
+            self.args = (self.message,)
+        return self
 
 
 class ClusterError(WarpsimError):

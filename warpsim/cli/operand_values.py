@@ -41,7 +41,7 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
     found: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        with _named(text, value if equals else text):
+        with _named(text):
             if not equals:
                 found |= _archive(text) if text.endswith(".npz") else _dump(form, text, layout)
             elif name not in NAMES:
@@ -55,7 +55,7 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
 
 
 @contextmanager
-def _named(text: str, source: str) -> Iterator[None]:
+def _named(text: str) -> Iterator[None]:
     """Name the operand in the errors of the block if there are several operands."""
     from ..errors import TraceError
 
@@ -64,9 +64,7 @@ def _named(text: str, source: str) -> Iterator[None]:
     except OSError as error:
         raise TraceError(f"{text}: {error.strerror}") from None
     except TraceError as error:
-        if error.location or error.message.startswith(source.partition(".npz:")[0]):
-            raise
-        raise TraceError(f"{text}: {error.message}") from None
+        raise error.named(text) from None
 
 
 def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
@@ -102,9 +100,8 @@ def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
     text = _text(source, layout) or ""
     names = [name for name in names_in(text) if name in REGISTERS]
     if not names:
-        raise TraceError(
-            f"{source}: no words with the name of an operand before them, as in 'a0 = 0x3c003c00'"
-        )
+        message = "no words with the name of an operand before them, as in 'a0 = 0x3c003c00'"
+        raise TraceError(message).named(source)
     return {name: _words(text, form, name) for name in names}
 
 
@@ -116,9 +113,8 @@ def _archive(path: str) -> dict[str, Any]:
     arrays = read_arrays(Path(path), "ubif")
     for name in arrays:
         if name not in NAMES:
-            raise TraceError(
-                f"{path}: array {name!r}: no operand is called that; there are {', '.join(NAMES)}"
-            )
+            message = f"array {name!r}: no operand is called that; there are {', '.join(NAMES)}"
+            raise TraceError(message).named(path)
     return {
         name: _immediate(path, name, array) if name in IMMEDIATES else array for name, array in arrays.items()
     }
@@ -129,7 +125,7 @@ def _immediate(path: str, name: str, array: Any) -> int:
     from ..errors import TraceError
 
     if array.shape != () or array.dtype.kind not in "iub":
-        raise TraceError(f"{path}: {name} is {array.dtype} {array.shape}, not one integer")
+        raise TraceError(f"{name} is {array.dtype} {array.shape}, not one integer").named(path)
     return int(array)
 
 
@@ -217,7 +213,7 @@ def read_array_file(source: str, name: str) -> Any:
     if Path(file).suffix in (".safetensors", ".pt"):
         return _chosen(read_tensors(Path(file)), chosen, name, file)
     if not Path(source).suffix.startswith(".npz"):
-        raise TraceError(f"{source}: expected .npy or .npz")
+        raise TraceError("expected .npy or .npz").named(source)
     file, _, member = source.partition(".npz:") if ".npz:" in source else (source[:-4], "", "")
     arrays = read_arrays(Path(f"{file}.npz"), "ubif")
     return _chosen(arrays, member, name, f"{file}.npz")
@@ -231,7 +227,8 @@ def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
     if not wanted and len(arrays) == 1:
         return next(iter(arrays.values()))
     if wanted not in arrays:
-        raise TraceError(f"{file}: no array {wanted or name!r}; the arrays are {', '.join(arrays)}")
+        message = f"no array {wanted or name!r}; the arrays are {', '.join(arrays)}"
+        raise TraceError(message).named(file)
     return arrays[wanted]
 
 

@@ -74,18 +74,18 @@ def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
     ``kinds`` may admit other dtypes. The headers are checked before anything is unpacked. Raises TraceError.
     """
     if not os.path.isfile(path):  # a name that is too long raises no error here
-        raise TraceError(f"{path}: no such file")
+        raise TraceError("no such file").named(path)
     try:
         with warnings.catch_warnings():  # NumPy warns of headers written by Python 2
             warnings.simplefilter("error")
             with path.open("rb") as file, zipfile.ZipFile(file) as archive:
                 note_input(file)
-                return _read_members(archive, path, kinds)
-    except TraceError:
-        raise
+                return _read_members(archive, kinds)
+    except TraceError as error:
+        raise error.named(path) from None
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds for a broken file
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TraceError(f"{path}: cannot be read as an .npz file: {reason}") from None
+        raise TraceError(f"cannot be read as an .npz file: {reason}").named(path) from None
 
 
 def read_array(path: Path) -> npt.NDArray[Any]:
@@ -96,13 +96,13 @@ def read_array(path: Path) -> npt.NDArray[Any]:
     with path.open("rb") as file:
         note_input(file)
         try:
-            _check_array_file(file, f"{path}: the array")
+            _check_array_file(file, "the array")
             array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False, max_header_size=4096)
-        except TraceError:
-            raise
+        except TraceError as error:
+            raise error.named(path) from None
         except Exception as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
-            raise TraceError(f"{path}: cannot be read as an .npy file: {reason}") from None
+            raise TraceError(f"cannot be read as an .npy file: {reason}").named(path) from None
     return array
 
 
@@ -121,20 +121,20 @@ def _check_array_file(file: IO[bytes], what: str) -> None:
     file.seek(0)
 
 
-def _read_members(archive: zipfile.ZipFile, path: Path, kinds: str) -> Arrays:
+def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:
     members = archive.infolist()
     size = sum(member.file_size for member in members)
     if size > LARGEST_ARCHIVE:
-        raise TraceError(f"{path}: {size:,} bytes unpacked, more than {LARGEST_ARCHIVE:,}")
+        raise TraceError(f"{size:,} bytes unpacked, more than {LARGEST_ARCHIVE:,}")
     arrays: Arrays = {}
     for member in members:
         name = member.filename.removesuffix(".npy")
         if name == member.filename:
-            raise TraceError(f"{path}: member {name!r} is not an array (.npy)")
+            raise TraceError(f"member {name!r} is not an array (.npy)")
         if name in arrays:
-            raise TraceError(f"{path}: array {name!r} is there twice")
+            raise TraceError(f"array {name!r} is there twice")
         with archive.open(member) as file:
-            array_header(file, member.file_size, f"{path}: array {name!r}", kinds)
+            array_header(file, member.file_size, f"array {name!r}", kinds)
         with archive.open(member) as file:
             arrays[name] = np.lib.format.read_array(file, allow_pickle=False)
     return arrays

@@ -45,7 +45,7 @@ def _of_safetensors(path: Path) -> Arrays:
         data = content[8 + size :]
         return {name: _tensor(item, data) for name, item in header.items() if name != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise TraceError(f"{path}: cannot be read as safetensors: {error}") from None
+        raise TraceError(f"cannot be read as safetensors: {error}").named(path) from None
 
 
 def _tensor(entry: Any, data: bytes) -> npt.NDArray[Any]:
@@ -61,15 +61,14 @@ def _of_torch(path: Path) -> Arrays:
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        raise TraceError(
-            f"{path}: .pt files are read by PyTorch, which is not installed: save .safetensors"
-        ) from None
+        message = ".pt files are read by PyTorch, which is not installed: save .safetensors"
+        raise TraceError(message).named(path) from None
     try:
         found: Any = torch.load(path, map_location="cpu", weights_only=True)
     except OSError:
         raise
     except Exception as error:
         reason = str(error).partition("\n")[0]
-        raise TraceError(f"{path}: cannot be read as tensors: {reason}") from None
+        raise TraceError(f"cannot be read as tensors: {reason}").named(path) from None
     named = found if isinstance(found, dict) else {"": found}
     return {name: as_array(item) for name, item in named.items()}

@@ -144,10 +144,9 @@ class Architecture:
 
 
 def _as_on(rule: Rule, parent: Architecture) -> Rule:
-    evidence = rule.evidence
-    if evidence.label == "validated" or not evidence.detail.startswith("as on "):
-        evidence = inferred(f"as on {parent} ({evidence})")
-    return replace(rule, evidence=evidence)
+    if rule.evidence.inherited:
+        return rule
+    return replace(rule, evidence=inferred(f"as on {parent} ({rule.evidence})", inherited=True))
 
 
 # --- rules of several targets --------------------------------------------------------------------------

@@ -58,11 +58,15 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Why a rule is believed: ``validated`` with the outputs compared, or ``inferred`` and why."""
+    """Why a rule is believed: ``validated`` with the outputs compared, or ``inferred`` and why.
+
+    ``inherited`` says that it is the evidence of an earlier chip.
+    """
 
     label: str
     detail: str
     compared: tuple[Comparison, ...] = field(default=(), hash=False)  # rules are keys of many calls
+    inherited: bool = False
 
     @property
     def chips(self) -> str:
@@ -99,6 +103,6 @@ def validated(target: str, family: str, factors: Sequence[str], d: str, detail: 
     return Evidence(label="validated", detail=detail, compared=compared)
 
 
-def inferred(detail: str) -> Evidence:
+def inferred(detail: str, *, inherited: bool = False) -> Evidence:
     """Return the evidence of a rule that was not compared with a chip."""
-    return Evidence(label="inferred", detail=detail)
+    return Evidence(label="inferred", detail=detail, inherited=inherited)

@@ -84,9 +84,7 @@ def verify(
     try:
         return outcome_of(source, jobs=jobs, scheduler=scheduler, **options)
     except TraceError as error:
-        if error.location is None and not isinstance(source, VectorSet):
-            error = TraceError(f"{source}: {error.message}")
-        raise error from None
+        raise (error if isinstance(source, VectorSet) else error.named(source)) from None
 
 
 @in_default_environment

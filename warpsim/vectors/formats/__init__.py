@@ -65,9 +65,7 @@ def read_vectors(path: str | Path) -> VectorSet:
     try:
         return format_of(path).read(path)
     except TraceError as error:
-        if error.location is None:
-            error = TraceError(f"{path}: {error.message}")
-        raise error from None
+        raise error.named(path) from None
 
 
 def write_vectors(path: str | Path, vectors: VectorSet, format: str | None = None) -> None:

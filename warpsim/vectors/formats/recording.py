@@ -128,9 +128,7 @@ def read_recording(path: str | Path) -> Recording:
     try:
         return _read(path)
     except TraceError as error:
-        if error.location is None and not error.message.startswith(f"{path}: "):
-            error = TraceError(f"{path}: {error.message}")
-        raise error from None
+        raise error.named(path) from None
 
 
 def _read(path: Path) -> Recording:

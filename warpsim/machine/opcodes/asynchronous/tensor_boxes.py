@@ -89,8 +89,9 @@ def single(wave: Wave, lane: int) -> Lanes:
 
 @contextmanager
 def at_lane(wave: Wave, path: DivergentPath, lane: int) -> Iterator[None]:
-    """Yield a block whose errors become errors of the statement that the path stands at, and name the
-    lane.
+    """Give errors that are raised in the block the place of the statement, and the name of the lane.
+
+    An OperandError becomes a Fault: the kernel computed the operand. Errors with a place stay as they are.
     """
     record = wave.code[path.pc]
     try:

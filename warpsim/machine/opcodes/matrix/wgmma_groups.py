@@ -26,13 +26,12 @@ class Synchronization:
     groups: int = 0
 
 
-def is_wgmma_order(statement: InstructionStatement) -> bool:
-    """Return whether this is the fence, commit_group or wait_group of wgmma."""
-    return statement.opcode == "wgmma" and statement.modifiers[:1] != () and statement.modifiers[0] in _WGMMA
-
-
 def wgmma_order(statement: InstructionStatement) -> Synchronization:
-    """Return ``wgmma.fence.sync.aligned``, ``wgmma.commit_group...`` or ``wgmma.wait_group... N``."""
+    """Return what a wgmma.fence, wgmma.commit_group or wgmma.wait_group asks for.
+
+    Raises IllegalInstruction without .sync, for other modifiers, and for operands other than the N of
+    wait_group, which is a constant that is not negative. PTX ISA 9.1, section 9.7.15.7.
+    """
     name, *rest = statement.modifiers
     if "sync" not in rest:
         raise IllegalInstruction(f"wgmma.{name} requires .sync: it is wgmma.{name}.sync.aligned")
