@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import warpsim
+from warpsim.execution.pipeline import evidence
 from warpsim.isa.architectures import (
     ARCHITECTURES,
     Architecture,
@@ -17,8 +19,10 @@ from warpsim.isa.architectures import (
     targets_text,
     targets_with,
 )
-from warpsim.isa.families import forms
+from warpsim.isa.families import _forms_of, forms
+from warpsim.isa.families.mma import MMA
 from warpsim.isa.features import Feature
+from warpsim.isa.formats import FORMATS
 from warpsim.report.explorer.sass import SEEN
 
 PACKAGE = Path(warpsim.__file__).parent
@@ -159,6 +163,23 @@ def test_evidence_is_that_of_the_types_compared() -> None:
     assert (other.evidence.label, other.evidence.outputs) == ("inferred", 0)
     assert other.evidence.detail == f"as for e4m3, e5m2 ({rule.evidence})"
     assert other.bare == rule.bare
+
+
+def test_forms_are_no_older_than_their_types() -> None:
+    """A new type of 8 bits joins the rows of its neighbours, and neither their version, chips nor label."""
+    new = replace(FORMATS["e4m3"], name="e3m4", since=(9, 9), feature=Feature.NARROW_KINDS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FORMATS, "e3m4", new)
+        row = next(row for row in MMA.rows if "e4m3" in row.multiplicands and not row.kind)
+        found = list(_forms_of(MMA, replace(row, multiplicands=(*row.multiplicands, "e3m4"))))
+    mine = [form for form in found if new in (form.a, form.b)]
+    assert len(mine) == 5 * len(row.accumulators)
+    assert {form.since for form in mine} == {(9, 9)}
+    assert {form.targets for form in mine} == {row.targets & targets_with(Feature.NARROW_KINDS)}
+    assert {form.since for form in found if form not in mine} == {row.since}
+    here = [replace(form, target="sm_89") for form in found]
+    assert {evidence(form).label for form in here if form.a is new or form.b is new} == {"inferred"}
+    assert {evidence(form).label for form in here if form.a is not new is not form.b} == {"validated"}
 
 
 def test_a_new_chip_has_what_its_parent_has() -> None:

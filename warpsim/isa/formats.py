@@ -17,6 +17,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from .features import Feature
+
 
 class Specials(Enum):
     """Which of a format's largest magnitudes are no finite numbers; the values are names for documents."""
@@ -33,7 +35,9 @@ class Format:
     ``bits`` is the width of a code; ``dtype`` is what matrices of the format are made of.
     ``exponent_bits == 0`` marks an integer. ``container_shift`` is where the lowest bit of a
     narrower code sits when an instruction gives each element a whole byte. ``written_nan`` is the NaN
-    that sums give, where it is not the code with every bit set but the sign.
+    that sums give, where it is not the code with every bit set but the sign. ``since`` is the first PTX
+    version with the type, ``feature`` what a chip must have, None for every chip: no form of the type is
+    older, or on other chips.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Format:
     signed: bool = True
     container_shift: int = 0
     written_nan: int | None = None
+    since: tuple[int, int] = (1, 0)
+    feature: Feature | None = None
 
     def __post_init__(self) -> None:
         used = self.signed + self.exponent_bits + self.fraction_bits
@@ -149,34 +155,38 @@ def _float(
     )
 
 
-def _integer(name: str, bits: int, dtype: npt.DTypeLike, signed: bool) -> Format:
-    return Format(name=name, bits=bits, dtype=np.dtype(dtype), specials=Specials.NONE, signed=signed)
+def _integer(name: str, bits: int, dtype: npt.DTypeLike, signed: bool, **more: Any) -> Format:
+    return Format(name=name, bits=bits, dtype=np.dtype(dtype), specials=Specials.NONE, signed=signed, **more)
 
 
 _IEEE, _ONE_NAN, _FINITE = Specials
+_WIDE: dict[str, Any] = {"since": (7, 0), "feature": Feature.WIDE_MMA}
+_FP8: dict[str, Any] = {"since": (7, 8), "feature": Feature.FP8_CONVERSIONS}
+_NARROW: dict[str, Any] = {"since": (8, 6), "feature": Feature.NARROW_CONVERSIONS}
+_SUB_BYTE: dict[str, Any] = {"since": (6, 3), "feature": Feature.INTEGER_MMA}
 _F64_NAN = 0x7FF8_0000_0000_0000  # the default NaN: the NaN that the f64 unit writes is not published
 
 _ROWS = (
     #       name   bits (exponent, fraction)
     _float("f64", 64, (11, 52), _IEEE, np.float64, written_nan=_F64_NAN),
     _float("f32", 32, (8, 23), _IEEE, np.float32),
-    _float("tf32", 32, (8, 10), _IEEE, np.float32),
+    _float("tf32", 32, (8, 10), _IEEE, np.float32, **_WIDE),
     _float("f16", 16, (5, 10), _IEEE, np.float16),
-    _float("bf16", 16, (8, 7), _IEEE, ml_dtypes.bfloat16),
-    _float("e4m3", 8, (4, 3), _ONE_NAN, ml_dtypes.float8_e4m3fn),
-    _float("e5m2", 8, (5, 2), _IEEE, ml_dtypes.float8_e5m2),
-    _float("e3m2", 6, (3, 2), _FINITE, ml_dtypes.float6_e3m2fn),
-    _float("e2m3", 6, (2, 3), _FINITE, ml_dtypes.float6_e2m3fn),
-    _float("e2m1", 4, (2, 1), _FINITE, ml_dtypes.float4_e2m1fn, container_shift=2),
-    _float("ue8m0", 8, (8, 0), _ONE_NAN, ml_dtypes.float8_e8m0fnu, signed=False),
+    _float("bf16", 16, (8, 7), _IEEE, ml_dtypes.bfloat16, **_WIDE),
+    _float("e4m3", 8, (4, 3), _ONE_NAN, ml_dtypes.float8_e4m3fn, **_FP8),
+    _float("e5m2", 8, (5, 2), _IEEE, ml_dtypes.float8_e5m2, **_FP8),
+    _float("e3m2", 6, (3, 2), _FINITE, ml_dtypes.float6_e3m2fn, **_NARROW),
+    _float("e2m3", 6, (2, 3), _FINITE, ml_dtypes.float6_e2m3fn, **_NARROW),
+    _float("e2m1", 4, (2, 1), _FINITE, ml_dtypes.float4_e2m1fn, container_shift=2, **_NARROW),
+    _float("ue8m0", 8, (8, 0), _ONE_NAN, ml_dtypes.float8_e8m0fnu, signed=False, **_NARROW),
     # bit 7 of a byte of ue4m3 is unused
-    _float("ue4m3", 7, (4, 3), _ONE_NAN, ml_dtypes.float8_e4m3fn, signed=False),
+    _float("ue4m3", 7, (4, 3), _ONE_NAN, ml_dtypes.float8_e4m3fn, signed=False, **_NARROW),
     _integer("s32", 32, np.int32, True),
     _integer("s8", 8, np.int8, True),
     _integer("u8", 8, np.uint8, False),
-    _integer("s4", 4, ml_dtypes.int4, True),
-    _integer("u4", 4, ml_dtypes.uint4, False),
-    _integer("b1", 1, np.bool_, False),
+    _integer("s4", 4, ml_dtypes.int4, True, **_SUB_BYTE),
+    _integer("u4", 4, ml_dtypes.uint4, False, **_SUB_BYTE),
+    _integer("b1", 1, np.bool_, False, **_SUB_BYTE),
 )
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}

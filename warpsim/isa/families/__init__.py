@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
+from ..architectures import targets_with
 from ..formats import FORMATS
 from ..instruction import Family, Instruction, Row
 from ..products import Product
@@ -49,13 +50,14 @@ def _forms_of(family: Family, row: Row) -> Iterator[Instruction]:
         computed = _with_scales(bare, row, vector, scale)
         if variant:
             computed = replace(computed, pattern=_PATTERNS[computed.storage("a").bits])
+        types = [item for item in (computed.a, computed.b, computed.c, computed.d, computed.scale) if item]
         form = Instruction(
             mnemonic="",
             target=None,
             family=family,
             product=computed,
-            since=row.since,
-            targets=row.targets,
+            since=max(row.since, *(item.since for item in types)),
+            targets=row.targets.intersection(*(targets_with(item.feature) for item in types if item.feature)),
             a_layout=a_layout,
             b_layout=b_layout,
             variant=variant,
