@@ -102,7 +102,7 @@ def format_documents() -> dict[str, Document]:
 
 
 def _format_document(element: Format) -> Document:
-    """Return ``specials`` says what an exponent field of ones means; ``nan``, the NaN that sums write."""
+    """Return a format: ``specials`` is what the largest exponent field means, ``nan`` the NaN of sums."""
     return {
         "name": element.name,
         "bits": element.bits,

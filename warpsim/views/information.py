@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 def forms_lines(forms: Sequence[Instruction]) -> list[str]:
-    """Return a table of forms, one a line, and their number; evidence too where they have a target."""
+    """Return a table of forms, a line each, and their number; evidence too where they have a target."""
     header = ["form", "registers d/a/b/c", "PTX", "targets"]
     rows = [_form_cells(form) for form in forms]
     if forms and forms[0].target:

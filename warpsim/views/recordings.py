@@ -116,17 +116,17 @@ def event_document(event: LaunchEvent) -> Document:
 
 def divergence_lines(found: Divergence, paths: tuple[str, str]) -> Iterator[str]:
     """Yield the first execution that differs by itself: what it read, what its D shows, and what follows."""
-    one = found.difference
+    differing = found.difference
     events = " and ".join(map(str, dict.fromkeys(found.numbers)))
-    yield f"the first that differs by itself: {one.first.where}, event {events}"
+    yield f"the first that differs by itself: {differing.first.where}, event {events}"
     yield from (f"  {_change_text(change)}" for change in found.changes)
-    elsewhere = [name for name in one.operands if name not in {change.name for change in found.changes}]
+    elsewhere = [name for name in differing.operands if name not in {change.name for change in found.changes}]
     if elsewhere:
         yield f"  it read another {', '.join(elsewhere)}"
     yield f"  {_made_text(found)}"
-    if not one.operands and all(found.made) and found.element is not None:
+    if not differing.operands and all(found.made) and found.element is not None:
         row, column = found.element
-        chips = ",".join(str(event.instruction.target) for event in (one.first, one.second))
+        chips = ",".join(str(event.instruction.target) for event in (differing.first, differing.second))
         command = f"warpsim explain {paths[0]} --event {found.numbers[0]} --element {row},{column}"
         yield f"  the chips part here: {command} --target {chips}"
     if found.diagnosis is not None:

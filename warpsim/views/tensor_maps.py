@@ -23,7 +23,7 @@ Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 _CELL, _LINE = 16, 128  # bytes
 _MOST_LINES = 16  # of 128 bytes that are shown
 _ATOMS = {
-    "none": "no swizzle: rows of the box follow one another",
+    "none": "no swizzle: rows of the box follow each other",
     "32B": "bit 4 of an address ^= bit 7; repeats every 256 bytes",
     "64B": "bits 5:4 of an address ^= bits 8:7; repeats every 512 bytes",
     "96B": "bit 4 of an address ^= bit 7; repeats every 256 bytes",

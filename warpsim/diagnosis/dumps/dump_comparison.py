@@ -64,7 +64,7 @@ def compare(
     Elements narrower than a word lie in it lowest first. Arrays of floats or signed integers are elements of
     their own dtype where no ``format`` is given; words are f32 then. Two NaNs with different bits differ in
     payload; a NaN, or an infinity, and a finite number always count as more. Of integers, ``1 ulp`` is a
-    difference of one. Raises OperandError for shapes, dtypes and unknown formats.
+    difference of 1. Raises OperandError for shapes, dtypes and unknown formats.
     """
     own = own_format(dump_a) if format is None else None
     if own is not None:

@@ -244,7 +244,7 @@ def _steps(fix: _Fix, before: _Step, question: _Question) -> Iterator[_Step]:
 
 
 def _answers(question: _Question, given: _Reading, steps: list[_Step]) -> list[Suggestion]:
-    """Return the suggestions among the steps, in their order, one for each set of addresses."""
+    """Return the suggestions among the steps, in their order, of those with equal addresses the first."""
     suggestions, tried, maps = [], {given}, set()
     for step in steps:
         reading = step.reading

@@ -125,7 +125,7 @@ class Rearrangement:
 
     @cached_property
     def inverse(self) -> Rearrangement | None:
-        """The rearrangement that undoes this one; None if it loses slots."""
+        """The rearrangement that undoes this rearrangement; None if it loses slots."""
         back = np.argsort(self.source, kind="stable")
         if not np.array_equal(self.source[back], np.arange(back.size)):
             return None

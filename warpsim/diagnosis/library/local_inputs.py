@@ -157,7 +157,7 @@ def metadata_mistakes(setting: Setting) -> Made:
 
 
 def _spread_fields(e: Words) -> Words:
-    """Return the lower four fields of a word, one a byte."""
+    """Return the lower four fields of a word, each in a byte."""
     parts = [(e >> np.uint32(4 * i) & np.uint32(0xF)) << np.uint32(8 * i) for i in range(4)]
     return np.asarray(parts[0] | parts[1] | parts[2] | parts[3], e.dtype)
 

@@ -1,4 +1,4 @@
-"""Mistakes within the instructions of a loop along k, in every step or in one.
+"""Mistakes within the instructions of a loop along k, in every step or in one step.
 
 Knows what a mistake changes in the registers of a step. Does not know the mistakes.
 """
@@ -21,13 +21,13 @@ from ..library.mistake import Mistake
 from .loop_candidates import Candidate
 from .product_loops import Loop, Matrix, Step, View
 
-Tiles = int | slice  # one, or all
+Tiles = int | slice  # a single tile, or all
 # registers (steps, …) or (steps, tiles, …), of which steps and tiles -> those that change
 Change = Callable[[Registers, Sequence[int], Tiles], Registers]
 
 
 class WithinSteps:
-    """Mistakes made in every step, and in one."""
+    """Mistakes made in every step, and in one step."""
 
     def __init__(self, loop: Loop, view: View) -> None:
         self.loop, self.view, self.each = loop, view, loop.contributions(view)

@@ -220,7 +220,7 @@ def _step(row: Indices, column: Indices, valid: Mask, axis: int) -> tuple[int, i
     down, right = ((part[tuple(ahead)] - part[tuple(behind)])[both] for part in (row, column))
     if not down.size:
         return 0, 0
-    common = mode(down * _FAR + right)  # two numbers in one, for speed
+    common = mode(down * _FAR + right)  # two numbers in one word, for speed
     across = (common + _FAR // 2) % _FAR - _FAR // 2
     return (common - across) // _FAR, across
 

@@ -150,7 +150,7 @@ def regular_permutation(order: npt.NDArray[Any]) -> str:
 
 
 def _common(values: Indices, valid: Mask, axis: int) -> npt.NDArray[Any] | None:
-    """Return the common value along an axis, if every position of the other axis has one."""
+    """Return the common value along an axis, if every position of the other axis has a common value."""
     least = np.where(valid, values, np.iinfo(np.int64).max).min(axis=axis)
     most = np.where(valid, values, np.iinfo(np.int64).min).max(axis=axis)
     return least if (least == most).all() else None

@@ -1,1 +1,1 @@
-"""Recordings of launches: where two of them differ first, and chains of instructions in one."""
+"""Recordings of launches: where two of them differ first, and chains of instructions in a recording."""

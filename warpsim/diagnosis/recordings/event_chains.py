@@ -74,7 +74,7 @@ def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> boo
 
 
 def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
-    """Diagnose several events as a product along k with a wrong D; None if they do not form one."""
+    """Diagnose several events as a product along k with a wrong D; None if they do not form a product."""
     form = events[found.events[0]].instruction
     whole = all(len(events[event].d) == form.lanes for event in found.events)
     if len(found.events) < 2 or not whole:

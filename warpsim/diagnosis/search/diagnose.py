@@ -1,7 +1,7 @@
 """Diagnosis: what made D come out as it did. The entrance, and what it returns.
 
 Given what an instruction should have read and the D that came out (or the other way round: what it
-read, and the D that was expected), finds the mistakes that turn one into the other bit for bit.
+read, and the D that was expected), finds the mistakes that turn the first D into the second bit for bit.
 """
 
 from __future__ import annotations

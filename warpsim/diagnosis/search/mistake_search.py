@@ -278,5 +278,5 @@ def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[S
 
 
 def _plain(case: Case, names: tuple[Mistake, ...]) -> Stack:
-    """Return a stack of one, with nothing rearranged."""
+    """Return a stack of one case, with nothing rearranged."""
     return Stack(names=(names,), registers={}, actual=case.actual[None], operands=frozenset())

@@ -37,10 +37,10 @@ def encode(element: Format, exponent: Any, fraction: Any = 0, negative: Any = Fa
 def catalogue(element: Format) -> Array:
     """Return every edge-case code of a format.
 
-    Of a floating-point format both signs of exponent fields 0, 1, bias, largest less one and largest with
-    fractions 0, 1, upper half and all ones (hence zeros, subnormal, smallest and largest normal numbers,
-    infinities, quiet and signaling NaNs), and ignored low bits. Of an integer format both ends, zero, one
-    and minus one.
+    Of a floating-point format both signs of exponent fields 0, 1, bias, largest less 1 and largest with
+    fractions 0, 1, upper half and all bits set (hence zeros, subnormal, smallest and largest normal numbers,
+    infinities, quiet and signaling NaNs), and ignored low bits. Of an integer format both ends, 0, 1
+    and -1.
     """
     if not element.is_float:
         middle = element.mask >> 1

@@ -1,7 +1,7 @@
 """Cases by theme: chunks of corner cases and of random cases.
 
 A chunk is a pure function of the instruction, the kind, the seed and its number: chunks can be made in any
-order and by anyone, and the set is the same. Case ``i`` of the whole is of theme ``i % themes``.
+order and on any machine, and the set is the same. Case ``i`` of the whole is of theme ``i % themes``.
 """
 
 from __future__ import annotations

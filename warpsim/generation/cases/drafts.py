@@ -25,7 +25,7 @@ from .corner_codes import Rng, encode, fractions, signs, zeros
 
 
 class Draft:
-    """``count`` tiles of one instruction; zeros at first, scales of about one.
+    """``count`` tiles of one instruction; zeros at first, scales of about 1.
 
     ``a (count, m, s)``, ``b (count, s or k, n)``, ``c (count, m, n)``, ``scale_a (count, m, chunks)`` and
     ``scale_b (count, chunks, n)`` are codes. A ``plain`` draft is placed with the first of everything.

@@ -28,7 +28,7 @@ def raw(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def crowds(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Return both ends of each operand's range, zero, one and minus one everywhere."""
+    """Return both ends of each operand's range, 0, 1 and -1 everywhere."""
     d = Draft(limits, count, rng, free=True)
     form = limits.instruction
     for side in "abc":
@@ -54,7 +54,7 @@ def _nonzero(element: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def limits_of_range(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Return C for each output such that sums end at an end of the 32 bits, or one beside it."""
+    """Return C for each output such that sums end at an end of the 32 bits, or 1 beside it."""
     d = raw(limits, count, rng) if limits.instruction.sparse is False else _uniform(limits, count, rng)
     goals = np.array([_TOP - 1, _TOP, _TOP - 2, -_TOP, -_TOP - 1, -_TOP + 1, _TOP + 5000, -_TOP - 5000, 0])
     return _aim(d, goals[rng.integers(0, len(goals), d.c.shape)])
@@ -76,7 +76,7 @@ def _uniform(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def _sums(d: Draft) -> Array:
-    """Return exact sums of the products, or counts of ones."""
+    """Return exact sums of the products, or counts of 1 bits."""
     form = d.limits.instruction
     a, b = (decode(getattr(d, x), form.format(x)).significand for x in "ab")
     ones = {

@@ -85,7 +85,7 @@ def _fields(instruction: Instruction, draft: Draft, rng: Rng) -> Array:
 
 
 def _logical(instruction: Instruction, draft: Draft, fields: Array, rng: Rng) -> Array:
-    """Return B over all of k. What no row selects is NaN in half of the tiles, where the format has one, and
+    """Return B over all of k. What no row selects is NaN in half of the tiles, where the format has NaNs, and
     random otherwise."""
     if draft.b.shape[1] == instruction.shape.k:
         return draft.b

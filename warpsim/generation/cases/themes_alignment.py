@@ -18,7 +18,7 @@ def gaps(limits: Limits, count: int, rng: Rng) -> Draft:
 
     In turn two products, C above a product, C below a product; where C comes last, or in a quarter of the
     tiles of a chain, the sum of the step before takes the place of C. Mostly another term cancels the large
-    one, so that the result is what alignment left of the small term; in half of the tiles the small product
+    term, so that the result is what alignment left of the small term; in half of the tiles the small product
     fills the rest of its step: what each loses must not add up.
     """
     d = Draft(limits, count, rng)

@@ -13,7 +13,7 @@ from .themes_operands import spread
 
 
 def carries(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Return significands of ones, one exponent and one sign: sums far above the largest term.
+    """Return significands of 1 bits, one exponent and one sign: sums far above the largest term.
 
     Tiles differ in how many positions are filled; the signs of rows and columns make both signs.
     """
@@ -75,7 +75,7 @@ def cancellations(limits: Limits, count: int, rng: Rng) -> Draft:
 
 
 def ties(limits: Limits, count: int, rng: Rng) -> Draft:
-    """Return C plus half a unit in its last place (or a quarter, or one), plus or minus something tiny or
+    """Return C plus half a unit in its last place (or a quarter, or 1), plus or minus something tiny or
     nothing.
 
     C is near 1, the largest finite number or the smallest normal number; its last bit is odd or even. In a

@@ -37,7 +37,7 @@ def sole_causes(limits: Limits, count: int, rng: Rng) -> Draft:
 def lone_places(limits: Limits, count: int, rng: Rng) -> Draft:
     """Return one Inf or NaN in each row, in another place in every row; some columns of B are zero.
 
-    Turned about where B is likelier to have an Inf: one in each column of B, some rows of A zero.
+    Turned about where B is likelier to have an Inf: an Inf in each column of B, some rows of A zero.
     """
     d = Draft(limits, count, rng)
     spread(d, 1)

@@ -92,7 +92,7 @@ def decode(codes: Array, element: Format) -> Numbers:
     )
 
 
-# What a number of the largest exponent field is, by its fraction and the fraction of ones.
+# What a number of the largest exponent field is, by its fraction and the largest fraction.
 _SPECIAL: dict[Specials, Callable[[Array, int], Array]] = {
     Specials.INFINITIES: lambda fraction, ones: np.where(fraction > 0, NOT_A_NUMBER, INFINITE),
     Specials.ONE_NAN: lambda fraction, ones: np.where(fraction == ones, NOT_A_NUMBER, FINITE),
@@ -182,7 +182,7 @@ class Rounded:
 
     @property
     def carried(self) -> Array:
-        """Whether the rounding carried into the next binade: ones became a power of two."""
+        """Whether the rounding carried into the next binade: 1 bits became a power of two."""
         return _flags(self.kept > 0) & _flags(self.grown & self.kept == 0)
 
     @property

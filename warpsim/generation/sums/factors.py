@@ -98,7 +98,7 @@ def _factor(operands: Operands, side: str, rule: Rule) -> Any:
 
 
 def as_f16(numbers: Terms) -> Terms:
-    """Return the same values as f16: subnormal numbers of a smaller format have leading ones in front."""
+    """Return the same values as f16: subnormal numbers of a smaller format have leading 1 bits in front."""
     lifted = numbers.lifted(F16.minimum_exponent)
     return replace(lifted, exponent=np.where(lifted.nonzero, lifted.exponent, F16.minimum_exponent))
 

@@ -81,7 +81,7 @@ class Limits:
 
     @property
     def step(self) -> FusedSum | ScaledGroups | None:
-        """The aligned sum within the rule, if it has one."""
+        """The aligned sum within the rule, if it has such a sum."""
         return self.rule.aligned
 
     @property

@@ -1,4 +1,4 @@
-"""Wrong versions of a rule: where D differs under one, a case would show that fault.
+"""Wrong versions of a rule: where D differs under such a rule, a case would show that fault.
 
 Knows which faults make sense for which rule; summing.py carries them out.
 """
@@ -170,7 +170,7 @@ def _normalised(rule: FusedSum | ScaledGroups) -> Concern:
 
 
 def _leads(step: Step, rule: FusedSum) -> Array:
-    """Return whether leading ones of products, C and the floor have another maximum than in step."""
+    """Return whether leading 1 bits of products, C and the floor have another maximum than in step."""
     exponent, c = present(step.exponent, "exponent"), step.terms[..., -1]
     lead = np.frexp(_largest(step))[1] - 1 - rule.fraction_bits + exponent
     lead = np.maximum(lead, np.where(c.nonzero, c.exponent, rule.exponent_floor))

@@ -62,14 +62,14 @@ class Terms:
         )
 
     def raised(self, element: Format) -> Terms:
-        """Return the same, the largest subnormal number of a format as the smallest normal one."""
+        """Return the same, the largest subnormal number of a format as the smallest normal number."""
         normal = 2.0**element.minimum_exponent
         largest = normal - 2.0 ** (element.minimum_exponent - element.fraction_bits)
         value = np.where(np.abs(self.value) == largest, np.copysign(normal, self.value), self.value)
         return replace(self, value=value)
 
     def lifted(self, lowest: Any) -> Terms:
-        """Return the same values with the exponents of their leading ones, at least ``lowest``."""
+        """Return the same values with the exponents of their leading 1 bits, at least ``lowest``."""
         lead = np.frexp(self.value)[1].astype(self.exponent.dtype) - 1
         lead = np.where(self.nonzero & np.isfinite(self.value), lead, self.exponent)
         return replace(self, exponent=np.maximum(lead, lowest))

@@ -280,7 +280,7 @@ class Module:
         return IllegalInstruction(message, function.kernel.location())
 
     def execution(self, record: Record) -> Execution:
-        """Bind the statement of a record, an equal one of which has been bound."""
+        """Bind the statement of a record; a statement like it has been bound."""
         assert record.scope is not None
         return execution_of(self, record.statement, record.scope)[0]
 

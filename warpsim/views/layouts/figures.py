@@ -74,7 +74,7 @@ def figures(
     """Return the figures of one operand: a, b, c, d, e (metadata), scale_a or scale_b.
 
     Sparse A is drawn twice, as stored and over its logical columns; metadata as chunks and as words;
-    m8n8k4 f16 in one figure for each of its four products and wgmma in one for each warp. Raises what
+    m8n8k4 f16 in a figure for each of its four products and wgmma in a figure for each warp. Raises what
     places raises.
     """
     check_operand(instruction, operand)

@@ -115,7 +115,7 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
 
 
 def _made_up() -> Iterator[str]:
-    """Special registers whose values are made up, those that differ in a number as a range."""
+    """Yield special registers whose values are made up, those that differ in a number as a range."""
     found: dict[str, list[str]] = {}
     for name, item in special.REGISTERS.items():
         if item.made_up:

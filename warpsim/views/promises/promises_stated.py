@@ -216,7 +216,7 @@ NOT_MODELLED = (
 UNDEFINED = (
     _undefined(
         "metadata fields",
-        "metadata with equal indices, descending ones under .ordered_metadata, 1:2 fields that are "
+        "metadata with equal indices, descending indices under .ordered_metadata, 1:2 fields that are "
         "neither 0b0100 nor 0b1110; selectors out of range (undefined='fallback' reads each field "
         "literally)",
         "isa/fragments.py",

@@ -63,7 +63,7 @@ def placed(
 def draw_rows(
     group: Element, place: Place, links: Sequence[Link], attributes: Attributes = lambda strip: {}
 ) -> None:
-    """What is in rows, and arrows between them; ``attributes`` are more of them for the strips."""
+    """Draw what is in rows, and arrows between them; ``attributes`` are more of them for the strips."""
     for number, row in enumerate(place.rows):
         if row.sort not in _HEADINGS:
             _row(group, place, number, row, attributes)
@@ -98,14 +98,14 @@ def tens(panel: Panel) -> range:
 
 
 def draw_rules(group: Element, place: Place, top: float, bottom: float) -> None:
-    """A line at every tenth event."""
+    """Draw a line at every tenth event."""
     for moment in tens(place.panel):
         x = f"{place.x(moment):.1f}"
         draw_line(group, "rule", x, top, x, bottom)
 
 
 def draw_numbers(group: Element, place: Place, y: float) -> None:
-    """The numbers of every tenth event."""
+    """Write the numbers of every tenth event."""
     for moment in tens(place.panel):
         draw_text(group, str(moment), place.x(moment), y, "muted small", "middle")
 
@@ -121,7 +121,7 @@ def _row(group: Element, place: Place, number: int, row: Row, attributes: Attrib
 
 
 def _life(group: Element, place: Place, y: float, end: int | None) -> None:
-    """A line from the beginning of a warp to its exit."""
+    """Draw a line from the beginning of a warp to its exit."""
     first, past = place.panel.first, place.panel.past
     if end is not None and end < first:
         return
@@ -152,7 +152,7 @@ def _strip(group: Element, place: Place, strip: Strip, y: float, sort: str, more
 def _arrow(
     group: Element, place: Place, link: Link, source: int, target: int, attributes: Attributes
 ) -> None:
-    """A curve from the strip that ended a wait to the end of the wait."""
+    """Draw a curve from the strip that ended a wait to the end of the wait."""
     x, right = place.x(link.moment), place.x(arrival(link))
     y, end = place.y(source), place.y(target)
     below = 1 if y < end else -1
@@ -168,7 +168,7 @@ def _arrow(
 
 
 def arrow_head(root: Element) -> None:
-    """What ``url(#head)`` refers to."""
+    """Define what ``url(#head)`` refers to."""
     place = {"refX": "6", "refY": "3", "markerWidth": "6", "markerHeight": "6", "orient": "auto"}
     units = {"markerUnits": "userSpaceOnUse"}
     marker = SubElement(SubElement(root, "defs"), "marker", {"id": "head", **place, **units})
@@ -179,7 +179,7 @@ def arrow_head(root: Element) -> None:
 
 
 def draw_sample(group: Element, kind: str, x: float, y: float) -> None:
-    """What a legend shows of a kind of strips, of "arrow" or "endless"."""
+    """Return what a legend shows of a kind of strips, of "arrow" or "endless"."""
     if kind in _MARKS:
         draw_mark(group, kind, x + 10, y)
     elif kind == "arrow":
@@ -189,20 +189,20 @@ def draw_sample(group: Element, kind: str, x: float, y: float) -> None:
 
 
 def draw_box(group: Element, name: str, x: float, middle: float, width: float, height: float) -> None:
-    """A bar, by the middle of its left edge."""
+    """Draw a bar, by the middle of its left edge."""
     place: Mapping[str, Any] = {"x": x, "y": middle - height / 2, "width": width, "height": height, "rx": 2.5}
     texts = {key: f"{value:.4g}" if value < 1000 else f"{value:.1f}" for key, value in place.items()}
     SubElement(group, "rect", {"class": name, **texts})
 
 
 def draw_mark(group: Element, kind: str, x: float, y: float) -> None:
-    """A mark around a place."""
+    """Draw a mark around a place."""
     points = " ".join(f"{x + right:.1f},{y + down:.1f}" for right, down in _MARKS[kind])
     SubElement(group, "polygon", {"class": kind, "points": points})
 
 
 def draw_line(group: Element, name: str, x: str, y: float, right: str, end: float) -> None:
-    """A line."""
+    """Draw a line."""
     SubElement(group, "line", {"class": name, "x1": x, "y1": f"{y:.1f}", "x2": right, "y2": f"{end:.1f}"})
 
 
