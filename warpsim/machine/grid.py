@@ -88,7 +88,7 @@ def check_block(entry: Entry, block: Dimensions) -> None:
 def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
     """Return the bytes of shared memory of a CTA; raises OperandError for more than the chip has.
 
-    Static ones alone are Function.overrun's business.
+    Static bytes alone are checked by Function.overrun.
     """
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
         raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")

@@ -44,9 +44,10 @@ def _after_wgmma(inner: Step, reads: Numbers, writes: Numbers) -> Step:
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
         if ASYNCHRONY.of(wave).flying:
             groups = Warpgroups.of(wave).counts(lanes.mask) > 0
-            flying = [one for one in ASYNCHRONY.of(wave).flying if one.group == FAMILY]
+            flying = [pending for pending in ASYNCHRONY.of(wave).flying if pending.group == FAMILY]
             numbers = Warpgroups.of(wave).number
-            mine = [one for one in flying if groups[numbers[one.lane]] and _touches(one, reads, writes)]
+            own = [pending for pending in flying if groups[numbers[pending.lane]]]
+            mine = [pending for pending in own if _touches(pending, reads, writes)]
             finish_together(wave, mine)
         return inner(wave, path, lanes)
 
@@ -58,5 +59,5 @@ def _touches(pending: Pending, reads: Numbers, writes: Numbers) -> bool:
     assert isinstance(pending.complete, Completion)
     registers = pending.complete.registers
     return not reads.isdisjoint(registers["D"]) or any(
-        not writes.isdisjoint(one) for one in registers.values()
+        not writes.isdisjoint(role) for role in registers.values()
     )
