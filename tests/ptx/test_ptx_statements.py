@@ -592,6 +592,62 @@ def test_the_fast_reader_agrees_with_the_slow_one(text: str) -> None:
     assert outcome(text, parser._PLAIN) == outcome(text, NOTHING)
 
 
+PIECES = st.one_of(
+    instructions(),
+    st.sampled_from(
+        [
+            *(
+                "L:",
+                "L : ",
+                "L::",
+                ".loc 1 2 3\n",
+                ".loc 1 2\n",
+                ".loc 1 2 3, function_name f, inlined_at 1 2 3\n",
+            ),
+            *("{", "}", "{ .reg .b32 x; }", "//! x\n", "// }\n", "/* } */", "/*", '.pragma "nounroll";'),
+            *(
+                "a.b %r1|%p1, %r2;",
+                "a [%rd1+-16], 0d3FF0000000000000;",
+                "a.b::c x, {y, -1};",
+                "a..b x;",
+                "a x, y",
+            ),
+            *("call (r), f, (x);", ".entry other() { ret; }", ".section .debug { .b8 1, 2 }", "\x80"),
+        ]
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=6).map("".join))
+@example("a;" * 3 + "b")
+@example("{" * 99 + "}" * 99)
+@example("{" * 100 + "}" * 100)
+def test_functions_that_are_read_later_are_as_those_read_at_once(text: str) -> None:
+    """Whatever stands in a function is well-formed or not at once, and the same statements later."""
+    kernel = f".entry k()\n{{{text}}}\n.func f() {{ret;}}"
+    assert outcome(kernel, parser._PLAIN) == outcome(kernel, NOTHING)
+
+
+def test_a_function_is_read_when_it_is_asked_for() -> None:
+    text = ".entry k() { add.u32 %r0, %r1, 1; L: .loc 1 2 3\n @%p bra L; { ret; } }"
+    kernel = parse(text).statements[0]
+    assert isinstance(kernel, Kernel)
+    assert kernel.body is not None
+    assert kernel.body._statements is None
+    assert [type(one).__name__ for one in kernel.body] == [
+        *("InstructionStatement", "Label", "Directive", "InstructionStatement", "Block")
+    ]
+    assert kernel.body is not None
+    assert kernel.body[0] is kernel.body.all()[0]
+    assert kernel.body[:2] == kernel.body.all()[:2]
+    assert kernel.body == list(kernel.body)
+    assert kernel.body != 5
+    assert repr(kernel.body) == repr(kernel.body.all())
+    assert hash(parse(text).statements[0]) == hash(kernel)
+    assert text[kernel.body.start : kernel.body.end] == text[12:-1]
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(instructions(), max_size=3).map("".join))
 def test_what_is_printed_reads_back_the_same(text: str) -> None:

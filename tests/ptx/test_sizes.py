@@ -19,7 +19,9 @@ def test_a_text_has_so_many_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     has."""
     monkeypatch.setattr(parser, "_Room", partial(parser._Room, statements=6))
     assert len(parse("{}{}{}").statements) == 3
-    for text in ("{}{}{}{}", "{{}{}{}}", "ret;" * 7, ".shared .b8 a, b, c, d, e, f;"):
+    assert len(parse(".func f() {" + "ret; /* ; ; ; */" * 4 + "}").statements) == 1
+    function = ".func f() {" + "ret;" * 5 + "}"
+    for text in ("{}{}{}{}", "{{}{}{}}", "ret;" * 7, ".shared .b8 a, b, c, d, e, f;", function):
         with pytest.raises(PtxError, match="one more than the 1048576 supported"):
             parse(text)
 

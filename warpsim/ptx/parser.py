@@ -40,6 +40,7 @@ from .source_lines import Reader, unread
 from .statements import (
     Binding,
     Block,
+    Body,
     Directive,
     InstructionStatement,
     Kernel,
@@ -92,14 +93,28 @@ def garbage_collection_paused() -> Iterator[None]:
 # One plain instruction and the blanks and comments after it; possessive, so that nothing is tried twice.
 _BLANK = r"[ \t\r\n]*+"
 _PLAIN_INTEGER = r"0[xX][0-9a-fA-F]{1,16}+|0|[1-9][0-9]{0,18}+"
-_PLAIN_ATOM = rf"(?:{REGISTER}|_|0[fF][0-9a-fA-F]{{8}}|-?+(?:{_PLAIN_INTEGER}))"
+_PLAIN_FLOAT = r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}"
+_PLAIN_ATOM = rf"(?:{REGISTER}|_|{_PLAIN_FLOAT}|-?+(?:{_PLAIN_INTEGER}))"
 _PLAIN_OPERAND = (
     rf"(?:\{{{_BLANK}{_PLAIN_ATOM}{_BLANK}(?:,{_BLANK}{_PLAIN_ATOM}{_BLANK})*+\}}"
-    rf"|\[{_BLANK}{REGISTER}(?:\+(?:{_PLAIN_INTEGER}))?+{_BLANK}\]|{_PLAIN_ATOM})"
+    rf"|\[{_BLANK}{REGISTER}(?:\+-?+(?:{_PLAIN_INTEGER}))?+{_BLANK}\]|{REGISTER}\|{REGISTER}|{_PLAIN_ATOM})"
 )
+_PLAIN_OPERANDS = rf"{_PLAIN_OPERAND}(?:{_BLANK},{_BLANK}{_PLAIN_OPERAND})*+"
 _PLAIN = re.compile(
     rf"(?:@(!?+)({NAME})[ \t]++)?+([A-Za-z][\w.]*+(?:::[\w.]++)*+)"
-    rf"(?:[ \t\r\n]++({_PLAIN_OPERAND}(?:{_BLANK},{_BLANK}{_PLAIN_OPERAND})*+))?+{_BLANK};{TRIVIA}",
+    rf"(?:[ \t\r\n]++({_PLAIN_OPERANDS}))?+{_BLANK};{TRIVIA}",
+    re.ASCII,
+)
+# Between plain instructions stand labels and, where they were compiled for debuggers, source lines.
+_LINE = (
+    r"\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
+)
+_MARK = re.compile(rf"(?:({NAME}){TRIVIA}:(?!:)|\.loc(?!\w){TRIVIA}({_LINE})){TRIVIA}", re.ASCII)
+# As many of both as follow each other: whether they are well-formed.
+_STRETCH = re.compile(
+    rf"(?:(?:(?:@!?+{NAME}[ \t]++)?+[A-Za-z]\w*+(?:\.\w++(?:::\w++)*+)*+"
+    rf"(?:[ \t\r\n]++{_PLAIN_OPERANDS})?+{_BLANK};"
+    rf"|{NAME}{TRIVIA}:(?!:)|\.loc(?!\w){TRIVIA}(?:{_LINE})){TRIVIA})++",
     re.ASCII,
 )
 _MNEMONIC = re.compile(r"\w+(?:\.\w+(?:::\w+)*)*", re.ASCII)
@@ -120,11 +135,15 @@ _DEEPEST = 100  # braces; a recursive walk over the statements would exhaust Pyt
 
 
 class _Scope(NamedTuple):
-    """Braces still open: the statements in them so far, and what makes these a statement at the ``}``."""
+    """Braces still open: the statements in them so far, and what makes these a statement at the ``}``.
+
+    Of a function (``later``) plain instructions are not among them: they are read when they are asked for.
+    """
 
     start: int
-    close: Callable[[tuple[Statement, ...]], Statement]
+    close: Callable[[tuple[Statement, ...], int], Statement]
     statements: list[Statement]
+    later: bool = False
 
 
 @dataclass(slots=True)
@@ -151,40 +170,100 @@ class _Room:
 
 
 def _read_program(source: Source, plain: re.Pattern[str] = _PLAIN) -> tuple[Statement, ...]:
-    cursor, text, match_plain = Cursor(source), source.text, plain.match
-    # The whole text is the outermost scope, which no brace closes.
-    scopes, room = [_Scope(0, partial(Block, source=source, start=0), [])], _Room()
-    statements, position = scopes[-1].statements, cursor.position
-    while position < len(text):
-        room.take_statement(source, position)
-        match = match_plain(text, position)
-        if match and (split := _split(match[3])):
-            negation, predicate, _, operands = match.groups()
-            guard = None if predicate is None else (negation == "!", predicate)
-            statements.append(InstructionStatement(guard, *split, operands, source=source, start=position))
+    return _Reader(source, plain, _Room()).read(0, len(source.text))
+
+
+def _read_body(body: Body) -> tuple[Statement, ...]:
+    """Return the statements of a function that has been found to be well-formed."""
+    with garbage_collection_paused():
+        return _Reader(body.source, _PLAIN, _Room()).read(body.start, body.end)
+
+
+class _Reader:
+    """Reads a stretch of text; what ``plain`` does not match, token by token.
+
+    ``later`` counts the functions that it is in: their plain instructions are passed over, as they are read
+    when the function is asked for.
+    """
+
+    def __init__(self, source: Source, plain: re.Pattern[str], room: _Room) -> None:
+        self.source = source
+        self.plain = plain
+        self.room = room
+        # The whole text is the outermost scope, which no brace closes.
+        self.scopes = [_Scope(0, partial(_block, source, 0), [])]
+        self.later = 0
+
+    def read(self, start: int, end: int) -> tuple[Statement, ...]:
+        """Return the statements from one offset to another."""
+        cursor = Cursor(self.source, start)
+        position = cursor.position
+        while position < end:
+            position = self._pass_plain(position) if self.later else self._read_plain(position, end)
+            if position < end:
+                cursor.seek(position)
+                self.room.take_statement(self.source, position)
+                _read_statement(cursor, self)
+                position = cursor.position
+        if len(self.scopes) > 1:
+            raise cursor.error("this '{' is never closed: no '}' follows", self.scopes[-1].start)
+        return tuple(self.scopes[0].statements)
+
+    def _read_plain(self, position: int, end: int) -> int:
+        """Read the plain instructions, labels and source lines that follow; return where something else
+        stands.
+        """
+        source, text, match_plain, room = self.source, self.source.text, self.plain.match, self.room
+        statements, marks = self.scopes[-1].statements, self.plain is _PLAIN
+        while position < end:
+            match = match_plain(text, position)
+            if match and (split := _split(match[3])):
+                negation, predicate, _, operands = match.groups()
+                guard = None if predicate is None else (negation == "!", predicate)
+                made: Statement = InstructionStatement(guard, *split, operands, source=source, start=position)
+            elif marks and (match := _MARK.match(text, position)):
+                label, line = match.groups()
+                made = (
+                    Label(label, source=source, start=position)
+                    if label
+                    else Directive("loc", line, source=source, start=position)
+                )
+            else:
+                return position
+            room.take_statement(source, position)
+            statements.append(made)
             position = match.end()
-        else:
-            cursor.seek(position)
-            _read_statement(cursor, scopes, room)
-            statements, position = scopes[-1].statements, cursor.position
-    if len(scopes) > 1:
-        raise cursor.error("this '{' is never closed: no '}' follows", scopes[-1].start)
-    return tuple(statements)
+        return position
+
+    def _pass_plain(self, position: int) -> int:
+        """Pass over what _read_plain reads, if it is well-formed."""
+        match = _STRETCH.match(self.source.text, position)
+        if match is None:
+            return position
+        count = self.source.text.count(";", position, match.end())
+        if count > self.room.statements:  # or there are many comments: this counts one by one
+            return self._read_plain(position, match.end())
+        self.room.statements -= count
+        return match.end()
 
 
-def _read_statement(cursor: Cursor, scopes: list[_Scope], room: _Room) -> None:
-    source, start, statements = cursor.source, cursor.position, scopes[-1].statements
+def _block(source: Source, start: int, statements: tuple[Statement, ...], end: int) -> Block:
+    return Block(statements, source=source, start=start)
+
+
+def _read_statement(cursor: Cursor, reader: _Reader) -> None:
+    source, start, statements = cursor.source, cursor.position, reader.scopes[-1].statements
     if line := cursor.take(_BINDING):
         statements.append(Binding(line.removeprefix(BINDING).strip(), source=source, start=start))
     elif label := cursor.take(_LABEL):
         cursor.require(":")
         statements.append(Label(label, source=source, start=start))
     elif cursor.sees("{"):
-        _open_scope(cursor, scopes, partial(Block, source=source, start=start))
+        _open_scope(cursor, reader, partial(_block, source, start))
     elif cursor.sees("}"):
-        _close_scope(cursor, scopes)
+        _close_scope(cursor, reader)
     elif cursor.sees("."):
-        _read_directive(cursor, scopes, room)
+        _read_directive(cursor, reader)
     else:
         instruction, _ = read_instruction(cursor)
         cursor.require(";", _after(instruction))
@@ -195,20 +274,28 @@ def _after(instruction: InstructionStatement) -> str:
     return "';'" if instruction.operand_text is None else "',' or ';'"
 
 
-def _open_scope(cursor: Cursor, scopes: list[_Scope], close: Callable[..., Statement]) -> None:
+def _open_scope(
+    cursor: Cursor,
+    reader: _Reader,
+    close: Callable[[tuple[Statement, ...], int], Statement],
+    later: bool = False,
+) -> None:
     start = cursor.position
-    if len(scopes) > _DEEPEST:
+    if len(reader.scopes) > _DEEPEST:
         raise cursor.error(f"braces are nested more than {_DEEPEST} deep", start)
     cursor.require("{", "'{' or ';'")
-    scopes.append(_Scope(start, close, []))
+    reader.scopes.append(_Scope(start, close, [], later))
+    reader.later += later
 
 
-def _close_scope(cursor: Cursor, scopes: list[_Scope]) -> None:
-    if len(scopes) == 1:
-        raise cursor.error("this '}' closes no '{'", cursor.position)
+def _close_scope(cursor: Cursor, reader: _Reader) -> None:
+    end = cursor.position
+    if len(reader.scopes) == 1:
+        raise cursor.error("this '}' closes no '{'", end)
     cursor.require("}")
-    scope = scopes.pop()
-    scopes[-1].statements.append(scope.close(tuple(scope.statements)))
+    scope = reader.scopes.pop()
+    reader.later -= scope.later
+    reader.scopes[-1].statements.append(scope.close(tuple(scope.statements), end))
 
 
 _WORD = re.compile(r"\.\w+", re.ASCII)
@@ -224,28 +311,22 @@ _ARGUMENTS = {
     "target": (re.compile(r"\w+(?:\s*,\s*\w+)*"), "a target, such as sm_90a"),
     "address_size": (re.compile(r"(?:32|64)(?!\w)"), "32 or 64"),
     "file": (re.compile(r'\d+\s+"[^"\n]*"(?:\s*,\s*\d+\s*,\s*\d+)?'), "a number and a name in quotes"),
-    "loc": (
-        re.compile(
-            r"\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?"
-            r"\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
-        ),
-        "file, line and column",
-    ),
+    "loc": (re.compile(_LINE), "file, line and column"),
 }
 
 
-def _read_directive(cursor: Cursor, scopes: list[_Scope], room: _Room) -> None:
-    source, start, statements = cursor.source, cursor.position, scopes[-1].statements
+def _read_directive(cursor: Cursor, reader: _Reader) -> None:
+    source, start, statements = cursor.source, cursor.position, reader.scopes[-1].statements
     linked = cursor.take(_LINKAGE)
     name = cursor.expect(_WORD, "a directive")[1:]
     if name in ("entry", "func"):
-        _read_kernel(cursor, start, scopes, "entry" if name == "entry" else "func")
+        _read_kernel(cursor, start, reader, "entry" if name == "entry" else "func")
     elif name in _SPACES:
-        statements.extend(_read_variables(cursor, start, name, room))
+        statements.extend(_read_variables(cursor, start, name, reader.room))
     elif linked:
         raise cursor.error(f"'{linked}' is for '.entry', '.func' and variables only", start, cursor.end)
     elif name == "reg":
-        statements.append(_read_registers(cursor, start, room))
+        statements.append(_read_registers(cursor, start, reader.room))
     elif name in _ARGUMENTS:
         statements.append(Directive(name, cursor.expect(*_ARGUMENTS[name]), source=source, start=start))
     elif name in _TO_SEMICOLON:
@@ -409,19 +490,24 @@ _TUNING = re.compile(
 )
 
 
-def _read_kernel(cursor: Cursor, start: int, scopes: list[_Scope], kind: Literal["entry", "func"]) -> None:
+def _read_kernel(cursor: Cursor, start: int, reader: _Reader, kind: Literal["entry", "func"]) -> None:
     if kind == "func":
         _read_attributes(cursor, "function")
     results = _read_parameters(cursor) if kind == "func" else ()
     name, parameters = cursor.expect(_NAME, "a name"), _read_parameters(cursor)
     tuning = (cursor.take(_TUNING) or "").strip()
-    close = partial(
+    make = partial(
         Kernel, kind, name, parameters, results=results, tuning=tuning, source=cursor.source, start=start
     )
     if cursor.accept(";"):
-        scopes[-1].statements.append(close(None))
-    else:
-        _open_scope(cursor, scopes, close)
+        reader.scopes[-1].statements.append(make(None))
+        return
+    later, opening = reader.plain is _PLAIN, cursor.position
+
+    def close(statements: tuple[Statement, ...], end: int) -> Kernel:
+        return make(Body(cursor.source, opening + 1, end, _read_body if later else lambda body: statements))
+
+    _open_scope(cursor, reader, close, later)
 
 
 def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:

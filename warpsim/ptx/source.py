@@ -52,7 +52,9 @@ class Source:
         shown = max(start, wanted) + _AROUND
         line_end = self.text.find("\n", start, shown)
         first = max(line_start, start - _AROUND)
-        text = self.text[first : shown if line_end < 0 else line_end].rstrip("\r")
+        text = self.text[first : shown if line_end < 0 else line_end]
+        if line_end >= 0 or shown >= len(self.text):
+            text = text.rstrip("\r")
         length = min(wanted, first + len(text)) - start
         cut = first - line_start
         source = self._source_lines.at(start)

@@ -42,6 +42,7 @@ from .source import NAME, Cursor, Source, Span
 __all__ = [
     "Binding",
     "Block",
+    "Body",
     "Directive",
     "InstructionStatement",
     "Kernel",
@@ -276,6 +277,54 @@ class Block(Statement):
 Parameter = VariableDeclaration | RegisterDeclaration
 
 
+class Body(Sequence[Statement]):
+    """The statements in the braces of a function, known to be well-formed: read when they are asked for.
+
+    They stand at the characters ``start`` to ``end``. Of a large module most functions are never asked for.
+    """
+
+    __slots__ = ("_read", "_statements", "end", "source", "start")
+
+    def __init__(self, source: Source, start: int, end: int, read: Callable[[Body], tuple[Statement, ...]]):
+        self.source = source
+        self.start = start
+        self.end = end
+        self._read = read
+        self._statements: tuple[Statement, ...] | None = None
+
+    def all(self) -> tuple[Statement, ...]:
+        """Return the statements, read at the first call."""
+        if self._statements is None:
+            self._statements = self._read(self)
+        return self._statements
+
+    def find(self, pattern: re.Pattern[str]) -> bool:
+        """Return whether a pattern occurs in the text."""
+        return pattern.search(self.source.text, self.start, self.end) is not None
+
+    def __len__(self) -> int:
+        return len(self.all())
+
+    def __iter__(self) -> Iterator[Statement]:
+        return iter(self.all())
+
+    @overload
+    def __getitem__(self, index: int) -> Statement: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Statement, ...]: ...
+    def __getitem__(self, index: int | slice) -> Statement | tuple[Statement, ...]:
+        return self.all()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self.all() == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.all())
+
+    def __repr__(self) -> str:
+        return repr(self.all())
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel(Statement):
     """An entry or a func; ``body`` is None where it is only declared, ``tuning`` is ".maxntid 128" or so."""
@@ -283,7 +332,7 @@ class Kernel(Statement):
     kind: Literal["entry", "func"]
     name: str
     parameters: tuple[Parameter, ...]
-    body: tuple[Statement, ...] | None
+    body: Body | None
     results: tuple[Parameter, ...] = ()
     tuning: str = ""
 
