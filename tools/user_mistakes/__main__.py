@@ -7,6 +7,7 @@ import re
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ def answered(mistake: UserMistake, seed: int = 1) -> tuple[str, float, str]:
 
 def outcome(mistake: UserMistake, result: Any, text: str) -> str:
     """``named``: by the first explanation or a remark that stands alone; ``hint``: somewhere in the text."""
+    if mistake.asked and (hasattr(result.exception, "exit_code") or result.return_value in (2, 3)):
+        return "asked" if re.search(mistake.names, text) else "refused"
     if result.exception is not None:
         return "crashed" if not hasattr(result.exception, "exit_code") else "refused"
     if result.return_value not in (0, 1):
@@ -75,15 +78,15 @@ def first_part(text: str) -> str:
     return "\n".join(lines[: starts[1]] if len(starts) > 1 else lines)
 
 
-def main() -> None:
-    """A line for each mistake, and the sums."""
-    parser = argparse.ArgumentParser(description="What warpsim diff says of mistakes that users make.")
+def measured(groups: Mapping[str, Sequence[UserMistake]], description: str) -> None:
+    """Print a line for each mistake, and the sums."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--only", default="", help="mistakes with this in their name or group")
     parser.add_argument("--show", action="store_true", help="print what diff prints")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     times = []
-    for group, listed in GROUPS.items():
+    for group, listed in groups.items():
         for mistake in listed:
             if options.only not in f"{group}: {mistake.name}":
                 continue
@@ -99,4 +102,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measured(GROUPS, "What warpsim diff says of mistakes that users make.")

@@ -45,12 +45,16 @@ class Brought:
 
 @dataclass(frozen=True, kw_only=True)
 class UserMistake:
-    """``names`` is what the first explanation must match, ``hints`` what the output should at least say."""
+    """``names`` is what the first explanation must match, ``hints`` what the output should at least say.
+
+    ``asked``: the right answer is a refusal that says so.
+    """
 
     name: str
     make: Callable[[np.random.Generator], Brought]
     names: str
     hints: str
+    asked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Dumps, logs, stored results and prints of other people, written down before ``diff`` located anything."""
