@@ -112,13 +112,14 @@ def _shown(found: Any) -> tuple[Any, Any]:
     """Return the lines and the document of a diagnosis as functions."""
     from ..diagnosis import Holding, LoopDiagnosis
     from ..views import findings as views
+    from ..views import held_operands
     from ..views.recordings import Followed, Misplaced
     from ..views.units import UnitReport
 
     if isinstance(found, Misplaced | Followed | UnitReport):
         return found.lines, found.document
     if isinstance(found, Holding):
-        return lambda: views.holding_lines(found), lambda: views.holding_document(found)
+        return lambda: held_operands.holding_lines(found), lambda: held_operands.holding_document(found)
     if isinstance(found, LoopDiagnosis):
         return lambda: views.product_lines(found), lambda: views.product_document(found)
     return lambda: views.diagnosis_lines(found), lambda: views.diagnosis_document(found)
@@ -161,14 +162,19 @@ def _of_operands(
     form, given = decoded(source, target, operands, layout)
     printed = given.pop("printed", None)
     held = _held(form, given)
+    if held and not (given.keys() & {"d", "D"} and _has_operands(given)):
+        return held
     if not given.keys() & {"d", "D"}:
-        if held:
-            return held
         raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
     if _is_product(form, given):
         return [("", diagnose_product(form, **given, printed=printed))]
     given |= _packed(form, given)
     return [*held, ("", diagnose(form, most=most, printed=printed, **given))]
+
+
+def _has_operands(given: dict[str, Any]) -> bool:
+    """Return whether A and B are there, in whatever form, so that D can be computed."""
+    return bool(given.keys() & {"a", "A", "a_desc"}) and bool(given.keys() & {"b", "B", "b_desc"})
 
 
 def _is_product(form: Any, given: dict[str, Any]) -> bool:
@@ -187,33 +193,27 @@ def _is_product(form: Any, given: dict[str, Any]) -> bool:
 
 
 def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
-    """Return whether a dump holds the matrix of its operand; such dumps leave ``given``.
+    """Return whether dumps hold the matrices of their operands; such dumps leave ``given``.
 
     Metadata keep the words that the selector does not read.
     """
     import numpy as np
 
-    from ..diagnosis import holding
-    from ..diagnosis.dumps.dump_contents import words_read
+    from ..diagnosis import held
+    from ..diagnosis.locate.dump_contents import words_read
 
-    names = "AC" if form.lanes > WARP else "ABC"
+    selector = given.get("selector", 0)
+    names = "ACD" if form.lanes > WARP else "ABCD"
     matrices = {name: given[name] for name in names if name in given}
-    if not matrices or _is_product(form, given):
-        return []
-    selector, made = given.get("selector", 0), _packed(form, dict(matrices) | _selected(given))
-    found: Diagnosed = []
-    for name in sorted(made.keys() & given.keys()):
-        dump = given.pop(name)
-        if dump.shape != made[name].shape:
-            raise click.UsageError(f"{name} and its matrix are of different numbers of tiles")
-        found.append(("", holding(form, name, made[name], dump, selector=selector)))
-        if name == "e":
+    dumps = {name: given[name] for name in "abcde" if name in given}
+    if _has_operands(given):  # D is computed, and not looked up
+        matrices.pop("D", None)
+    found = held(form, matrices, dumps, selector=selector)
+    for item in found:
+        dump = given.pop("D" if item.operand == "d" else item.operand)
+        if item.operand == "e" and dump.ndim == 2:
             given["e_unread"] = np.where(words_read(form, "e", dump.shape, selector), 0, dump)
-    return found
-
-
-def _selected(given: dict[str, Any]) -> dict[str, Any]:
-    return {"selector": given["selector"]} if "selector" in given else {}
+    return [("", item) for item in found]
 
 
 def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:

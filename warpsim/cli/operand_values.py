@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..isa.numerals import integer_in
+from ..isa.warps import WARP
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
@@ -50,7 +51,7 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
                 )
             else:
                 found[name] = _value(form, name, value, layout)
-                found |= _printed(name, value, layout)
+                found |= _printed(form, name, value, layout)
     return found
 
 
@@ -80,9 +81,10 @@ def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
     return read_words(value, form, name, layout)
 
 
-def _printed(name: str, value: str, layout: str | None) -> dict[str, Any]:
+def _printed(form: Instruction, name: str, value: str, layout: str | None) -> dict[str, Any]:
     """Return how D is printed in a text of decimals; the search compares in that precision."""
-    if name not in ("d", "D") or (text := _text(value, layout) if value != "-" else None) is None:
+    wanted = _wanted(form, name)
+    if name not in ("d", "D") or (text := _text(value, layout, wanted) if value != "-" else None) is None:
         return {}
     from ..files.register_text import printed_as
 
@@ -97,7 +99,7 @@ def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
 
     if source.endswith(".npy"):
         raise click.UsageError(f"{source!r}: which operand is it? NAME={source}")
-    text = _text(source, layout) or ""
+    text = _text(source, layout, _wanted(form, "d")) or ""
     names = [name for name in names_in(text) if name in REGISTERS]
     if not names:
         message = "no words with the name of an operand before them, as in 'a0 = 0x3c003c00'"
@@ -138,7 +140,7 @@ def read_words(source: str, form: Instruction, operand: str, layout: str | None 
     Raises TraceError, OSError.
     """
     word = integer_in(source)
-    text = _text(source, layout) if word is None else hex(word)
+    text = _text(source, layout, _wanted(form, operand)) if word is None else hex(word)
     return read_array_file(source, operand) if text is None else _words(text, form, operand)
 
 
@@ -167,7 +169,7 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
     from ..files.decimals import nearest
     from ..files.register_text import columns_in, elements_from, numbers_from
 
-    text = _text(source)
+    text = _text(source, None, _wanted(form, operand.upper()) if columns is None else None)
     if text is None:
         return elements_from(read_array_file(source, operand.upper()), form.format(operand), operand.upper())
     if columns is None:
@@ -188,15 +190,32 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
     return read_array_file(source, name) if text is None else matrix_from(text, columns)
 
 
-def _text(source: str, layout: str | None = None) -> str | None:
-    """Return the text of a file, or of stdin where it is ``-``; None for files of arrays."""
+def _wanted(form: Instruction, name: str) -> Any:
+    """Return what the text of an operand is to be; None for operands that are only printed as words."""
+    from ..files.printed_forms import Wanted
+
+    small = name.lower()
+    if small not in "abcd" or (small in "ab" and form.lanes > WARP) or form.products > 1:
+        return None
+    shape = form.shape
+    rows, columns = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(small, (shape.m, shape.n))
+    values = form.registers[small] * form.register_bits // form.storage(small).bits
+    return Wanted(name=name, rows=rows, columns=columns, lanes=form.lanes, values=values)
+
+
+def _text(source: str, layout: str | None = None, wanted: Any = None) -> str | None:
+    """Return the text of a file, or of stdin where it is ``-``, in a form that is read here; None for files
+    of arrays.
+    """
     from ..files.archives import read_stdin, read_text
+    from ..files.printed_forms import plain_text
     from ..files.register_text import spelled_out
 
     if source.endswith(".npy") or re.search(r"\.(npz|safetensors|pt)(:|$)", source):
         return None
     text = read_stdin() if source == "-" else read_text(Path(source))
-    return text if layout is None else spelled_out(text, layout)
+    text = text if layout is None else spelled_out(text, layout)
+    return text if wanted is None else plain_text(text, wanted)
 
 
 def read_array_file(source: str, name: str) -> Any:

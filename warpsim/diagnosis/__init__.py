@@ -4,10 +4,13 @@ from .dumps.dump_comparison import CLASSES as CLASSES
 from .dumps.dump_comparison import DumpComparison as DumpComparison
 from .dumps.dump_comparison import compare as compare
 from .dumps.dump_comparison import ulps as ulps
-from .dumps.dump_contents import Holding as Holding
-from .dumps.dump_contents import holding as holding
 from .dumps.wrong_elements import Wrong as Wrong
 from .library.mistake import Mistake as Mistake
+from .locate.dump_contents import Holding as Holding
+from .locate.dump_contents import held as held
+from .locate.dump_contents import holding as holding
+from .locate.located import Location as Location
+from .locate.located import Part as Part
 from .loops.loop_search import LoopCause as LoopCause
 from .loops.loop_search import LoopDiagnosis as LoopDiagnosis
 from .loops.loop_search import diagnose_product as diagnose_product

@@ -182,6 +182,7 @@ def spelled_out(text: str, format: str) -> str:
         found = match.groupdict()
         value = found.get("value") or f"0x{found['hex'].lower().removeprefix('0x')}"
         lane = f"lane {found['lane'].strip()}: " if "lane" in found else ""
+        lane = f"step {found['step']} {lane}" if lane and "step" in found else lane
         name = found.get("name", "" if "reg" not in found else "reg")
         register = f"{name}[{found['reg']}] = " if "reg" in found else f"{name} = " if name else ""
         lines.append(f"{lane}{register}{value}")

@@ -13,7 +13,6 @@ from ..diagnosis import (
     Cause,
     Diagnosis,
     DumpComparison,
-    Holding,
     LoopCause,
     LoopDiagnosis,
     Match,
@@ -148,32 +147,6 @@ def product_document(found: LoopDiagnosis) -> Document:
         "simulated": found.tried,
         "matches": causes(found.matches),
         "closest": causes(found.near),
-    }
-
-
-def holding_lines(found: Holding) -> Iterator[str]:
-    """Yield whether a dump holds a matrix, and how it was packed if not."""
-    name = "metadata (e)" if found.operand == "e" else found.operand.upper()
-    if found.holds:
-        yield f"{name}: the dump holds the matrix, all {found.total} words that are read"
-        return
-    yield f"{name}: the dump does not hold the matrix: {found.equal} of {found.total} words are right"
-    for match in found.matches[:_OTHERS]:
-        yield f"  matches bit for bit: {match.name}"
-        yield f"    {match.advice}"
-    for count, item in () if found.matches else found.closest:
-        yield f"  {count} of {found.total} words: {item.name}"
-
-
-def holding_document(found: Holding) -> Document:
-    """Return the same as JSON-ready data."""
-    return {
-        "operand": found.operand,
-        "equal": found.equal,
-        "total": found.total,
-        "holds": found.holds,
-        "matches": [{"name": match.name, "advice": match.advice} for match in found.matches],
-        "closest": [{"name": item.name, "words": count} for count, item in found.closest],
     }
 
 

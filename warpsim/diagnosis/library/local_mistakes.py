@@ -38,7 +38,8 @@ def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
     """Return every mistake of this kind that a setting can have."""
     if setting.instruction.products > 1:
         return ()
-    held = [name for name in "abc" if not setting.in_shared(name)]
+    given = setting.instruction.registers
+    held = [name for name in "abc" if name in given and not setting.in_shared(name)]
     found = [mistake for name in "ab" if setting.in_shared(name) for mistake in tile_mistakes(setting, name)]
     for name in ("scale_a", "scale_b") if setting.instruction.scale else ():
         found += [*scale_mistakes(setting, name), *_lanes(setting, name), *_partly(setting, name)]

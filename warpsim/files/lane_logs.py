@@ -1,0 +1,168 @@
+"""Logs of registers that a kernel prints: the step, warp and lane of each line, among other lines.
+
+Rewrites them as register_text reads them: tile after tile, a line for each register. Knows no operands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import NamedTuple
+
+from ..errors import TraceError
+
+_LANE = re.compile(
+    r"(?<![A-Za-z_])(?:lane(?:_?id)?|thread(?:Idx\.x|_?id|\s*\(|)|tid(?:\.x)?|t)\s*[=:#\[(]?\s*(\d{1,7})"
+    r"(?:\s*,\s*\d+\s*,\s*\d+)?[\])]*",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"(?<![A-Za-z_])(?:k_?step|step|k_?tile|kt|iter(?:ation)?|k_?iter|mma|k)\s*[=:#\[]?\s*(\d{1,6})\b\]?",
+    re.IGNORECASE,
+)
+_WARP = re.compile(r"(?<![A-Za-z_])warp(?:_?id)?\s*[=:#\[]?\s*(\d{1,6})", re.IGNORECASE)
+_VALUE = r"[+-]?(?:0x[0-9a-fA-F]+|\d[\w.+-]*|\.\d[\w.+-]*|inf|nan|[0-9a-fA-F]{8})"
+_WORD = re.compile(_VALUE, re.IGNORECASE)
+_NAME = re.compile(r"%?\b([A-Za-z_]\w*)\s*[\[(]?(\d{1,6})?[\])]?\s*[=:](?!=)", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
+ALIASES = {
+    **dict.fromkeys(
+        ("acc", "accum", "accumulator", "accumulators", "frag_d", "d_frag", "rd", "dreg", "tdr"), "d"
+    ),
+    **dict.fromkeys(("frag_a", "a_frag", "afrag", "fraga", "ra", "areg", "a_reg", "rega"), "a"),
+    **dict.fromkeys(("frag_b", "b_frag", "bfrag", "fragb", "rb", "breg", "b_reg", "regb"), "b"),
+    **dict.fromkeys(("frag_c", "c_frag", "cfrag", "fragc", "rc", "creg", "c_reg", "regc"), "c"),
+    **dict.fromkeys(("meta", "metadata", "frag_e", "e_reg", "re"), "e"),
+}
+
+
+class Cell(NamedTuple):
+    """A word of a log: its step, lane, name and number of a register, where they are printed."""
+
+    step: int
+    lane: int
+    name: str
+    register: int | None
+    word: str
+
+
+_MOST_THREADS = 1024  # of a CTA
+_TRAILING = re.compile(r"(?<=\S)\s+(?:#|//).*")
+_COMMENT = re.compile(r"^\s*(?:#|//)")
+
+
+def lane_lines(cells: Iterable[Cell]) -> str:
+    """Return words as register_text reads them: steps in order, lane after lane."""
+    lines: list[str] = []
+    before: tuple[int, int, str] | None = None
+    for cell in sorted(cells, key=lambda each: (each.step, each.lane)):
+        key = cell.step, cell.lane, cell.name
+        if cell.register is not None:
+            lines.append(f"lane {cell.lane}: {cell.name or 'reg'}[{cell.register}] = {cell.word}")
+            before = None
+        elif key == before:
+            lines[-1] += f" {cell.word}"
+        else:
+            named = f"{cell.name} = " if cell.name else ""
+            lines.append(f"lane {cell.lane}: {named}{cell.word}")
+            before = key
+    return "\n".join(lines)
+
+
+def lane_log(text: str, lanes: int) -> str | None:
+    """Return the registers of a log, step after step; None where no line has a lane.
+
+    Raises TraceError for several warps of a form of 32 lanes, and for steps that are missing.
+    """
+    if not _is_log(text, lanes):
+        return None
+    cells = list(_cells(text))
+    if not cells:
+        return None
+    steps = sorted({each.step for each in cells})
+    missing = sorted(set(range(steps[0], steps[-1])) - set(steps))
+    if missing:
+        raise TraceError(
+            f"step {missing[0]} is missing: the log has steps {steps[0]} to {steps[-1]} without it"
+        )
+    return lane_lines(each._replace(lane=lane) for each, lane in _of_one_warp(cells, lanes))
+
+
+def _is_log(text: str, count: int) -> bool:
+    """Return whether a text has lanes, and lines that register_text does not take: without a lane, with a
+    step, with the lane further on, or with threads of several warps.
+    """
+    lanes = other = False
+    for line in text.splitlines():
+        if not line.strip() or _COMMENT.match(line):
+            continue
+        found = _LANE.search(line)
+        lanes |= found is not None
+        plain = (
+            found is not None
+            and not line[: found.start()].strip(" \t([<%")
+            and found[0][:7].lower() != "threadi"
+        )
+        other |= not plain or (found is not None and count <= int(found[1]) < _MOST_THREADS)
+        other |= found is not None and "." in found[0]
+    return lanes and other
+
+
+def _of_one_warp(cells: list[Cell], lanes: int) -> Iterator[tuple[Cell, int]]:
+    """Yield cells with their lane in the warp, or warpgroup."""
+    groups = sorted({each.lane // lanes for each in cells})
+    if len(groups) > 1:
+        kind = "warp" if lanes == 32 else "warpgroup"
+        raise TraceError(
+            f"the log has threads of {kind}s {', '.join(map(str, groups[:4]))}: give the lines of one {kind}"
+        )
+    yield from ((each, each.lane - groups[0] * lanes) for each in cells)
+
+
+def _cells(text: str) -> Iterator[Cell]:
+    """Yield the words of each line with a lane, under the step of the line or of the heading before it."""
+    step = 0
+    for line in text.splitlines():
+        line = _TRAILING.sub("", line)
+        found = _LANE.search(line)
+        before = line[: found.start()] if found else line
+        if (heading := _STEP.search(before)) and (found or _is_heading(line)):
+            step = int(heading[1])
+        if found is None:
+            continue
+        warp = _WARP.search(before)
+        lane = int(found[1]) + (32 * int(warp[1]) if warp and int(found[1]) < 32 else 0)
+        yield from _words(line[found.end() :], step, lane)
+
+
+def _is_heading(line: str) -> bool:
+    return bool(re.fullmatch(r"[\s#/=\-*\[]*\w+[\s=:#\[]*\d+[\s:\]=\-*]*", line))
+
+
+def _words(rest: str, step: int, lane: int) -> Iterator[Cell]:
+    """Yield the words after each name, or all words where there is none; nothing of a line of prose."""
+    names = list(_NAME.finditer(rest))
+    if not names:
+        words = [word for word in _SEPARATORS.split(rest.strip(" :=\t")) if word]
+        if all(map(_WORD.fullmatch, words)):
+            yield from (Cell(step, lane, "", None, word) for word in words)
+        return
+    for name, following in zip(names, [*names[1:], None], strict=True):
+        part = rest[name.end() : following.start() if following else None]
+        words = [word for word in _SEPARATORS.split(part) if word]
+        held = list(takewhile(_WORD.fullmatch, words))
+        operand, register = _named(name[1], name[2])
+        if len(held) == 1:
+            yield Cell(step, lane, operand, register, held[0])
+        else:
+            yield from (Cell(step, lane, operand, None, word) for word in held)
+
+
+def _named(name: str, register: str | None) -> tuple[str, int | None]:
+    """Return the operand's own name, and the number that may be at its end."""
+    stem, digits = name.lower(), register or ""
+    if not digits:
+        stem = name.lower().rstrip("0123456789")
+        digits = name[len(stem) :]
+    return ALIASES.get(stem, stem), int(digits) if digits else None

@@ -1,0 +1,141 @@
+"""What register dumps hold: as text for people, and as plain data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..diagnosis import Holding, Location, Part
+
+Document = dict[str, Any]
+_OTHERS = 3  # explanations and maps that are listed
+
+
+def holding_lines(found: Holding) -> Iterator[str]:
+    """Yield whether a dump holds a matrix; if not, where its elements are and how it was packed."""
+    name = "metadata (e)" if found.operand == "e" else found.operand.upper()
+    if found.holds:
+        yield _held_line(name, found)
+        if found.note:
+            yield f"  {found.note}"
+        return
+    step = f"step {found.step} is the first of {found.steps} steps that is wrong: " if found.steps > 1 else ""
+    yield f"{name}: {step}the dump does not hold the matrix: {found.equal} of {found.total} words are right"
+    if found.note:
+        yield f"  {found.note}"
+    if found.location is not None:
+        yield from _location_lines(found.location, found)
+    for match in found.matches[:_OTHERS]:
+        yield f"  matches bit for bit: {match.name}"
+        yield f"    {match.advice}"
+    for count, item in () if found.matches or _is_located(found.location) else found.closest:
+        yield f"  {count} of {found.total} words: {item.name}"
+    for at, location in found.later:
+        summary = (
+            "; ".join(_part_text(part, found) for part in location.parts) or "its elements are in no matrix"
+        )
+        yield f"  step {at}: {location.right} of {location.total} elements are right: {summary}"
+
+
+def _is_located(location: Location | None) -> bool:
+    return location is not None and bool(location.parts or location.value)
+
+
+def _held_line(name: str, found: Holding) -> str:
+    if found.steps > 1:
+        each = found.total // found.steps
+        return f"{name}: the dump holds the matrix in every step, all {found.steps} steps of {each} words"
+    where = _tile_text(found.operand, found.tile, found) if found.tile != (0, 0) else ""
+    what = f"{where} of the matrix" if where else "the matrix"
+    return f"{name}: the dump holds {what}, all {found.total} words that are read"
+
+
+def _tile_text(operand: str, tile: tuple[int, int], found: Holding) -> str:
+    """Return the k step and the rows or columns of a tile."""
+    rows, columns = found.size
+    texts = []
+    for first, size, what, along in (
+        (tile[0], rows, "rows", operand == "b"),
+        (tile[1], columns, "chunks" if operand == "e" else "columns", operand in "ae"),
+    ):
+        if first:
+            step = f"k step {first // size}, " if along and not first % size else ""
+            texts.append(f"{step}{what} {first} to {first + size - 1}")
+    return " and ".join(texts)
+
+
+def _location_lines(location: Location, found: Holding) -> Iterator[str]:
+    """Yield each part with its formula, then what the layout has, what is left and what is not certain."""
+    for part in location.parts:
+        where = f" ({part.where})" if part.where else ""
+        yield f"  {part.count} of {location.total} elements{where}: {_part_text(part, found)}"
+        if part.name and part.name.advice:
+            yield f"    {part.name.advice}"
+        if part.formula and not part.in_order:
+            yield f"    {part.source}: {part.formula}"
+    if location.layout and any(part.formula and not part.in_order for part in location.parts):
+        yield f"    right would be: {location.layout}"
+    if location.value:
+        yield f"  {location.value}"
+    if not _is_located(location):
+        yield f"  its elements follow no map of the matrix; {location.right} of {location.total} are right"
+    if location.left and location.parts:
+        yield f"  {location.left} elements follow none of these, the first: {location.first}"
+    if location.others:
+        yield f"  ambiguous: values repeat, and other maps hold as many elements ({len(location.others)}):"
+        yield from (f"    {other}" for other in location.others[:_OTHERS])
+
+
+def _part_text(part: Part, found: Holding) -> str:
+    """Return where a part is and what it is in a kernel's terms."""
+    where = _tile_text(found.operand, part.tile, found) if part.tile and part.tile != found.tile else ""
+    own = part.source == found.source or not part.source
+    matrix = "" if own else f"they are of {part.source}"
+    named = part.name.text if part.name else ""
+    if where and own and part.in_order:
+        return f"{where} of {part.source}, {named}"
+    return (
+        ": ".join(filter(None, (matrix, f"in {where}" if where else "", named)))
+        or f"located in {part.source}"
+    )
+
+
+def holding_document(found: Holding) -> Document:
+    """Return the same as JSON-ready data."""
+    return {
+        "operand": found.operand,
+        "equal": found.equal,
+        "total": found.total,
+        "holds": found.holds,
+        "step": found.step,
+        "steps": found.steps,
+        "tile": list(found.tile),
+        "note": found.note,
+        "matches": [{"name": match.name, "advice": match.advice} for match in found.matches],
+        "closest": [{"name": item.name, "words": count} for count, item in found.closest],
+        "location": None if found.location is None else _location_document(found.location),
+        "later": [{"step": at, "location": _location_document(each)} for at, each in found.later],
+    }
+
+
+def _location_document(location: Location) -> Document:
+    return {
+        "elements": location.total,
+        "right": location.right,
+        "parts": [
+            {
+                "source": part.source,
+                "elements": part.count,
+                "where": part.where,
+                "formula": part.formula,
+                "tile": None if part.tile is None else list(part.tile),
+                "name": part.name and part.name.text,
+                "advice": part.name and part.name.advice,
+            }
+            for part in location.parts
+        ],
+        "value": location.value,
+        "first_left": location.first,
+        "repeated": location.repeated,
+        "others": list(location.others),
+    }
