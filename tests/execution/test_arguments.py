@@ -44,7 +44,7 @@ def only_kernels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     if panels.interpreted():
         pytest.skip("nothing is compiled")
     runs: list[int] = []
-    run = fused_registers._run
+    run = fused_registers.run
 
     def counted(*arguments: Any) -> Any:
         runs.append(1)
@@ -53,7 +53,7 @@ def only_kernels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def refuse(*arguments: Any) -> Any:
         raise AssertionError("the slow way was taken")
 
-    monkeypatch.setattr(fused_registers, "_run", counted)
+    monkeypatch.setattr(fused_registers, "run", counted)
     monkeypatch.setattr(pipeline, "_codes", refuse)
     return runs
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -100,13 +101,14 @@ def test_errors_are_those_of_kernels(wrong: str) -> None:
 def kernels_called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Mnemonics of what kernels are asked for, from registers."""
     called: list[str] = []
-    fused_call = pipeline._shortcut()
+    shortcut = pipeline._shortcut()
 
     def noted(form: Instruction, *rest: Any) -> Any:
         called.append(form.mnemonic)
-        return fused_call(form, *rest)
+        return shortcut.fused_call(form, *rest)
 
-    monkeypatch.setattr(pipeline, "_shortcut", lambda: noted)
+    noting = SimpleNamespace(fused_call=noted, run=shortcut.run)
+    monkeypatch.setattr(pipeline, "_shortcut", lambda: noting)
     return called
 
 

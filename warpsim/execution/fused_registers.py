@@ -7,9 +7,8 @@ bit; metadata without a meaning is left to the general path, which reports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,12 +27,12 @@ _WORD = np.dtype(np.uint32)
 _NO_IDS = Inputs.scale_selectors  # the default
 
 
-# The shortcut for given inputs: D registers of a number of threads, None for metadata without a meaning.
-FusedCall = Callable[[int | None], Words | None]
+# The shortcut for given inputs: a recipe, and the operands in the order of its kernel.
+FusedCall = tuple[Recipe, list[Words]]
 
 
 def fused_call(instruction: Instruction, inputs: Inputs) -> FusedCall | None:
-    """Return the call that executes the inputs; None without a recipe that registers match."""
+    """Return the arguments of ``run`` that execute the inputs; None without a recipe that registers match."""
     tiles, registers = None, inputs.registers
     ids = inputs.scale_selectors
     if ids is not _NO_IDS and ids != _NO_IDS:  # of block scales, which have no recipes
@@ -45,13 +44,13 @@ def fused_call(instruction: Instruction, inputs: Inputs) -> FusedCall | None:
         registers = _with_memory(instruction, inputs)
     recipe = recipe_of(instruction, inputs.selector, inputs.literal, tiles)
     given = None if recipe is None else _matching(recipe, registers)
-    return None if given is None or recipe is None else partial(_run, recipe, given)
+    return None if given is None or recipe is None else (recipe, given)
 
 
 def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -> Words | None:
     """Return D registers ``(..., lanes, registers)``; None where the shortcut does not serve the inputs."""
     call = fused_call(instruction, inputs)
-    return None if call is None else call(threads)
+    return None if call is None else run(call, threads)
 
 
 def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
@@ -69,11 +68,12 @@ def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
     return registers
 
 
-def _run(recipe: Recipe, given: list[Words], threads: int | None) -> Words | None:
+def run(call: FusedCall, threads: int | None) -> Words | None:
     """Return D registers of registers that match; None where metadata is not legal."""
     if not is_default():  # a block or a decorator around every call would take longer
         with default_environment():
-            return _run(recipe, given, threads)
+            return run(call, threads)
+    recipe, given = call
     d = np.empty(given[2].shape, _WORD)
     # Copies of what is not contiguous; and of what is read-only, for which Numba would compile anew.
     flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
@@ -146,7 +146,7 @@ def _shared_out(recipe: Recipe, flat: list[Words], d: Words, batch: tuple[int, i
     sizes = (*recipe.sizes, *(0 for _ in flat[len(recipe.sizes) :]), recipe.sizes[2])
 
     @in_default_environment
-    def run(first: int) -> int:
+    def compute(first: int) -> int:
         stop = min(first + share, count)
         parts = [
             array[first * size : stop * size] if size else array
@@ -155,4 +155,4 @@ def _shared_out(recipe: Recipe, flat: list[Words], d: Words, batch: tuple[int, i
         return recipe.kernel(*parts, stop - first, recipe.table)
 
     with ThreadPoolExecutor(threads) as pool:
-        return max(pool.map(run, range(0, count, share)))
+        return max(pool.map(compute, range(0, count, share)))

@@ -28,7 +28,7 @@ from .code_engines import Selected, computed, engine_of
 from .compilation_budget import PROCESS, CompilationBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from types import ModuleType
 
     from .fused_registers import FusedCall
 
@@ -82,7 +82,7 @@ def execute_inputs(
         thread_count(threads)  # raises for a single execution too
     path = path_of(instruction, inputs, engine, budget)
     if not isinstance(path, str):
-        d = path(threads)
+        d: Words | None = _shortcut().run(path, threads)
         if d is not None:
             return d
         path = "kernel"  # metadata without a meaning: gathering reports it
@@ -104,8 +104,8 @@ def path_of(
         selected = engine_of(instruction.product, count, rule_for(instruction), engine, budget)
         if selected != "kernel":
             return selected
-    fused_call = _shortcut()
-    call = fused_call(instruction, inputs)
+    fused_call = _shortcut().fused_call
+    call: FusedCall | None = fused_call(instruction, inputs)
     if call is not None:
         return call
     rule_for(instruction)
@@ -115,11 +115,11 @@ def path_of(
 
 
 @cache
-def _shortcut() -> Callable[[Instruction, Inputs], FusedCall | None]:
-    """Return fused_call, imported when first used: Numba alone takes a fifth of a second."""
-    from .fused_registers import fused_call
+def _shortcut() -> ModuleType:
+    """Return the shortcut, imported when first used: Numba alone takes a fifth of a second."""
+    from . import fused_registers
 
-    return fused_call
+    return fused_registers
 
 
 def _executions(instruction: Instruction, inputs: Inputs) -> int:
