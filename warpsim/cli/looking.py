@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ..ptx.symbols import shown
 from .output import complain, say
 from .sources import selection_option
 
@@ -174,6 +175,7 @@ class Looking:
             say("\n".join(stop_lines(stop, self.lane)))
 
     def _write(self, recorder: Recorder, module: LoadedModule, kernel: str, grid: Any, block: Any) -> None:
+        from ..recording.listing import listing_of
         from ..vectors.formats.recording import write_recording
         from ..vectors.recordings import Recording
 
@@ -189,6 +191,7 @@ class Looking:
             events=events,
             packing=self.packing,
             timeline=self.kept if self.kept is not None and self.kept.strips else None,
+            listing=listing_of(module.module.code, events),
         )
         write_recording(self.trace_mma, recording)
 
@@ -204,7 +207,8 @@ class Looking:
         size = " x ".join(map(str, _three(grid)))
         notes = [f"{module.target}, grid {size}, schedule {found.schedule}{which}"]
         write_lines(
-            self.timeline, [draw_timeline(found, f"{kernel} of {module.module.program.source.file}", notes)]
+            self.timeline,
+            [draw_timeline(found, f"{shown(kernel)} of {module.module.program.source.file}", notes)],
         )
 
     def _missed(self, debugger: Debugger) -> None:

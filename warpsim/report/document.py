@@ -32,6 +32,7 @@ from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
 from .launches import check_size, launch_document
 from .layouts import format_documents, layout_document
+from .source_pane import source_documents
 from .timelines import TimelinePieces, timeline_pieces
 
 Document = dict[str, Any]
@@ -71,6 +72,7 @@ def _gather_recording(recording: Recording) -> Report:
         "checks": [],
         "hazards": [],
         "launch": launch_document(recording),
+        "sources": source_documents(recording),
     }
     return Report(document=document, pool=writer.pool, timeline=timeline_pieces(recording))
 
@@ -90,6 +92,7 @@ def _gather_run(run: Run) -> Report:
         "checks": [_check_document(number, check, instructions) for number, check in enumerate(run.checks)],
         "hazards": [_hazard_document(hazard) for hazard in run.hazards],
         "launch": None,
+        "sources": [],
     }
     return Report(document=document, pool=writer.pool)
 
@@ -133,6 +136,7 @@ class _Writer:
         return {
             "layout": self._layout(form, inputs),
             "line": event.statement.location().line,
+            "source": None if event.location.source is None else str(event.location.source),
             "statement": str(event.statement),
             "warp": None if alone else first // WARP,
             "executed": event.place if isinstance(event, LaunchEvent) else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import OperandError
+from ..ptx.symbols import shown
 from ..vectors.recordings import Recording
 
 Document = dict[str, Any]
@@ -39,7 +40,7 @@ def launch_document(recording: Recording) -> Document:
     lines = sorted({item.line for item in recording.events})
     hues = {line: place * _TURN % 360 for place, line in enumerate(lines)}
     return {
-        "kernel": recording.kernel,
+        "kernel": shown(recording.kernel),
         "grid": list(recording.grid),
         "block": list(recording.block),
         "moments": len(times),

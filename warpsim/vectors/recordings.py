@@ -18,6 +18,7 @@ from ..files.version import __version__
 from ..isa.placements import Inputs
 from ..isa.registers import Words
 from ..ptx.statements import InstructionStatement
+from ..recording.listing import ListedLine
 from ..recording.recorder import LaunchEvent
 from ..recording.selection import EVERYTHING, Selection
 from ..recording.strips import Timeline
@@ -81,7 +82,7 @@ class Recording:
 
     ``path`` is its file, "" for none; ``provenance`` says what computed D. ``packing`` are the findings on
     the origins of operand elements, None where they were not checked; ``timeline`` is the order of the warps'
-    actions, None where it was not kept.
+    actions, None where it was not kept; ``listing`` are lines of the sources, if they are known.
     """
 
     kernel: str
@@ -94,6 +95,7 @@ class Recording:
     provenance: Mapping[str, Any] = field(default_factory=lambda: {"kind": "model", "version": __version__})
     packing: tuple[PackingNote, ...] | None = None
     timeline: Timeline | None = None
+    listing: tuple[ListedLine, ...] = ()
 
     def notes_of(self, line: int) -> tuple[PackingNote, ...]:
         """Return the mismatches of the operands of the statement in a line."""

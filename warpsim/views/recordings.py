@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from ..diagnosis.recordings.divergence import Divergence, OperandChange
 from ..diagnosis.recordings.event_differences import EventDifference, RecordingComparison
 from ..execution.pipeline import evidence
+from ..ptx.symbols import shown
 from ..recording.recorder import LaunchEvent
 from ..vectors.recordings import PackingNote, Recording
 from ..vectors.verification import Item
@@ -61,7 +62,7 @@ def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> I
     """Yield what was recorded and compared, and the D of instructions (``last``, ``all``, ``none``)."""
     count = len(recording.events)
     counted = f"{count:,} matrix instruction{'s'[: count != 1]}"
-    yield f"{recording.path}: {recording.target}, kernel {recording.kernel}, {counted}"
+    yield f"{recording.path}: {recording.target}, kernel {shown(recording.kernel)}, {counted}"
     for event in {"all": recording.events, "last": recording.events[-1:], "none": ()}[show]:
         yield f"  {event.place}:"
         yield from event_lines(event)

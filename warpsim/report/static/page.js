@@ -9,6 +9,7 @@ import { productOf, rowsShown } from "./grids.js";
 import { focusCell, reveal, revealWithin } from "./keyboard.js";
 import { elementKey, exists, keyOf, lightsOf, subjectOf } from "./links.js";
 import { Showing } from "./showing.js";
+import { Source } from "./source.js";
 import { Timeline } from "./timeline.js";
 
 const WARP = 32;
@@ -28,6 +29,7 @@ export class Page {
     this.pointed = null;
     this.explaining = false;
     this.showing = new Showing(byId("board"));
+    this.source = byId("source") && new Source(byId("source"), (index) => this.show(index));
     this.timeline = byId("timeline") && new Timeline(byId("timeline"), (index) => this.show(index));
   }
 
@@ -77,6 +79,7 @@ export class Page {
   // The mark of the instruction among those of its launch.
   markEvent() {
     this.timeline?.mark(this.index);
+    this.source?.mark(this.index);
     document.querySelector("#axis .shown")?.classList.remove("shown");
     document.querySelector(`#axis [data-index="${this.index}"]`)?.classList.add("shown");
   }
@@ -87,7 +90,8 @@ export class Page {
     const { evidence } = layout;
     byId("mnemonic").textContent = layout.mnemonic;
     byId("statement").textContent = instruction.statement;
-    const where = [`line ${instruction.line}`, layout.target];
+    const place = `line ${instruction.line}`;
+    const where = [instruction.source ? `${instruction.source} (${place})` : place, layout.target];
     if (instruction.warp !== null) where.push(`warp ${instruction.warp}`);
     if (instruction.executed) where.push(instruction.executed);
     byId("facts").replaceChildren(

@@ -5,7 +5,8 @@ The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), 
 ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``, and ``source`` where
 the line that it comes from is known (source_data.py). There may be
 ``packing``: findings on the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and
-``where``, and a ``timeline`` (timeline_data.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
+``where``, a ``timeline`` (timeline_data.py), and a
+``listing`` of the sources (source_data.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
 ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and
 time. Readers trust nothing: statements are parsed and bound again, hashes compared.
 """
@@ -36,7 +37,7 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
-from .source_data import source_document, source_from
+from .source_data import listing_document, listing_from, source_document, source_from
 from .timeline_data import timeline_document, timeline_from
 
 Document = dict[str, Any]
@@ -47,7 +48,7 @@ _PLACES = 6  # columns of ``where``
 _MOST_LINES = 1 << 22  # characters of a text in which a statement may stand
 _MOST_COLUMNS = 1 << 16
 _KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
-_OPTIONAL = ("packing", "timeline")
+_OPTIONAL = ("packing", "timeline", "listing")
 _STATEMENT_OPTIONAL = ("source",)
 _STATEMENT_KEYS = ("line", "column", "text", "pc", "literal", "vectors", "where")
 _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
@@ -93,6 +94,8 @@ def write_recording(path: str | Path, recording: Recording) -> None:
         document["packing"] = [asdict(item) for item in recording.packing]
     if recording.timeline is not None:
         document["timeline"] = timeline_document(recording.timeline)
+    if recording.listing:
+        document["listing"] = listing_document(recording.listing)
     size = sum(array.nbytes for array in arrays.values())
     members = {MANIFEST: np.array(json.dumps(document)), **arrays}
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
@@ -155,6 +158,7 @@ def _read(path: Path) -> Recording:
         provenance=document["provenance"],
         packing=_packing(document),
         timeline=_timeline(document, grid, block),
+        listing=listing_from(document.get("listing", [])),
     )
     found = Recording(**{**vars(found), "events": tuple(sorted(events, key=found.order))})
     _check_once(found)

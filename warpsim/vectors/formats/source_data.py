@@ -1,7 +1,8 @@
 """Lines of sources as JSON-ready data in the manifest of a recording: write them and read them back.
 
-``file``, ``line``, ``column``, ``text``, and ``inlined_at``: the line of the call, or null. Readers trust
-nothing.
+``file``, ``line``, ``column``, ``text``, and ``inlined_at``: the line of the call, or null. A listing has
+``file``, ``line`` and ``text`` of each line, ``statements`` (line and text) and how many ``more`` there are.
+Readers trust nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import SourceLine, TraceError
+from ...recording.listing import MOST_LINES, MOST_STATEMENTS, ListedLine
 
 Document = dict[str, Any]
 
@@ -51,4 +53,48 @@ def source_from(given: Any, calls: int = 0) -> SourceLine:
         column=given["column"],
         text=given["text"],
         inlined_at=None if call is None else source_from(call, calls + 1),
+    )
+
+
+def listing_document(listing: tuple[ListedLine, ...]) -> list[Document]:
+    """Return lines of sources as JSON-ready data."""
+    return [
+        {
+            "file": each.file,
+            "line": each.line,
+            "text": each.text[:_MOST_TEXT],
+            "statements": [[line, text[:_MOST_TEXT]] for line, text in each.statements],
+            "more": each.more,
+        }
+        for each in listing
+    ]
+
+
+def listing_from(given: Any) -> tuple[ListedLine, ...]:
+    """Return the lines of the data. Raises TraceError."""
+    if not isinstance(given, list) or len(given) > MOST_LINES:
+        raise TraceError(f"listing is an array of at most {MOST_LINES:,} lines")
+    return tuple(map(_listed, given))
+
+
+def _listed(given: Any) -> ListedLine:
+    if not isinstance(given, dict) or given.keys() != {"file", "line", "text", "statements", "more"}:
+        raise TraceError("listing: an object with the keys file, line, text, statements, more")
+    statements = given["statements"]
+    if not isinstance(statements, list) or len(statements) > MOST_STATEMENTS:
+        raise TraceError(f"listing: statements is an array of at most {MOST_STATEMENTS}")
+    if not all(isinstance(each, list) and len(each) == 2 for each in statements):
+        raise TraceError("listing: each of statements has a line and a text")
+    for number in (given["line"], given["more"], *(each[0] for each in statements)):
+        if type(number) is not int or not 0 <= number < _MOST:
+            raise TraceError(f"listing: {number!r} is no number below {_MOST:,}")
+    for text in (given["file"], given["text"], *(each[1] for each in statements)):
+        if not isinstance(text, str) or len(text) > _MOST_TEXT:
+            raise TraceError(f"listing: a text of at most {_MOST_TEXT:,} characters")
+    return ListedLine(
+        file=given["file"],
+        line=given["line"],
+        text=given["text"],
+        statements=tuple((line, text) for line, text in statements),
+        more=given["more"],
     )
