@@ -12,7 +12,7 @@ FILES_PER_FOLDER = 20
 CROWDED = {  # folder -> the most files that it may have
     "warpsim/cli": 40,  # a file is a verb
     "warpsim/arithmetic/kernels": 25,
-    "warpsim/checks": 24,  # a file is a rule; target: 20
+    "warpsim/checks": 22,  # a file is a rule; target: 20
 }
 LINES = 83_920  # target: 72,000
 LONG_FUNCTIONS = 2

@@ -585,9 +585,10 @@ ALARMS = [param for param in DELETIONS if param.values[2] != "-"]
 
 def state(checker: Checked) -> list[str]:
     """All of it, so that two states can be compared."""
-    marks = sorted(vars(checker.rules._marks(checker.wave)).items())
-    numbers = [(name, value.tolist() if hasattr(value, "tolist") else value) for name, value in marks]
-    return [f"{name}={value}" for name, value in [*vars(checker.rules.order).items(), *numbers]]
+    shadow, clocks = checker.rules.order.shared(checker.wave), checker.rules.order.clocks
+    tables = [shadow.wrote, shadow.taken, shadow.writes, shadow.takes, clocks.state]
+    registers = [f"{name}={value}" for name, value in vars(checker.rules.registers).items()]
+    return [*registers, *(str(table.tolist()) for table in tables)]
 
 
 @pytest.mark.parametrize(("name", "number", "expected"), ALARMS)

@@ -246,11 +246,14 @@ def test_a_store_of_another_warpgroup_needs_its_own_fence() -> None:
         case = replace(CASE, around={**around, "visible": second + fence})
         assert rules(case) == expected, fence
     other = f"setp.ge.u32 %p, %own, 128; setp.ge.u32 %q, %own, 256; {VISIBLE}"
-    other += "@%q st.shared.b32 [%at], %own; @%p fence.proxy.async; bar.sync 0;"
-    third = replace(CASE, threads=384, around={**around, "visible": other.replace("@%p f", "@!%q f")})
-    assert rules(third) == []  # the reader is one of those that have a fence
-    other = other.replace("@%p fence", "setp.eq.u32 %q, %at, 99999; @%q fence")
-    assert rules(replace(third, around={**around, "visible": other})) == ["proxy-fence"]
+    other += "@%q st.shared.b32 [%at], %own; "
+    for fence, expected in (
+        ("bar.sync 0; @!%q fence.proxy.async;", []),  # the reader has a fence
+        ("@!%q fence.proxy.async; bar.sync 0;", ["proxy-fence"]),  # which nothing orders behind the store
+        ("setp.eq.u32 %q, %at, 99999; @%q fence.proxy.async; bar.sync 0;", ["proxy-fence"]),
+    ):
+        third = replace(CASE, threads=384, around={**around, "visible": other + fence})
+        assert rules(third) == expected, fence
 
 
 # --- what happens ------------------------------------------------------------------------------------

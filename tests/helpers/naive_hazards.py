@@ -20,6 +20,7 @@ from warpsim.checks.hazard import Hazard, Mode
 from warpsim.errors import Location
 from warpsim.host.interactive import Warpgroup
 from warpsim.host.warpgroup_hazards import WarpgroupHazards
+from warpsim.machine.run.events import Observers
 from warpsim.machine.state.lanes import DivergentPath, Lanes
 from warpsim.machine.state.memory_access import MemoryAccess
 
@@ -89,20 +90,25 @@ class Checked:
         self.wave: Any = group._wave
         self.wave.code = []
         self.lanes = Lanes(np.ones(128, np.bool_))
-        self.checks = WarpgroupHazards(mode, group._file, UNIT * BYTES)
+        self.checks = WarpgroupHazards(mode, group._file)
+        self.events = Observers(self.checks.observers)
         self.checks.file = SimpleNamespace(unique=lambda name: name)  # type: ignore[assignment]
         self.rules: Any = self.checks.rules
         self.rules.uses = SimpleNamespace(named=lambda record, names: names)
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
-        return self.checks.hazards
+        """Those of asynchrony: programs have no barriers."""
+        return tuple(self.checks.early.hazards)
 
     def front(self, line: Line) -> DivergentPath:
         """Where the warpgroup stands: the line is the latest statement of the code."""
         places = dict.fromkeys(("a_descriptor", "b_descriptor", "scale_d"), 0)
         here = SimpleNamespace(
-            location=lambda: line.place, operand_location=lambda index, element=None: line.place
+            opcode="st",
+            modifiers=(),
+            location=lambda: line.place,
+            operand_location=lambda index, element=None: line.place,
         )
         self.wave.code.append(SimpleNamespace(statement=here, matrix=SimpleNamespace(places=places)))
         return DivergentPath(len(self.wave.code) - 1, self.wave.frame, self.lanes)
@@ -111,37 +117,37 @@ class Checked:
         chunks = [np.arange(first, stop) for first, stop in line.ranges]
         return SimpleNamespace(
             groups=np.array([0]),
+            key=tuple(line.ranges),
             chunks=np.unique(np.concatenate([np.zeros(0, np.int64), *chunks])),
             scale_d="zero" not in line.words,
         )
 
     def wgmma(self, line: Line) -> None:
-        one = SimpleNamespace(registers=line.operands, form=SimpleNamespace(shape=line.shape))
-        self.rules.wgmma(self.wave, self.front(line), one, self.share(line))
+        one = SimpleNamespace(registers=line.operands, form=SimpleNamespace(shape=line.shape), sources={})
+        self.events.wgmma(self.wave, self.front(line), one, self.share(line))
 
     def access(self, line: Line) -> None:
         self.checks.access(line.names, "read" if line.verb == "read" else "write", line.place)
 
     def order(self, line: Line) -> None:
         most = int(line.words[0]) if line.words else 0
-        self.rules.wgmma_order(self.wave, self.front(line), np.array([0]), line.verb, most)
+        self.events.wgmma_order(self.wave, self.front(line), np.array([0]), line.verb, most)
 
     def store(self, line: Line) -> None:
         offsets = UNIT * np.array(sorted(line.bytes))
-        self.rules.store(
+        self.events.store(
             self.wave, MemoryAccess(self.front(line), self.lanes, self.wave.memories.shared, offsets, UNIT)
         )
 
     def bulk(self, line: Line) -> None:
-        written = [np.arange(UNIT * first, UNIT * stop) for first, stop in line.ranges]
-        chunks = np.array(sorted(line.bytes))
-        self.rules.written(self.wave, chunks, line.place, lambda: np.concatenate(written))
+        shadow = self.rules.order.shared(self.wave)
+        self.rules.written(self.wave, shadow.within(UNIT * np.array(line.ranges)), line.place)
 
     def bulkload(self, line: Line) -> None:
         self.rules.report([*self.rules.unproxied(self.wave, np.array([0]), self.share(line), line.place)])
 
     def proxy(self, line: Line) -> None:
-        self.rules.fence(self.wave, self.front(line), self.lanes, ("proxy", "async"))
+        self.events.fence(self.wave, self.front(line), self.lanes, ("proxy", "async"))
 
     def uniform(self, line: Line) -> None:
         values = np.array([int(word, 0) for word in line.words[1:]])

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from ..machine.run.events import Share, WgmmaStatement
     from ..machine.run.wave import Record, Wave
 
-_CHUNK = 16  # bytes that a wgmma reads
-_GROUP = 4  # warps of a warpgroup
 _COPIES = 0  # the row of the shadow that stands for operations that are no wgmma
 _End = tuple[int, int]  # the component that says that an operation is complete, and from which time on
 
@@ -81,9 +79,8 @@ class CopyOrder(Watcher, Observer):
         """Return whether there is anything to look at; prepared when first asked."""
         if self.active and not self.ready:
             self.ready = True
-            self.order.prepare(wave)
             self.order.counts = True
-            self.shadow = self.order.shadows.at("shared", wave.memories.shared.size)
+            self.shadow = self.order.shared(wave)
             self.words = Words(self.findings, self.order, self.shadow, self.waits)
         return self.active
 
@@ -137,7 +134,7 @@ class CopyOrder(Watcher, Observer):
         """Bytes are read: those that an operation brings must have come, as far as the reader knows."""
         if access.memory is not wave.memories.shared or not self.looks(wave):
             return
-        cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
+        cells, warps = self.shadow.of(access), access.lane_of[:, None] // WARP
         late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
         if late is not None:
             self.words.read_early(wave, access.path, access.lanes, cells, late)
@@ -146,7 +143,7 @@ class CopyOrder(Watcher, Observer):
         """Bytes are written: no operation may still read them, or write."""
         if access.memory is not wave.memories.shared or not self.looks(wave):
             return
-        cells, warps = self.shadow.cells(access.offsets, access.size), access.lane_of[:, None] // WARP
+        cells, warps = self.shadow.of(access), access.lane_of[:, None] // WARP
         late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, access.path, access.lanes, cells, late)
@@ -283,7 +280,7 @@ class CopyOrder(Watcher, Observer):
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return
-        cells = self._tiles(wave, share)
+        cells = self.order.tiles(wave, share)
         warps, visible = Warpgroups.of(wave).members(share.groups), self.clocks.visible
         wrote, slowest = self.shadow.wrote[cells], visible[warps].min(axis=1)
         if _unknown(wrote, slowest, np.arange(len(cells))[:, None]) is None:
@@ -292,12 +289,6 @@ class CopyOrder(Watcher, Observer):
         if late is not None:
             for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
                 self.words.multiplied_early(wave, path, int(warps[row, 0]), cells[row], late[row])
-
-    def _tiles(self, wave: Wave, share: Share) -> Cells:
-        """Return ``(warpgroups, cells)``: what each of them reads."""
-        first = Warpgroups.of(wave).cta[share.groups] * wave.memories.shared_stride
-        key = share.ranges.tobytes(), share.groups.tobytes()
-        return self.shadow.tiles(key, share.chunks * _CHUNK + first[:, None])[0]
 
     # --- ends ---
 

@@ -291,7 +291,7 @@ class Words:
         return int(whose(self.shadow.wrote[cell])) // WARP
 
     def _byte(self, wave: Wave, cell: int) -> str:
-        return f"{named(wave, cell * self.shadow.cell, mbarrier=False)} of shared memory"
+        return f"{named(wave, int(self.shadow.bytes_of(cell)), mbarrier=False)} of shared memory"
 
     def _phase(self, wave: Wave, cluster: int, component: int, due: int) -> str:
         offset = self.order.offset_of(cluster, component)

@@ -39,9 +39,9 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
     if findings.mode == "off":
         return []
     order = Order(findings)
-    reads, copies, flying = UninitialisedReads(findings), CopyOrder(findings, order), CopiesInFlight(findings)
+    reads, flying = UninitialisedReads(findings, order), CopiesInFlight(findings, order)
     far = [ClusterMemory(findings, order)] if clusters else []
-    tiles: list[Observer] = [TileReads(findings, reads, flying, order), WarpgroupOrder(findings)]
+    tiles: list[Observer] = [TileReads(findings, order), WarpgroupOrder(findings, order)]
     barriers: list[Observer] = [
         DivergentBarriers(findings),
         BarrierReuse(findings, order),
@@ -49,7 +49,13 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
     ]
     return [
         *(reads, flying, *tiles, *barriers, *far),
-        *(copies, MapFences(findings), order, FlagOrder(findings, order), Races(findings, order)),
+        *(
+            CopyOrder(findings, order),
+            MapFences(findings),
+            order,
+            FlagOrder(findings, order),
+            Races(findings, order),
+        ),
     ]
 
 

@@ -119,7 +119,7 @@ class FlagOrder(Observer):
         """Apply a fence, of the proxy or of memory."""
         clocks, warps = self.order.prepare(wave), warps_of(lanes.mask)
         if "proxy" in words:
-            if any(word.startswith("async") and "global" not in word for word in words):
+            if words[1].startswith("async") and "global" not in words:
                 clocks.fence_proxy(warps)
             return
         if "mbarrier_init" in words:

@@ -1,6 +1,6 @@
 """Checks of memories: bytes that were never written, or that are still in flight.
 
-A shadow has one byte for each byte of memory, so that an access to the memory is an access to the shadow. The
+What has been written in global memory outlives a launch: the memory knows it (machine/state/device.py). The
 order of accesses is the business of shared_races.py.
 """
 
@@ -12,19 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ..machine.run.clusters import in_shared
-from ..machine.run.events import Observer, helper
-from ..machine.run.pending import Pending
+from ..machine.run.events import Observer
+from ..machine.run.pending import Pending, Stretches
 from ..machine.run.windows import place_of
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
-from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
+from ..machine.state.spaces import DEVICE_BASE, Allocation
 from ..ptx.symbols import shown
 from .findings import Findings, LaunchFinding
+from .order import Order
+from .tile_reads import Wrong, tile_finding
 
 if TYPE_CHECKING:
+    from ..machine.run.events import Share, WgmmaStatement
     from ..machine.run.wave import Record, Wave
 
-Shadow = npt.NDArray[np.uint8]
+
+Marks = npt.NDArray[np.uint8]
+Span = tuple[int, int]
 
 
 def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -> LaunchFinding:
@@ -50,55 +55,48 @@ def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -
 class UninitialisedReads(Observer):
     """Reports bytes of shared and local memory, and registers, that are read before they are written."""
 
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        self.written: dict[int, Shadow] = {}
-
-    @helper
-    def shadow(self, wave: Wave, memory: Bytes) -> Shadow | None:
-        """Return the shadow of a memory of the wave; device memory and parameters have none."""
-        if memory is not wave.memories.shared and memory is not wave.memories.local:
-            return None
-        known = self.written.get(memory is wave.memories.shared)
-        if known is None or known.size < memory.size:
-            grown = np.zeros(memory.size, np.uint8)
-            if known is not None:  # local memory has grown: a lane's bytes are no longer where they were
-                grown[:] = 1
-            known = self.written[memory is wave.memories.shared] = grown
-        return known
+    def __init__(self, findings: Findings, order: Order) -> None:
+        self.findings, self.order = findings, order
+        self.complete: set[tuple[bytes, bytes]] = set()  # tiles that are written all over, by their keys
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Mark the bytes as written."""
-        shadow = self.shadow(wave, access.memory)
-        if access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
-            wave.memories.device.fresh[access.cells] = 0
+        shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
-            unit = min(access.size, 8)
-            view = shadow.view(f"u{unit}")
-            for place in range(0, access.size, unit):
-                view[(access.offsets + place) // unit] = (1 << 8 * unit) // 255
+            cells = shadow.of(access)
+            shadow.filled[cells] = 1
+        elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
+            wave.memories.device.fresh[access.cells] = 0
 
     landed = store
 
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Mark what an operation has written."""
         for stretches in pending.writes:
-            outside = stretches.space == "global"
-            shadow = wave.memories.device.fresh if outside else self.shadow(wave, wave.memories.shared)
-            if shadow is not None:
-                for first, past in stretches.ranges.tolist():
-                    shadow[first:past] = 0 if outside else 1
+            table, spans, written = self._table(wave, stretches)
+            for first, past in spans:
+                table[first:past] = written
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
         """Report bytes without a write that an operation reads."""
         for stretches in pending.reads:
-            outside = stretches.space == "global"
-            shadow = wave.memories.device.fresh if outside else self.shadow(wave, wave.memories.shared)
-            if shadow is not None:
-                for first, past in stretches.ranges.tolist():
-                    missing = (shadow[first:past] != 0) == outside
-                    if missing.any():
-                        self._fetched(wave, pending, stretches.space, first + int(missing.argmax()))
+            table, spans, written = self._table(wave, stretches)
+            for first, past in spans:
+                missing = table[first:past] != written
+                if missing.any():
+                    place = first + int(missing.argmax())
+                    is_shared = stretches.space == "shared"
+                    byte = int(self.order.shared(wave).bytes_of(place)) if is_shared else place
+                    self._fetched(wave, pending, stretches.space, byte)
+
+    def _table(self, wave: Wave, stretches: Stretches) -> tuple[Marks, list[Span], int]:
+        """Return what knows which bytes of stretches are written, where in it, and the mark that says so."""
+        if stretches.space == "global":
+            fresh = wave.memories.device.fresh
+            return (np.zeros(0, np.uint8), [], 0) if fresh is None else (fresh, stretches.ranges.tolist(), 0)
+        shadow = self.order.shared(wave)
+        spans = shadow.spans(stretches.ranges)
+        return shadow.filled, spans, 1
 
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Report bytes without a write, unless they are only exchanged; then they hold something."""
@@ -108,21 +106,30 @@ class UninitialisedReads(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Report bytes without a write."""
-        if access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
-            missing = wave.memories.device.fresh[access.cells].any(axis=1)
-            if missing.any():
-                self._found(wave, access, int(missing.argmax()))
+        shadow = self.order.shadow_of(wave, access.memory)
+        if shadow is not None:
+            cells = shadow.of(access)
+            missing = shadow.filled[cells] == 0
+        elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
+            missing = wave.memories.device.fresh[access.cells] != 0
+        else:
             return
-        shadow = self.shadow(wave, access.memory)
-        if shadow is None:
+        if missing.any():
+            self._found(wave, access, int(missing.any(axis=1).argmax()))
+
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
+        """Report bytes of tiles without a write."""
+        if share.key in self.complete:
             return
-        unit = min(access.size, 8)
-        view, whole = shadow.view(f"u{unit}"), (1 << 8 * unit) // 255
-        for place in range(0, access.size, unit):
-            missing = view[(access.offsets + place) // unit] != whole
-            if missing.any():
-                self._found(wave, access, int(missing.argmax()))
-                return
+        cells = self.order.tiles(wave, share)
+        missing = self.order.shared(wave).filled[cells] == 0
+        if missing.any():
+            wrong = Wrong(
+                "uninitialised", "warning", "reads {byte} of shared memory, which was never written"
+            )
+            tile_finding(self.findings, wave, path, share, missing, wrong)
+        else:
+            self.complete.add(share.key)
 
     def _found(self, wave: Wave, access: MemoryAccess, first: int) -> None:
         lane = int(access.lane_of[first])
@@ -186,41 +193,51 @@ class UninitialisedReads(Observer):
 
 
 class CopiesInFlight(Observer):
-    """Reports bytes of shared memory that are read while an asynchronous copy may still be writing them.
+    """Reports bytes of shared memory that are read while a cp.async may still be writing them."""
 
-    ``started_at`` has, of each byte in flight, the statement that started its copy, plus 1.
-    """
-
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
-        self.started_at: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self.flying = 0
+    def __init__(self, findings: Findings, order: Order) -> None:
+        self.findings, self.order = findings, order
+        self.words = 0  # that are in flight
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Mark the bytes as in flight."""
-        if self.started_at.size != wave.memories.shared.size:
-            self.started_at = np.zeros(wave.memories.shared.size, np.int32)
-        self.started_at[access.cells] = access.path.pc + 1
-        self.flying += access.offsets.size
+        shadow = self.order.shared(wave)
+        cells = shadow.of(access)
+        shadow.flying[cells] = access.path.pc + 1
+        self.words += access.offsets.size
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Mark the bytes as written by their copy."""
-        self.started_at[access.cells] = 0
-        self.flying -= access.offsets.size
+        shadow = self.order.shared(wave)
+        cells = shadow.of(access)
+        shadow.flying[cells] = 0
+        self.words -= access.offsets.size
+
+    def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
+        """Report bytes of tiles that are in flight."""
+        if not self.words:
+            return
+        cells = self.order.tiles(wave, share)
+        started = self.order.shared(wave).flying[cells]
+        if started.any():
+            message = "reads {byte} of shared memory while the cp.async of line {line} is in flight"
+            wrong = Wrong("in flight", "error", message, int(started[started > 0][0]) - 1)
+            tile_finding(self.findings, wave, path, share, started > 0, wrong)
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""
-        if not self.flying or access.memory is not wave.memories.shared:
+        if not self.words or access.memory is not wave.memories.shared:
             return
-        cells = access.cells
-        started = self.started_at[cells]
+        shadow = self.order.shared(wave)
+        cells = shadow.of(access)
+        started = shadow.flying[cells]
         if not started.any():
             return
-        row, column = (int(place) for place in np.argwhere(started)[0])
+        row, column = np.argwhere(started)[0].tolist()
         lane = int(access.lane_of[row])
         record, copy = wave.code[access.path.pc], wave.code[int(started[row, column]) - 1]
         line = copy.statement.location().line
-        byte = in_shared(wave, lane, int(cells[row, column]))
+        byte = in_shared(wave, lane, int(access.offsets[row]) + column * (access.size // started.shape[1]))
         message = (
             f"{record.statement.mnemonic} reads byte {byte} while the cp.async of "
             f"line {line} is in flight: no cp.async.wait_group that covers it has come between "

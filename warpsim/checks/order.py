@@ -22,14 +22,14 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import ASYNCHRONY
 from ..machine.run.convergence import Warpgroups, warps_by_cta, warps_of
-from ..machine.run.events import BarrierArrival, GroupWait, Observer, helper
+from ..machine.run.events import CHUNK, BarrierArrival, GroupWait, Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.slots import Slot
-from ..machine.state.spaces import Offsets
+from ..machine.state.spaces import Bytes, Offsets
 from .clocks import Barrier, Clock, Clocks, Warps, joined
 from .findings import Findings
 from .order_kinds import kinds_of
-from .shadow import Shadow, Shadows
+from .shadow import Cells, Shadow, Shadows
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
 
-def _no_cells(findings: Findings) -> dict[str, int]:
+def _no_widths(findings: Findings) -> dict[str, Cells]:
     return {}
 
 
-_CELLS = Slot(_no_cells)  # by space: the bytes of a cell, as waves of a launch before left them
+_WIDTHS = Slot(_no_widths)  # by memory: the bytes of cells, as waves of a launch before left them
 
 
 class Watcher:
@@ -93,8 +93,30 @@ class Order(Observer):
             self.committed = np.zeros(len(Warpgroups.of(wave).first), np.int64)
             self.clocks = Clocks(wave.lanes // WARP, wave.warps * wave.cluster.count)
             self.converged = np.zeros(wave.lanes // WARP, np.int32)
-            self.shadows = Shadows(_CELLS.of(self.findings), wave.warps)
+            self.shadows = Shadows(_WIDTHS.of(self.findings), wave.warps)
         return self.clocks
+
+    @helper
+    def shadow_of(self, wave: Wave, memory: Bytes) -> Shadow | None:
+        """Return the shadow of a memory of the wave; device memory and parameters have none."""
+        if memory is wave.memories.shared:
+            return self.shared(wave)
+        if memory is wave.memories.local:
+            self.prepare(wave)
+            return self.shadows.at("local", memory.size, 4)
+        return None
+
+    @helper
+    def shared(self, wave: Wave) -> Shadow:
+        """Return the shadow of the shared memory of the wave."""
+        self.prepare(wave)
+        return self.shadows.at("shared", wave.memories.shared.size)
+
+    @helper
+    def tiles(self, wave: Wave, share: Share) -> Cells:
+        """Return ``(warpgroups, cells)``: the cells of shared memory that each warpgroup of a wgmma reads."""
+        first = Warpgroups.of(wave).cta[share.groups] * wave.memories.shared_stride
+        return self.shared(wave).tiles(share.key, share.chunks * CHUNK + first[:, None])[0]
 
     @helper
     def knows(self, wave: Wave, lane: int, offset: int) -> bool:
@@ -148,6 +170,12 @@ class Order(Observer):
         known = every.min(axis=1)[:, : len(latest)]  # (clusters, rows)
         found: Mask = latest > known[np.minimum(shadow.first_bytes // self.stride, len(known) - 1)].T
         return found
+
+    def unfenced(self, shadow: Shadow) -> bool:
+        """Return whether warps may have stored since they have executed a proxy fence."""
+        clocks, latest = self.clocks, shadow.writes.max(axis=1, initial=0)
+        fenced = clocks.proxy[np.arange(clocks.warps), clocks.column].reshape(-1, clocks.of_cluster)
+        return bool((latest[: clocks.of_cluster] > fenced.min(axis=0)[: len(latest)]).any())
 
     # --- barriers ---
 

@@ -56,9 +56,10 @@ class Reach:
 
     def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
         """Return row and byte, in the wave's shared memory, of the first clash, and the earlier access."""
-        wide = np.repeat(clash, self.shadow.cell, axis=1)
+        each = self.access.size // clash.shape[1]
+        wide = np.repeat(clash, each, axis=1)
         row, column = np.argwhere(wide if differs is None else wide & differs)[0].tolist()
-        return row, int(self.access.offsets[row]) + column, int(seen[row, column // self.shadow.cell])
+        return row, int(self.access.offsets[row]) + column, int(seen[row, column // each])
 
 
 def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:

@@ -1,8 +1,16 @@
-"""Shadow memory: the latest accesses to each cell of a memory, whichever memory it is.
+"""Shadow memory: what is known of each cell of a memory, whichever memory it is.
 
-A cell is as many bytes as the smallest access so far, 16 at first; a smaller access parts cells, which
-changes nothing, as every access before covers whole cells. Of each cell there are the latest write, the
-latest read of each reader, and the latest reads of operations, all as records of 64 bits, 0 for none:
+A cell is a few bytes of a page: as many as the smallest access to the page so far, 16 at first. A smaller
+access parts the cells of its page, which changes nothing, as every access before covers whole cells. Of each
+cell there is:
+
+    wrote    (cells,)           the latest write
+    read     (warps, cells)     the latest read of each warp of a cluster
+    taken    (kinds, cells)     the latest reads of operations: of copies (row 0), of each warpgroup
+    filled   (cells,)           1 where something has been written
+    flying   (cells,)           the statement, plus 1, of a cp.async that may still write
+
+The first three are records of 64 bits, 0 for none:
 
     24  time       at which others know of it (clocks.py), of its component
     20  place      its statement
@@ -12,16 +20,26 @@ latest read of each reader, and the latest reads of operations, all as records o
      1  operation  it is asynchronous
      1  present
 
+To add a memory, add it to ``Order.shadow_of``: all rules get the same shadow there. An access is to offsets
+in bytes from 0 on, of which there are the cells: ``of(access)`` of an access of lanes, ``within(ranges)`` of
+an operation, ``tiles(key, offsets)`` of chunks that are looked at again and again. A memory of rows and
+columns, as tensor memory, has the offset ``4 * (row * columns + column)``, and begins with cells of 4 bytes.
+
+Ask for cells before tables: parting makes new tables.
+
 Knows cells and records; does not know what an address means, or which accesses may meet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ..machine.state.memory_access import MemoryAccess
 
 Cells = npt.NDArray[np.int64]
 Records = npt.NDArray[np.int64]
@@ -31,7 +49,8 @@ _Tiles = tuple[Cells, Cells, Cells]  # cells (rows, cells); rows and pages of th
 LARGEST = 16  # bytes of a cell
 PRESENT, OPERATION, STRONG, PARTED = 1, 2, 4, 8
 _OWNER, _PLACE, _TIME = 4, 19, 39
-_PAGE = 4096  # bytes, of which is known whether anything has read some of them
+_PAGE = 4096  # bytes with cells of one width, of which is known when some of them were accessed last
+_OF_CELLS = frozenset({"wrote", "read", "_taken", "filled", "flying"})  # tables, cells are their last axis
 _KINDS = 4  # rows that a table of reads of operations begins with
 
 
@@ -63,56 +82,127 @@ def has(records: Any, flag: int) -> Any:
 
 
 class Shadow:
-    """The shadow of so many bytes: ``wrote`` (cells,) and ``read`` (readers, cells) of warps, of operations
-    ``taken`` (kinds, cells). ``writes``, ``reads`` and ``takes`` (rows, pages) have the latest time of each.
+    """The shadow of so many bytes, with cells of ``widths`` bytes in each page.
+
+    ``writes``, ``reads`` and ``takes`` (rows, pages) have the latest time of each row of ``wrote``, by warps,
+    of ``read`` and of ``taken``; ``most`` is how many rows those of warps begin with.
     """
 
-    def __init__(self, size: int, cell: int = LARGEST, most: int = 1) -> None:
-        self.size, self.cell, self.most = size, cell, most
-        count, pages = -(-size // LARGEST) * (LARGEST // cell), -(-size // _PAGE)
-        self.wrote: Records = np.zeros(count, np.int64)
-        self.read: Records = np.zeros((0, count), np.int64)
-        self._taken: Records = np.zeros((0, count), np.int64)
-        self._tiles: dict[tuple[Hashable, int], _Tiles] = {}  # by key and bytes of a cell
-        self._later: dict[Hashable, tuple[Any, Cells, Any]] = {}  # reads that are not in the table yet
+    def __init__(self, size: int, widths: int | Cells = LARGEST, most: int = 1) -> None:
+        self.size, self.most = size, most
+        pages = -(-size // _PAGE)
+        self._lay(np.full(pages, widths) if isinstance(widths, int) else widths)
+        self.read: Records = np.zeros((0, self._pages.size), np.int64)
+        self._taken: Records = np.zeros((0, self._pages.size), np.int64)
+        self._tiles: dict[Hashable, _Tiles] = {}
+        self._offsets: dict[Hashable, Cells] = {}  # of tiles, by key
+        self._later: dict[Hashable, tuple[Any, Any]] = {}  # reads of tiles that are not in the table yet
+        self._latest: tuple[MemoryAccess | None, Cells] = None, np.zeros((0, 1), np.int64)
         self.writes, self.reads, self.takes = (np.zeros((0, pages), np.int32) for _ in range(3))
+
+    @cached_property
+    def wrote(self) -> Records:
+        """``(cells,)``: the latest writes."""
+        return np.zeros(self._pages.size, np.int64)
+
+    @cached_property
+    def filled(self) -> npt.NDArray[np.uint8]:
+        """``(cells,)``: 1 where something has been written."""
+        return np.zeros(self._pages.size, np.uint8)
+
+    @cached_property
+    def flying(self) -> npt.NDArray[np.int32]:
+        """``(cells,)``: the statements, plus 1, of cp.async that may still write."""
+        return np.zeros(self._pages.size, np.int32)
 
     # --- cells ---
 
+    def of(self, access: MemoryAccess) -> Cells:
+        """Return ``(words, cells)``: the cells of the words of an access."""
+        if self._latest[0] is not access:
+            self._latest = access, self.cells(access.offsets, access.size)
+        return self._latest[1]
+
     def cells(self, offsets: Cells, size: int) -> Cells:
-        """Return ``(words, cells)``: the cells of words of so many bytes, each aligned to its size."""
-        if size % self.cell:
-            self.part(size & -size)
-        first: Cells = offsets // self.cell
-        return first[:, None] if size == self.cell else first[:, None] + np.arange(size // self.cell)
+        """Return ``(words, cells)``: the cells of words of so many bytes, each aligned to its size.
+
+        Where cells of some words are smaller, those of others stand several times.
+        """
+        if self._width and not size % self._width:  # all cells are alike
+            first = offsets // self._width
+            count = size // self._width
+            return first[:, None] if count == 1 else first[:, None] + np.arange(count)
+        pages = offsets // _PAGE
+        widths = self.widths[pages]
+        if size < int(widths.max(initial=0)):
+            self._part(pages[widths > size], size)
+            widths = self.widths[pages]
+        least = int(widths.min(initial=LARGEST))
+        if least < size:
+            offsets, pages = offsets[:, None] + np.arange(0, size, least), pages[:, None]
+        cells: Cells = self._bases[pages] + (offsets >> self._shifts[pages])
+        return cells if least < size else cells[:, None]
+
+    def spans(self, ranges: Cells) -> list[tuple[int, int]]:
+        """Return the cells of ranges of bytes ``(ranges, 2)``: the first and that behind the last of each."""
+        bounds = ranges.tolist()
+        for first, past in bounds:
+            for edge, page in ((first, first // _PAGE), (past, (past - 1) // _PAGE)):
+                if edge % int(self.widths[page]):
+                    self._part(np.array([page]), edge & -edge)
+        return [(self._cell(first), self._cell(past - 1) + 1) for first, past in bounds]
 
     def within(self, ranges: Cells) -> Cells:
         """Return the cells of ranges of bytes ``(ranges, 2)``, ascending."""
-        if not len(ranges):
-            return np.zeros(0, np.int64)
-        low = int(np.bitwise_or.reduce(ranges, axis=None))
-        if low % self.cell:
-            self.part(low & -low)
-        parts = [np.arange(first // self.cell, past // self.cell) for first, past in ranges.tolist()]
+        parts = [np.arange(first, past) for first, past in self.spans(ranges)] or [np.zeros(0, np.int64)]
         return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
 
-    def part(self, size: int) -> None:
-        """Part cells into cells of so many bytes."""
-        ratio, self.cell = self.cell // size, size
-        self.wrote = np.repeat(self.wrote, ratio)
-        self.read, self._taken = np.repeat(self.read, ratio, axis=1), np.repeat(self._taken, ratio, axis=1)
+    def _cell(self, byte: int) -> int:
+        """Return the cell of a byte."""
+        page = byte // _PAGE
+        return int(self._bases[page]) + (byte >> int(self._shifts[page]))
+
+    def bytes_of(self, cells: Any) -> Any:
+        """Return the first byte of cells."""
+        pages = self._pages[cells]
+        return (cells - self._bases[pages]) << self._shifts[pages]
+
+    def all_bytes(self, cells: Cells) -> Cells:
+        """Return all bytes of some cells."""
+        widths = self.widths[self._pages[cells]].tolist()
+        each = zip(self.bytes_of(cells).tolist(), widths, strict=True)
+        return np.concatenate([np.arange(first, first + width) for first, width in each])
+
+    def _part(self, pages: Cells, width: int) -> None:
+        """Part the cells of pages into cells of so many bytes."""
+        widths = self.widths.copy()
+        widths[pages] = width
+        counts = (self.widths // widths)[self._pages]
+        for name in _OF_CELLS & vars(self).keys():  # that anything has asked for
+            setattr(self, name, np.repeat(vars(self)[name], counts, axis=-1))
+        self._lay(widths)
+        self._tiles, self._latest = {}, (None, self._latest[1])
+
+    def _lay(self, widths: Cells) -> None:
+        """Lay out cells, ``widths`` bytes each in every page, in the order of their addresses."""
+        self.widths = widths
+        self._width = int(widths[0]) if (widths == widths[:1]).all() and widths.size else 0  # of all, or 0
+        counts = _PAGE // widths
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+        self._shifts = np.log2(widths).astype(np.int64)
+        self._bases = self._starts[:-1] - np.arange(widths.size) * counts
+        self._pages = np.repeat(np.arange(widths.size, dtype=np.int32), counts)  # by cell
 
     def pages(self, cells: Cells | slice) -> Cells | slice:
         """Return the pages that cells lie in."""
-        each = _PAGE // self.cell
         if isinstance(cells, slice):
-            return slice(cells.start // each, -(-cells.stop // each))
-        return cells // each
+            return slice(int(self._pages[cells.start]), int(self._pages[cells.stop - 1]) + 1)
+        return np.asarray(self._pages[cells], np.int64)
 
     @property
     def first_bytes(self) -> Cells:
         """``(pages,)``: the first byte of each page."""
-        return np.arange(self.reads.shape[1]) * _PAGE
+        return np.arange(self.widths.size) * _PAGE
 
     # --- notes: shapes of rows, cells and records broadcast ---
 
@@ -135,25 +225,30 @@ class Shadow:
         self._taken[rows, cells] = records
         self.takes[rows, self.pages(cells)] = 1
 
-    def take_later(self, key: Hashable, rows: Any, offsets: Cells, records: Any) -> None:
-        """Cells of 16 bytes at offsets ``(rows, cells)`` are read; noted when first asked for, if ever.
-
-        A read with the same key is of the same cells, and takes its place.
-        """
+    def take_later(self, key: Hashable, rows: Any, records: Any) -> None:
+        """Tiles of a key are read by operations; noted when first asked for, if ever."""
         self._later.pop(key, None)
-        self._later[key] = rows, offsets, records
+        self._later[key] = rows, records
 
     @property
     def taken(self) -> Records:
         """``(kinds, cells)``: the latest reads of operations."""
         if self._later:
             later, self._later = self._later, {}
-            for key, (rows, offsets, records) in later.items():
-                self._take_tiles(key, rows, offsets, records)
+            for key, (rows, records) in later.items():
+                self._take_tiles(key, rows, records)
         return self._taken
 
-    def _take_tiles(self, key: Hashable, rows: Any, offsets: Cells, records: Any) -> None:
-        cells, owners, pages = self.tiles(key, offsets)
+    def taken_by(self, rows: Cells, cells: Cells) -> Records:
+        """Return the latest reads of cells by operations of some kinds; shapes that broadcast."""
+        taken = self.taken
+        if int(rows.max(initial=0)) >= len(taken):
+            taken, self.takes = self._taken, self.takes = _with(rows, _KINDS, taken, self.takes)
+        found: Records = taken[rows, cells]
+        return found
+
+    def _take_tiles(self, key: Hashable, rows: Any, records: Any) -> None:
+        cells, owners, pages = self.tiles(key, self._offsets[key])
         self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
         self._taken[rows, cells] = records
         self.takes[np.broadcast_to(rows, (len(cells), 1))[owners, 0], pages] = 1
@@ -162,12 +257,13 @@ class Shadow:
         """Return the cells of 16 bytes at offsets ``(rows, cells)``, found once for a key; and pages
         around them, each after the row that it belongs to.
         """
-        known = self._tiles.get((key, self.cell))
+        known = self._tiles.get(key)
         if known is None:
+            self._offsets[key] = offsets
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
-            pages = [np.arange(low, high + 1) for low, high in _bounds(cells, _PAGE // self.cell).tolist()]
+            pages = [np.unique(self._pages[row]) for row in cells]
             owners = np.repeat(np.arange(len(cells)), [len(page) for page in pages])
-            known = self._tiles[key, self.cell] = cells, owners, np.concatenate(pages)
+            known = self._tiles[key] = cells, owners, np.concatenate(pages)
         return known
 
     def forget_reads(self, cells: Cells | slice) -> None:
@@ -185,25 +281,34 @@ class Shadow:
 
 
 class Shadows:
-    """The shadows of memories, by the name of their space; an access is to a (space, cell).
+    """The shadows of memories, by name; an access is to a (name, cell).
 
-    ``cells`` has the bytes of a cell as waves before left them, and ``most`` is how many warps a CTA has.
+    ``widths`` has the bytes of cells, by page, as waves before left them; ``most``: warps of a CTA.
     """
 
-    def __init__(self, cells: dict[str, int], most: int) -> None:
+    def __init__(self, widths: dict[str, Cells], most: int) -> None:
         self.of: dict[str, Shadow] = {}
-        self.cells, self.most = cells, most
+        self.widths, self.most = widths, most
 
-    def at(self, space: str, size: int) -> Shadow:
-        """Return the shadow of a space, which has so many bytes."""
-        found = self.of.get(space)
-        if found is None:
-            found = self.of[space] = Shadow(size, self.cells.get(space, LARGEST), self.most)
+    def at(self, name: str, size: int, cell: int = LARGEST) -> Shadow:
+        """Return the shadow of a memory of so many bytes; ``cell`` has the bytes that its cells begin with.
+
+        A memory that has grown gets a new shadow: its bytes are no longer where they were, and count as
+        written.
+        """
+        found = self.of.get(name)
+        if found is None or found.size < size:
+            widths = np.full(-(-size // _PAGE), cell)
+            known = self.widths.get(name, widths)[: len(widths)]
+            widths[: len(known)] = known
+            grown = found is not None
+            found = self.of[name] = Shadow(size, widths, self.most)
+            found.filled[:] = grown
         return found
 
     def keep(self) -> None:
-        """Let shadows of waves to come begin with cells of the size of these."""
-        self.cells |= {space: shadow.cell for space, shadow in self.of.items()}
+        """Let shadows of waves to come begin with the cells of these."""
+        self.widths |= {name: shadow.widths for name, shadow in self.of.items()}
 
 
 def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
@@ -218,11 +323,6 @@ def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray
         else np.zeros((count, table.shape[1]), table.dtype)
         for table in tables
     )
-
-
-def _bounds(cells: Cells, each: int) -> Cells:
-    """Return ``(rows, 2)``: the first and the last page of the cells of each row."""
-    return np.stack([cells.min(axis=1), cells.max(axis=1)], axis=1) // each
 
 
 def in_a_row(cells: Cells) -> Cells | slice:

@@ -10,7 +10,7 @@ shadow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,24 +20,16 @@ from ..machine.run.convergence import warp_words
 from ..machine.run.events import Observer, helper
 from ..machine.state.lanes import DivergentPath, Mask
 from ..machine.state.memory_access import MemoryAccess
-from ..machine.state.slots import Slot
 from .findings import Findings
 from .order import Order
 from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
 from .shadow import OPERATION, PARTED, STRONG, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.run.wave import Record, Wave
+    from ..machine.run.wave import Wave
 
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ATOMIC = frozenset({"atom", "red"})
-
-
-def _no_statements(findings: Findings) -> dict[Any, Mask]:
-    return {}
-
-
-_STRONG_STATEMENTS = Slot(_no_statements)  # by kernel: statements with strong accesses
 
 
 class Races(Observer):
@@ -46,7 +38,7 @@ class Races(Observer):
     def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
         self.shadow: Shadow | None = None
-        self.strong: Mask = np.zeros(0, np.bool_)  # by statement
+        self.strong: dict[int, bool] = {}  # whether accesses of a statement are strong
         self.together: dict[int, npt.NDArray[np.uint32]] = {}  # by statement and lane: the path it was on
         self.known: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of races found
         self.landing = False
@@ -55,12 +47,7 @@ class Races(Observer):
     def prepare(self, wave: Wave) -> Shadow:
         """Return the shadow of the wave's shared memory."""
         if self.shadow is None:
-            self.order.prepare(wave)
-            self.shadow = self.order.shadows.at("shared", wave.memories.shared.size)
-            known = _STRONG_STATEMENTS.of(self.findings)
-            if wave.entry not in known:
-                known[wave.entry] = np.fromiter(map(_is_strong, wave.code), np.bool_, len(wave.code))
-            self.strong = known[wave.entry]
+            self.shadow = self.order.shared(wave)
         return self.shadow
 
     # --- accesses ---
@@ -107,13 +94,13 @@ class Races(Observer):
     def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
         shadow, clocks = self.prepare(wave), self.order.clocks
         lanes, size = access.lane_of, clocks.of_cluster * WARP
-        flags = np.full(clocks.warps, STRONG * int(self.strong[access.path.pc]))
+        flags = np.full(clocks.warps, STRONG * int(self._is_strong(wave, access.path.pc)))
         if access.path.lanes.count != wave.alive:
             flags += PARTED * self._parted(wave, access.path)
         warps = lanes // WARP
         of_warps = record(clocks.own(np.arange(clocks.warps)), access.path.pc, 0, flags)
         records = of_warps[warps] + (lanes % size << 4)
-        cells = shadow.cells(access.offsets, access.size)
+        cells = shadow.of(access)
         return Reach(wave, access, shadow, cells, lanes[:, None], warps[:, None], records[:, None])
 
     def _parted(self, wave: Wave, path: DivergentPath) -> Mask:
@@ -196,24 +183,29 @@ class Races(Observer):
         if clash.any():
             row, byte, old = reach.first(clash, differs, seen)
             self.known.add((int(places(old)), verbs[1]))
-            self.findings.add(*between_warps(reach, row, byte, old, verbs))
+            self._found(reach, row, byte, old, verbs)
         clash = late & ~near & ~self._of_mbarriers(reach, seen)
         if clash.any():
             row, byte, old = reach.first(clash, None, seen)
             self.findings.add(*between_ctas(reach, self.order, row, byte, old, verbs))
 
+    def _found(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
+        """Report two warps of a CTA."""
+        self.findings.add(*between_warps(reach, row, byte, old, verbs))
+
     def _of_mbarriers(self, reach: Reach, seen: Records) -> Mask:
         """Return where both accesses are strong, or of mbarriers."""
-        code = reach.wave.code
-        if not (self.strong[reach.pc] or code[reach.pc].statement.opcode == "mbarrier"):
-            return np.zeros(seen.shape, np.bool_)
-        earlier = np.unique(places(seen))
-        strong = [pc for pc in earlier if self.strong[pc] or code[pc].statement.opcode == "mbarrier"]
-        return np.isin(places(seen), strong)
+        wave = reach.wave
+        strong = [
+            pc
+            for pc in (reach.pc, *np.unique(places(seen)).tolist())
+            if self._is_strong(wave, pc) or wave.code[pc].statement.opcode == "mbarrier"
+        ]
+        return np.isin(places(seen), strong if reach.pc in strong[:1] else [])
 
     def _check_together(self, reach: Reach, left: Records) -> None:
         """Find cells to which several warps write different values by one statement."""
-        if (left == reach.records).all() or self.strong[reach.pc]:
+        if (left == reach.records).all() or self._is_strong(reach.wave, reach.pc):
             return
         other = whose(left) // WARP != whose(reach.records) // WARP
         new, differs = reach.access.stored, None
@@ -243,8 +235,11 @@ class Races(Observer):
             if apart.any():
                 self.findings.add(*between_lanes(reach, *reach.first(apart, reach.differs, seen), verbs))
 
-
-def _is_strong(record: Record) -> bool:
-    """Return whether a statement's accesses are strong: they may meet others that are."""
-    statement = record.statement
-    return statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
+    def _is_strong(self, wave: Wave, pc: int) -> bool:
+        """Return whether a statement's accesses are strong: they may meet others that are."""
+        known = self.strong.get(pc)
+        if known is None:
+            statement = wave.code[pc].statement
+            known = statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
+            self.strong[pc] = known
+        return known

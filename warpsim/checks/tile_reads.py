@@ -1,10 +1,10 @@
-"""Checks of the tiles that wgmma reads from shared memory: bytes never written, or that others write.
+"""Races of tiles that wgmma reads from shared memory with warps that write there.
 
 A wgmma that reads what a warp of another warpgroup has written, with nothing that orders the two, is in a
 race; where the warp is of its own it is a warning, as the steps that PTX ISA 9.1 lists for wgmma (section
 9.7.15) name no barrier. So is a warp that writes what a wgmma has read which its warpgroup has waited for: a
 warp of another warpgroup must know of that wait, and one of its own of those of the other three warps.
-Knows shadows; does not know proxies or wgmma in flight (see warpgroup_order.py).
+Does not know proxies or wgmma in flight (see warpgroup_order.py).
 """
 
 from __future__ import annotations
@@ -19,27 +19,23 @@ from ..errors import Location
 from ..isa.warps import WARP
 from ..machine.run.clusters import in_shared
 from ..machine.run.convergence import Warpgroups, warps_of
-from ..machine.run.events import Observer
-from ..machine.state.lanes import DivergentPath
+from ..machine.run.events import CHUNK, Observer
+from ..machine.state.lanes import DivergentPath, Mask
 from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings, LaunchFinding, Severity
-from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
-from .shadow import OPERATION, Records, Shadow, has, places, record, times, whose
+from .shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Wave
 
-Cells = npt.NDArray[np.int64]  # (warpgroups, chunks): chunks of the wave
-
-_CHUNK = 16
 _GROUP = 4  # warps of a warpgroup
 
 
 @dataclass(frozen=True)
-class _Wrong:
+class Wrong:
     """What is wrong with bytes that a wgmma reads: the kind of finding, its text, another statement."""
 
     kind: str
@@ -53,28 +49,18 @@ class TileReads(Observer):
 
     latest: npt.NDArray[np.int32]  # (warpgroups, 4): when the warps of each have waited last
 
-    def __init__(
-        self, findings: Findings, reads: UninitialisedReads, copies: CopiesInFlight, order: Order
-    ) -> None:
+    def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
-        self.reads, self.copies = reads, copies
-        self.complete: set[tuple[bytes, bytes]] = set()  # ranges that are written all over, and warpgroups
         # by warpgroup: waits that not all of its warps know of, each the groups that were complete, and when
         self.waits: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check the tiles that some warpgroups are about to read."""
-        base = Warpgroups.of(wave).cta[share.groups] * (wave.memories.shared_stride // _CHUNK)
-        cells = base[:, None] + share.chunks
-        self._unwritten(wave, path, share, cells)
-        self._in_flight(wave, path, share, cells)
-        clocks = self.order.prepare(wave)
-        shadow = self.order.shadows.at("shared", wave.memories.shared.size)
-        self._race(wave, path, share, cells * _CHUNK, shadow)
+        cells, shadow, clocks = self.order.tiles(wave, share), self.order.shared(wave), self.order.clocks
+        self._race(wave, path, share, cells, shadow)
         columns = clocks.groups_of("wgmma", Warpgroups.of(wave).first[share.groups])[:, None]
         records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)
-        key = share.ranges.tobytes(), share.groups.tobytes()
-        shadow.take_later(key, 1 + self._numbers(wave, share.groups)[:, None], cells * _CHUNK, records)
+        shadow.take_later(share.key, 1 + self._numbers(wave, share.groups)[:, None], records)
 
     def _numbers(self, wave: Wave, groups: Groups) -> Cells:
         """Return the numbers of warpgroups in their clusters."""
@@ -105,12 +91,11 @@ class TileReads(Observer):
         """Bytes that a wgmma has read are about to be written."""
         if access.memory is not wave.memories.shared or not self.waits:
             return
-        shadow = self.order.shadows.at("shared", wave.memories.shared.size)
-        each = self._of_cluster(wave)
+        shadow, each = self.order.shared(wave), self._of_cluster(wave)
         rows = sorted({1 + group % each for group in self.waits})  # of warpgroups that have multiplied
         late = [row for row in rows if self._may_be_late(wave, row, access)]
         if late:
-            cells, taken = shadow.cells(access.offsets, access.size), shadow.taken
+            cells, taken = shadow.of(access), shadow.taken
             lent = shadow.rows(shadow.takes, cells[:, 0]).tolist()
             for row in late:
                 if row in lent and (records := taken[row, cells]).any():
@@ -190,36 +175,12 @@ class TileReads(Observer):
 
     # --- wgmma ---
 
-    def _unwritten(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
-        """Report bytes that were never written."""
-        key = share.ranges.tobytes(), share.groups.tobytes()
-        if key in self.complete:
-            return
-        shadow = self.reads.shadow(wave, wave.memories.shared)
-        assert shadow is not None
-        missing = _of_chunks(shadow, cells) == 0
-        if not missing.any():
-            self.complete.add(key)
-        else:
-            message = "reads {byte} of shared memory, which was never written"
-            self._found(wave, path, share, missing, _Wrong("uninitialised", "warning", message))
-
-    def _in_flight(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells) -> None:
-        """Bytes that a cp.async may still be writing."""
-        if not self.copies.flying or not self.copies.started_at.size:
-            return
-        started = _of_chunks(self.copies.started_at, cells)
-        if started.any():
-            place = int(started[started > 0][0]) - 1
-            message = "reads {byte} of shared memory while the cp.async of line {line} is in flight"
-            self._found(wave, path, share, started > 0, _Wrong("in flight", "error", message, place))
-
-    def _race(self, wave: Wave, path: DivergentPath, share: Share, offsets: Cells, shadow: Shadow) -> None:
+    def _race(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells, shadow: Shadow) -> None:
         """Bytes that another warp has written, with nothing in between."""
         clocks = self.order.clocks
         if not self.order.fresh(shadow, shadow.writes).any():
             return
-        wrote = shadow.wrote[shadow.cells(offsets.reshape(-1), _CHUNK).reshape(len(offsets), -1)]
+        wrote = shadow.wrote[cells]
         column = whose(wrote) // WARP
         generic = (wrote != 0) & ~has(wrote, OPERATION)
         if not generic.any():
@@ -231,44 +192,52 @@ class TileReads(Observer):
             return
         first = clocks.column[warps[:, :1]]
         own = (column >= first) & (column < first + _GROUP)
-        message = "race: wgmma reads {byte} of shared memory, which another warp has written at line {line}"
         severities: tuple[Severity, Severity] = ("error", "warning")
         for clash, severity in zip((late & ~own, late & own), severities, strict=True):
             if clash.any():
-                place = int(places(wrote[clash][0]))
-                wrong = clash.reshape(len(clash), share.chunks.shape[-1], -1)
-                text = f"{message} without a barrier in between"
-                self._found(wave, path, share, wrong, _Wrong("race", severity, text, place))
+                self._read(wave, path, share, clash, wrote, severity)
                 break
 
-    def _found(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        share: Share,
-        wrong: npt.NDArray[np.bool_],
-        fault: _Wrong,
+    def _read(
+        self, wave: Wave, path: DivergentPath, share: Share, clash: Mask, wrote: Records, severity: Severity
     ) -> None:
-        """Report the first byte that is wrong, ``(warpgroups, chunks[, bytes])``."""
-        row, column, *rest = (int(place) for place in np.argwhere(wrong)[0])
-        chunk = int(np.broadcast_to(share.chunks, (len(share.groups), wrong.shape[1]))[row, column])
-        byte = chunk * _CHUNK + sum(rest) * (_CHUNK // wrong.shape[2] if wrong.ndim > 2 else 1)
-        other = fault.other
-        place: Location | None = None if other is None else wave.code[other].statement.location()
-        said = fault.message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
-        statement = wave.code[path.pc].statement
-        prefix = "" if said.startswith("race") else f"{statement.mnemonic} "
-        where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
-        finding = LaunchFinding(
-            kind=fault.kind,
-            severity=fault.severity,
-            message=f"{prefix}{said} [{where}]",
-            location=statement.location(),
-            other=place,
+        """Report tiles that another warp has written."""
+        message = (
+            "race: wgmma reads {byte} of shared memory, which another warp has written at line {line} "
+            "without a barrier in between"
         )
-        self.findings.add((fault.kind, path.pc, other), finding)
+        wrong = Wrong("race", severity, message, int(places(wrote[clash][0])))
+        tile_finding(self.findings, wave, path, share, clash, wrong)
 
 
-def _of_chunks(shadow: npt.NDArray[Any], cells: Cells) -> npt.NDArray[Any]:
-    """Return ``(warpgroups, chunks, bytes)``: what a shadow has of the bytes of chunks."""
-    return shadow[: shadow.size // _CHUNK * _CHUNK].reshape(-1, _CHUNK)[cells]
+def tile_finding(
+    findings: Findings,
+    wave: Wave,
+    path: DivergentPath,
+    share: Share,
+    wrong: Mask,
+    fault: Wrong,
+) -> None:
+    """Report the first cell that is wrong, ``(warpgroups, cells)``."""
+    row, byte = first_of_tiles(share, wrong)
+    other = fault.other
+    place: Location | None = None if other is None else wave.code[other].statement.location()
+    said = fault.message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
+    statement = wave.code[path.pc].statement
+    prefix = "" if said.startswith("race") else f"{statement.mnemonic} "
+    where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
+    finding = LaunchFinding(
+        kind=fault.kind,
+        severity=fault.severity,
+        message=f"{prefix}{said} [{where}]",
+        location=statement.location(),
+        other=place,
+    )
+    findings.add((fault.kind, path.pc, other), finding)
+
+
+def first_of_tiles(share: Share, wrong: Mask) -> tuple[int, int]:
+    """Return the first warpgroup and byte of a mask of the cells of tiles."""
+    row, column = np.argwhere(wrong)[0].tolist()
+    each = wrong.shape[1] // share.chunks.size
+    return row, int(share.chunks[column // each]) * CHUNK + column % each * (CHUNK // each)

@@ -1,40 +1,39 @@
 """The ordering rules of wgmma in launches: fences, groups and waits that are missing, by warpgroup.
 
 The rules are those of register_order.py and hazard.py, which a Warpgroup has, too. Warpgroups that have done
-the same so far share one state. Knows the events of a wave; accesses of shared memory are tile_marks.py's.
+the same so far share one state. A store must not meet a wgmma in flight that reads the bytes, and a wgmma
+must see the generic stores that it reads: the warp that stored, or one of the warpgroup, has executed
+fence.proxy.async since. Both are asked of the shadow of shared memory; the rest is tile_reads.py's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..isa.warps import WARP
 from ..machine.run.convergence import Warpgroups
-from ..machine.run.events import Observer, RegisterUse, helper
+from ..machine.run.events import CHUNK, Observer, RegisterUse, helper
 from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.slots import Slot
-from ..machine.state.spaces import Offsets
-from .copy_order import reduces
 from .findings import Findings, LaunchFinding
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
+from .order import Order
 from .register_order import RegisterOrder
 from .register_uses import RegisterUses
-from .tile_marks import CHUNK, TileMarks
+from .shadow import OPERATION, Cells, Records, has, places, times, whose
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.wave import Record, Wave
 
-_PROXIES = ("async", "async.shared::cta", "async.shared::cluster")  # whose fence orders shared memory
 _OPERANDS = {"a-desc": "a_descriptor", "b-desc": "b_descriptor", "scale-d": "scale_d"}  # by their roles
 
 
@@ -51,17 +50,18 @@ class Cohort:
 
     groups: Mask
     order: RegisterOrder
+    steps: dict[tuple[int, int], int] = field(default_factory=dict)  # in flight, by wgmma-group and statement
 
 
 class WarpgroupOrder(Observer):
     """An observer that finds what is missing between wgmma and other statements; of one wave."""
 
-    def __init__(self, findings: Findings) -> None:
-        self.findings = findings
+    def __init__(self, findings: Findings, order: Order) -> None:
+        self.findings, self.order = findings, order
         self.uses: RegisterUses | None = None  # None where there is no wgmma
         self.active = True
         self.cohorts: list[Cohort] = []
-        self.marks: TileMarks | None = None
+        self.stores: dict[int, None] = {}  # statements, in the order of their latest stores
         self._where = ""  # the warpgroup that is looked at
         self._seen: tuple[Lanes | None, Mask] = (None, np.zeros(0, np.bool_))
 
@@ -93,12 +93,10 @@ class WarpgroupOrder(Observer):
         """Check a wgmma.mma_async that some warpgroups are about to execute."""
         if self.uses is None:
             return
-        record, marks = wave.code[path.pc], self._marks(wave)
+        record = wave.code[path.pc]
         names = {role: self.uses.named(record, numbers) for role, numbers in statement.registers.items()}
         place = record.statement.location
-        mask = np.zeros(len(marks.completed), np.bool_)
-        mask[share.groups] = True
-        for cohort in self._cohorts(wave, mask):
+        for cohort in self._cohorts(wave, _mask(wave, share.groups)):
             groups = np.flatnonzero(cohort.groups)
             step = cohort.order.wgmma(
                 str(statement.form.shape),
@@ -109,22 +107,21 @@ class WarpgroupOrder(Observer):
                 place=place,
                 late=self.unproxied(wave, groups, share, place),
             )
-            marks.reads(groups, share, step)
+            cohort.steps[int(self.order.committed[groups[0]]) + 1, path.pc] = step
 
     def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """Apply wgmma.fence, commit_group or wait_group of some warpgroups."""
         if self.uses is None:
             return
-        mask = np.zeros(len(self._marks(wave).completed), np.bool_)
-        mask[groups] = True
-        for cohort in self._cohorts(wave, mask):
+        for cohort in self._cohorts(wave, _mask(wave, groups)):
             if verb == "fence":
                 cohort.order.fence()
             elif verb == "commit":
                 cohort.order.commit()
             else:
                 cohort.order.wait(most, wave.code[path.pc].statement.location)
-                self._marks(wave).completed[cohort.groups] = cohort.order.completed
+                late = cohort.order.completed
+                cohort.steps = {read: step for read, step in cohort.steps.items() if step > late}
 
     def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
         """Report an operand that must be the same in the whole warpgroup and is not."""
@@ -134,47 +131,27 @@ class WarpgroupOrder(Observer):
         place = partial(record.statement.operand_location, record.matrix.places[_OPERANDS[role]])
         self.report(list(differing(role, by_warps(values), place)))
 
-    def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
-        """fence.proxy.async."""
-        if self.uses is not None and words[:1] == ("proxy",) and ".".join(words[1:]) in _PROXIES:
-            self._marks(wave).fence(np.unique(lanes.index // WARP))
-
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be written through the generic proxy."""
-        if self.uses is None or access.memory is not wave.memories.shared:
-            return
-        chunks = _chunks(access.offsets, access.size)
-        self._stored(wave, access, chunks)
-        warps = access.lane_of // WARP
-        self._marks(wave).store(chunks, np.resize(warps, chunks.size), access.path.pc)
+        if self.uses is not None and access.memory is wave.memories.shared:
+            self.copying(wave, access)
+            self.stores.pop(access.path.pc, None)
+            self.stores[access.path.pc] = None
 
-    landed = store
-
-    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """Bytes are about to be changed through the generic proxy."""
-        self.store(wave, access)
+    landed = atomic = store
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Check a cp.async, which may write at any time from now on."""
-        if self.uses is not None and access.memory is wave.memories.shared:
-            self._stored(wave, access, _chunks(access.offsets, access.size))
+        if self._is_multiplying():
+            place = wave.code[access.path.pc].statement.location
+            self.written(wave, self.order.shared(wave).of(access).reshape(-1), place)
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """Check other asynchronous operations, too; they use the async proxy."""
-        if self.uses is None:
-            return
-        for write in pending.writes:
-            if write.space == "shared" and len(write.ranges):
-                bounds = [
-                    np.arange(first // CHUNK, -(-past // CHUNK)) for first, past in write.ranges.tolist()
-                ]
-                place = pending.record.statement.location
-                self.written(wave, np.concatenate(bounds), place, partial(getattr, write, "cells"))
-                whole = [
-                    np.arange(-(-first // CHUNK), past // CHUNK) for first, past in write.ranges.tolist()
-                ]
-                if not reduces(pending.record):
-                    self._marks(wave).brought(np.concatenate(whole))
+        """Check other asynchronous operations, too."""
+        for write in pending.writes if self._is_multiplying() else ():
+            if write.space == "shared":
+                cells = self.order.shared(wave).within(write.ranges)
+                self.written(wave, cells, pending.record.statement.location)
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes are done: so should be their wgmma."""
@@ -187,46 +164,61 @@ class WarpgroupOrder(Observer):
 
     # --- shared memory ---
 
-    def _marks(self, wave: Wave) -> TileMarks:
-        if self.marks is None:
-            self.marks = TileMarks(wave)
-        return self.marks
-
-    def _stored(self, wave: Wave, access: MemoryAccess, chunks: npt.NDArray[np.int64]) -> None:
-        place = wave.code[access.path.pc].statement.location
-        self.written(wave, chunks, place, lambda: access.cells)
+    def _is_multiplying(self) -> bool:
+        """Return whether any wgmma is in flight."""
+        return any(cohort.order.operations for cohort in self.cohorts)
 
     @helper
-    def written(
-        self, wave: Wave, chunks: npt.NDArray[np.int64], place: Place, cells: Callable[[], Offsets]
-    ) -> None:
-        """Check chunks that are about to be written, of which ``cells`` returns the written bytes."""
-        if not any(cohort.order.operations for cohort in self.cohorts):
-            return
-        marks = self._marks(wave)
-        found = marks.busy(chunks)
+    def written(self, wave: Wave, cells: Cells, place: Place) -> None:
+        """Check cells of shared memory that are about to be written."""
+        found = self._in_flight(wave, cells)
         if found is None:
             return
-        group, busy = found
-        (order,) = (cohort.order for cohort in self.cohorts if cohort.groups[group])
-        operation = order.operations[int(marks.read[group % marks.of_cta][busy].max())]
-        self._where = marks.places.place(wave, group)
-        cause = order.cause(operation, place)
-        late = cells()
-        ranges = runs_of(late[np.isin(late // CHUNK, busy)] % wave.memories.shared_stride)
-        self.report([overwritten(ranges, operation.place, cause, place)])
+        group, cells, taken = found
+        (cohort,) = (cohort for cohort in self.cohorts if cohort.groups[group])
+        reads = zip(times(taken).tolist(), places(taken).tolist(), strict=True)
+        operation = cohort.order.operations[max(cohort.steps[read] for read in reads)]
+        self._where = Warpgroups.of(wave).place(wave, group)
+        ranges = runs_of(self.order.shared(wave).all_bytes(cells) % wave.memories.shared_stride)
+        self.report([overwritten(ranges, operation.place, cohort.order.cause(operation, place), place)])
+
+    def _in_flight(self, wave: Wave, cells: Cells) -> tuple[int, Cells, Records] | None:
+        """Return a warpgroup whose wgmma in flight reads some of the cells, which, and their records."""
+        shadow, groups = self.order.shared(wave), Warpgroups.of(wave)
+        each = len(groups.first) // len(wave.ctas)
+        ctas = shadow.bytes_of(cells) // wave.memories.shared_stride
+        for own in range(each):
+            here = ctas * each + own
+            taken = shadow.taken_by(1 + here % (each * wave.cluster.count), cells)
+            late = self.order.clocks.visible[groups.warps[here], whose(taken)] < times(taken)
+            if late.any():
+                group = int(here[late.argmax()])
+                late &= here == group
+                return group, cells[late], taken[late]
+        return None
 
     @helper
     def unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
         """Return the hazards of generic stores that a wgmma need not see."""
-        marks = self._marks(wave)
-        found = marks.unseen(groups, share)
-        if found is not None:
-            group, cells = found
-            self._where = marks.places.place(wave, group)
-            latest = cells[int(marks.stored[cells].argmax())]
-            first = wave.code[int(marks.stored_at[latest])].statement.location
-            yield unproxied(marks.ranges(cells), first, place)
+        shadow = self.order.shared(wave)
+        if not self.order.unfenced(shadow):
+            return
+        cells = self.order.tiles(wave, share)[np.searchsorted(share.groups, groups)]
+        wrote = shadow.wrote[cells]
+        generic = (wrote != 0) & ~has(wrote, OPERATION) & (shadow.flying[cells] == 0)
+        proxy, size = self.order.clocks.proxy, self.order.clocks.of_cluster
+        warps, writers = Warpgroups.of(wave).members(groups), np.where(generic, whose(wrote) // WARP, 0)
+        known = proxy[warps[:, :, None], writers[:, None]].max(axis=1)
+        known = np.maximum(known, proxy[warps[:, :1] // size * size + writers, writers])
+        late = generic & (times(wrote) > known)
+        if not late.any():
+            return
+        row = int(late.any(axis=1).argmax())
+        self._where = Warpgroups.of(wave).place(wave, int(groups[row]))
+        stored = set(places(wrote[row][late[row]]).tolist())
+        first = wave.code[[pc for pc in self.stores if pc in stored][-1]].statement.location
+        chunks = shadow.bytes_of(cells[row][late[row]]) % wave.memories.shared_stride // CHUNK
+        yield unproxied(tuple((CHUNK * low, CHUNK * past) for low, past in runs_of(chunks)), first, place)
 
     # --- cohorts ---
 
@@ -246,7 +238,7 @@ class WarpgroupOrder(Observer):
             if not inside.any():
                 continue
             if not np.array_equal(inside, cohort.groups):
-                self.cohorts.append(Cohort(cohort.groups & ~groups, cohort.order.copy()))
+                self.cohorts.append(Cohort(cohort.groups & ~groups, cohort.order.copy(), dict(cohort.steps)))
                 cohort.groups = inside
             self._where = Warpgroups.of(wave).place(wave, int(inside.argmax()))
             yield cohort
@@ -273,9 +265,8 @@ def _place(location: Any) -> tuple[Any, ...]:
     return (None,) if location is None else (location.file, location.line, location.column)
 
 
-def _chunks(offsets: Offsets, size: int) -> npt.NDArray[np.int64]:
-    """Return the chunks of words of so many bytes."""
-    first: npt.NDArray[np.int64] = offsets // CHUNK
-    if size <= CHUNK:
-        return first
-    return np.concatenate([first + place for place in range(size // CHUNK)])
+def _mask(wave: Wave, groups: Groups) -> Mask:
+    """Return some warpgroups as a mask over those of the wave."""
+    mask = np.zeros(len(Warpgroups.of(wave).first), np.bool_)
+    mask[groups] = True
+    return mask

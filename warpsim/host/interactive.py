@@ -340,7 +340,7 @@ class Warpgroup(Machine):
         from .warpgroup_hazards import WarpgroupHazards  # late: a warp does not need the checks
 
         super().__init__(target, shared_bytes, engine=engine, undefined=undefined)
-        self._order = None if hazards == "off" else WarpgroupHazards(hazards, self._file, shared_bytes)
+        self._order = None if hazards == "off" else WarpgroupHazards(hazards, self._file)
 
 
 def host_place(text: str) -> Location:

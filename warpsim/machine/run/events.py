@@ -124,6 +124,11 @@ class Share:
     ranges: Ranges
 
     @cached_property
+    def key(self) -> tuple[bytes, bytes]:
+        """The same for the same warpgroups and bytes."""
+        return self.ranges.tobytes(), self.groups.tobytes()
+
+    @cached_property
     def chunks(self) -> Chunks:
         """The chunks of 16 bytes in the memory of a CTA that each of the warpgroups reads."""
         return _chunks(self.ranges.tobytes())

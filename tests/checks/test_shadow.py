@@ -1,0 +1,85 @@
+"""Shadow memory against a dictionary of bytes: cells are parted page by page, and nothing else changes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from warpsim.checks.shadow import Shadow, Shadows, record, times
+
+BYTES, PAGE = 3 * 4096 + 512, 4096
+
+
+def cell_of(shadow: Shadow, byte: int) -> int:
+    ((cell,),) = shadow.cells(np.array([byte]), 1).tolist()
+    return int(cell)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_byte_has_its_latest_record(seed: int) -> None:
+    """Words and ranges of any size, in any order; each byte is looked up at the end."""
+    random, shadow, latest = Random(seed), Shadow(BYTES), dict[int, int]()
+    for time in range(1, 60):
+        size = random.choice((1, 2, 4, 8, 16, 32))
+        if random.random() < 0.3:
+            first = random.randrange(0, BYTES - 64, random.choice((1, 4, 16)))
+            ranges = np.array([[first, first + random.randint(1, 64)], [BYTES - 16, BYTES]])
+            shadow.write(None, shadow.within(ranges), record(time, 0, 0, 0))
+            written = [byte for low, past in ranges.tolist() for byte in range(low, past)]
+        else:
+            words = np.array([random.randrange(0, BYTES // size) * size for _ in range(8)])
+            shadow.write(None, shadow.cells(words, size), record(time, 0, 0, 0))
+            written = [byte for word in words.tolist() for byte in range(word, word + size)]
+        latest |= dict.fromkeys(written, time)
+    for byte in range(BYTES):
+        cell = cell_of(shadow, byte)
+        assert int(times(shadow.wrote[cell])) == latest.get(byte, 0)
+        assert byte in shadow.all_bytes(np.array([cell])).tolist()
+
+
+def test_a_small_store_parts_the_cells_of_its_page_alone() -> None:
+    shadow = Shadow(BYTES)
+    shadow.write(None, shadow.cells(np.array([0, PAGE, 2 * PAGE]), 16), record(7, 0, 0, 0))
+    assert shadow.wrote.size == 4 * PAGE // 16
+    shadow.write(None, shadow.cells(np.array([PAGE + 4]), 4), record(8, 0, 0, 0))
+    assert shadow.widths.tolist() == [16, 4, 16, 16]
+    assert shadow.wrote.size == 3 * PAGE // 16 + PAGE // 4
+    found = shadow.wrote[shadow.cells(np.array([0, PAGE, 2 * PAGE]), 16)]
+    assert times(found).tolist() == [[7] * 4, [7, 8, 7, 7], [7] * 4]
+    assert shadow.bytes_of(shadow.cells(np.array([2 * PAGE + 32]), 16)[0, 0]) == 2 * PAGE + 32
+
+
+def test_tiles_are_found_again_where_cells_were_parted() -> None:
+    shadow, offsets = Shadow(BYTES), np.array([[0, 16, PAGE]])
+    assert shadow.tiles("a", offsets)[0].tolist() == [[0, 1, PAGE // 16]]
+    shadow.take_later("a", np.array([[2]]), record(5, 0, 0, 0))
+    shadow.cells(np.array([4]), 4)
+    assert shadow.tiles("a", offsets)[0].shape == (1, 12)  # four of each, as the smallest
+    cells = shadow.cells(np.array([0, 20, 36, PAGE]), 4)[:, 0]
+    assert times(shadow.taken_by(np.array([2]), cells)).tolist() == [5, 5, 0, 5]
+    assert shadow.rows(shadow.takes, np.array([0])).tolist() == [2]
+
+
+def test_a_wave_begins_with_the_cells_of_the_wave_before() -> None:
+    kept = dict[str, np.ndarray]()
+    first = Shadows(kept, 1)
+    first.at("shared", BYTES).cells(np.array([PAGE]), 4)
+    first.keep()
+    assert Shadows(kept, 1).at("shared", 2 * PAGE).widths.tolist() == [16, 4]
+    assert Shadows(kept, 1).at("shared", 5 * PAGE).widths.tolist() == [16, 4, 16, 16, 16]
+
+
+def test_a_memory_that_has_grown_counts_as_written() -> None:
+    shadows = Shadows({}, 1)
+    assert not shadows.at("local", PAGE, 4).filled.any()
+    assert shadows.at("local", PAGE, 4) is shadows.at("local", PAGE, 4)
+    assert shadows.at("local", 2 * PAGE, 4).filled.all()
+
+
+def test_rows_and_columns_are_cells_of_four_bytes() -> None:
+    """128 rows of 512 columns, as tensor memory has: one cell each."""
+    shadow = Shadows({}, 4).at("tensor", 4 * 128 * 512, 4)
+    rows, columns = np.divmod(np.arange(128 * 512), 512)
+    assert shadow.cells(4 * (rows * 512 + columns), 4).tolist() == [[cell] for cell in range(128 * 512)]
