@@ -78,6 +78,15 @@ def test_a_memory_that_has_grown_counts_as_written() -> None:
     assert shadows.at("local", 2 * PAGE, 4).filled.all()
 
 
+def test_the_latest_time_of_a_page_stays() -> None:
+    """Words of several CTAs in one page, in one access and in two."""
+    shadow, words = Shadow(BYTES), Shadow(BYTES).cells(np.array([0, 16, 32]), 16)
+    shadow.note_read(np.array([[1], [1], [0]]), words, record(np.array([[9], [4], [3]]), 0, 0, 0))
+    shadow.note_read(np.array([[1]]), words[:1], record(7, 0, 0, 0))
+    assert shadow.reads[:2, 0].tolist() == [3, 9]
+    assert [int(times(shadow.read[1, cell])) for cell in (0, 1)] == [7, 4]
+
+
 def test_rows_and_columns_are_cells_of_four_bytes() -> None:
     """128 rows of 512 columns, as tensor memory has: one cell each."""
     shadow = Shadows({}, 4).at("tensor", 4 * 128 * 512, 4)

@@ -83,3 +83,25 @@ def test_what_does_not(body: str, schedule: str | int) -> None:
     )
     with pytest.raises(UndefinedBehavior, match=race):
         run(body, schedule=schedule)
+
+
+PARTED = """.version 8.0
+.target sm_80
+.address_size 64
+.entry k() {
+.reg .b32 %r<9>; .reg .pred %p<3>; .shared .b32 tile[64];
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; shl.b32 %r3, %r1, 2; mov.u32 %r4, tile; add.u32 %r3, %r3, %r4;
+setp.eq.u32 %p0, %r2, AHEAD; @!%p0 bra RACE;
+"""
+RACE = "RACE:\nst.shared.u32 [%r3], %r1; xor.b32 %r5, %r3, 128; ld.shared.u32 %r6, [%r5];\nret; }"
+
+
+@pytest.mark.parametrize("barriers", [0, 8])
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_ctas_that_share_a_page_have_their_own_order(ahead: int, barriers: int) -> None:
+    """One CTA has met at barriers before others store; its clocks say nothing about theirs."""
+    text = PARTED.replace("AHEAD", str(ahead)) + "bar.sync 0;\n" * barriers + "ret;\n" + RACE
+    report = load_text(text)["k"](3, 64, [], checks="warn")
+    (race,) = report.hazards
+    where = f"[CTA ({int(ahead == 0)}, 0, 0), warp 0, lane 0]"
+    assert (race.kind, race.message[-len(where) :]) == ("race", where)

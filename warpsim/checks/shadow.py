@@ -199,10 +199,11 @@ class Shadow:
             return slice(int(self._pages[cells.start]), int(self._pages[cells.stop - 1]) + 1)
         return np.asarray(self._pages[cells], np.int64)
 
-    @property
-    def first_bytes(self) -> Cells:
-        """``(pages,)``: the first byte of each page."""
-        return np.arange(self.widths.size) * _PAGE
+    def owners(self, size: int) -> tuple[Cells, Cells]:
+        """Return ``(pages,)`` twice: of parts of so many bytes, the first and the last that a page is of."""
+        last = -(-self.size // size) - 1
+        first = np.arange(self.widths.size) * _PAGE
+        return np.minimum(first // size, last), np.minimum((first + _PAGE - 1) // size, last)
 
     # --- notes: shapes of rows, cells and records broadcast ---
 
@@ -211,13 +212,13 @@ class Shadow:
         self.wrote[cells] = records
         if rows is not None:
             (self.writes,) = _with(rows, self.most, self.writes)
-            self.writes[rows, self.pages(cells)] = times(records)
+            _raise(self.writes, rows, self.pages(cells), times(records))
 
     def note_read(self, rows: Any, cells: Cells, records: Any) -> None:
         """Cells are read by warps."""
         self.read, self.reads = _with(rows, self.most, self.read, self.reads)
         self.read[rows, cells] = records
-        self.reads[rows, self.pages(cells)] = times(records)
+        _raise(self.reads, rows, self.pages(cells), times(records))
 
     def take(self, rows: Any, cells: Cells, records: Any) -> None:
         """Cells are read by operations of some kinds."""
@@ -309,6 +310,13 @@ class Shadows:
     def keep(self) -> None:
         """Let shadows of waves to come begin with the cells of these."""
         self.widths |= {name: shadow.widths for name, shadow in self.of.items()}
+
+
+def _raise(latest: npt.NDArray[np.int32], rows: Any, pages: Any, time: Any) -> None:
+    """Let latest times be no earlier than these: of those of several CTAs in a page the latest stays."""
+    latest[rows, pages] = np.maximum(latest[rows, pages], time)
+    if (latest[rows, pages] < time).any():  # some stand there twice
+        np.maximum.at(latest, (rows, pages), time)
 
 
 def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
