@@ -25,9 +25,9 @@ from ..machine.state.slots import Slot
 from .findings import Findings, LaunchFinding
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
 from .order import Order
-from .register_order import RegisterOrder
+from .register_order import Operation, RegisterOrder
 from .register_uses import RegisterUses
-from .shadow import OPERATION, Cells, Records, has, places, times, whose
+from .shadow import OPERATION, Cells, has, places, times, whose
 
 if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
@@ -87,7 +87,6 @@ class WarpgroupOrder(Observer):
                 order.access(use.writes, "write", use.place, copied=copied)
             if copied:
                 order.copied(use.reads, use.writes)
-            self._marks(wave).completed[cohort.groups] = order.completed
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check a wgmma.mma_async that some warpgroups are about to execute."""
@@ -174,16 +173,14 @@ class WarpgroupOrder(Observer):
         found = self._in_flight(wave, cells)
         if found is None:
             return
-        group, cells, taken = found
-        (cohort,) = (cohort for cohort in self.cohorts if cohort.groups[group])
-        reads = zip(times(taken).tolist(), places(taken).tolist(), strict=True)
-        operation = cohort.order.operations[max(cohort.steps[read] for read in reads)]
+        group, cells, operation = found
+        order = self._cohort(group).order
         self._where = Warpgroups.of(wave).place(wave, group)
         ranges = runs_of(self.order.shared(wave).all_bytes(cells) % wave.memories.shared_stride)
-        self.report([overwritten(ranges, operation.place, cohort.order.cause(operation, place), place)])
+        self.report([overwritten(ranges, operation.place, order.cause(operation, place), place)])
 
-    def _in_flight(self, wave: Wave, cells: Cells) -> tuple[int, Cells, Records] | None:
-        """Return a warpgroup whose wgmma in flight reads some of the cells, which, and their records."""
+    def _in_flight(self, wave: Wave, cells: Cells) -> tuple[int, Cells, Operation] | None:
+        """Return a warpgroup whose wgmma in flight reads some of the cells, which, and the latest wgmma."""
         shadow, groups = self.order.shared(wave), Warpgroups.of(wave)
         each = len(groups.first) // len(wave.ctas)
         ctas = shadow.bytes_of(cells) // wave.memories.shared_stride
@@ -191,11 +188,18 @@ class WarpgroupOrder(Observer):
             here = ctas * each + own
             taken = shadow.taken_by(1 + here % (each * wave.cluster.count), cells)
             late = self.order.clocks.visible[groups.warps[here], whose(taken)] < times(taken)
-            if late.any():
-                group = int(here[late.argmax()])
-                late &= here == group
-                return group, cells[late], taken[late]
+            for group in dict.fromkeys(here[late].tolist()):
+                cohort = self._cohort(group)
+                reads = zip(times(taken).tolist(), places(taken).tolist(), strict=True)
+                steps = np.array([cohort.steps.get(read, 0) for read in reads])
+                busy = late & (here == group) & (steps > cohort.order.completed)
+                if busy.any():
+                    return group, cells[busy], cohort.order.operations[int(steps[busy].max())]
         return None
+
+    def _cohort(self, group: int) -> Cohort:
+        """Return the cohort of a warpgroup."""
+        return next(cohort for cohort in self.cohorts if cohort.groups[group])
 
     @helper
     def unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
