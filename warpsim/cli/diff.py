@@ -110,7 +110,7 @@ def _report(found: Diagnosed, as_json: bool) -> None:
 
 def _shown(found: Any) -> tuple[Any, Any]:
     """Return the lines and the document of a diagnosis as functions."""
-    from ..diagnosis import Holding, LoopDiagnosis
+    from ..diagnosis import Holding, LoopDiagnosis, StepLog
     from ..views import findings as views
     from ..views import held_operands
     from ..views.recordings import Followed, Misplaced
@@ -120,6 +120,8 @@ def _shown(found: Any) -> tuple[Any, Any]:
         return found.lines, found.document
     if isinstance(found, Holding):
         return lambda: held_operands.holding_lines(found), lambda: held_operands.holding_document(found)
+    if isinstance(found, StepLog):
+        return lambda: held_operands.step_lines(found), lambda: held_operands.step_document(found)
     if isinstance(found, LoopDiagnosis):
         return lambda: views.product_lines(found), lambda: views.product_document(found)
     return lambda: views.diagnosis_lines(found), lambda: views.diagnosis_document(found)
@@ -161,15 +163,47 @@ def _of_operands(
 
     form, given = decoded(source, target, operands, layout)
     printed = given.pop("printed", None)
+    logged = _logged(form, given, printed)
     held = _held(form, given)
+    if logged:
+        return [*(pair for pair in held if pair[1].operand not in "cd"), *logged]
     if held and not (given.keys() & {"d", "D"} and _has_operands(given)):
         return held
     if not given.keys() & {"d", "D"}:
         raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
+    _unpack_results(form, given)
     if _is_product(form, given):
-        return [("", diagnose_product(form, **given, printed=printed))]
+        return [*held, ("", diagnose_product(form, **given, printed=printed))]
     given |= _packed(form, given)
     return [*held, ("", diagnose(form, most=most, printed=printed, **given))]
+
+
+def _logged(form: Any, given: dict[str, Any], printed: Any) -> Diagnosed:
+    """Return the steps of a log of accumulators, which leaves ``given``, beside whole A and B."""
+    from ..diagnosis import diagnose_steps
+    from ..diagnosis.locate.dump_contents import Operands
+
+    dumps = {name: given[name] for name in "abcde" if getattr(given.get(name), "ndim", 0) == 3}
+    matrices = {name: given[name] for name in "ABC" if name in given}
+    if not {"A", "B"} <= matrices.keys() or not dumps.keys() & {"c", "d"} or form.lanes > WARP:
+        return []
+    if any(matrix.ndim != 2 for matrix in matrices.values()):
+        return []
+    found = diagnose_steps(Operands(form, matrices, selector=given.get("selector", 0)), dumps, printed)
+    for name in dumps.keys() & {"c", "d"}:
+        del given[name]
+    return [("", found)]
+
+
+def _unpack_results(form: Any, given: dict[str, Any]) -> None:
+    """Make matrices of C and D in registers, where A and B are those of a whole product."""
+    from ..execution.interface import unpack
+
+    if not {"A", "B"} <= given.keys() or given["A"].ndim != 2 or given["A"].shape[1] <= form.shape.k:
+        return
+    for name in "cd":
+        if getattr(given.get(name), "ndim", 0) == 2 and name.upper() not in given:
+            given[name.upper()] = unpack(form, name, given.pop(name))
 
 
 def _has_operands(given: dict[str, Any]) -> bool:

@@ -14,6 +14,8 @@ from .locate.located import Part as Part
 from .loops.loop_search import LoopCause as LoopCause
 from .loops.loop_search import LoopDiagnosis as LoopDiagnosis
 from .loops.loop_search import diagnose_product as diagnose_product
+from .loops.step_logs import StepLog as StepLog
+from .loops.step_logs import diagnose_steps as diagnose_steps
 from .search.diagnose import Cause as Cause
 from .search.diagnose import Diagnosis as Diagnosis
 from .search.diagnose import Match as Match

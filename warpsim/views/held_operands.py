@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..diagnosis import Holding, Location, Part
+from ..diagnosis import Holding, Location, Part, StepLog
+from ..diagnosis.locate.map_formulas import several
+from .findings import diagnosis_document, diagnosis_lines
 
 Document = dict[str, Any]
 _OTHERS = 3  # explanations and maps that are listed
@@ -19,8 +21,13 @@ def holding_lines(found: Holding) -> Iterator[str]:
         if found.note:
             yield f"  {found.note}"
         return
-    step = f"step {found.step} is the first of {found.steps} steps that is wrong: " if found.steps > 1 else ""
-    yield f"{name}: {step}the dump does not hold the matrix: {found.equal} of {found.total} words are right"
+    right = f"{found.equal} of {found.total} words are right"
+    if found.steps > 1:
+        parts = found.location.parts if found.location else ()
+        what = _part_text(parts[0], found) if parts else "its elements follow no map"
+        yield f"step {found.step} is the first of {found.steps} at which {name} is wrong: {what}; {right}"
+    else:
+        yield f"{name}: the dump does not hold the matrix: {right}"
     if found.note:
         yield f"  {found.note}"
     if found.location is not None:
@@ -50,15 +57,15 @@ def _held_line(name: str, found: Holding) -> str:
     return f"{name}: the dump holds {what}, all {found.total} words that are read"
 
 
-def _tile_text(operand: str, tile: tuple[int, int], found: Holding) -> str:
-    """Return the k step and the rows or columns of a tile."""
+def _tile_text(operand: str, tile: tuple[int, int], found: Holding, meant: tuple[int, int] = (0, 0)) -> str:
+    """Return the k step and the rows or columns in which a tile differs from that which is meant."""
     rows, columns = found.size
     texts = []
-    for first, size, what, along in (
-        (tile[0], rows, "rows", operand == "b"),
-        (tile[1], columns, "chunks" if operand == "e" else "columns", operand in "ae"),
+    for first, other, size, what, along in (
+        (tile[0], meant[0], rows, "rows", operand == "b"),
+        (tile[1], meant[1], columns, "chunks" if operand == "e" else "columns", operand in "ae"),
     ):
-        if first:
+        if first != other:
             step = f"k step {first // size}, " if along and not first % size else ""
             texts.append(f"{step}{what} {first} to {first + size - 1}")
     return " and ".join(texts)
@@ -66,9 +73,10 @@ def _tile_text(operand: str, tile: tuple[int, int], found: Holding) -> str:
 
 def _location_lines(location: Location, found: Holding) -> Iterator[str]:
     """Yield each part with its formula, then what the layout has, what is left and what is not certain."""
-    for part in location.parts:
+    for number, part in enumerate(location.parts):
         where = f" ({part.where})" if part.where else ""
-        yield f"  {part.count} of {location.total} elements{where}: {_part_text(part, found)}"
+        if number or found.steps == 1 or part.count < location.total:  # else it was named before
+            yield f"  {part.count} of {location.total} elements{where}: {_part_text(part, found)}"
         if part.name and part.name.advice:
             yield f"    {part.name.advice}"
         if part.formula and not part.in_order:
@@ -88,12 +96,12 @@ def _location_lines(location: Location, found: Holding) -> Iterator[str]:
 
 def _part_text(part: Part, found: Holding) -> str:
     """Return where a part is and what it is in a kernel's terms."""
-    where = _tile_text(found.operand, part.tile, found) if part.tile and part.tile != found.tile else ""
+    where = _tile_text(found.operand, part.tile, found, found.tile) if part.tile else ""
     own = part.source == found.source or not part.source
     matrix = "" if own else f"they are of {part.source}"
     named = part.name.text if part.name else ""
     if where and own and part.in_order:
-        return f"{where} of {part.source}, {named}"
+        return f"{where} of {part.source}"
     return (
         ": ".join(filter(None, (matrix, f"in {where}" if where else "", named)))
         or f"located in {part.source}"
@@ -115,6 +123,47 @@ def holding_document(found: Holding) -> Document:
         "closest": [{"name": item.name, "words": count} for count, item in found.closest],
         "location": None if found.location is None else _location_document(found.location),
         "later": [{"step": at, "location": _location_document(each)} for at, each in found.later],
+    }
+
+
+def step_lines(found: StepLog) -> Iterator[str]:
+    """Yield the first wrong step of a log of accumulators, and what it did."""
+    if found.note:
+        yield found.note
+    loaded = f" for the {' and '.join(found.loaded)} that were loaded" if found.loaded else ""
+    if found.as_expected:
+        yield f"D is as expected in every step, all {found.steps} steps{loaded}"
+        return
+    step = found.wrong[0]
+    yield f"step {step} is the first of {found.steps} at which D is wrong{loaded}: {_step_text(found)}"
+    for cause in found.causes:
+        yield f"  matches bit for bit: step {step}: {cause.name}"
+        yield f"    {cause.advice}"
+    if found.diagnosis is not None:
+        yield from (f"  {line}" for line in diagnosis_lines(found.diagnosis))
+    if len(found.wrong) > 1:
+        yield f"  steps {several(found.wrong)} are wrong by themselves, each from the D before it"
+
+
+def _step_text(found: StepLog) -> str:
+    if found.causes:
+        return found.causes[0].name
+    diagnosis = found.diagnosis
+    if diagnosis is not None and diagnosis.matches:
+        return " + ".join(diagnosis.matches[0].simplest.names)
+    return "no explanation gives its D from the D before"
+
+
+def step_document(found: StepLog) -> Document:
+    """Return the same as JSON-ready data."""
+    return {
+        "steps": found.steps,
+        "as_expected": found.as_expected,
+        "wrong": list(found.wrong),
+        "loaded": list(found.loaded),
+        "note": found.note,
+        "causes": [{"name": cause.name, "advice": cause.advice} for cause in found.causes],
+        "diagnosis": None if found.diagnosis is None else diagnosis_document(found.diagnosis),
     }
 
 
