@@ -55,21 +55,17 @@ class Columns:
 
     def _read(self, wave: Wave, path: DivergentPath) -> Values:
         """Return ``(lanes, n)``; of registers that all lanes have written without a call for each."""
+        words = np.empty((wave.lanes, len(self.readers)), self.dtype)
         if self.numbers and not path.frame.partial:
             held = path.frame.values
             try:
-                values = np.concatenate([held[number] for number in self.numbers])
-            except ValueError:  # a register has no value
+                words.T[...] = [held[number] for number in self.numbers]
+            except (TypeError, ValueError):  # a register has no value
                 pass
             else:
-                return values.reshape(len(self.numbers), -1).T.copy()
-        columns = [read(wave, path) for read in self.readers]
-        words = np.empty((wave.lanes, len(columns)), self.dtype)
-        if all(column.ndim for column in columns):
-            words.T[...] = columns  # twice as fast as a loop
-        else:
-            for place, column in enumerate(columns):
-                words[:, place] = column
+                return words
+        for place, read in enumerate(self.readers):
+            words[:, place] = read(wave, path)
         return words
 
 
