@@ -38,7 +38,7 @@ def launched(wait: str, checks: str = "error") -> tuple[np.ndarray, LaunchReport
 def test_after_the_wait_all_is_there(wait: str) -> None:
     found, report = launched(wait)
     assert found.tolist() == SOURCE[1::4].tolist()
-    assert report.hazards == ()
+    assert {one.kind for one in report.hazards} <= {"unwritten"}  # elements that nothing is copied to
 
 
 @pytest.mark.parametrize("wait", ["", "cp.async.wait_group 1;"])

@@ -56,6 +56,11 @@ def launch(body: str, schedule: str | int = "program", checks: Any = "warn", cou
     return load_text(text)["k"](1, 64, [given, np.zeros(256, np.uint32)], schedule=schedule, checks=checks)
 
 
+def broken(report: LaunchReport) -> list[str]:
+    """The kinds of findings; most of the array that is stored to stays as it was, which is a note."""
+    return [one.kind for one in report.hazards if one.kind != "unwritten"]
+
+
 def kinds(body: str, schedule: str | int = "program") -> set[str]:
     """Of errors that are found, before a deadlock too."""
     found: tuple[Any, ...]
@@ -182,7 +187,7 @@ BROKEN = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", KEPT)
 def test_kept(name: str, schedule: str | int) -> None:
-    assert launch(KEPT[name], schedule).hazards == ()
+    assert broken(launch(KEPT[name], schedule)) == []
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -288,8 +293,8 @@ def test_who_waited_for_wgmma_knows_that_its_registers_were_loaded(
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_copy_over_what_was_stored_wants_a_proxy_fence(schedule: str | int) -> None:
-    assert launch(WRITE + FENCE + SYNC + COVERED, schedule).hazards == ()
-    (told,) = launch(WRITE + SYNC + COVERED, schedule).hazards
+    assert broken(launch(WRITE + FENCE + SYNC + COVERED, schedule)) == []
+    (told, _) = launch(WRITE + SYNC + COVERED, schedule).hazards  # the other is a note
     assert (told.kind, told.severity) == ("overwritten early", "warning")
     assert "overwrites a of shared memory through the async proxy, which warp " in told.message
     assert "no fence.proxy.async says which comes last" in told.message

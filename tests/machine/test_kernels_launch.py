@@ -50,7 +50,8 @@ def launched(module: LoadedModule, case: Case, **options: Any) -> dict[int, Arra
     """What a launch leaves in the arrays among its arguments, by the index of the parameter."""
     given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
     options |= {"shared_bytes": case.shared_bytes, "cluster": case.cluster}
-    module[case.entry](case.grid, case.block, case.passed(given), **options)
+    report = module[case.entry](case.grid, case.block, case.passed(given), **options)
+    assert report.hazards == ()
     return {index: one for index, one in enumerate(given) if isinstance(one, np.ndarray)}
 
 

@@ -12,13 +12,15 @@ from typing import Literal
 from ..errors import Location, OperandError, SourceLine, UndefinedBehavior
 
 Mode = Literal["error", "warn", "off"]
+_LISTED = 4  # pairs of lines that a finding lists
 Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchFinding:
     """``kind`` ("race", "uninitialised", ...), how grave, what happened, and where; ``other`` is the other
-    statement, ``note`` what the other did, and ``fix`` what to do, "" where there is nothing to say."""
+    statement, ``note`` what the other did, and ``fix`` what to do, "" where there is nothing to say.
+    ``others`` are further pairs of statements of the same stretches of code that do the same."""
 
     kind: str
     severity: Severity
@@ -27,6 +29,12 @@ class LaunchFinding:
     other: Location | None = None
     note: str = "the other access"
     fix: str = ""
+    others: tuple[tuple[Location, Location], ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The pairs of statements that do this."""
+        return 1 + len(self.others)
 
     @property
     def source(self) -> SourceLine | None:
@@ -37,6 +45,13 @@ class LaunchFinding:
         lines = [f"{self.location}: {self.severity}: {self.message}", self.location.excerpt()]
         if self.other is not None:
             lines += [f"{self.other}: note: {self.note}", self.other.excerpt()]
+        if self.others:
+            pairs = [f"{here.line} and {there.line}" for here, there in self.others]
+            more = f" and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
+            listed = ", ".join(pairs[:_LISTED]) + more
+            lines.append(
+                f"{self.location}: note: {self.count} pairs of statements do this, also lines {listed}"
+            )
         if self.fix:
             lines.append(f"{self.location}: fix: {self.fix}")
         return "\n".join(lines)

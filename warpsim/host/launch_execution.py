@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ..checks.findings import Findings, LaunchFinding, Mode
 from ..errors import OperandError, WarpsimError
-from ..machine.grid import LANES, Launch, grid_workspace, run, sizes_of, symbols_of
+from ..machine.grid import LANES, Launch, communicates, grid_workspace, run, sizes_of, symbols_of
 from ..machine.load.program import Module
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
 from ..machine.run.events import Observer
@@ -25,13 +25,17 @@ from ..machine.run.schedules import Schedule
 from ..machine.run.wave import Entry
 from ..machine.state.device import Device as DeviceState
 from ..machine.state.device_runtime import DeviceRuntime, Printed
+from ..ptx.symbols import shown_variable
 from ..recording.recorder import LaunchEvent, Recorder
 from ..recording.selection import Selection, selection_of
 from ..recording.strips import Timeline
 from ..recording.timeline import TimelineRecorder
 from .arguments import arguments_of, device_of
+from .array_use import ArrayUse
 from .device_output import note_runtime
 from .fidelity import Fidelity, fidelity_of
+from .finding_groups import grouped
+from .unwritten_reads import watch
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -105,6 +109,8 @@ class LaunchExecution:
         )
         self.engines, self.order = modes_of(modes.engine, modes.undefined), Schedule(modes.schedule)
         self.of_kernel = kernel_checks(self.findings, entry)
+        ordered = communicates(entry) or self.sizes.cluster.count > 1
+        self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
 
     def report(
@@ -132,7 +138,7 @@ class LaunchExecution:
             device.memory.release(kept, device.heap.blocks)
         schedule = str(self.modes.schedule)
         return LaunchReport(
-            hazards=tuple(self.findings.found),
+            hazards=grouped(self.findings.found, self.module),
             fidelity=fidelity_of(self.module, counts.tolist(), launch.inferred),
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
@@ -158,7 +164,15 @@ class LaunchExecution:
             runtime=runtime,
             **vars(self.sizes),
         )
+        modes = self.modes
+        judged = self.watch.checks != "off" and modes.scheduler is None and isinstance(modes.engine, str)
+        judge = watch(launch, wanted=judged)
         counts = self._counts(launch)
+        judge(self.findings, counts)
+        pairs = zip(self.entry.parameters, arguments.buffers, strict=True)
+        named = [(shown_variable(given.name), buffer) for given, buffer in pairs if buffer is not None]
+        for arrays in self.arrays:
+            arrays.report(device.memory, named)
         for write_back in arguments.write_back:
             write_back()
         return launch, counts
@@ -167,7 +181,7 @@ class LaunchExecution:
         """Return the observers of one wave: new checks, and the recorders and observers of the launch."""
         of_kernel = (check(self.findings) for check in self.of_kernel)
         checks = checks_of(self.findings, clusters=self.sizes.cluster.count > 1)
-        return (*checks, *of_kernel, *self.watching)
+        return (*checks, *of_kernel, *self.arrays, *self.watching)
 
     def _counts(self, launch: Launch) -> npt.NDArray[np.int64]:
         """Execute every CTA, here or spread over processes; return how often each statement ran."""

@@ -182,6 +182,7 @@ class Launch:
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
     runtime: DeviceRuntime | None = None  # what system calls use
+    fill: int | None = None  # a seed of the bytes that shared and local memory begin with; None for zeros
     kept: dict[int, tuple[Sequence[Record], Sequence[Record]]] = field(default_factory=dict)
 
     @property
@@ -210,7 +211,7 @@ class Launch:
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
         """Return wave ``number``, of the CTAs with these coordinates."""
         geometry = Geometry(ctas, self.grid, self.block, self.cluster)
-        memories = Memories(geometry, self.device.memory, self.parameters, self.shared_bytes)
+        memories = Memories(geometry, self.device.memory, self.parameters, self.shared_bytes, self.fill)
         observers = Observers(self.observers())
         wave = Wave(self.entry, geometry, memories, PLACES)
         wave.code = observers.instrument(self.entry.code)

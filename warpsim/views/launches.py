@@ -104,6 +104,8 @@ def _hazard_document(finding: LaunchFinding) -> Document:
         "other": _place(finding.other),
         "note": finding.note if finding.other else "",
         "fix": finding.fix,
+        "count": finding.count,
+        "others": [[_place(here), _place(there)] for here, there in finding.others],
     }
 
 

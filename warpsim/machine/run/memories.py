@@ -22,23 +22,35 @@ class Memories:
     """
 
     def __init__(
-        self, geometry: Geometry, device: DeviceMemory, parameters: Bytes, shared_bytes: int
+        self,
+        geometry: Geometry,
+        device: DeviceMemory,
+        parameters: Bytes,
+        shared_bytes: int,
+        fill: int | None = None,
     ) -> None:
+        self._fill = fill
         self.device = device
         self.parameters = parameters
         self.shared_bytes: int = shared_bytes
         self.shared_stride = max(-(-shared_bytes // _SHARED_ALIGNMENT), 1) * _SHARED_ALIGNMENT
-        self.shared: Bytes = spaces.padded(len(geometry.ctas) * self.shared_stride)
+        self.shared: Bytes = self._begun(spaces.padded(len(geometry.ctas) * self.shared_stride))
         self.shared_base = geometry.cta * self.shared_stride
         self.local: Bytes = spaces.padded(0)
         self.local_stride = 0
         self._lanes = geometry.lanes
+
+    def _begun(self, memory: Bytes) -> Bytes:
+        """Return memory as lanes find it: zeros, or any bytes, which ``fill`` is the seed of."""
+        if self._fill is None:
+            return memory
+        return np.random.default_rng(self._fill).integers(0, 256, memory.shape, np.uint8)
 
     def reserve_local(self, size: int) -> None:
         """Give every lane at least that many bytes of local memory; its contents stay."""
         if size <= self.local_stride:
             return
         stride = -(-size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
-        grown = np.zeros((self._lanes, stride), np.uint8)
+        grown = self._begun(np.zeros((self._lanes, stride), np.uint8))
         grown[:, : self.local_stride] = self.local[: self._lanes * self.local_stride].reshape(self._lanes, -1)
         self.local, self.local_stride = grown.reshape(-1), stride

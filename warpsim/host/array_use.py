@@ -1,0 +1,247 @@
+"""What a launch did with arrays among its arguments: left parts unwritten, wrote twice, mistook the type.
+
+    unwritten       part of an array that the kernel writes, and does not read before, was never written
+    written twice   CTAs that nothing orders store different values to the same bytes
+    element type    a kernel reads or writes an array of floats only in pieces of its elements
+
+An unwritten part that holds different values is an update in place, and is left out. Where CTAs can wait for
+each other (atomics, fences, clusters) they may write in turn, on purpose. Does not know when a
+launch ends: ``report`` is called then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks.findings import Findings, LaunchFinding, Severity
+from ..machine.run.events import Observer, helper
+from ..machine.run.pending import Pending
+from ..machine.state.device import Buffer
+from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.spaces import DEVICE_BASE, DeviceMemory
+
+if TYPE_CHECKING:
+    from ..errors import Location
+    from ..machine.run.wave import Record, Wave
+
+_UNNAMED = frozenset({1})  # bytes of accesses that say nothing of the type: any array may be copied so
+
+
+@dataclass
+class _Use:
+    """How statements use an allocation: ``reads`` says that they take what was there before the launch, and
+    ``sizes`` the bytes that a lane takes at once, and those of an element."""
+
+    reads: bool = False
+    atomics: bool = False
+    first: Record | None = None  # the first that writes
+    sizes: dict[tuple[int, int], Record] = field(default_factory=dict)
+
+    def pieces(self, size: int) -> Record | None:
+        """Return a statement that takes less than elements of a size, where none takes a whole element."""
+        known = {sizes: record for sizes, record in self.sizes.items() if sizes[1] not in _UNNAMED}
+        if any(element >= size for _, element in known):
+            return None
+        return next((record for (taken, _), record in known.items() if taken < size), None)
+
+
+class ArrayUse(Observer):
+    """An observer of all waves of a launch; ``ordered`` says that CTAs can wait for each other."""
+
+    def __init__(self, findings: Findings, *, ordered: bool) -> None:
+        self.findings, self.waiting = findings, ordered
+        self.uses: dict[int, _Use] = {}  # by the address of the allocation
+        self.seen: set[tuple[int, bool]] = set()  # statements whose arrays are known
+        self.written: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by byte of the device
+        self.owner: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the CTA that wrote it, plus 1
+        self.statement: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # where
+
+    # --- events ---
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what a statement reads, the first time."""
+        if access.memory is wave.memories.device.data and (access.path.pc, False) not in self.seen:
+            self._room(wave)
+            uses = self._typed(wave, access, stores=False)
+            if not self.written[access.cells].all():  # not only what the launch has written itself
+                for use in uses:
+                    use.reads = True
+
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note arrays that atomics change."""
+        if access.memory is wave.memories.device.data:
+            for use in self._typed(wave, access, stores=True):
+                use.atomics = True
+            self._room(wave)
+            self.written[access.cells] = True
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Mark bytes as written; CTAs that write others than are there are found."""
+        if access.memory is not wave.memories.device.data:
+            return
+        if (access.path.pc, True) not in self.seen:
+            self._typed(wave, access, stores=True)
+        self._room(wave)
+        cells = access.cells
+        if not self.waiting:
+            self._owned(wave, access, cells)
+        self.written[cells] = True
+
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """Mark what an asynchronous operation has written."""
+        for stretches in pending.writes:
+            if stretches.space == "global" and len(stretches.ranges):
+                self._room(wave)
+                use = self._use(wave, int(stretches.ranges[0, 0]))
+                use.first = use.first or pending.record
+                for first, past in stretches.ranges.tolist():
+                    self.written[first:past] = True
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """Note what an asynchronous operation reads."""
+        for stretches in pending.reads:
+            if stretches.space == "global" and len(stretches.ranges):
+                self._use(wave, int(stretches.ranges[0, 0])).reads = True
+
+    # --- notes ---
+
+    @helper
+    def _use(self, wave: Wave, offset: int) -> _Use:
+        allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
+        return self.uses.setdefault(allocation.address, _Use())
+
+    @helper
+    def _typed(self, wave: Wave, access: MemoryAccess, *, stores: bool) -> list[_Use]:
+        """Note the allocations of an access, and in which pieces a statement takes them."""
+        record = wave.code[access.path.pc]
+        self.seen.add((access.path.pc, stores))
+        taken = access.size * (access.offsets.size // access.lanes.count)
+        bounds = (int(access.offsets.min()), int(access.offsets.max()))
+        uses = [self._use(wave, offset) for offset in dict.fromkeys(bounds)]
+        for use in uses:
+            use.first = use.first or (record if stores else None)
+            use.sizes.setdefault((taken, access.size), record)
+        return uses
+
+    @helper
+    def _room(self, wave: Wave) -> None:
+        size = wave.memories.device.data.size
+        if self.written.size < size:  # a kernel may ask for more memory while it runs
+            for name in ("written", "owner", "statement"):
+                grown = np.zeros(size, getattr(self, name).dtype)
+                grown[: getattr(self, name).size] = getattr(self, name)
+                setattr(self, name, grown)
+
+    @helper
+    def _owned(self, wave: Wave, access: MemoryAccess, cells: npt.NDArray[np.int64]) -> None:
+        """Find bytes that another CTA has written with another value, then note the CTA that writes them."""
+        lanes, stored = access.lane_of, access.stored
+        ctas = wave.geometry.ctas[wave.cta[lanes]]
+        x, y, _ = wave.grid
+        numbers = (ctas[:, 0] + x * (ctas[:, 1] + y * ctas[:, 2]) + 1).astype(np.int32)
+        before = self.owner[cells]
+        other = (before != 0) & (before != numbers[:, None])
+        if stored is not None and other.any():
+            other &= wave.memories.device.data[cells] != stored
+            if other.any():
+                row, column = (int(place) for place in np.argwhere(other)[0])
+                self._twice(wave, access, int(lanes[row]), int(cells[row, column]))
+        self.owner[cells] = numbers[:, None]
+        self.statement[cells] = access.path.pc
+        last = self.owner[cells]  # CTAs that stand at this statement together
+        if stored is not None and (last != numbers[:, None]).any():
+            self._together(wave, access, cells, stored)
+
+    @helper
+    def _together(
+        self, wave: Wave, access: MemoryAccess, cells: npt.NDArray[np.int64], stored: npt.NDArray[np.uint8]
+    ) -> None:
+        """Find a byte that lanes of several CTAs write with different values by one statement."""
+        flat, values = cells.reshape(-1), stored.reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        same = flat[order][1:] == flat[order][:-1]
+        unlike = same & (values[order][1:] != values[order][:-1])
+        lanes = np.repeat(access.lane_of, cells.shape[1])[order]
+        unlike &= wave.cta[lanes[1:]] != wave.cta[lanes[:-1]]
+        if unlike.any():
+            place = int(unlike.argmax()) + 1
+            self._twice(wave, access, int(lanes[place]), int(flat[order][place]))
+
+    @helper
+    def _twice(self, wave: Wave, access: MemoryAccess, lane: int, offset: int) -> None:
+        here = wave.code[access.path.pc]
+        first = wave.code[int(self.statement[offset])] if self.owner[offset] else here
+        allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
+        message = (
+            f"{here.statement.mnemonic} writes byte {DEVICE_BASE + offset - allocation.address} of the "
+            f"{allocation}, where another CTA writes another value: nothing orders them, and either may stay "
+            f"[{wave.describe_lane(lane)}]"
+        )
+        location, other = here.statement.location(), first.statement.location()
+        finding = _finding("written twice", "warning", message, location, other)
+        self.findings.add(("written twice", access.path.pc, int(self.statement[offset])), finding)
+
+    # --- the end of the launch ---
+
+    def report(self, memory: DeviceMemory, buffers: Sequence[tuple[str, Buffer]]) -> None:
+        """Add what became of arrays; ``buffers`` are those of arguments, and their names."""
+        for name, buffer in {buffer.address: (name, buffer) for name, buffer in buffers}.values():
+            use = self.uses.get(buffer.address)
+            if use is None:
+                continue
+            for finding in (*_pieces(name, buffer, use), *self._unwritten(memory, name, buffer, use)):
+                self.findings.add((finding.kind, buffer.address), finding)
+
+    def _unwritten(
+        self, memory: DeviceMemory, name: str, buffer: Buffer, use: _Use
+    ) -> Iterator[LaunchFinding]:
+        size, start = buffer.dtype.itemsize, buffer.address - DEVICE_BASE
+        if use.first is None or use.reads or use.atomics or not buffer.allocation.size:
+            return
+        left = ~self.written[start : start + buffer.allocation.size].reshape(-1, size).any(axis=1)
+        if not left.any() or left.all():
+            return
+        rest = memory.bytes_of(buffer.allocation).reshape(-1, size)[left]
+        if (rest != rest[0]).any():
+            return
+        first = tuple(int(place) for place in np.unravel_index(int(left.argmax()), buffer.shape))
+        message = (
+            f"{int(left.sum())} of {left.size} elements of {name} ({_array(buffer)}) were never written, "
+            f"the first of them {list(first)}; {use.first.statement.mnemonic} is the first that writes there"
+        )
+        yield _finding("unwritten", "note", message, use.first.statement.location())
+
+
+def _pieces(name: str, buffer: Buffer, use: _Use) -> Iterator[LaunchFinding]:
+    """Yield an array of floats of which all statements take less than an element."""
+    record = use.pieces(buffer.dtype.itemsize) if _floating(buffer.dtype) else None
+    if record is None:
+        return
+    taken = next(taken for (taken, _), known in use.sizes.items() if known is record)
+    message = (
+        f"{record.statement.mnemonic} takes {taken} bytes at a time of {name} ({_array(buffer)}), whose "
+        f"elements have {buffer.dtype.itemsize}, and no statement takes a whole element: the kernel "
+        "expects an array of another type"
+    )
+    yield _finding("element type", "warning", message, record.statement.location())
+
+
+def _floating(dtype: np.dtype[Any]) -> bool:
+    """Return whether an array holds floats, whose halves mean nothing."""
+    return dtype.names is None and dtype.itemsize > 1 and dtype.kind in "fV"
+
+
+def _array(buffer: Buffer) -> str:
+    """Return dtype and shape in words."""
+    return f"{buffer.dtype} {buffer.shape}"
+
+
+def _finding(
+    kind: str, severity: Severity, message: str, location: Location, other: Location | None = None
+) -> LaunchFinding:
+    return LaunchFinding(kind=kind, severity=severity, message=message, location=location, other=other)

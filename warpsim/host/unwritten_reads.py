@@ -1,0 +1,99 @@
+"""Whether reads of bytes that were never written matter: the launch again, with other bytes in their place.
+
+Kernels read rows that they never use, as FlashAttention-2 does of the last tile. Where nothing that a launch
+leaves depends on such bytes (no result, no text, no fault, and each statement is executed as often), reading
+them is worth a note only. Does not say which read matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks.findings import Findings, LaunchFinding
+from ..errors import WarpsimError
+from ..machine.grid import Launch, run
+from ..machine.state.device import Device
+from ..machine.state.device_runtime import DeviceRuntime
+from ..machine.state.heap import HeapBlock
+from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
+
+Counts = npt.NDArray[np.int64]
+_FILLS = (1, 2)  # seeds of the bytes that are tried
+_HARMLESS = "; no result depends on them: with other bytes there the launch leaves the same"
+
+
+class UnwrittenReads:
+    """The memory of a launch as it begins, to begin once more from it."""
+
+    def __init__(self, launch: Launch) -> None:
+        memory = launch.device.memory
+        self.launch = launch
+        self.data: Bytes = memory.data.copy()
+        self.fresh: Bytes | None = None if memory.fresh is None else memory.fresh.copy()
+        self.allocations: Sequence[Allocation] = tuple(memory.allocations)
+        self.heap: tuple[int, dict[int, HeapBlock]] = launch.device.heap.state()
+
+    def judge(self, findings: Findings, counts: Counts) -> None:
+        """Make notes of the warnings about unwritten bytes, where nothing depends on these."""
+        if any(map(_questionable, findings.found)) and not any(
+            self._matters(fill, counts) for fill in _FILLS
+        ):
+            findings.found[:] = [_noted(found) if _questionable(found) else found for found in findings.found]
+
+    def _matters(self, fill: int, counts: Counts) -> bool:
+        """Return whether the launch does or leaves anything else with these bytes."""
+        first = self.launch
+        device = Device(first.module.target, heap_bytes=first.device.heap.limit)
+        device.memory.restore(self._filled(fill), self.allocations, None)
+        device.heap.restore(self.heap)
+        device.symbols[first.module] = first.device.symbols[first.module]
+        workspace = first.runtime.grid_workspace if first.runtime else 0
+        runtime = DeviceRuntime(heap=device.heap, grid_workspace=workspace)
+        again = replace(
+            first, device=device, runtime=runtime, observers=tuple, inferred={}, kept={}, fill=fill
+        )
+        try:
+            same = np.array_equal(run(again), counts)
+        except WarpsimError:
+            return True
+        printed = [item.text for item in first.runtime.printed] if first.runtime else []
+        if not same or printed != [item.text for item in runtime.printed]:
+            return True
+        return not _alike(first.device, device)
+
+    def _filled(self, fill: int) -> Bytes:
+        """Return the memory with other bytes where none were written, variables apart."""
+        data = self.data.copy()
+        if self.fresh is not None:
+            places = self.fresh != 0
+            for allocation in self.allocations:
+                start = allocation.address - DEVICE_BASE
+                places[start : start + allocation.size] &= not allocation.space
+            data[places] = np.random.default_rng(fill).integers(0, 256, int(places.sum()), np.uint8)
+        return data
+
+
+def _alike(first: Device, second: Device) -> bool:
+    """Return whether what the first launch has written, or found, is the same in both memories."""
+    data, other, fresh = first.memory.data, second.memory.data, first.memory.fresh
+    if data.size != other.size:
+        return False
+    return bool(((data == other) | (False if fresh is None else fresh != 0)).all())
+
+
+def _questionable(finding: LaunchFinding) -> bool:
+    """Return whether a finding is about bytes that were read and never written, and is no variable's."""
+    return finding.kind == "uninitialised" and finding.severity == "warning" and not finding.fix
+
+
+def _noted(finding: LaunchFinding) -> LaunchFinding:
+    return replace(finding, severity="note", message=finding.message + _HARMLESS)
+
+
+def watch(launch: Launch, *, wanted: bool) -> Callable[[Findings, Counts], None]:
+    """Return what judges the findings of a launch when it has ended; nothing where that is not wanted."""
+    return UnwrittenReads(launch).judge if wanted else lambda findings, counts: None
