@@ -291,7 +291,7 @@ def _open_scope(
 def _close_scope(cursor: Cursor, reader: _Reader) -> None:
     end = cursor.position
     if len(reader.scopes) == 1:
-        raise cursor.error("this '}' closes no '{'", end)
+        raise cursor.error("this '}' closes no '{'", cursor.position)
     cursor.require("}")
     scope = reader.scopes.pop()
     reader.later -= scope.later

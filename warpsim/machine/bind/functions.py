@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import WarpsimError
 from ...ptx.statements import Kernel
-from .scope import Variable
+from .scope import LabelName, Variable
 from .value_types import dtype_of
 
 
@@ -35,6 +35,8 @@ class Function:
         None  # more shared memory than the target allows, which a launch may ignore
     )
     named: set[str] = field(default_factory=set)  # functions and variables of the module that it names
+    labels: list[LabelName] = field(default_factory=list)
+    calls_by_address: bool = False  # whether it calls what a register says
 
     @cached_property
     def dtypes(self) -> list[np.dtype[Any]]:

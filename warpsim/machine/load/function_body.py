@@ -36,7 +36,6 @@ class Loading(ModuleNames, Protocol):
 
     program: Program
     scope: Scope
-    code: list[Record]
     shapes: dict[Shape, tuple[str, str]]  # of statements that can be executed: fidelity and note
 
     def execution(self, record: Record) -> Execution:
@@ -54,9 +53,12 @@ class Loading(ModuleNames, Protocol):
         """Give a variable its place in its space."""
 
 
-def load_body(module: Loading, function: Function) -> None:
-    """Append the records of a function to the module's code; what cannot be executed is noted there."""
-    _Body(module, function).load()
+def load_body(module: Loading, function: Function) -> list[Record]:
+    """Return the records of a function; what cannot be executed is noted in the module.
+
+    Program counters of its labels are counted from its first statement, until it has its place.
+    """
+    return _Body(module, function).load()
 
 
 class _End(InstructionStatement):
@@ -79,23 +81,24 @@ class _Body:
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []
         self.shapes: dict[int, ShapeReader] = {}  # by the identity of their scope
-        self.start = len(module.code)
 
-    def load(self) -> None:
-        """Append the records of the function to the module's code."""
+    def load(self) -> list[Record]:
+        """Return the records of the function."""
         scope = Scope(self.module.scope)
         self._parameters(scope)
         self._read(self.function.kernel.body or (), scope)
         end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
+        records = list[Record]()
         for statement, around in (*self.binders, (end, scope)):
             try:
                 record = self._record(statement, around)
             except WarpsimError as error:
                 self.module.noted(partial(_raise, error))
                 record = Record(statement=statement, bind=_broken)  # nothing runs, but places stay right
-            self.module.code.append(record)
+            records.append(record)
         for shapes in self.shapes.values():
             self.function.named |= shapes.named(self.module.scope.names)
+        return records
 
     def _parameters(self, scope: Scope) -> None:
         for kind in ("results", "parameters"):
@@ -117,7 +120,8 @@ class _Body:
             elif isinstance(statement, InstructionStatement):
                 self.binders.append((statement, scope))
             elif isinstance(statement, Label):
-                label = LabelName(statement.name, self.start + len(self.binders))
+                label = LabelName(statement.name, len(self.binders))
+                self.function.labels.append(label)
                 self.module.noted(partial(scope.declare, label.name, label, statement))
                 self._table_after = label.name
             else:
@@ -185,6 +189,8 @@ class _Body:
     def _bound(self, statement: InstructionStatement, scope: Scope) -> tuple[Execution, str, str]:
         """Return what a statement does, and how exact it is."""
         self.function.named.update(name for name in statement.names if name in self.module.scope.names)
+        if statement.opcode == "call":
+            self.function.calls_by_address |= any(map(scope.register_type, statement.names))
         return execution_of(self.module, statement, scope)
 
 

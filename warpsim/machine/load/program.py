@@ -7,6 +7,7 @@ arguments, memories, or what an opcode does (see opcodes/). PTX ISA 9.1, section
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
@@ -35,9 +36,8 @@ _CODE_ALIGNMENT = 16  # bytes
 class Module:
     """A PTX module: ``target``, ``version`` and, by name, its kernels and variables.
 
-    A kernel is bound when it is taken (``entry``); a module with device functions is bound whole at once, so
-    that the program counters of callers and callees have the order of the text. ``bound`` are the functions
-    whose code there is, in its order.
+    A kernel is bound when it is taken (``entry``), with the functions that it may call, in the order in
+    which they are declared. ``bound`` are the functions whose code there is, in its order.
     """
 
     def __init__(self, program: Program, target: str | None = None) -> None:
@@ -57,14 +57,11 @@ class Module:
         self.shared: list[Variable] = []  # of shared space, that no kernel declares
         self._layout = SharedLayout(self.functions)
         self.bound: list[str] = []
+        self._loaded: dict[str, list[Record]] = {}  # of functions that have no place in the code yet
         self._declare_all()
         self._check_addresses()
-        if any(
-            function.kernel.kind == "func"
-            for function in self.functions.values()
-            if function.kernel.body is not None
-        ):
-            self.bind()
+        if any(function.kernel.kind == "func" and _declares_shared(function) for function in self._bodies()):
+            self.bind()  # what lies where in shared memory must not depend on which kernel is taken first
 
     @property
     def problems(self) -> list[WarpsimError]:
@@ -75,7 +72,10 @@ class Module:
     def entry(self, name: str) -> Entry:
         """Return a kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
         function = self._kernel(name)
-        self.bind((function.name,))
+        reached = self._reached(function.name)
+        if any(self.functions[name].calls_by_address for name in reached & self.functions.keys()):
+            reached |= {other.name for other in self._bodies() if other.kernel.kind == "func"}
+        self.bind([other.name for other in self._bodies() if other.name in reached])
         if found := self.problems_of(function.name):
             raise joined(found)
         return _entry(self, function)
@@ -94,17 +94,30 @@ class Module:
 
     def problems_of(self, name: str) -> list[WarpsimError]:
         """Return the problems of a kernel and of what it calls, in the order of the text."""
+        found = list(self._general)
+        for reached in self._reached(name):
+            found += self.functions[reached].problems if reached in self.functions else ()
+            found += [self._of_variables[reached]] if reached in self._of_variables else ()
+        return sorted({id(problem): problem for problem in found}.values(), key=_place)
+
+    def _reached(self, name: str) -> set[str]:
+        """Return the functions and variables that a function names, and those that these name; load them."""
         reached, left = set[str](), [name]
         while left:
             name = left.pop()
             if name not in reached:
                 reached.add(name)
-                left += self.functions[name].named if name in self.functions else self._held(name)
-        found = list(self._general)
-        for name in reached:
-            found += self.functions[name].problems if name in self.functions else ()
-            found += [self._of_variables[name]] if name in self._of_variables else ()
-        return sorted({id(problem): problem for problem in found}.values(), key=_place)
+                function = self.functions.get(name)
+                if function is None:
+                    left += self._held(name)
+                elif function.kernel.body is not None:
+                    self._load(function)
+                    left += function.named
+        return reached
+
+    def _bodies(self) -> list[Function]:
+        """Return the functions that have statements, in the order in which they are declared."""
+        return [function for function in self.functions.values() if function.kernel.body is not None]
 
     def _held(self, name: str) -> list[str]:
         """Return what a variable holds addresses of."""
@@ -253,20 +266,26 @@ class Module:
     # --- code ---
 
     def bind(self, names: Iterable[str] | None = None) -> None:
-        """Make records of the statements of functions; without names of all, in the order of the text."""
-        with garbage_collection_paused():
-            for name in tuple(self.functions if names is None else names):
-                function = self.functions[name]
-                if function.kernel.body is not None and function.start < 0:
-                    self._bind(function)
+        """Give functions their places in the code, in this order; without names all, as declared."""
+        for function in self._bodies() if names is None else [self.functions[name] for name in names]:
+            if function.start < 0:
+                self._load(function)
+                function.start = len(self.code)
+                for label in function.labels:
+                    label.pc += function.start
+                self.code += self._loaded.pop(function.name)
+                self.bound.append(function.name)
 
-    def _bind(self, function: Function) -> None:
-        function.start, known = len(self.code), len(self._problems)
+    def _load(self, function: Function) -> None:
+        """Make records of the statements of a function, if that has not been done."""
+        if function.start >= 0 or function.name in self._loaded:
+            return
+        known = len(self._problems)
         self._problems += directive_problems(function.kernel, self.target, self.version)
-        load_body(self, function)
+        with garbage_collection_paused():
+            self._loaded[function.name] = load_body(self, function)
         function.problems, function.overrun = self._problems[known:], self._overrun(function)
         self._problems += [function.overrun] if function.overrun else []
-        self.bound.append(function.name)
 
     def _overrun(self, function: Function) -> IllegalInstruction | None:
         """Return what is wrong with a kernel that declares more shared memory than its target lets it."""
@@ -316,6 +335,13 @@ def _directive_of(program: Program, name: str) -> Directive:
     raise PtxError(
         f"a module begins with .version and .target: .{name} is missing", program.source.location(0)
     )
+
+
+_SHARED = re.compile(r"(?<![\w:])\.shared(?![\w:])", re.ASCII)  # a variable, and no modifier
+
+
+def _declares_shared(function: Function) -> bool:
+    return function.kernel.body is not None and function.kernel.body.find(_SHARED)
 
 
 _MOST_BYTES = {  # of a variable, by its space; what is beyond is a slip, and no reason to fill the memory

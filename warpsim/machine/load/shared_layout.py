@@ -52,9 +52,13 @@ class SharedLayout:
         """
         if not self._common:
             return 0
-        words = set[str]()
-        for statement in instructions_of(function.kernel.body or ()):
-            words |= {*_WORD.findall(statement.operand_text or "")}
-        calls = any(self._functions[name].kernel.body for name in words & self._functions.keys())
+        body = function.kernel.body
+        words = set[str]() if body is None else {*_WORD.findall(body.source.text, body.start, body.end)}
+        if not words.isdisjoint(self._common) or not words.isdisjoint(
+            self._functions
+        ):  # in comments, perhaps
+            operands = (statement.operand_text for statement in instructions_of(body or ()))
+            words = {word for text in operands for word in _WORD.findall(text or "")}
+        calls = any(self._functions[name].kernel.body is not None for name in words & self._functions.keys())
         used = self._common if calls else words & self._common.keys()
         return max((self._common[name] for name in used), default=0)
