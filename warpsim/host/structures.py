@@ -90,19 +90,24 @@ def structure_of(value: Any) -> Structure | None:
     return Structure(value) if isinstance(value, ctypes.Structure) else None
 
 
+class _FieldError(OperandError):
+    """An error that names its field."""
+
+
 def _filled(value: ctypes.Structure, fields: Mapping[str, Any], prefix: str, start: int) -> Iterator[Field]:
     """Write values into a structure that lies at ``start``; yield the fields that a launch gives."""
     kinds = dict(_kinds(type(value)))
     for name, given in fields.items():
         path = f"{prefix}{name}"
         if name not in kinds:
-            raise OperandError(f"{path}: {type(value).__name__} has no such field: it has {', '.join(kinds)}")
+            raise _FieldError(f"{path}: {type(value).__name__} has no such field: it has {', '.join(kinds)}")
         place = start + getattr(type(value), name).offset
         try:
             yield from _field(value, name, kinds[name], given, path, place)
+        except _FieldError:
+            raise
         except (TypeError, ValueError, IndexError) as error:
-            message = error.message if isinstance(error, OperandError) else str(error)
-            raise OperandError(message if message.startswith(path) else f"{path}: {message}") from None
+            raise _FieldError(f"{path}: {error}") from None
 
 
 def _kinds(kind: _Kind) -> Iterator[tuple[str, _Kind]]:
