@@ -16,7 +16,17 @@ ORDER = (  # a package imports itself and those before it
     *("explanation", "report", "cli", "__init__", "__main__"),
 )
 ROOMS = {  # package -> its rooms in order; modules beside the rooms come last
-    "diagnosis": ("library", "dumps", "locate", "origins", "search", "loops", "recordings", "units"),
+    "diagnosis": (
+        "library",
+        "dumps",
+        "locate",
+        "origins",
+        "search",
+        "loops",
+        "recordings",
+        "units",
+        "verdicts",
+    ),
     "machine": ("state", "bind", "run", "opcodes", "load"),
     "generation": ("sums", "cases", "coverage"),
 }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .compilers.triton_kernels import compile_triton, launch_triton
     from .diagnosis import diagnose
     from .diagnosis.origins.element_origins import Origins, find_origins
+    from .diagnosis.verdicts import Verdict, why
     from .errors import (
         ClusterError,
         Fault,
@@ -90,6 +91,7 @@ __all__ = [
     "TraceError",
     "UndefinedBehavior",
     "VectorSet",
+    "Verdict",
     "Warp",
     "Warpgroup",
     "WarpsimError",
@@ -142,6 +144,7 @@ __all__ = [
     "view",
     "walk_product",
     "warmup",
+    "why",
     "write_vectors",
 ]
 
@@ -150,6 +153,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
     "diagnosis.origins.element_origins": "Origins find_origins",
+    "diagnosis.verdicts": "Verdict why",
     "errors": (
         "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"

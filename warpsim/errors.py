@@ -6,6 +6,7 @@
       x NotModelled           legal PTX whose result on this chip is not established
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
       x Fault                 a kernel did what no machine allows: an address outside, a deadlock, a trap
+        x Deadlock            no lane can continue
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
       x TraceError            a trace or vector file is malformed
       x ClusterError          a Dask cluster cannot do a job: not there, no workers, or other versions
@@ -186,6 +187,10 @@ class UndefinedBehavior(WarpsimError):
 
 class Fault(WarpsimError):
     """An operation that no machine allows: an address outside every allocation, a deadlock, a trap."""
+
+
+class Deadlock(Fault):
+    """Lanes that wait for something that no lane can still do."""
 
 
 class OperandError(WarpsimError, ValueError):

@@ -32,6 +32,7 @@ from .output import (
 from .progress import watching
 
 if TYPE_CHECKING:
+    from ..diagnosis.verdicts import Verdict
     from ..host.launching import LaunchableKernel, LaunchReport, LoadedModule
     from ..host.symbols import Symbol
 
@@ -51,6 +52,8 @@ class _Asked:
     arguments: tuple[str, ...]
     save: tuple[str, ...]
     expect: tuple[str, ...]
+    tolerance: float
+    why: bool
     target: str | None
     checks: str
     schedule: str
@@ -94,6 +97,19 @@ class _Done:
     "--save", multiple=True, metavar="INDEX=FILE.npy", help="Write the array of that argument afterwards."
 )
 @click.option("--expect", multiple=True, metavar="INDEX=FILE.npy", help="Compare it afterwards, bit by bit.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    metavar="RELATIVE",
+    help="Compare values with --expect, not bits: relative, such as 1e-2.",
+)
+@click.option(
+    "--why",
+    is_flag=True,
+    help="Where something is wrong, say why: the cause first, with the statement at fault. The launch is "
+    "executed again and again, under other schedules and on tags in place of data; nothing is written.",
+)
 @click.option(
     "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the module's own."
 )
@@ -182,6 +198,8 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
         return fail(values, as_json)
     keeps = looking.trace_mma is not None
     check_options(asked.origins, asked.fragment, keeps=keeps, computed=[*asked.save, *asked.expect])
+    if asked.why:
+        return _why(file, asked, sizes, values)
     if asked.origins is not None and not keeps and looking.timeline is not None:
         raise click.UsageError("--origins draws nothing: --timeline does not go with it")
     if asked.origins is not None:
@@ -245,7 +263,9 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         note_input(path)  # read below: a file saved over it would always equal it
     arrays = [array_of(value) for value in values]
     _write(saves, arrays, symbols)
-    checks = [compared(index, path, present(arrays[index], path.name)) for index, path in expects]
+    checks = [
+        compared(index, path, present(arrays[index], path.name), asked.tolerance) for index, path in expects
+    ]
     return _Done(
         kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
     )
@@ -282,6 +302,57 @@ def _run(
         if error.location is not None:  # an error of a statement, not of an argument
             raise
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
+
+
+def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> int:
+    """Print why the launch is wrong; the exit code is 1 where it is."""
+    looking = asked.looking
+    computed = (
+        *asked.save,
+        *asked.save_symbols,
+        asked.scheduler,
+        asked.origins,
+        looking.trace_mma,
+        looking.timeline,
+    )
+    if any(computed):
+        raise click.UsageError("--why writes nothing and looks by itself: it goes with --expect alone")
+    found = attempt(_verdict, file, asked, sizes, values)
+    if isinstance(found, Failure):
+        return fail(found, looking.as_json)
+    if looking.as_json:
+        print_json({"file": str(file), **found.document(), "errors": []})
+    else:
+        say("\n".join(found.lines()))
+    return EXPECTED if found.as_expected else MISMATCH
+
+
+def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Verdict:
+    from ..diagnosis.verdicts import why
+    from ..errors import OperandError
+    from ..files.archives import read_array
+    from ..host.loading import load
+
+    module = load(file, asked.target, asked.nvcc, asked.keep)
+    name = _entry(module, asked.entry)
+    set_symbols(module, asked.symbols)
+    pairs = [placed("--expect", text, len(values)) for text in asked.expect]
+    try:
+        return why(
+            module[name],
+            args=values,
+            expected={index: read_array(path) for index, path in pairs},
+            tolerance=asked.tolerance,
+            shared_bytes=asked.shared,
+            cooperative=asked.cooperative,
+            schedule=asked.schedule,
+            most_statements=asked.limit,
+            **sizes,
+        )
+    except OperandError as error:
+        if error.location is not None:
+            raise
+        raise click.UsageError(error.message) from None
 
 
 def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Launched:

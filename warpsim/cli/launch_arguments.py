@@ -180,8 +180,8 @@ def placed(option: str, text: str, count: int) -> tuple[int, Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayCheck:
-    """The comparison of the array of a parameter with a file, bit by bit; ``first`` is the index of the first
-    element that differs, with the bits of both.
+    """The comparison of the array of a parameter with a file, bit by bit or within a tolerance; ``first`` is
+    the index of the first element that differs, with the bits or the values of both.
     """
 
     index: int
@@ -191,17 +191,22 @@ class ArrayCheck:
     first: tuple[tuple[int, ...], str, str] | None = None
 
 
-def compared(index: int, path: Path, array: npt.NDArray[Any]) -> ArrayCheck:
-    """Compare an array with that of a file; raises TraceError where shapes or element sizes differ."""
+def compared(index: int, path: Path, array: npt.NDArray[Any], tolerance: float = 0.0) -> ArrayCheck:
+    """Compare an array with that of a file, bit by bit, or as values within a relative tolerance.
+
+    Raises TraceError where shapes or element sizes differ.
+    """
     import numpy as np
 
     from ..errors import TraceError
     from ..files.archives import read_array
 
     wanted = read_array(path)
-    if wanted.shape != array.shape or wanted.dtype.itemsize != array.dtype.itemsize:
+    if wanted.shape != array.shape or not (tolerance or wanted.dtype.itemsize == array.dtype.itemsize):
         given, expected = (f"{item.dtype} {item.shape}" for item in (array, wanted))
         raise TraceError(f"{path}: holds {expected}, but parameter {index} is {given}")
+    if tolerance:
+        return _within(index, path, array, wanted, tolerance)
     left, right = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (array, wanted))
     bits = [each.reshape(array.shape).view(np.uint8).reshape(*array.shape, -1) for each in (left, right)]
     wrong = (bits[0] != bits[1]).any(axis=-1)
@@ -212,6 +217,16 @@ def compared(index: int, path: Path, array: npt.NDArray[Any]) -> ArrayCheck:
     return ArrayCheck(
         index=index, file=str(path), compared=array.size, different=int(wrong.sum()), first=first
     )
+
+
+def _within(index: int, path: Path, array: Any, wanted: Any, tolerance: float) -> ArrayCheck:
+    from ..diagnosis.verdicts.output_errors import output_error
+
+    error = output_error(index, str(path), array, wanted, tolerance)
+    if error is None:
+        return ArrayCheck(index=index, file=str(path), compared=array.size, different=0)
+    first = error.first, str(error.given[error.first]), str(error.expected[error.first])
+    return ArrayCheck(index=index, file=str(path), compared=array.size, different=error.count, first=first)
 
 
 def _hex(content: npt.NDArray[np.uint8]) -> str:

@@ -45,6 +45,7 @@ class Arguments:
     content: Bytes
     buffers: list[Buffer | None] = field(default_factory=list)  # of each parameter
     write_back: list[Callable[[], None]] = field(default_factory=list)
+    before: dict[int, npt.NDArray[Any]] = field(default_factory=dict)  # of arrays that came back changed
     known: dict[Place, Buffer] = field(default_factory=dict)  # of arrays
 
 
@@ -182,13 +183,21 @@ def _uploaded(device: Device, parameter: Parameter, array: npt.NDArray[Any], arg
         arguments.known[place] = device.array(array, parameter.name)
     buffer = arguments.known[place]
     if array.flags.writeable:
-        arguments.write_back.append(lambda: _written(array, buffer))
+        arguments.write_back.append(lambda: _come_back(array, buffer, parameter.index, arguments))
     return buffer
 
 
-def _written(array: npt.NDArray[Any], buffer: Buffer) -> None:
-    """Copy a buffer to an array, as bits: no value is converted."""
-    content, size = buffer.get(), array.dtype.itemsize
+def _come_back(array: npt.NDArray[Any], buffer: Buffer, index: int, arguments: Arguments) -> None:
+    """Copy a buffer to an array; keep what was in the array if that is not the same."""
+    content = buffer.get()
+    if content.tobytes() != array.tobytes():
+        arguments.before[index] = array.copy()
+        put_bits(array, content)
+
+
+def put_bits(array: npt.NDArray[Any], content: npt.NDArray[Any]) -> None:
+    """Copy an array to another of its dtype, as bits: no value is converted."""
+    size = array.dtype.itemsize
     if size in (1, 2, 4, 8) and array.dtype.names is None:
         array.view(f"u{size}")[...] = content.view(f"u{size}")
     else:

@@ -6,8 +6,9 @@ settings have the parameters of ``LaunchableKernel.__call__`` (launching.py), wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -56,6 +57,32 @@ class LaunchReport:
     events: tuple[LaunchEvent, ...] = ()
     timeline: Timeline | None = None
     printed: tuple[Printed, ...] = ()
+    launched: Launched | None = field(default=None, repr=False, compare=False)
+
+    def why(self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0) -> Any:
+        """Return why the launch is wrong, as ``warpsim.why`` does, which executes it again and again.
+
+        ``expected`` has the right content of arrays by argument, ``tolerance`` is relative, 0 compares bits.
+        The arrays of the launch must not have been changed since. Raises OperandError.
+        """
+        if self.launched is None:
+            raise OperandError("the report has no launch to execute again: call warpsim.why")
+        verdicts = import_module(
+            ".diagnosis.verdicts", __name__.partition(".")[0]
+        )  # it comes after this room
+        return verdicts.verdict_of(
+            verdicts.RepeatedLaunch(**self.launched._asdict()), expected or {}, tolerance
+        )
+
+
+class Launched(NamedTuple):
+    """What a launch was given, to execute it again; ``before`` has the arrays that it has changed."""
+
+    kernel: Any
+    sizes: Mapping[str, Any]
+    args: Sequence[Any]
+    options: Mapping[str, Any]
+    before: Mapping[int, npt.NDArray[Any]]
 
 
 class LaunchShape(NamedTuple):
@@ -112,6 +139,7 @@ class LaunchExecution:
         ordered = communicates(entry) or self.sizes.cluster.count > 1
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
+        self.before: Mapping[int, npt.NDArray[Any]] = {}
 
     def report(
         self, args: Sequence[Any], given: DeviceState | None, home: Callable[[], DeviceState]
@@ -175,6 +203,7 @@ class LaunchExecution:
             arrays.report(device.memory, named)
         for write_back in arguments.write_back:
             write_back()
+        self.before = arguments.before
         return launch, counts
 
     def _observers(self) -> tuple[Observer, ...]:

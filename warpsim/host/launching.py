@@ -7,6 +7,7 @@ from loading.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,15 @@ from ..ptx.symbols import demangled
 from ..recording.selection import Selection
 from .device import Device
 from .device_output import to_stdout
-from .launch_execution import LaunchExecution, LaunchModes, LaunchReport, LaunchShape, LaunchWatch, Size
+from .launch_execution import (
+    Launched,
+    LaunchExecution,
+    LaunchModes,
+    LaunchReport,
+    LaunchShape,
+    LaunchWatch,
+    Size,
+)
 from .symbols import Symbol, symbol_of
 
 if TYPE_CHECKING:
@@ -118,7 +127,10 @@ class LaunchableKernel:
         modes = LaunchModes(schedule, engine, undefined, most_statements, scheduler)
         watch = LaunchWatch(checks, record, timeline, observers, progress, output)
         execution = LaunchExecution(self._module, self._entry, shape, modes, watch)
-        return execution.report(args, device, self._home)
+        report = execution.report(args, device, self._home)
+        options = {**modes._asdict(), "device": device}
+        launched = Launched(self, shape._asdict(), args, options, execution.before)
+        return replace(report, launched=launched)
 
 
 class LoadedModule:

@@ -10,13 +10,14 @@ lane's and the element's numbers, and elements that break the sum are reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
+from .anchors import anchored as anchored_tiles
 from .loaded_operands import Mask, Operand, Tiles, index_text, mode
 from .tags import Indices
 from .tile_patterns import named
@@ -73,8 +74,9 @@ def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFi
         wrong &= ~permuted_together(anchored, other)
     found: dict[tuple[str, str], list[int]] = {}
     unnamed = list[int]()
+    turned = _turned(anchored, wrong)
     for event in np.flatnonzero(wrong).tolist():
-        order = anchored.disorders[event]
+        order = anchored.disorders[event] or turned.get(event)
         if order is None:
             unnamed.append(event)
         else:
@@ -84,6 +86,18 @@ def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFi
         found.setdefault(named(pattern), []).extend(events)
     for (kind, message), group in found.items():
         yield _finding(anchored.tiles, kind, message, np.array(sorted(group)))
+
+
+def _turned(anchored: Anchored, wrong: Mask) -> dict[int, tuple[str, str]]:
+    """Return the tiles of which every 8x8 matrix is transposed: k seems to run along the other axis of the
+    buffer.
+    """
+    tiles = anchored.tiles
+    if not any(anchored.disorders[event] is None for event in np.flatnonzero(wrong)):
+        return {}
+    other = replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
+    found = enumerate(anchored_tiles(other).disorders)
+    return {event: order for event, order in found if order is not None and order[0] == "transposed"}
 
 
 def _finding(tiles: Tiles, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:

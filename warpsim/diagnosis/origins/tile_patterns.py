@@ -230,6 +230,22 @@ def _swizzled(pattern: Pattern) -> str:
     )
 
 
+_CORE = 8  # rows and columns of a matrix of ldmatrix
+
+
+def _transposed(pattern: Pattern) -> str:
+    """Return every 8x8 matrix is transposed in its place."""
+    rows, columns = np.indices(pattern.valid.shape)
+    across = rows // _CORE * _CORE + columns % _CORE
+    along = columns // _CORE * _CORE + rows % _CORE
+    if not pattern.gives(across, along) or pattern.gives(rows, columns):
+        return ""
+    return (
+        f"every 8x8 matrix of the tile of {pattern.name} is transposed: ldmatrix has .trans and should not, "
+        "or should have it and has not"
+    )
+
+
 def _slipped_rows(pattern: Pattern) -> str:
     """Return some rows of ldmatrix or core matrices, 16 bytes each, are others."""
     units = list(_units(pattern))
@@ -307,6 +323,7 @@ Description = Callable[[Pattern], str]
 ORDERS: tuple[tuple[str, Description], ...] = (  # where the tile begins is known from its own elements
     ("order", _permuted),
     ("registers", _permuted_registers),
+    ("transposed", _transposed),
     ("ldmatrix row", _slipped_rows),
 )
 PATTERNS: tuple[tuple[str, Description], ...] = (

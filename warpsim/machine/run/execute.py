@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import Fault, OperandError, WarpsimError
+from ...errors import Deadlock, Fault, OperandError, WarpsimError
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
 from ..state.spaces import InvalidAccess
@@ -137,7 +137,7 @@ def _deadlock(wave: Wave) -> Fault:
         lines.append(f"{wave.describe_lanes(path.lanes)} at {place} for {reason}")
     counts = ", ".join(Barriers.of(wave).counts(wave, int(wave.cta[waiting[0].lanes.index[0]])))
     detail = f" ({counts})" if counts else ""
-    return Fault(f"deadlock: no lane can continue{detail}; waiting: " + "; ".join(lines), places[0])
+    return Deadlock(f"deadlock: no lane can continue{detail}; waiting: " + "; ".join(lines), places[0])
 
 
 def checked(most: object) -> int | None:

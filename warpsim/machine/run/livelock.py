@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Fault
+from ...errors import Deadlock, Fault
 from ...ptx.operands import Register
 from ..bind.scope import LabelName
 from ..state.lanes import DivergentPath, Frame, Lanes
@@ -155,7 +155,7 @@ def _deadlock(waves: Sequence[Wave]) -> Fault:
     waiting = sum(path.lanes.count for wave in waves for path in wave.scheduler.waiting)
     others = f" ({waiting} more lanes wait at barriers)" if waiting else ""
     message = f"deadlock: no lane can continue, and none is left to write what they wait for{others}"
-    return Fault(f"{message}: {shown}{more}", groups[0][1])
+    return Deadlock(f"{message}: {shown}{more}", groups[0][1])
 
 
 def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:

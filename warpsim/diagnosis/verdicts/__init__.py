@@ -1,0 +1,15 @@
+"""Why a launch is wrong: one verdict, by evidence.
+
+    repeated_launch    a launch on the arrays as they were, as often as asked, with nothing written back
+    output_errors      which elements of an output are wrong, and what is regular about their places
+    statement_chains   the statements that bring an operand of a matrix instruction: loads, copies, stores
+    causes             causes that are found: findings of checks, of schedules, of origins, of whole products
+    why                the order in which they are asked, and the verdict
+
+Knows launches; does not print.
+"""
+
+from .repeated_launch import RepeatedLaunch
+from .why import Verdict, verdict_of, why
+
+__all__ = ["RepeatedLaunch", "Verdict", "verdict_of", "why"]

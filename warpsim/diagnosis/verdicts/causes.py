@@ -1,0 +1,318 @@
+"""Causes of a wrong launch, each with its evidence: checks, schedules, origins of operands, products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ...checks.findings import FindingError, LaunchFinding
+from ...errors import Deadlock, Location, OperandError, WarpsimError
+from ...isa.instruction import Instruction
+from ..loops.loop_search import LoopCause, diagnose_product
+from ..origins.anchors import Anchored
+from ..origins.element_origins import Names, Origins, find_origins
+from ..origins.packing_checks import PackingFinding
+from .output_errors import OutputError
+from .repeated_launch import Array, Attempt, RepeatedLaunch
+from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
+
+SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
+_SECONDS = 20.0  # that further schedules may take together
+_ORDER = (  # of origins: what says most about the mistake comes first
+    "stage",
+    "repeated",
+    "registers",
+    "transposed",
+    "ldmatrix row",
+    "swizzle",
+    "stride",
+    "metadata step",
+    "metadata lane",
+    "metadata bytes",
+    "metadata rows",
+    "order",
+    "scattered",
+)
+_FIXES = {
+    "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
+    "repeated": "give this instruction tiles of its own: these are those of an earlier execution",
+    "transposed": "add .trans to the ldmatrix, or leave it out",
+    "registers": "load the fragment's registers in the order of its layout, or give the mma the registers so",
+    "ldmatrix row": "let the lanes named give the addresses of the rows named",
+    "swizzle": "apply the same swizzle where shared memory is written and where it is read",
+    "stride": "use the row stride, with its padding, with which the tile was written",
+    "metadata step": "advance the metadata together with A",
+    "metadata lane": "give each lane the word that the metadata layout asks of it",
+    "metadata bytes": "keep the order of bytes and halves in a word of metadata",
+    "metadata rows": "give each block of rows its own metadata",
+    "order": "give every element its place in the fragment's layout",
+}
+_AT_INSTRUCTION = ("repeated",)  # kinds whose fault is the matrix instruction's own
+_BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
+_LARGEST = 1 << 27  # products of two elements that a whole product is searched with
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """What is wrong: ``kind``, the sentence, the statement at fault, what to do, and what shows it.
+
+    ``also`` are other statements on the way of the data, with what they do.
+    """
+
+    kind: str
+    message: str
+    location: Location | None
+    evidence: str
+    operand: str = ""
+    fix: str = ""
+    also: tuple[tuple[str, Location], ...] = ()
+    symptoms: tuple[str, ...] = ()
+
+
+# --- checks, errors and schedules ------------------------------------------------------------------
+
+
+def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
+    """Return the most specific finding or error of the launch under its own and six more schedules."""
+    found = _reported(first)
+    if not found:
+        return None
+    end = perf_counter() + _SECONDS
+    for schedule in SCHEDULES:
+        if schedule != first.schedule and perf_counter() < end:
+            found += _reported(launch.attempt(checks="warn", schedule=schedule))
+    best = min(found, key=lambda item: item[0])
+    return replace(best[1], symptoms=_others(best[1], [cause for _, cause in found]))
+
+
+def _others(best: Cause, found: Sequence[Cause]) -> tuple[str, ...]:
+    """Return the messages of others, the first of each statement and kind."""
+    firsts: dict[tuple[str, str], str] = {(best.kind, str(best.location)): best.message}
+    for cause in found:
+        firsts.setdefault((cause.kind, str(cause.location)), cause.message)
+    return tuple(firsts.values())[1:]
+
+
+def _reported(attempt: Attempt) -> list[tuple[int, Cause]]:
+    """Return the errors of one execution, each with how little it says about the mistake."""
+    report, error = attempt.report, attempt.error
+    findings = [*(report.hazards if report else ()), *getattr(error, "earlier", ())]
+    found = [_of_finding(item, attempt) for item in findings if item.severity == "error"]
+    if isinstance(error, FindingError):
+        found.append(_of_finding(error.finding, attempt))
+    elif error is not None:
+        found.append((4 if isinstance(error, Deadlock) else 2, _of_error(error, attempt)))
+    return found
+
+
+def _of_finding(finding: LaunchFinding, attempt: Attempt) -> tuple[int, Cause]:
+    also = () if finding.other is None else ((finding.note, finding.other),)
+    cause = Cause(
+        kind=finding.kind,
+        message=finding.message,
+        location=finding.location,
+        evidence=f"found by a check under schedule {attempt.schedule}",
+        fix=finding.fix,
+        also=also,
+    )
+    return (0 if finding.fix else 1), cause
+
+
+def _of_error(error: WarpsimError, attempt: Attempt) -> Cause:
+    return Cause(
+        kind=type(error).__name__,
+        message=error.message,
+        location=error.location,
+        evidence=f"ended the launch under schedule {attempt.schedule}",
+    )
+
+
+def schedule_cause(launch: RepeatedLaunch, first: Attempt, outputs: Sequence[int]) -> Cause | None:
+    """Return what other schedules show: a finding, an error, or an output, by argument, that is another."""
+    end = perf_counter() + _SECONDS
+    for schedule in ("latest", "random:1"):
+        if schedule == first.schedule or perf_counter() > end:
+            continue
+        other = launch.attempt(checks="warn", schedule=schedule)
+        found = order_cause(launch, other) if _reported(other) else None
+        if found is not None:
+            return found
+        for index in outputs:
+            left, right = (np.ascontiguousarray(x.arrays[index]) for x in (first, other))
+            if left.tobytes() != right.tobytes():
+                message = (
+                    f"{launch.name(index)} is another under schedule {schedule} than under {first.schedule}"
+                )
+                return Cause(
+                    kind="schedule",
+                    message=message,
+                    location=None,
+                    evidence="both were executed",
+                    fix="order the statements that write it, or what they read",
+                )
+    return None
+
+
+# --- origins ---------------------------------------------------------------------------------------
+
+
+def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
+    """Return the origins of the operands in all input arrays, None where no array can be traced.
+
+    Where the kernel takes addresses or bounds from wide integers, only the other arrays are traced.
+    """
+    arrays = {index: array for index, array in launch.arrays.items() if index not in outputs}
+    wide = {
+        index: array for index, array in arrays.items() if array.dtype.kind not in "iu" or array.itemsize < 4
+    }
+    for chosen in (arrays, wide):
+        if not chosen:
+            continue
+        names: Names = {launch.name(index): index for index in chosen}
+        sizes = {name: launch.sizes[name] for name in ("shared_bytes", "cluster") if name in launch.sizes}
+        try:
+            with launch.restored():
+                found = find_origins(
+                    launch.kernel, launch.sizes["grid"], launch.sizes["block"], launch.args, names, **sizes
+                )
+        except WarpsimError:
+            continue
+        if found.operands or not found.dependences:
+            return found
+    return None
+
+
+def origin_causes(launch: RepeatedLaunch, origins: Origins) -> Iterator[Cause]:
+    """Yield what does not fit of the operands, the most significant first, with what brings it."""
+    findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
+    if not findings:
+        return
+    writers = SharedWriters()
+    launch.attempt(checks="off", observers=(writers,))
+    seen = set[tuple[str, str, str]]()
+    for finding in findings:
+        chain = _chain(launch, finding, writers)
+        key = finding.kind, finding.operand, str(chain.nearest or finding.location)
+        if key in seen:
+            continue  # the same mistake at another instruction or in another turn
+        seen.add(key)
+        yield _of_origin(finding, chain)
+
+
+def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
+    at_instruction = finding.kind in _AT_INSTRUCTION
+    return Cause(
+        kind=finding.kind,
+        message=f"operand {finding.operand} of the matrix instruction: {finding.message} [{finding.where}]",
+        location=finding.location if at_instruction else chain.nearest or finding.location,
+        evidence=_BY_TAGS,
+        operand=finding.operand,
+        fix=_FIXES.get(finding.kind, ""),
+        also=tuple(_along(chain, finding)),
+    )
+
+
+def _rank(kind: str) -> int:
+    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
+
+
+def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWriters) -> Chain:
+    code = launch.kernel._entry.code
+    record = next(record for record in code if record.statement.location() == finding.location)
+    registers = operand_registers(record.statement.operand_text or "", finding.operand)
+    return chain_of(code, finding.location, registers, writers)
+
+
+def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Location]]:
+    yield from (("another load of the operand", place) for place in chain.loads[1:])
+    if chain.loads:
+        yield from (("writes the shared memory that is read", place) for place in chain.writers)
+    yield "the matrix instruction", finding.location
+
+
+def unused_causes(origins: Origins) -> Iterator[Cause]:
+    """Yield arrays of which nothing arrives in a matrix instruction, where an array fills two operands."""
+    unused = [buffer for buffer in origins.buffers if not origins.used(buffer)]
+    roles: dict[str, dict[str, Location]] = {}
+    for operand in origins.operands:
+        if operand.role in "ab" and operand.buffer is not None:
+            roles.setdefault(operand.buffer.name, {})[operand.role] = operand.operand.given.location
+    for buffer in unused:
+        for name, places in roles.items():
+            if places.keys() == {"a", "b"}:
+                yield Cause(
+                    kind="array",
+                    message=f"operands a and b both come from {name}; nothing of {buffer.name} is multiplied",
+                    location=places["b"],
+                    evidence=_BY_TAGS,
+                    operand="b",
+                    fix=f"check which pointer the loads of a and b start from: {name}, {buffer.name}",
+                )
+
+
+# --- whole products --------------------------------------------------------------------------------
+
+
+def product_causes(
+    launch: RepeatedLaunch, origins: Origins, errors: Sequence[OutputError]
+) -> Iterator[Cause]:
+    """Yield mistakes that give an output from the whole matrices A and B that its instructions are given."""
+    sides = _matrices(launch, origins)
+    if sides is None:
+        return
+    form, A, B, at = sides
+    for error in errors:
+        if error.given.shape != (A.shape[0], B.shape[1]) or A.shape[0] * B.size > _LARGEST:
+            continue
+        try:
+            found = diagnose_product(form, A, B, error.given)
+        except (OperandError, ValueError):
+            continue  # an output of another type than D
+        for match in found.matches:
+            yield _of_match(match, error, at)
+
+
+def _of_match(match: LoopCause, error: OutputError, at: Location) -> Cause:
+    return Cause(
+        kind="product",
+        message=f"{error.name} is, bit for bit, the product with this mistake: {match.name}",
+        location=at,
+        evidence="the whole product was computed with the mistake",
+        fix=match.advice,
+        symptoms=match.also,
+    )
+
+
+def _matrices(launch: RepeatedLaunch, origins: Origins) -> tuple[Instruction, Array, Array, Location] | None:
+    """Return the form, A ``(m, k)``, B ``(k, n)`` and the place of the first instruction that has both."""
+    pairs: dict[int, dict[str, Anchored]] = {}
+    for operand in origins.operands:
+        if operand.tiles is not None and operand.role in ("a", "b") and operand.buffer is not None:
+            pairs.setdefault(id(operand.operand.given), {})[operand.role] = operand.tiles
+    for pair in pairs.values():
+        if pair.keys() != {"a", "b"}:
+            continue
+        form = pair["a"].tiles.operand.instruction
+        A, B = (_whole(launch, pair[role], inner) for role, inner in (("a", "columns"), ("b", "rows")))
+        if (
+            A is not None
+            and B is not None
+            and A.shape[1] == B.shape[0]
+            and not form.sparse
+            and not form.scale
+        ):
+            return form, A, B, pair["a"].tiles.operand.given.location
+    return None
+
+
+def _whole(launch: RepeatedLaunch, side: Anchored, inner: str) -> Array | None:
+    """Return the array that tiles come from, transposed where k does not run along ``inner``."""
+    buffer: Any = side.tiles.operand.buffer
+    array = launch.initial(buffer.parameter)
+    if array.ndim != 2:
+        return None
+    return array if side.tiles.inner_axis == inner else array.T

@@ -1,0 +1,245 @@
+"""Why a launch is wrong: what is asked, in which order, and the verdict.
+
+First the launch itself: an error, a race or a deadlock is the cause, under the schedule that says most of it.
+Then outputs are compared; where some are wrong, other schedules, the origins of all operands and the whole
+product are asked. What has no evidence is not claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...environment import in_default_environment
+from ...errors import Location, OperandError, SourceLine
+from ...host.launching import LaunchableKernel
+from .causes import Cause, order_cause, origin_causes, product_causes, schedule_cause, traced, unused_causes
+from .output_errors import OutputError, output_error
+from .output_relations import relations
+from .repeated_launch import Attempt, RepeatedLaunch
+
+Expected = Mapping[int | str, npt.ArrayLike]
+_SYMPTOMS = 4  # that are listed
+_ALSO = 4  # statements on the way of the data that are listed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Why a launch is wrong: the cause with the best evidence, the others, and what is wrong with outputs.
+
+    ``causes`` is empty where nothing was found. str() is what ``launch --why`` prints.
+    """
+
+    causes: tuple[Cause, ...]
+    errors: tuple[OutputError, ...]
+    compared: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the launch has no error and all outputs that were compared are as expected."""
+        return not self.causes and not self.errors
+
+    @property
+    def cause(self) -> str:
+        """What is wrong, in a sentence; empty where it is not known."""
+        return self.causes[0].message if self.causes else ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the cause: of a finding, of what is wrong with an operand, "schedule", "product"."""
+        return self.causes[0].kind if self.causes else ""
+
+    @property
+    def location(self) -> Location | None:
+        """The place of the statement at fault in the PTX."""
+        return self.causes[0].location if self.causes else None
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The line at fault of the CUDA, C++ or Python source, where the PTX names it."""
+        return None if self.location is None else self.location.source
+
+    @property
+    def operand(self) -> str:
+        """The operand of the matrix instruction that is wrong: a, b, c, e, scale_a or scale_b; else empty."""
+        return self.causes[0].operand if self.causes else ""
+
+    @property
+    def fix(self) -> str:
+        """What to do; empty where nothing can be said."""
+        return self.causes[0].fix if self.causes else ""
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """Yield the verdict first, then what the outputs show, then what else was found."""
+        if self.as_expected:
+            what = f"; {self.compared} outputs are as expected" * bool(self.compared)
+            yield f"verdict: nothing is wrong{what}"
+            return
+        if not self.causes:
+            yield "verdict: outputs are wrong; no cause was found"
+        for cause in self.causes[:1]:
+            yield from _cause_lines(cause)
+        yield from (f"output {error}" for error in self.errors)
+        for cause in self.causes[1 : 1 + _SYMPTOMS]:
+            place = "" if cause.location is None else f"{cause.location}: "
+            yield f"also: {place}{cause.message}"
+        if len(self.causes) > 1 + _SYMPTOMS:
+            yield f"also: {len(self.causes) - 1 - _SYMPTOMS} more"
+        yield from (f"note: {note}" for note in self.notes)
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as JSON-ready data."""
+        return {
+            "as_expected": self.as_expected,
+            "causes": [_cause_document(cause) for cause in self.causes],
+            "outputs": [_error_document(error) for error in self.errors],
+            "notes": list(self.notes),
+        }
+
+
+def _cause_lines(cause: Cause) -> Iterator[str]:
+    place = "" if cause.location is None else f"{cause.location}: "
+    yield f"verdict: {place}{cause.message}"
+    if cause.location is not None:
+        yield cause.location.excerpt()
+    yield f"  evidence: {cause.evidence}"
+    if cause.fix:
+        yield f"  fix: {cause.fix}"
+    for what, where in cause.also[:_ALSO]:
+        yield f"  {where}: {what}"
+        yield where.excerpt()
+    for symptom in cause.symptoms[:_SYMPTOMS]:
+        yield f"  with it: {symptom}"
+
+
+def _cause_document(cause: Cause) -> dict[str, Any]:
+    place = cause.location
+    source = None if place is None or place.source is None else str(place.source)
+    return {
+        "kind": cause.kind,
+        "message": cause.message,
+        "location": None if place is None else str(place),
+        "source": source,
+        "operand": cause.operand,
+        "evidence": cause.evidence,
+        "fix": cause.fix,
+        "also": [{"what": what, "location": str(where)} for what, where in cause.also],
+        "symptoms": list(cause.symptoms),
+    }
+
+
+def _error_document(error: OutputError) -> dict[str, Any]:
+    return {
+        "argument": error.argument,
+        "name": error.name,
+        "different": error.count,
+        "of": int(error.wrong.size),
+        "where": error.pattern,
+        "first": list(error.first),
+    }
+
+
+# --- the search ------------------------------------------------------------------------------------
+
+
+@in_default_environment
+def why(
+    kernel: LaunchableKernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    expected: Expected | None = None,
+    tolerance: float = 0.0,
+    *,
+    shared_bytes: int = 0,
+    cluster: int | Sequence[int] | None = None,
+    cooperative: bool = False,
+    schedule: str | int = "program",
+    most_statements: int | None = None,
+) -> Verdict:
+    """Return why a launch is wrong; nothing is written back to ``args``.
+
+    ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
+    compared, or values within ``tolerance``, relative. The other parameters are those of a launch. Raises
+    OperandError for arguments and for arrays in device buffers.
+    """
+    sizes = {
+        "grid": grid,
+        "block": block,
+        "cluster": cluster,
+        "shared_bytes": shared_bytes,
+        "cooperative": cooperative,
+    }
+    options = {"schedule": schedule, "most_statements": most_statements}
+    launch = RepeatedLaunch(kernel=kernel, sizes=sizes, args=args, options=options, before={})
+    return verdict_of(launch, expected or {}, tolerance)
+
+
+@in_default_environment
+def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> Verdict:
+    """Return why a launch that can be repeated is wrong. Raises OperandError."""
+    wanted = {_argument(launch, key): value for key, value in expected.items()}
+    if not 0 <= tolerance < 1:
+        raise OperandError(f"tolerance={tolerance}: expected a number from 0 to below 1")
+    first = launch.attempt(checks="warn")
+    cause = order_cause(launch, first)
+    if first.error is not None:
+        return Verdict(causes=(cause,) if cause else (), errors=(), compared=0)
+    found = [
+        output_error(index, launch.name(index), first.arrays[index], value, tolerance)
+        for index, value in wanted.items()
+    ]
+    errors = tuple(error for error in found if error is not None)
+    causes = [cause] if cause is not None else []
+    notes = (*_seen(launch, errors), *_warnings(first))
+    if not causes:
+        cause = schedule_cause(launch, first, list(wanted) or list(launch.arrays))
+        causes = [cause] if cause is not None else []
+    if errors and not causes:
+        causes = _of_wrong_outputs(launch, errors)
+    return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
+
+
+def _of_wrong_outputs(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> list[Cause]:
+    """Return causes of outputs that are wrong though no check found anything under any schedule."""
+    origins = traced(launch, [error.argument for error in errors])
+    if origins is None:
+        return []
+    searches = (
+        unused_causes(origins),
+        origin_causes(launch, origins),
+        product_causes(launch, origins, errors),
+    )
+    return next((found for search in searches if (found := [*search])), [])
+
+
+def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str]:
+    """Yield what the wrong elements of outputs are, by value."""
+    for error in errors:
+        yield from relations(error, launch.initial(error.argument))
+
+
+def _warnings(first: Attempt) -> tuple[str, ...]:
+    """Return warnings of checks, which may have to do with wrong outputs."""
+    hazards = first.report.hazards if first.report is not None else ()
+    return tuple(f"{item.location}: {item.message}" for item in hazards if item.severity == "warning")
+
+
+def _argument(launch: RepeatedLaunch, key: int | str) -> int:
+    """Return the number of an argument. Raises OperandError for what is no array of the launch."""
+    names = {launch.name(index): index for index in range(len(launch.args))}
+    index = names.get(key, -1) if isinstance(key, str) else key
+    if index not in launch.arrays:
+        known = ", ".join(f"{at} {launch.name(at)}" for at in launch.arrays)
+        raise OperandError(f"expected[{key!r}]: no array argument; they are {known or 'none'}")
+    first = np.asarray(launch.arrays[index])
+    assert first.ndim
+    return index
