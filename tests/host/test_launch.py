@@ -289,13 +289,13 @@ def test_few_ctas_are_in_flight(monkeypatch):
     """Waves that wait for each other take turns, so many CTAs at a time and not all of the grid."""
     alive, most = [], []
 
-    class Watched(grid_module.Wave):
-        def run(self, budget=None):
-            alive.append(self)
-            most.append(len({id(one) for one in alive if one.scheduler.paths}))
-            return super().run(budget)
+    class Watched(grid_module.Allowance):
+        def run(self, wave, turn):
+            alive.append(wave)
+            most.append(len({id(each) for each in alive if each.scheduler.paths}))
+            return super().run(wave, turn)
 
-    monkeypatch.setattr(grid_module, "Wave", Watched)
+    monkeypatch.setattr(grid_module, "Allowance", Watched)
     monkeypatch.setattr(grid_module, "IN_FLIGHT", 16)
     monkeypatch.setattr(grid_module, "LANES", 1024)
     monkeypatch.setattr(grid_module, "TURN", 64)

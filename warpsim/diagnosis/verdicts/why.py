@@ -150,6 +150,10 @@ def _error_document(error: OutputError) -> dict[str, Any]:
 # --- the search ------------------------------------------------------------------------------------
 
 
+_SIZES: Mapping[str, Any] = {"shared_bytes": 0, "cluster": None, "cooperative": False}
+_MODES: Mapping[str, Any] = {"schedule": "program", "most_statements": None}
+
+
 @in_default_environment
 def why(
     kernel: LaunchableKernel,
@@ -158,29 +162,22 @@ def why(
     args: Sequence[Any] = (),
     expected: Expected | None = None,
     tolerance: float = 0.0,
-    *,
-    shared_bytes: int = 0,
-    cluster: int | Sequence[int] | None = None,
-    cooperative: bool = False,
-    schedule: str | int = "program",
-    most_statements: int | None = None,
+    **launch: Any,
 ) -> Verdict:
     """Return why a launch is wrong; nothing is written back to ``args``.
 
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
-    compared, or values within ``tolerance``, relative. The other parameters are those of a launch. Raises
-    OperandError for arguments and for arrays in device buffers.
+    compared, or values within ``tolerance``, relative. ``launch`` are ``shared_bytes``, ``cluster``,
+    ``cooperative``, ``schedule`` and ``most_statements`` as a launch has them. Variables of the module keep
+    what launches leave in them. Raises OperandError for arguments and for arrays in device buffers.
     """
-    sizes = {
-        "grid": grid,
-        "block": block,
-        "cluster": cluster,
-        "shared_bytes": shared_bytes,
-        "cooperative": cooperative,
-    }
-    options = {"schedule": schedule, "most_statements": most_statements}
-    launch = RepeatedLaunch(kernel=kernel, sizes=sizes, args=args, options=options, before={})
-    return verdict_of(launch, expected or {}, tolerance)
+    for name in launch:
+        if name not in (*_SIZES, *_MODES):
+            raise OperandError(f"{name}: expected one of {', '.join((*_SIZES, *_MODES))}")
+    sizes = {"grid": grid, "block": block} | {name: launch.get(name, value) for name, value in _SIZES.items()}
+    options = {name: launch.get(name, value) for name, value in _MODES.items()}
+    repeated = RepeatedLaunch(kernel=kernel, sizes=sizes, args=args, options=options, before={})
+    return verdict_of(repeated, expected or {}, tolerance)
 
 
 @in_default_environment
