@@ -16,7 +16,7 @@ CROWDED = {  # folder -> the most files that it may have
 }
 LINES = 95_000  # target: 72,000
 LONG_FUNCTIONS = 2
-MANY_PARAMETERS = 39
+MANY_PARAMETERS = 40
 CIRCLES = 0
 REPEATED_BASENAMES = 30
 

@@ -3,7 +3,7 @@
     repeated_launch    a launch on the arrays as they were, as often as asked, with nothing written back
     output_errors      which elements of an output are wrong, and what is regular about their places
     statement_chains   the statements that bring an operand of a matrix instruction: loads, copies, stores
-    causes             causes that are found: findings of checks, of schedules, of origins, of whole products
+    launch_causes      causes that are found: findings of checks, of schedules, of origins, of whole products
     why                the order in which they are asked, and the verdict
 
 Knows launches; does not print.

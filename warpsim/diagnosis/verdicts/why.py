@@ -17,7 +17,15 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine
 from ...host.launching import LaunchableKernel
-from .causes import Cause, order_cause, origin_causes, product_causes, schedule_cause, traced, unused_causes
+from .launch_causes import (
+    Cause,
+    order_cause,
+    origin_causes,
+    product_causes,
+    schedule_cause,
+    traced,
+    unused_causes,
+)
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
