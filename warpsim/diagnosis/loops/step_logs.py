@@ -108,9 +108,10 @@ class _Log:
         return note, d
 
     def _computed(self, at: int, c: Words, **changed: Words) -> Words:
-        given = {name: self.inputs[name][at] for name in self.names} | changed
-        selector: dict[str, Any] = {"selector": self.operands.selector} if self.form.sparse else {}
-        d: Words = execute(self.form, c=c, undefined="fallback", **given, **selector)
+        given: dict[str, Any] = {name: self.inputs[name][at] for name in self.names} | changed
+        if self.form.sparse:
+            given["selector"] = self.operands.selector
+        d: Words = execute(self.form, c=c, undefined="fallback", **given)
         return d
 
     def _agree(self, made: Words, at: int) -> bool:
