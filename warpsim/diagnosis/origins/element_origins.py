@@ -26,6 +26,7 @@ from .anchors import Anchored, anchored, formulas_of
 from .loaded_operands import KINDS, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
 from .packing_checks import PackingFinding, arranged_findings, repeated_products, tile_findings
+from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]
@@ -119,7 +120,7 @@ class Origins:
         """What of the operands does not fit together, statement by statement."""
         found = list[PackingFinding]()
         statements: dict[int, dict[str, OperandOrigins]] = {}
-        pairs = list[tuple[Anchored, Anchored]]()
+        pairs, words = list[tuple[Anchored, Anchored]](), list[Served]()
         for operand in self.operands:
             statements.setdefault(id(operand.operand.given), {})[operand.role] = operand
         for given in statements.values():
@@ -134,7 +135,8 @@ class Origins:
             for role in ("e", "scale_a", "scale_b"):
                 if role in operands:
                     found += word_findings(operands[role], a, b)
-        return (*found, *repeated_products(pairs))
+                    words += served(operands[role], a, b)
+        return (*found, *shared_words(words, found), *repeated_products(pairs))
 
     def used(self, buffer: TaggedBuffer) -> float:
         """Return how much of an array arrives, unchanged, in matrix instructions."""

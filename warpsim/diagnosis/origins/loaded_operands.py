@@ -155,6 +155,12 @@ def row_length(buffer: TaggedBuffer, width: int) -> int:
     return max(last * buffer.dtype.itemsize * 8 // width, 1)
 
 
+def extents_in_bytes(buffer: TaggedBuffer) -> tuple[int, ...]:
+    """Return the shape of a buffer as bytes."""
+    shape = buffer.shape or (1,)
+    return (*shape[:-1], shape[-1] * buffer.dtype.itemsize)
+
+
 def index_text(buffer: TaggedBuffer, index: int, width: int) -> str:
     """Return ``A[3, 17]``: an element of so many bits, in the axes of the buffer."""
     length = row_length(buffer, width)

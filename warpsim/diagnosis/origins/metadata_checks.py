@@ -14,84 +14,14 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.fragments import metadata_map
 from .anchors import Anchored, agreed_k
-from .loaded_operands import Mask, Operand, mode, row_length, word_text
-from .packing_checks import PackingFinding, warps_text
+from .loaded_operands import Mask, Operand, extents_in_bytes, mode, row_length, word_text
+from .packing_checks import PackingFinding
 from .tags import Indices
+from .word_places import BYTES, NAMES, Words, words_of
 
-_NAMES = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Words:
-    """Words of lanes: ``byte (n, lanes, 4)``, where in the buffer each byte comes from, and ``valid``.
-
-    ``base (n,)`` and ``lane (lanes,)`` add up to the place of the first byte of each word, mostly.
-    """
-
-    operand: Operand
-    byte: Indices
-    valid: Mask
-    base: Indices
-    lane: Indices
-    signs: Indices  # what each bit of the lane adds
-
-    @property
-    def known(self) -> Mask:
-        """``(n,)``: executions in which any word comes from the buffer."""
-        known: Mask = np.asarray(self.valid.any(axis=(1, 2)))
-        return known
-
-    @property
-    def expected(self) -> Indices:
-        """``(n, lanes)``: where each lane's word should begin; bits that subtract are exchanged lanes."""
-        signs = self.signs
-        lane = _bits_of_lanes(self.byte.shape[1]) @ np.abs(signs)
-        expected: Indices = self.base[:, None] + signs[signs < 0].sum() + lane
-        return expected
-
-
-def words_of(operand: Operand) -> Words | None:
-    """Return the words of an operand; None where they come from no buffer."""
-    if operand.buffer is None:
-        return None
-    lanes = operand.bits.shape[1]
-    used = np.isin(np.arange(lanes), _lanes_used(operand))
-    valid = operand.moved & used[None, :, None]
-    if not valid.any():
-        return None
-    byte = np.where(valid, operand.index, -1)
-    first = valid[:, :, 0]
-    bits = _bits_of_lanes(lanes)
-    signs = np.array([_sign(byte[:, :, 0], first, bit) for bit in range(bits.shape[1])])
-    lane = bits @ signs
-    base = byte[:, :, 0] - lane
-    found = np.array([mode(base[n][first[n]]) if first[n].any() else -1 for n in range(len(base))])
-    return Words(operand=operand, byte=byte, valid=valid, base=found, lane=lane, signs=signs)
-
-
-def _bits_of_lanes(lanes: int) -> Indices:
-    """Return ``(lanes, bits)``: the bits of each lane's number, lowest first."""
-    bits: Indices = np.arange(lanes)[:, None] >> np.arange((lanes - 1).bit_length()) & 1
-    return bits
-
-
-def _lanes_used(operand: Operand) -> npt.NDArray[np.intp]:
-    """Return the lanes whose words the instruction reads."""
-    form, given = operand.instruction, operand.given
-    if operand.role == "e":
-        return np.unique(metadata_map(form, given.selector)[:, 0])
-    side = operand.role[-1]
-    return form.scales(side).lanes_of(getattr(given.scale_selectors, f"thread_id_{side}"))
-
-
-def _sign(first: Indices, valid: Mask, bit: int) -> int:
-    """Return what a bit of the lane's number mostly adds."""
-    low = np.flatnonzero(~np.arange(first.shape[1]) >> bit & 1)
-    both = valid[:, low] & valid[:, low | 1 << bit]
-    steps = (first[:, low | 1 << bit] - first[:, low])[both]
-    return mode(steps) if steps.size else 0
+_LANE_BIT = 2  # the lower bits of a byte's number are of its place in the word
+_LEAST = 0.75  # of the words follow the sum, or it says nothing
 
 
 # --- findings --------------------------------------------------------------------------------------
@@ -106,10 +36,7 @@ def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> I
     yield from _lanes_exchanged(words)
     yield from _other_lanes(words)
     if a is not None:
-        k = agreed_k(a, b)
-        yield from _other_steps(words, a, k)
-        if operand.role != "scale_b":
-            yield from _shared_words(words, a, k)
+        yield from _other_steps(words, a, agreed_k(a, b))
 
 
 def _found(words: Words, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
@@ -125,11 +52,7 @@ def _found(words: Words, kind: str, message: str, events: npt.NDArray[np.intp]) 
 
 def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
     """Yield bytes of the words that are not in order."""
-    whole = words.valid.all(axis=2)
-    if not whole.any():
-        return
-    order = words.byte - words.byte.min(axis=2, keepdims=True)
-    wrong = whole & (order != np.arange(4)).any(axis=2)
+    order, wrong = _order_of_bytes(words)
     events = np.flatnonzero(wrong.any(axis=1))
     if not events.size:
         return
@@ -139,13 +62,25 @@ def _bytes_exchanged(words: Words) -> Iterator[PackingFinding]:
     yield _found(words, "metadata bytes", f"{_bytes_text(words, lane, seen)} ({lanes})", events)
 
 
+def _order_of_bytes(words: Words) -> tuple[Indices, Mask]:
+    """Return the order of the bytes of each word ``(n, lanes, 4)``, and which words are not in order.
+
+    Bytes that lie together are in order if they ascend. A word of two halves that lie apart is in order if
+    the halves are, and the upper half comes later in the buffer: rows and k ascend in every arrangement.
+    """
+    whole = words.valid.all(axis=2)
+    order = np.argsort(np.argsort(words.byte, axis=2), axis=2)
+    together = words.byte.max(axis=2) - words.byte.min(axis=2) == BYTES - 1
+    halves = (words.byte[..., 1::2] - words.byte[..., ::2] == 1).all(axis=2)
+    return order, whole & (together | halves) & (order != np.arange(BYTES)).any(axis=2)
+
+
 def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
-    name = _NAMES[words.operand.role]
+    name = NAMES[words.operand.role]
     if seen != [2, 3, 0, 1] or words.operand.role != "e":
         return f"the bytes of words of {name} are in the order {', '.join(map(str, seen))}"
-    fields = metadata_map(words.operand.instruction, words.operand.given.selector)
-    mine = fields[fields[:, 0] == lane]
-    low, high = (sorted(set(mine[mine[:, 1] // 16 == half][:, 3].tolist())) for half in (0, 1))
+    line, used = words.uses.line[lane], words.uses.used[lane]
+    low, high = (sorted(set(line[half][used[half]].tolist())) for half in (slice(0, 2), slice(2, 4)))
     if low == high:
         return "the halves of words of metadata are exchanged: chunks of the same row"
     first = min(low[0], high[0])
@@ -157,18 +92,19 @@ def _bytes_text(words: Words, lane: int, seen: list[int]) -> str:
 
 def _lanes_exchanged(words: Words) -> Iterator[PackingFinding]:
     """Yield bits of the lane's number that subtract: lanes hold each other's words."""
-    mask = sum(1 << bit for bit, sign in enumerate(words.signs.tolist()) if sign < 0)
+    mask = sum(1 << bit for bit, step in enumerate(words.steps[_LANE_BIT:].tolist()) if step < 0)
     if mask:
-        message = f"lane l holds the word of {_NAMES[words.operand.role]} of lane l xor {mask}"
+        message = f"lane l holds the word of {NAMES[words.operand.role]} of lane l xor {mask}"
         yield _found(words, "metadata lane", message, np.flatnonzero(words.known))
 
 
 def _other_lanes(words: Words) -> Iterator[PackingFinding]:
-    """Yield lanes that hold another word than the sum says."""
-    least = words.byte.min(axis=2)
-    wrong = words.valid.all(axis=2) & (least != words.base[:, None] + words.lane)
-    if words.valid[..., 0].any() and (words.byte[..., 0] != least).any():
-        wrong &= False  # bytes are exchanged: reported above
+    """Yield lanes that hold another word than the sum says; nothing where most words break it."""
+    if _order_of_bytes(words)[1].any():
+        return  # reported above
+    wrong = (words.valid & (words.byte != words.summed)).any(axis=2)
+    if wrong.sum() > (1 - _LEAST) * words.valid.any(axis=2).sum():
+        return
     found: dict[str, list[int]] = {}
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
         found.setdefault(_lane_message(words, event, np.flatnonzero(wrong[event])), []).append(event)
@@ -177,14 +113,17 @@ def _other_lanes(words: Words) -> Iterator[PackingFinding]:
 
 
 def _lane_message(words: Words, event: int, lanes: npt.NDArray[np.intp]) -> str:
-    name, texts = _NAMES[words.operand.role], list[str]()
+    name, texts = NAMES[words.operand.role], list[str]()
+    used = words.uses.used
     for lane in lanes[:4].tolist():
-        other = np.flatnonzero(words.expected[event] == words.byte[event, lane].min())
+        byte = int(np.flatnonzero(words.valid[event, lane])[0])
+        held = int(words.byte[event, lane, byte])
+        other = np.flatnonzero(used[:, byte] & (words.expected[event, :, byte] == held))
         assert words.operand.buffer is not None
         where = (
             f"belongs to lane {int(other[0])}"
             if other.size
-            else f"is {word_text(words.operand.buffer, int(words.byte[event, lane].min()))}"
+            else f"is {word_text(words.operand.buffer, held)}"
         )
         texts.append(f"the word of {name} in lane {lane} {where}")
     more = f", and {lanes.size - 4} more lanes" if lanes.size > 4 else ""
@@ -211,8 +150,9 @@ def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFindi
         events = np.flatnonzero(off == by)
         first = int(events[0])
         far = f"{abs(by)} step{'s'[: abs(by) != 1]} {'ahead' if by > 0 else 'behind'}"
+        name, verb = NAMES[words.operand.role], "is" if words.operand.role == "e" else "are"
         message = (
-            f"{_NAMES[words.operand.role]} of k step {int(axis.at[first])} is used in k step "
+            f"{name} of k step {int(axis.at[first])} {verb} used in k step "
             f"{int(steps[first] // axis.steps)}: {far}"
         )
         yield _found(words, "metadata step", message, events)
@@ -240,9 +180,8 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Ax
     """Return the axis of the buffer that moves when the k step of A does; None for none, or several."""
     operand = words.operand
     assert operand.buffer is not None
-    size = operand.buffer.dtype.itemsize
-    least = np.where(words.valid, words.byte, np.iinfo(np.int64).max).min(axis=(1, 2))
-    at = np.unravel_index(np.where(known, least, 0) // size, operand.buffer.shape)
+    shape = extents_in_bytes(operand.buffer)
+    at = np.unravel_index(np.maximum(words.first, 0), shape)
     places = operand.places
     next_one = (places[1:, :4] == places[:-1, :4]).all(axis=1) & known[1:] & known[:-1]
     later = np.flatnonzero(next_one) + 1
@@ -253,7 +192,7 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Ax
     moving = [axis for axis, by in enumerate(moves) if by > 0]
     if step <= 0 or len(moving) != 1:
         return None
-    return _axis(operand.buffer.shape[moving[0]], at[moving[0]], moves[moving[0]], step, count)
+    return _axis(shape[moving[0]], at[moving[0]], moves[moving[0]], step, count)
 
 
 def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: int) -> _Axis | None:
@@ -264,25 +203,3 @@ def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: in
     if groups < 2 or count % steps or extent % (unit * groups):
         return None
     return _Axis(at=(at // unit) % groups, steps=steps, count=groups)
-
-
-def _shared_words(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
-    """Yield words that two warps use for different rows of A in one k step."""
-    known = np.flatnonzero(words.known & ~a.empty & (k >= 0))
-    seen: dict[tuple[int, int], int] = {}
-    clashes = list[tuple[int, int]]()
-    for event in known.tolist():
-        key = int(words.base[event]), int(k[event])
-        other = seen.setdefault(key, event)
-        if a.outer[other] != a.outer[event]:
-            clashes.append((other, event))
-    if not clashes:
-        return
-    first, other = clashes[0]
-    rows = a.tiles.outer.shape[1]
-    texts = [f"{int(a.outer[x])}..{int(a.outer[x]) + rows - 1}" for x in (first, other)]
-    message = (
-        f"the same {_NAMES[words.operand.role]} is used for {a.tiles.outer_axis} {texts[0]} and {texts[1]} "
-        f"of A ({warps_text(words.operand.places[[first, other]])})"
-    )
-    yield _found(words, "metadata rows", message, np.array(sorted({x for pair in clashes for x in pair})))

@@ -1,0 +1,144 @@
+"""Origins of metadata and scales whose words are made up of smaller ones: right kernels, and mistakes.
+
+The kernels are traces/mistakes/halved_metadata.cu and scaled_steps.cu.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import warpsim
+from tools import generate_kernels
+from warpsim.diagnosis.origins.element_origins import Origins, find_origins
+from warpsim.host.launching import load_text
+
+FOLDER = Path(__file__).parents[2] / "traces" / "mistakes"
+M, K, STEPS = 64, 128, 4
+FORM = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
+
+
+def halved(wrong: int, k: int = K) -> Origins:
+    """Metadata as uint16, rows g and g + 8 of which make a word."""
+    kernel = load_text((FOLDER / "halved_metadata.ptx").read_text(), "k.ptx")["halved_metadata"]
+    a, e = np.zeros((M, k // 2), np.float16), np.zeros((M, k // 16), np.uint16)
+    arguments = [
+        a,
+        e,
+        np.zeros((8, k), np.float16),
+        np.zeros((M, 8), np.float32),
+        np.int32(k),
+        np.int32(wrong),
+    ]
+    return find_origins(kernel, M // 32, 64, arguments, {"A": 0, "E": 1, "B": 2})
+
+
+def scaled(entry: str, dtype: str, *, lines: int = 0) -> Origins:
+    """Scales as bytes or words, one of which serves four steps by byte id; ``lines`` more than are read."""
+    kernel = load_text((FOLDER / "scaled_steps.ptx").read_text(), "k.ptx")[entry]
+    m, k, width = 32, 512, np.dtype(dtype).itemsize
+    arguments = [
+        *(np.zeros((count, k), np.uint8) for count in (m, 8)),
+        np.zeros((m, 8), np.float32),
+        *(np.zeros((count + lines, k // 32 // width), dtype) for count in (m, 8)),
+        np.int32(k),
+    ]
+    return find_origins(kernel, m // 16, 32, arguments, {"A": 0, "B": 1, "SA": 3, "SB": 4})
+
+
+def said(origins: Origins) -> list[str]:
+    return list(dict.fromkeys(finding.message for finding in origins.findings))
+
+
+def test_the_kernel_of_halves_is_right() -> None:
+    """So that what is found in it is false."""
+    random = np.random.default_rng(3)
+    form = warpsim.decode(FORM, target="sm_80")
+    dense = warpsim.prune(random.integers(-4, 5, (M, K)).astype(np.float16), form)
+    b, d = random.integers(-4, 5, (K, 8)).astype(np.float16), np.zeros((M, 8), np.float32)
+    values, indices = warpsim.compress(dense, form)
+    fields = (indices.reshape(M, K // 4, 2) << [0, 2]).sum(axis=2).reshape(M, K // 16, 4)
+    e = (fields << [0, 4, 8, 12]).sum(axis=2).astype(np.uint16)
+    kernel = load_text((FOLDER / "halved_metadata.ptx").read_text(), "k.ptx")["halved_metadata"]
+    kernel(2, 64, [values, e, np.ascontiguousarray(b.T), d, K, 0])
+    np.testing.assert_array_equal(d, warpsim.gemm(form, (values, indices), b))
+
+
+@pytest.mark.parametrize("k", [32, 64, 96, 128])
+def test_words_of_two_halves_are_right(k: int) -> None:
+    assert halved(0, k).findings == ()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4"])
+@pytest.mark.parametrize("lines", [0, 8])
+def test_a_word_of_scales_serves_four_steps(dtype: str, lines: int) -> None:
+    assert scaled("scaled_steps", dtype, lines=lines).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "message"),
+    [
+        (
+            1,
+            "metadata bytes",
+            "metadata of row g and g+8 are exchanged: the halves of each word (in lane 0, rows 0 and 8) "
+            "(lanes 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29)",
+        ),
+        (2, "metadata lane", "lane l holds the word of metadata of lane l xor 1"),
+        (3, "metadata step", "metadata of k step 1 is used in k step 0: 1 step ahead"),
+        (
+            4,
+            "metadata step",
+            "metadata does not advance with k: that of k step 0 is used in k steps 0, 1, 2, 3",
+        ),
+        (5, "metadata rows", "the same metadata is used for rows 0..15 and 16..31 of A (warps 0, 1)"),
+        (
+            6,
+            "metadata step",
+            "the same metadata is used from k 0 and from k 16 of one tile on: selector 0 reads lanes 0, 1 of "
+            "each quad",
+        ),
+    ],
+)
+def test_mistakes_in_halved_metadata(wrong: int, kind: str, message: str) -> None:
+    origins = halved(wrong)
+    assert said(origins) == [message]
+    assert {finding.kind for finding in origins.findings} == {kind}
+    assert {finding.operand for finding in origins.findings} == {"e"}
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u4"])
+@pytest.mark.parametrize(
+    ("entry", "messages"),
+    [
+        (
+            "scaled_by_first_byte",
+            [
+                f"scales of {side} of k step 0 are used in k step {by}: {by} step{'s'[: by != 1]} behind"
+                for by in (1, 2, 3)
+                for side in "AB"
+            ],
+        ),
+        ("scaled_rows_exchanged", ["lane l holds the word of scales of A of lane l xor 1"]),
+        (
+            "scaled_without_advance",
+            ["scales of A do not advance with k: those of k step 0 are used in k steps 0, 4, 8, 12"],
+        ),
+    ],
+)
+def test_mistakes_in_scales(entry: str, messages: list[str], dtype: str) -> None:
+    assert said(scaled(entry, dtype)) == messages
+
+
+def test_scales_that_are_shared_by_design() -> None:
+    """A buffer with padding may be coarser than the instruction's scales: nothing is said."""
+    assert said(scaled("scaled_without_advance", "u1", lines=96)) == []
+
+
+@pytest.mark.parametrize("name", ["halved_metadata", "scaled_steps"])
+def test_the_kernels_are_what_nvcc_makes_of_them(name: str) -> None:
+    if reason := generate_kernels.missing():
+        pytest.skip(reason)
+    assert generate_kernels.compiled(FOLDER / f"{name}.cu") == (FOLDER / f"{name}.ptx").read_text()

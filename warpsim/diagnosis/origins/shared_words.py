@@ -1,0 +1,178 @@
+"""Bytes of metadata and scales that serve two places although the buffer has a byte for each place.
+
+A byte of metadata is of one row and some k of A, a byte of scales of one row or column and some k. Where a
+buffer has fewer bytes than there are places, they are shared by design, and nothing is found. Scales may be
+coarser than the instruction's, padding beside them: they are judged only where a buffer has no padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .anchors import Anchored, agreed_k
+from .loaded_operands import Operand
+from .packing_checks import PackingFinding, warps_text
+from .tags import Indices
+from .word_places import NAMES, Words, words_of
+
+_LISTED = 8
+_FAR = 1 << 40  # more than a matrix has along k
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """Words and the tiles that they serve: ``outer`` the rows or columns, ``k`` the first of each."""
+
+    words: Words
+    outer: Anchored
+    k: Indices
+
+    @property
+    def operand(self) -> Operand:
+        """The operand."""
+        return self.words.operand
+
+    def places(self) -> tuple[Indices, Indices, Indices, npt.NDArray[np.intp]]:
+        """Return byte, line, k and execution of every byte that is read where all are known."""
+        uses = self.words.uses
+        line = self.outer.outer[:, None, None] + uses.line
+        k = self.k[:, None, None] + uses.k
+        known = self.words.valid & (self.outer.usable & (self.k >= 0))[:, None, None]
+        event = np.broadcast_to(np.arange(len(known))[:, None, None], known.shape)
+        return self.words.byte[known], line[known], k[known], event[known]
+
+
+def served(operand: Operand, a: Anchored | None, b: Anchored | None) -> Iterator[Served]:
+    """Yield the words of an operand with the tiles that they serve; nothing where these are not known."""
+    side, words = b if operand.role == "scale_b" else a, words_of(operand)
+    if words is None or side is None:
+        return
+    k = agreed_k(a, b) if a is not None else side.inner
+    yield Served(words=words, outer=side, k=k)
+
+
+def shared_words(groups: Sequence[Served], found: Sequence[PackingFinding]) -> Iterator[PackingFinding]:
+    """Yield bytes that serve two places; executions of which something is ``found`` already do not count."""
+    by_buffer: dict[tuple[str, str], list[Served]] = {}
+    for group in groups:
+        assert group.operand.buffer is not None
+        by_buffer.setdefault((group.operand.role, group.operand.buffer.name), []).append(group)
+    for alike in by_buffer.values():
+        yield from _clashes(alike, found)
+
+
+def _clashes(groups: Sequence[Served], found: Sequence[PackingFinding]) -> Iterator[PackingFinding]:
+    """Yield what is shared of one buffer."""
+    parts = [group.places() for group in groups]
+    byte, line, k, event = (np.concatenate(column) for column in zip(*parts, strict=True))
+    which = np.repeat(np.arange(len(groups)), [len(part[0]) for part in parts])
+    if not byte.size or not _one_each(groups[0].operand, np.unique(line * _FAR + k).size):
+        return
+    judged = ~np.concatenate(
+        [_explained(group, part[3], found) for group, part in zip(groups, parts, strict=True)]
+    )
+    byte, line, k, event, which = (column[judged] for column in (byte, line, k, event, which))
+    _, first, number = np.unique(byte, return_index=True, return_inverse=True)
+    first = first[number.reshape(-1)]
+    clash = (line != line[first]) | (k != k[first])
+    if not clash.any():
+        return
+    at = int(np.flatnonzero(clash)[0])
+    other = int(first[at])
+    same = (
+        clash
+        & ((line != line[first]) == (line[at] != line[other]))
+        & ((k != k[first]) == (k[at] != k[other]))
+    )
+    shared = np.isin(byte, byte[same])
+    table = _Shared(groups=groups, line=line, k=k, event=event, which=which)
+    message = table.message(other, at, shared & (byte == byte[at]))
+    kind = "metadata rows" if line[at] != line[other] else "metadata step"
+    for group in np.unique(which[same]).tolist():
+        operand = groups[group].operand
+        events = np.unique(event[shared & (which == group)])
+        yield PackingFinding(
+            kind=kind,
+            operand=operand.role,
+            message=message,
+            location=operand.given.location,
+            places=operand.places[events],
+        )
+
+
+def _one_each(operand: Operand, places: int) -> bool:
+    """Return whether a buffer has a byte for each place that is served."""
+    assert operand.buffer is not None
+    if operand.role == "e":
+        return operand.buffer.size >= places
+    unused = 2 if operand.instruction.scale_chunks == 2 else 1  # the upper half of a word may be
+    return operand.buffer.size in (places, unused * places)
+
+
+def _explained(
+    group: Served, event: npt.NDArray[np.intp], found: Sequence[PackingFinding]
+) -> npt.NDArray[np.bool_]:
+    """Return which bytes are of an execution of which something is found."""
+    operand, wrong = group.operand, np.zeros(len(group.operand.places), np.bool_)
+    number = {place: n for n, place in enumerate(map(tuple, operand.places.tolist()))}
+    for finding in found:
+        if finding.location == operand.given.location and finding.operand in (operand.role, "a", "b"):
+            wrong[[number[tuple(place)] for place in finding.places.tolist()]] = True
+    return wrong[event]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shared:
+    """Bytes with their places, and which group and execution each is of."""
+
+    groups: Sequence[Served]
+    line: Indices
+    k: Indices
+    event: npt.NDArray[np.intp]
+    which: npt.NDArray[np.intp]
+
+    def message(self, first: int, second: int, users: npt.NDArray[np.bool_]) -> str:
+        """Describe two places of one byte, and all ``users`` of it."""
+        operand = self._operand(second)
+        name, scaled = NAMES[operand.role], operand.role != "e"
+        alike = self.event[first] == self.event[second] and self.which[first] == self.which[second]
+        verb = "are" if scaled else "is"
+        if self.line[first] == self.line[second]:
+            if alike:
+                return self._in_one_tile(first, second)
+            depth = operand.instruction.shape.k
+            steps = ", ".join(map(str, np.unique(self.k[users] // depth).tolist()[:_LISTED]))
+            those = "those" if scaled else "that"
+            do = "do" if scaled else "does"
+            start = int(self.k[first]) // depth
+            return f"{name} {do} not advance with k: {those} of k step {start} {verb} used in k steps {steps}"
+        rows, side = self._lines(first), "columns of B" if operand.role == "scale_b" else "rows of A"
+        what, of = side.split(" of ")
+        warps = warps_text(np.stack([self._place(first), self._place(second)]))
+        return f"the same {name} {verb} used for {what} {rows} and {self._lines(second)} of {of} ({warps})"
+
+    def _in_one_tile(self, first: int, second: int) -> str:
+        operand = self._operand(second)
+        x, y = (int(self.k[at] - self.groups[self.which[at]].k[self.event[at]]) for at in (first, second))
+        lanes = np.flatnonzero(self.groups[self.which[second]].words.uses.used.any(axis=1))
+        quads = ", ".join(map(str, np.unique(lanes % 4).tolist()))
+        selector = f"selector {operand.given.selector} reads lanes {quads} of each quad"
+        name, verb = NAMES[operand.role], "is" if operand.role == "e" else "are"
+        return f"the same {name} {verb} used from k {x} and from k {y} of one tile on: {selector}"
+
+    def _operand(self, at: int) -> Operand:
+        group: Served = self.groups[int(self.which[at])]
+        return group.operand
+
+    def _place(self, at: int) -> Indices:
+        place: Indices = self._operand(at).places[self.event[at]]
+        return place
+
+    def _lines(self, at: int) -> str:
+        tiles = self.groups[self.which[at]].outer
+        start = int(tiles.outer[self.event[at]])
+        return f"{start}..{start + tiles.tiles.outer.shape[1] - 1}"
