@@ -93,3 +93,30 @@ def test_a_file_that_is_no_array_is_refused(tmp_path):
 def test_memory_and_tile_have_their_shapes(files, tmp_path):
     result = run(hex(WORD), "--shared", files[3], "--tile", files[1])
     assert result.return_value == 3
+
+
+def test_words_of_tcgen05_are_explained_and_made():
+    result = run("0x4000404000010800")
+    assert result.return_value == 0
+    assert result.output.startswith("shared-memory descriptor of tcgen05 0x4000404000010800, read K-major\n")
+    made = run("--tcgen05", "--start", "0x8000", "--lbo", 16, "--sbo", 1024, "--swizzle", "128B", "--json")
+    assert json.loads(made.output)["word"] == 0x4000404000010800
+    result = run("--kind", "f16", "0x08100010")
+    assert "bits 28:24  M                  0x08  128" in result.output
+    made = run("--kind", "f16", "--field", "m=128", "--field", "n=64", "--field", "d_type=1", "--json")
+    assert json.loads(made.output)["word"] == 0x08100010
+
+
+def test_a_word_of_hopper_is_named():
+    assert run("--tcgen05", "0x4000004000010800").return_value == 3
+    assert "looks like a descriptor of wgmma" in run("--tcgen05", "0x4000004000010800").stderr
+    assert run("--kind", "f16", "0x08100050").return_value == 3
+    assert run("--kind", "f16", "--field", "m=130").return_value == 3
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--kind", "f16"), ("--field", "m=1"), ("--kind", "f16", "--field", "m")]
+)
+def test_fields_of_tcgen05_that_do_not_fit(arguments):
+    result = CliRunner().invoke(cli, ["desc", *arguments])
+    assert result.exit_code == 2

@@ -45,7 +45,7 @@ def test_wmma_without_an_mma_like_it() -> None:
     assert problem.message == "wmma.mma of f16 on sm_70: it has no mma like it"
 
 
-@pytest.mark.parametrize("opcode", ["spcompress", "spdecompress", "tcgen05", "wmma"])
+@pytest.mark.parametrize("opcode", ["spcompress", "spdecompress", "wmma"])
 def test_single_matrix_instructions(opcode: str) -> None:
     with pytest.raises(NotModelled, match=f"^<string>:1:1: error: {opcode} instructions are not modelled"):
         warpsim.decode(f"{opcode}.sync.aligned")

@@ -131,5 +131,6 @@ def test_nobody_else_lists_narrow_formats() -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         }
-        # What was compared with chips does not grow with the table of formats.
-        assert path.name in ("formats.py", "comparisons.py") or not names & strings, path
+        # What was compared with chips does not grow with the table of formats, nor do the codes of a word.
+        known = ("formats.py", "comparisons.py", "instruction_descriptor.py")
+        assert path.name in known or not names & strings, path

@@ -1,4 +1,4 @@
-"""``warpsim desc``: explain matrix descriptors of wgmma, and tensor maps."""
+"""``warpsim desc``: explain descriptors of wgmma and of tcgen05, and tensor maps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,11 @@ _FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzl
 @click.option("--start", "start_address", type=_NUMBER, help="Start address in bytes, to build a descriptor.")
 @click.option("--lbo", "leading_byte_offset", type=_NUMBER, help="Leading dimension byte offset, in bytes.")
 @click.option("--sbo", "stride_byte_offset", type=_NUMBER, help="Stride dimension byte offset, in bytes.")
-@click.option("--swizzle", type=click.Choice(["none", "32B", "64B", "128B"]), help="Swizzle mode.")
+@click.option(
+    "--swizzle",
+    type=click.Choice(["none", "32B", "64B", "128B", "128B_ATOM_32B"]),
+    help="Swizzle mode; that of 32-byte atoms is tcgen05's.",
+)
 @click.option(
     "--major",
     type=click.Choice(["K", "MN"]),
@@ -71,21 +75,45 @@ _FIELDS = ("start_address", "leading_byte_offset", "stride_byte_offset", "swizzl
     help="A tensor map instead: a file of its 128 bytes, or TYPE:SHAPE and fields; "
     "--start is where its box lands.",
 )
+@click.option("--tcgen05", is_flag=True, help="A shared-memory descriptor of tcgen05 (bits 48:46 are 1).")
+@click.option(
+    "--kind",
+    type=click.Choice(["f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4"]),
+    help="An instruction descriptor of this kind of tcgen05.mma (32 bits) instead.",
+)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --kind: a field, as m=128.",
+)
 @json_option
 def desc(word: int | None, major: Any, tensor_map: str | None, as_json: bool, **options: Any) -> int:
-    """Explain a wgmma matrix descriptor: WORD (64 bits), or the descriptor of given fields; or a tensor map.
+    """Explain a descriptor: WORD, or the descriptor of given fields; or a tensor map.
+
+    A WORD of 64 bits is a matrix descriptor of wgmma or, where bits 48:46 are 1, a shared-memory
+    descriptor of tcgen05; with --kind it is an instruction descriptor of 32 bits.
 
     With --shared and --tile, compare the tile that the descriptor reads with the expected tile and, where
     they differ, propose what would read it. Exit code 1: they differ.
 
     \b
+    warpsim desc 0x4000404000010800
+    warpsim desc --kind f16 0x08100010
+    warpsim desc --kind f16 --field m=128 --field n=64 --field d_type=1
     warpsim desc --map f16:4096x4096:box=64x64:swizzle=128B
     warpsim desc --map s8:8x30x30x64:lower=-1x-1:upper=-1x-1:channels=64:pixels=128
 
-    The first has the dimensions as NumPy orders them; fields are those of warpsim.tensor_map.
+    Maps have their dimensions as NumPy orders them; fields are those of warpsim.tensor_map.
     """
     questions = {name: options.pop(name) for name in ("touches", "shared", "tile")}
+    tensor, kind, fields = options.pop("tcgen05"), options.pop("kind"), options.pop("fields")
     given = {name: value for name, value in options.items() if value is not None}
+    if kind is not None or fields:
+        return _instruction(word, kind, fields, as_json)
+    if tensor or (word is not None and word >> 46 & 7 == 1):
+        return _tensor(word, given, major, as_json)
     if tensor_map is not None:
         return _map(tensor_map, word, given, as_json)
     if (word is None) == (not given):
@@ -116,11 +144,34 @@ def _described(
     return document
 
 
-def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> int:
-    """Run --map; return the exit code."""
-    if word is not None or set(given) - {"start_address"}:
-        raise click.UsageError("--map goes with --start and --json only")
-    document = attempt(_map_described, Path(text), text, given.get("start_address", 0))
+def _instruction(word: int | None, kind: str | None, fields: tuple[str, ...], as_json: bool) -> int:
+    """Explain an instruction descriptor; return the exit code."""
+    from ..views.descriptors import instruction_explained
+
+    if kind is None:
+        raise click.UsageError("--field goes with --kind")
+    if (word is None) == (not fields):
+        raise click.UsageError("give either WORD, or fields such as --field m=128 --field n=64")
+    values = dict[str, int]()
+    for text in fields:
+        name, equals, value = text.partition("=")
+        if not equals or not value.isdigit():
+            raise click.UsageError(f"--field {text}: expected NAME=VALUE with a decimal value")
+        values[name] = int(value)
+    return _shown(attempt(lambda _: instruction_explained(word, values, kind), Path("WORD")), as_json)
+
+
+def _tensor(word: int | None, given: dict[str, Any], major: Any, as_json: bool) -> int:
+    """Explain a shared-memory descriptor of tcgen05; return the exit code."""
+    from ..views.descriptors import tensor_explained
+
+    if (word is None) == (not given):
+        raise click.UsageError("give either WORD, or fields such as --start 1024 --sbo 1024 --swizzle 128B")
+    return _shown(attempt(lambda _: tensor_explained(word, given, major), Path("WORD")), as_json)
+
+
+def _shown(document: Any, as_json: bool) -> int:
+    """Print a document, or the reason why there is none; return the exit code."""
     if isinstance(document, Failure):
         return document.code()
     if as_json:
@@ -128,6 +179,13 @@ def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> i
     else:
         say("\n".join(document["lines"]))
     return EXPECTED
+
+
+def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> int:
+    """Run --map; return the exit code."""
+    if word is not None or set(given) - {"start_address"}:
+        raise click.UsageError("--map goes with --start and --json only")
+    return _shown(attempt(_map_described, Path(text), text, given.get("start_address", 0)), as_json)
 
 
 def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
-from ..isa.fragments import columns_of, fields_of, shaped
+from ..isa.fragments import columns_of, fields_of, shaped, signed
 from ..isa.instruction import Instruction
 from ..isa.products import Codes, Operands
 from ..isa.sparsity import compress, stored_columns
@@ -54,11 +54,12 @@ def matrix_operands(instruction: Instruction, matrices: Matrices, *, literal: bo
     shape, c = instruction.shape, matrices.c
     stored, columns = _multiplicand(instruction, matrices.a, literal)
     zero = np.zeros((shape.m, shape.n), instruction.c.code_dtype)
+    b = shaped(codes_of(matrices.b, instruction.b, "B"), (shape.k, shape.n), "B")
     return Operands(
         product=instruction.product,
-        a=stored,
+        a=signed(stored, instruction.a, instruction.product.negated[0]),
         columns=columns,
-        b=shaped(codes_of(matrices.b, instruction.b, "B"), (shape.k, shape.n), "B"),
+        b=signed(b, instruction.b, instruction.product.negated[1]),
         c=zero if c is None else shaped(codes_of(c, instruction.c, "C"), (shape.m, shape.n), "C"),
         scale_a=_scale_codes(instruction, matrices.scale_a, "scale_a", (shape.m, instruction.scale_chunks)),
         scale_b=_scale_codes(instruction, matrices.scale_b, "scale_b", (instruction.scale_chunks, shape.n)),

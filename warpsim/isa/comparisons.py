@@ -58,9 +58,10 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Why a rule is believed: ``validated`` with the outputs compared, or ``inferred`` and why.
+    """Why a rule is believed: ``validated`` with the outputs compared, ``inferred`` and why, or ``reported``.
 
-    ``inherited`` says that it is the evidence of an earlier chip.
+    Reported: others compared a chip with a rule that equals the rule here. ``inherited`` says that it is the
+    evidence of an earlier chip.
     """
 
     label: str
@@ -106,3 +107,8 @@ def validated(target: str, family: str, factors: Sequence[str], d: str, detail: 
 def inferred(detail: str, *, inherited: bool = False) -> Evidence:
     """Return the evidence of a rule that was not compared with a chip."""
     return Evidence(label="inferred", detail=detail, inherited=inherited)
+
+
+def reported(source: str, chip: str, outputs: int, detail: str) -> Evidence:
+    """Return the evidence of outputs that others compared with an equal rule: their source, and how many."""
+    return Evidence(label="reported", detail=f"{source} on {chip}, {outputs:,} outputs equal; {detail}")

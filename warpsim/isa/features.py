@@ -80,3 +80,7 @@ class Feature(Enum):
     REPLACED_ATOMS = "tensormap.replace of .swizzle_atomicity and of packed element types"
     REPLACED_SWIZZLE_96B = "tensormap.replace with the swizzle mode of 96 bytes"
     TCGEN05 = "tcgen05"
+    TENSOR_INTEGERS = "tcgen05.mma of kind::i8"
+    TENSOR_VECTORS = "tcgen05.mma with .scale_vec, sparse 4-bit kinds of tcgen05.mma, tcgen05.shift"
+    TENSOR_SCALED_D = "tcgen05.mma with scale-input-d"
+    TENSOR_REDUCTION = "tcgen05.ld.red"

@@ -159,7 +159,9 @@ def indices_of(instruction: Instruction, fields: Fields) -> npt.NDArray[np.uint8
 
 def legal_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
     """Return ``(16,)``: the metadata fields with a meaning; those of ordered metadata ascend."""
-    pattern = require_sparse(instruction)
+    pattern, fields = require_sparse(instruction), instruction.family.fields
+    if fields is not None:
+        return np.isin(np.arange(16), list(fields)) & pattern.distinct
     return pattern.ascending if instruction.ordered else pattern.distinct
 
 
@@ -169,7 +171,8 @@ def known_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
     Descending fields have not been executed on a chip where ptxas does not sort them.
     """
     target = ARCHITECTURES.get(instruction.target or "")
-    unsorted = target is not None and instruction.operation in target.unsorted_operations
+    own = instruction.family.fields is not None  # what the family takes has been executed
+    unsorted = target is not None and not own and instruction.operation in target.unsorted_operations
     return require_sparse(instruction).ascending if unsorted else legal_fields(instruction)
 
 

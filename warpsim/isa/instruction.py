@@ -115,6 +115,7 @@ class Family:
     ``metadata(instruction, selector)`` the layout of the metadata fields. ``rules`` names its rules in the
     table of rules. ``check`` raises for inputs that the form does not take. ``product(spelling,
     descriptor)`` reads the product from a descriptor, for families whose mnemonic does not state it.
+    ``fields`` are the metadata fields with a meaning, None for those of the variant.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Family:
     product: Callable[[Spelling, int], Product] | None = None
     modifiers: tuple[str, ...] = ()
     types: str = "dabc"
+    fields: frozenset[int] | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)  # names are unique, and caches look a family up in every call

@@ -124,6 +124,10 @@ class Product:
             return Storage(bits=8, shift=element.container_shift)
         return Storage(bits=element.bits)
 
+    def with_pattern(self, pattern: Pattern) -> Product:
+        """Return the product with a compressed A."""
+        return replace(self, pattern=pattern)
+
     def with_immediates(self, negated: tuple[bool, bool], transposed: tuple[bool, bool]) -> Product:
         """Return the product of a statement whose immediates flip signs of A and B or transpose them."""
         if negated == transposed == (False, False):

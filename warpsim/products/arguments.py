@@ -18,7 +18,7 @@ from ..execution.pipeline import Undefined, rule_for
 from ..isa.arrays import as_array
 from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
 from ..isa.formats import Format
-from ..isa.fragments import check_fields
+from ..isa.fragments import check_fields, signed
 from ..isa.instruction import Instruction
 from ..isa.products import Codes
 from ..isa.rules import Rule
@@ -111,8 +111,8 @@ def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request
     return Request(
         instruction=form,
         rule=rule,
-        a=a,
-        b=b,
+        a=signed(a, form.a, form.product.negated[0]),
+        b=signed(b, form.b, form.product.negated[1]),
         c=c,
         indices=indices,
         scale_a=_scales(form, given.scale_a, "scale_a", (shape[0], chunks)),

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from ..errors import IllegalInstruction, NotModelled, OperandError
-from ..isa.families import FAMILIES
+from ..errors import IllegalInstruction, NotModelled, OperandError, located
+from ..isa.arrays import as_integer
+from ..isa.families import FAMILIES, tcgen05
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
@@ -18,7 +19,7 @@ from .warpgroup import WarpgroupBound, bind_warpgroup
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 _SHORT = 24  # characters of what was given that an error message quotes
 OPCODES = frozenset(family.opcode for family in FAMILIES)
-NOT_MODELLED = frozenset({"spcompress", "spdecompress", "tcgen05", "wmma"})
+NOT_MODELLED = frozenset({"spcompress", "spdecompress", "wmma"})
 _B = TypeVar("_B", bound=Bound | WarpgroupBound)
 Bind: TypeAlias = Callable[[Instruction, InstructionStatement, Types | None], _B]
 _BINDERS: dict[str, Bind[Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
@@ -45,13 +46,15 @@ def decode(
     *,
     declarations: str | None = None,
     version: Version | str | None = None,
+    idesc: int | None = None,
 ) -> Instruction:
     """Return the instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
 
     ``target`` is a PTX target such as ``sm_90a``; without a target the form must exist on some target.
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
     checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.5,
-    or the first that has the target).
+    or the first that has the target). ``idesc`` is the 32-bit instruction descriptor of ``tcgen05.mma``,
+    which says shape and types there; its operands are those of a launch, and are not looked at.
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
     this target, or not with these operands; NotModelled for other matrix instructions; OperandError for
@@ -60,6 +63,10 @@ def decode(
     if not isinstance(text, str):
         raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
     statement = parse_instruction(text)
+    if statement.opcode == tcgen05.OPCODE:
+        return _described(statement, target, version_of(version, target), idesc)
+    if idesc is not None:
+        raise OperandError(f"idesc is the instruction descriptor of tcgen05.mma: {text} has none")
     instruction = decode_statement(statement, target, version_of(version, target))
     if statement.operand_text is not None:
         types = None if declarations is None else declared_types(declarations)
@@ -80,6 +87,22 @@ def decode_statement(
     except ModifierError as error:
         place = statement.location() if error.index is None else statement.modifier_location(error.index)
         raise IllegalInstruction(error.message, place) from None
+
+
+def _described(
+    statement: InstructionStatement, target: str | None, version: Version, idesc: int | None
+) -> Instruction:
+    """Return a tcgen05.mma with the product that its instruction descriptor states; errors point at it."""
+    with located(statement.location):
+        form = tcgen05.form_of(statement.modifiers)
+        if target is not None:
+            check_target(target, version)
+            tcgen05.check_needs(form, target, version)
+    if idesc is None:
+        raise OperandError(
+            f"{form.mnemonic}: its instruction descriptor says shape and types; give it, as idesc=0x08100010"
+        )
+    return tcgen05.spelling_of(form, target).described(as_integer(idesc, "idesc"))
 
 
 def bind_statement(

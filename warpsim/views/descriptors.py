@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from ..diagnosis.library.descriptor_mistakes import diagnose
 from ..errors import OperandError, WarpsimError
+from ..isa.descriptors.instruction_descriptor import InstructionDescriptor
 from ..isa.descriptors.matrix_descriptor import Descriptor, Major
+from ..isa.descriptors.tensor_descriptor import TensorDescriptor
 from ..isa.descriptors.tile_addresses import load_tile, touched_bytes
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
@@ -77,3 +79,32 @@ def _reads(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any])
         return False
     code = f"u{tile.dtype.itemsize}"
     return bool((np.ascontiguousarray(found).view(code) == np.ascontiguousarray(tile).view(code)).all())
+
+
+def tensor_explained(word: int | None, fields: dict[str, Any], major: Major) -> Document:
+    """Return the shared-memory descriptor of tcgen05 that is a word or has the fields (in bytes).
+
+    Raises OperandError for a word that is none, and for fields that do not fit.
+    """
+    if word is None:
+        descriptor = TensorDescriptor(**{"start_address": 0, **fields})
+    else:
+        descriptor = TensorDescriptor.decode(word)
+    return {"word": descriptor.encode(), **asdict(descriptor), "lines": list(descriptor.explain(major))}
+
+
+def instruction_explained(word: int | None, fields: dict[str, int], kind: str) -> Document:
+    """Return the instruction descriptor of a kind of tcgen05.mma that is a word or has the fields.
+
+    Raises OperandError for reserved bits, unknown fields and values that do not fit.
+    """
+    if word is not None:
+        descriptor = InstructionDescriptor.decode(word, kind)
+    else:
+        known = InstructionDescriptor.__dataclass_fields__.keys() - {"kind"}
+        if unknown := sorted(fields.keys() - known):
+            raise OperandError(
+                f"no field {unknown[0]}: an instruction descriptor has {', '.join(sorted(known))}"
+            )
+        descriptor = InstructionDescriptor(kind=kind, **{"m": 0, "n": 0, **fields})
+    return {"word": descriptor.encode(), **asdict(descriptor), "lines": list(descriptor.explain())}

@@ -1,0 +1,169 @@
+"""Where tcgen05.mma has D, A, metadata and scale factors in tensor memory: extents and strides as data.
+
+A cell is 32 bits of a CTA's 128 lanes and 512 columns. PTX ISA 9.3, sections 9.7.17.10.5 (layouts A to G
+of D), 9.7.17.10.6 to 9.7.17.10.9 (metadata), 9.7.17.10.7 (scale factors). The letters are the manual's.
+Does not know formats, words or descriptors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from .strides import Indices, Modes, extent, modes, points
+
+LANES, COLUMNS = 128, 512  # of a CTA
+CTA, LANE, COLUMN, BIT = range(4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorLayout:
+    """``(row, column) -> (cta, lane, column, bit)``: what the digits of both indices add.
+
+    ``copies`` are lanes at which the same element lies again. ``cta`` counts in the pair. ``shape`` is the
+    matrix; a digit may be larger than what the matrix has left.
+    """
+
+    shape: tuple[int, int]
+    rows: Modes
+    columns: Modes
+    copies: tuple[int, ...] = (0,)
+    letter: str = ""
+
+    @cached_property
+    def cells(self) -> Indices:
+        """``(rows, columns, 4)``: CTA, lane, column and lowest bit of each element, of the first copy."""
+        down, across = points(self.rows, 4)[: self.shape[0]], points(self.columns, 4)[: self.shape[1]]
+        found: Indices = down[:, None, :] + across[None, :, :]
+        return found
+
+    @cached_property
+    def ctas(self) -> int:
+        """CTAs that have a part: 1 or 2."""
+        return int(self.cells[..., CTA].max()) + 1
+
+    @cached_property
+    def width(self) -> int:
+        """Columns of cells that it takes."""
+        return int(self.cells[..., COLUMN].max()) + 1
+
+    @cached_property
+    def half(self) -> bool:
+        """Whether it leaves the upper 16 lanes of each quarter free, so that a lane of 16 may be the
+        first.
+        """
+        return bool((self.cells[..., LANE] % 32 < 16).all()) and self.copies == (0,)
+
+
+# --- D -----------------------------------------------------------------------------------------------
+
+_DOWN = (0, 1, 0, 0)  # a lane
+_RIGHT = (0, 0, 1, 0)  # a column
+_PEER = (1, 0, 0, 0)  # the other CTA
+
+
+_ROWS = {  # by the letter of the manual; rows of D
+    "A": modes((128, _DOWN), (2, _PEER)),
+    "B": modes((64, _DOWN), (2, _PEER)),
+    "C": modes((16, _DOWN), (4, (0, 32, 0, 0)), (2, _PEER)),
+    "D": modes((128, _DOWN)),
+    "E": modes((64, _DOWN)),
+    "F": modes((16, _DOWN), (4, (0, 32, 0, 0))),
+    "G": modes((32, _DOWN)),
+}
+_PARTS = {"B": 2, "E": 2, "G": 4}  # into which the columns of D are cut, each in lanes of its own
+LETTERS = {  # by (CTAs, .ws, M, sparse)
+    (2, False, 256, False): "A", (2, False, 256, True): "A",
+    (2, False, 128, False): "B", (2, False, 128, True): "C",
+    (1, False, 128, False): "D", (1, False, 128, True): "D",
+    (1, False, 64, False): "F", (1, False, 64, True): "F",
+    (1, True, 128, False): "D", (1, True, 128, True): "D",
+    (1, True, 64, False): "E", (1, True, 64, True): "E",
+    (1, True, 32, False): "G", (1, True, 32, True): "G",
+}  # fmt: skip
+
+
+@cache
+def accumulator(letter: str, n: int) -> TensorLayout:
+    """Return the layout of D with N columns, by the letter of the manual: one cell an element."""
+    rows, parts = _ROWS[letter], _PARTS.get(letter, 1)
+    columns = modes((n // parts, _RIGHT), (parts, (0, LANES // parts, 0, 0)))
+    return TensorLayout(shape=(extent(rows), n), rows=rows, columns=columns, letter=letter)
+
+
+@cache
+def multiplicand(letter: str, k: int, bits: int) -> TensorLayout | None:
+    """Return the layout of A with K stored columns of ``bits`` each, K-major; None where it is not known.
+
+    Layout B has the 64 rows of a CTA twice. Those of .ws with M 64 and 32 are not documented in words.
+    """
+    if letter in "EG":
+        return None
+    slots = 32 // bits
+    columns = modes((slots, (0, 0, 0, bits)), (k // slots, _RIGHT))
+    copies = (0, 64) if letter == "B" else (0,)
+    rows = _ROWS[letter]
+    return TensorLayout(shape=(extent(rows), k), rows=rows, columns=columns, copies=copies, letter=letter)
+
+
+# --- metadata ----------------------------------------------------------------------------------------
+
+_FIELD = (0, 0, 0, 4)
+
+
+@cache
+def metadata(letter: str, bits: int, chunks: int) -> TensorLayout:
+    """Return the layout of the metadata fields ``(row, chunk)`` of a sparse A whose elements have ``bits``.
+
+    16-bit and 32-bit elements fold 16 rows into 16 half words of 16 lanes, as the registers of mma.sp do;
+    others have a row a lane. The 16 rows of a group lie where the layout of D has its rows.
+    """
+    rows = _ROWS[letter]
+    copies = tuple(range(0, LANES, extent(rows))) if letter in "EG" else (0,)
+    columns = modes((8, _FIELD), (-(-chunks // 8), _RIGHT))
+    if bits >= 16:
+        groups = {"A": 8, "B": 4, "D": 8, "E": 4, "G": 2}
+        outer = modes((groups[letter], (0, 16, 0, 0))) if letter in groups else modes((4, (0, 32, 0, 0)))
+        pair = modes((2, _PEER)) if letter in "ABC" else ()
+        rows = (*modes((8, _DOWN), (2, (0, 0, 0, 16))), *outer, *pair)
+        columns = modes((4, _FIELD), (2, (0, 8, 0, 0)))
+    return TensorLayout(
+        shape=(extent(rows), chunks), rows=rows, columns=columns, copies=copies, letter=letter
+    )
+
+
+# --- scale factors -----------------------------------------------------------------------------------
+
+_QUARTERS = (0, 32, 64, 96)
+_BYTE = (0, 0, 0, 8)
+
+
+@cache
+def row_scales(rows: int, factors: int, ctas: int) -> TensorLayout:
+    """Return the layout of the scale factors of A: rows of a CTA in 32 lanes, four times; ``rows`` are
+    all.
+    """
+    own = rows // ctas
+    return TensorLayout(
+        shape=(rows, factors),
+        rows=modes((32, _DOWN), (own // 32, _RIGHT), (ctas, _PEER)),
+        columns=modes((factors, _BYTE)),
+        copies=_QUARTERS,
+    )
+
+
+@cache
+def column_scales(n: int, factors: int, letter: str) -> TensorLayout | None:
+    """Return the layout of the scale factors of B, a row a column of B; both CTAs of a pair have all.
+
+    With layout B the lanes of each half of D have the factors of their half of N, which is known where it is
+    a multiple of 32 columns; None where it is not.
+    """
+    across = modes((factors, _BYTE))
+    if letter != "B":
+        rows = modes((32, _DOWN), (-(-n // 32), _RIGHT))
+        return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=_QUARTERS)
+    if n % 64:
+        return None
+    rows = modes((32, _DOWN), (n // 64, _RIGHT), (2, (0, 64, 0, 0)))
+    return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=(0, 32))
