@@ -26,6 +26,7 @@ from tests.helpers.kernel_products import (
     warpgroup_benchmark,
 )
 from tests.helpers.pipeline_products import PIPELINE_OF_512, PIPELINES
+from tests.helpers.tensor_core_products import TENSOR_CORE
 
 FOLDER = Path(__file__).parents[2] / "traces" / "kernels"
 
@@ -250,6 +251,7 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     **CLUSTERS,
     **FRAGMENTS,
     **PIPELINES,
+    **TENSOR_CORE,
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"

@@ -28,6 +28,7 @@ UNORDERED = (
     *("softmax", "called", "interpret", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
     *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
     *("tensor_ring of parts of tiles", "tensor_split"),
+    *("tensor_f16", "tensor_sparse_f16", "tensor_mxf8", "tensor_nvf4"),
     *("cooperative_f16", "multicast_f16", "pingpong_f16", "cooperative_sparse_f16"),
     *("warpgroup_f16 normal", "warpgroup_sparse_f16 normal", "warpgroup_e4m3 normal"),
 )

@@ -12,6 +12,7 @@ import pytest
 
 import warpsim
 from warpsim.isa.architectures import ARCHITECTURES
+from warpsim.isa.families.tcgen05 import typical
 from warpsim.views.promises.promise import LABELS, Promise
 from warpsim.views.promises.promises import promises, promises_document, promises_lines
 from warpsim.views.promises.promises_derived import result_promises
@@ -22,7 +23,7 @@ PACKAGE = ROOT / "warpsim"
 STATEMENTS: list[dict[str, Any]] = json.loads(
     (PACKAGE / "views/promises/statements.json").read_text(encoding="utf-8")
 )
-FORMS = list(warpsim.instructions())
+FORMS = [*warpsim.instructions(), *typical()]
 ALL = promises(FORMS, STATEMENTS)
 REFUSALS = {  # label -> what modules call to make its error
     "not modelled": {"NotModelled", "not_modelled"},

@@ -227,6 +227,13 @@ EVIDENCE = {
             "tests/host/test_machine.py",
         )
     ),
+    "tensor memory": Evidence(
+        tests=(
+            "tests/machine/test_tensor_memory.py",
+            "tests/machine/test_tensor_products.py",
+            "tests/isa/test_tcgen05_descriptors.py",
+        )
+    ),
     "open results in warps": Evidence(tests=("tests/host/test_warpgroup.py",)),
     "misused barriers": Evidence(
         tests=(

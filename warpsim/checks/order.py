@@ -285,11 +285,13 @@ class Order(Observer):
     # --- operations ---
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """Issue an operation that will signal mbarriers."""
+        """Issue an operation that will signal mbarriers; an arrival makes visible what its warp knows now."""
         if pending.signals:
             clocks, warps = self.prepare(wave), np.array([pending.lane // WARP])
             for offset, _ in pending.signals:
                 clocks.issue(self.barrier_at(offset), warps)
+        for offset in pending.arrivals:
+            self.prepare(wave).arrive(self.barrier_at(offset), np.array([pending.lane // WARP]), ends=0)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
         """Complete the signal of an operation to its mbarrier."""

@@ -93,5 +93,16 @@ def _forms(_: Path, mnemonic: str | None, target: str | None, version: str | Non
     from ..execution.interface import decode, instructions
 
     if mnemonic is None:
-        return list(instructions(target, version))
+        return [*instructions(target, version), *_described(target, version)]
     return [decode(mnemonic, target=target, version=version)]
+
+
+def _described(target: str | None, version: str | None) -> list[Instruction]:
+    """Return forms whose products descriptors state, with a common shape each."""
+    from ..isa.families.tcgen05 import typical
+    from ..ptx.decode import version_of
+    from ..ptx.qualifiers import on_target
+
+    known = version_of(version, target)
+    fitting = (form for form in typical() if target is None or target in form.targets)
+    return [on_target(form, target) for form in fitting if form.since <= known]

@@ -183,6 +183,12 @@ def _scaled_groups(evidence: Evidence) -> ScaledGroups:
 
 
 _B200 = reported("sf-tensor/tcgen05", "B200", 46_000_000, "dense and sparse; their model equals the rule")
+_NVF4 = replace(
+    _B200,
+    label="inferred",
+    detail="as mxf4; a public model of B200 sums groups of 4 products where products dominate: it differs "
+    "in 1 of 40,000 outputs whose scales differ by more than 2^27, and in none of others",
+)
 _MMASIM = "MMA-Sim's authors report bit equality with"
 _EXACT = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
 _EXACT_BITS = inferred("exact integers, as PTX defines")
@@ -372,20 +378,17 @@ _BLACKWELL = frozenset(
 _B_F8 = _compared("sm_100")
 
 
-def _tensor(why: Why) -> Rules:
-    """Rules of tcgen05.mma: all products of an instruction and C are summed at once."""
+def _tensor(evidence: Evidence, *, integers: bool = False) -> Rules:
+    """Return the rules of tcgen05.mma: all products of an instruction and C are summed at once."""
+    wide = (("tcgen05", "integer", "s32"), IntegerSum(evidence=_EXACT))
     return (
-        *_hopper("tcgen05", why),
-        (("tcgen05", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, why(_F8, "f32"))),
-        (("tcgen05", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, why(_F8, "f16"))),
-        (("tcgen05", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, why(_F8, "f32"))),
-        (
-            ("tcgen05", "mxf4", "f32"),
-            ScaledGroups(
-                group=16, fraction_bits=35, output=RZ_F32, exponent_floor=-139, evidence=why("", "f32")
-            ),
-        ),
-        (("tcgen05", "integer", "s32"), IntegerSum(evidence=_EXACT)),
+        *_hopper("tcgen05", _all(evidence)),
+        (("tcgen05", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
+        (("tcgen05", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, evidence)),
+        (("tcgen05", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
+        (("tcgen05", "mxf4", "f32"), _scaled_groups(evidence)),
+        (("tcgen05", "nvf4", "f32"), _scaled_groups(_NVF4)),
+        *((wide,) if integers else ()),
     )
 
 
@@ -397,15 +400,27 @@ SM_100 = Architecture(
     rules=(
         *_hopper("mma", _compared("sm_100")),
         *_emulated_f8(_B_F8(_F8, "f32"), _B_F8(_F8, "f16")),
-        *_tensor(_all(_B200)),
     ),
     # ptxas sorts f16 and integer pairs in software here, and fp8 on its way to f16; a 1:2 field has no order.
     unsorted=frozenset({"bf16"}),
 )
 SM_100A = Architecture(
-    name="sm_100a", since=(8, 6), parent=SM_100, same_chip=True, added=_B200_A | {_INTEGERS}
+    name="sm_100a",
+    since=(8, 6),
+    parent=SM_100,
+    same_chip=True,
+    added=_B200_A | {_INTEGERS},
+    rules=_tensor(_B200, integers=True),
 )
-SM_100F = Architecture(name="sm_100f", since=(8, 8), parent=SM_100, same_chip=True, added=_B200_F)
+SM_100F = Architecture(
+    name="sm_100f",
+    since=(8, 8),
+    parent=SM_100,
+    same_chip=True,
+    added=_B200_F,
+    rules=_tensor(_B200),
+)
+_AS_B200 = replace(_B200, label="inferred", detail=f"as on sm_100a ({_B200})", inherited=True)
 SM_103 = Architecture(name="sm_103", since=(8, 8), parent=SM_100)
 SM_103A = Architecture(
     name="sm_103a",
@@ -413,15 +428,28 @@ SM_103A = Architecture(
     parent=SM_103,
     same_chip=True,
     added=_B200_A | {Feature.REPLACED_SWIZZLE_96B, _REDUCTION},
+    rules=_tensor(_AS_B200),
 )
 SM_103F = Architecture(
-    name="sm_103f", since=(8, 8), parent=SM_103, same_chip=True, added=_B200_F | {_REDUCTION}
+    name="sm_103f",
+    since=(8, 8),
+    parent=SM_103,
+    same_chip=True,
+    added=_B200_F | {_REDUCTION},
+    rules=_tensor(_AS_B200),
 )
 SM_107 = Architecture(name="sm_107", since=(9, 4), parent=SM_100)
 SM_107A = Architecture(
-    name="sm_107a", since=(9, 4), parent=SM_107, same_chip=True, added=_RUBIN_F | {_VECTORS}
+    name="sm_107a",
+    since=(9, 4),
+    parent=SM_107,
+    same_chip=True,
+    added=_RUBIN_F | {_VECTORS},
+    rules=_tensor(_AS_B200),
 )
-SM_107F = Architecture(name="sm_107f", since=(9, 4), parent=SM_107, same_chip=True, added=_RUBIN_F)
+SM_107F = Architecture(
+    name="sm_107f", since=(9, 4), parent=SM_107, same_chip=True, added=_RUBIN_F, rules=_tensor(_AS_B200)
+)
 SM_110 = Architecture(
     name="sm_110",
     since=(9, 0),
@@ -432,9 +460,16 @@ SM_110 = Architecture(
 )
 _THOR_F = _PAIRED | {_REDUCTION}
 SM_110A = Architecture(
-    name="sm_110a", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F | {_VECTORS, _INTEGERS}
+    name="sm_110a",
+    since=(9, 0),
+    parent=SM_110,
+    same_chip=True,
+    added=_THOR_F | {_VECTORS, _INTEGERS},
+    rules=_tensor(_AS_B200, integers=True),
 )
-SM_110F = Architecture(name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F)
+SM_110F = Architecture(
+    name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F, rules=_tensor(_AS_B200)
+)
 _RTX = inferred(f"{_MMASIM} RTX PRO 6000")
 SM_120 = Architecture(
     name="sm_120",
@@ -523,6 +558,6 @@ def rule_of(
     """
     rule = ARCHITECTURES[target].table[(family, operation, result)]
     evidence = rule.evidence.of_types(types)
-    if sparse and evidence.label != "reported" and not isinstance(rule, (IntegerSum, BitCount)):
+    if sparse and not evidence.covers_sparse and not isinstance(rule, (IntegerSum, BitCount)):
         evidence = inferred(f"{_SPARSE}; dense rule {evidence}")
     return rule if evidence is rule.evidence else replace(rule, evidence=evidence)

@@ -61,13 +61,15 @@ class Evidence:
     """Why a rule is believed: ``validated`` with the outputs compared, ``inferred`` and why, or ``reported``.
 
     Reported: others compared a chip with a rule that equals the rule here. ``inherited`` says that it is the
-    evidence of an earlier chip.
+    evidence of an earlier chip. ``covers_sparse`` says
+    that sparse forms were compared, too.
     """
 
     label: str
     detail: str
     compared: tuple[Comparison, ...] = field(default=(), hash=False)  # rules are keys of many calls
     inherited: bool = False
+    covers_sparse: bool = False
 
     @property
     def chips(self) -> str:
@@ -111,4 +113,5 @@ def inferred(detail: str, *, inherited: bool = False) -> Evidence:
 
 def reported(source: str, chip: str, outputs: int, detail: str) -> Evidence:
     """Return the evidence of outputs that others compared with an equal rule: their source, and how many."""
-    return Evidence(label="reported", detail=f"{source} on {chip}, {outputs:,} outputs equal; {detail}")
+    detail = f"{source} on {chip}, {outputs:,} outputs equal; {detail}"
+    return Evidence(label="reported", detail=detail, covers_sparse=True)

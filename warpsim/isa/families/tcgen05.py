@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import product as choices
 
 from ...errors import IllegalInstruction, NotModelled, OperandError
 from ..architectures import ARCHITECTURES, least_targets, targets_with
@@ -209,7 +210,7 @@ def product_of(form: Form, word: int) -> Product:
         b=FORMATS[descriptor.b],
         c=d,
         d=d,
-        operation=form.kind.operation or descriptor.a,
+        operation=_OPERATIONS.get(descriptor.scale or "", form.kind.operation or descriptor.a),
         kind=form.kind.name,
         scale=FORMATS[descriptor.scale] if descriptor.scale else None,
         scale_chunks=form.factors,
@@ -222,6 +223,9 @@ def product_of(form: Form, word: int) -> Product:
     return product.with_pattern(_PATTERNS[product.storage("a").bits])
 
 
+_OPERATIONS = {"ue4m3": "nvf4"}  # by the type of scales: what has evidence of its own
+
+
 def _check_scales(form: Form, descriptor: InstructionDescriptor) -> None:
     """Raise for a scale id that leaves the word, and for ue4m3 with two factors."""
     for attribute in ("scale_a_id", "scale_b_id") if form.factors else ():
@@ -230,6 +234,20 @@ def _check_scales(form: Form, descriptor: InstructionDescriptor) -> None:
             raise descriptor.wrong(attribute, legal)
     if form.factors == 2 and descriptor.scale == "ue4m3":
         raise descriptor.wrong("scale_type", "1 (ue8m0) with two factors a row: ue4m3 has four")
+
+
+def typical() -> Iterator[Instruction]:
+    """Yield an instruction of every form and pair of types of A and D, of a common shape: 128 or 256 rows."""
+    for form in forms():
+        kind, m, n = form.kind, legal_m(form.kind, form.issue)[-1], 128
+        scales = kind.scales if kind.scales and form.factors != 2 else {1: "ue8m0"}
+        for a_type, d_type, scale in choices(kind.multiplicands, kind.results or (0,), scales):
+            fields = {"a_type": a_type, "b_type": a_type, "d_type": d_type, "m": m, "n": n}
+            if kind.is_scaled:
+                fields |= {"scale_type": scale}
+            word = InstructionDescriptor(kind=kind.name, sparse=int(form.sparse), **fields)
+            if (word.a, word.d) != ("bf16", "f16"):
+                yield spelling_of(form).described(word.encode())
 
 
 # --- families ----------------------------------------------------------------------------------------
@@ -290,4 +308,5 @@ __all__ = [
     "letter_of",
     "product_of",
     "spelling_of",
+    "typical",
 ]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+import numpy as np
+
 from .strides import Indices, Modes, extent, modes, points
 
 LANES, COLUMNS = 128, 512  # of a CTA
@@ -167,3 +169,90 @@ def column_scales(n: int, factors: int, letter: str) -> TensorLayout | None:
         return None
     rows = modes((32, _DOWN), (n // 64, _RIGHT), (2, (0, 64, 0, 0)))
     return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=(0, 32))
+
+
+# --- tcgen05.ld and tcgen05.st ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """A shape of ld and st: ``(thread, register) -> (lane, column)``, from the lane and column addressed.
+
+    ``repeat`` is what each repetition adds to the column; ``lanes`` of tensor memory are a quarter or half
+    of it.
+    """
+
+    thread: Modes
+    register: Modes
+    repeat: int
+    counts: tuple[int, ...]
+    lanes: int = 16
+    split: bool = False  # the upper half of the threads begins at a column that the statement states
+
+    @property
+    def registers(self) -> int:
+        """Registers of one repetition."""
+        return extent(self.register)
+
+    def cells(self, count: int, offset: int = 0) -> Indices:
+        """Return ``(32, registers, 2)``: lane and column of each register of each thread."""
+        repeats = modes((count, (0, self.repeat)))
+        found = points(self.thread, 2)[:, None, :] + points((*self.register, *repeats), 2)[None, :, :]
+        if self.split:
+            found[16:, :, 1] += offset
+        return found
+
+
+def _powers(most: int) -> tuple[int, ...]:
+    return tuple(1 << power for power in range(most.bit_length()))
+
+
+# PTX ISA 9.3, section 9.7.17.8 "tcgen05.ld": of 16x64b the lowest bit of a thread selects row + 8.
+TRANSFERS: dict[str, Transfer] = {
+    "32x32b": Transfer(thread=modes((32, (1, 0))), register=(), repeat=1, counts=_powers(128), lanes=32),
+    "16x64b": Transfer(
+        thread=modes((2, (8, 0)), (2, (0, 1)), (8, (1, 0))), register=(), repeat=2, counts=_powers(128)
+    ),
+    "16x128b": Transfer(
+        thread=modes((4, (0, 1)), (8, (1, 0))), register=modes((2, (8, 0))), repeat=4, counts=_powers(64)
+    ),
+    "16x256b": Transfer(
+        thread=modes((4, (0, 2)), (8, (1, 0))),
+        register=modes((2, (0, 1)), (2, (8, 0))),
+        repeat=8,
+        counts=_powers(32),
+    ),
+    "16x32bx2": Transfer(
+        thread=modes((16, (1, 0)), (2, (0, 0))), register=(), repeat=1, counts=_powers(128), split=True
+    ),
+}
+
+
+# --- tcgen05.cp --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy:
+    """A shape of cp: ``rows`` of the source with ``columns`` cells each, and the first lane of each copy of
+    its rows.
+    """
+
+    rows: Modes
+    columns: int
+    copies: tuple[int, ...] = (0,)
+
+    @cached_property
+    def lanes(self) -> Indices:
+        """``(copies, rows)``: the lanes of each row."""
+        return np.array(self.copies)[:, None] + points(self.rows, 1)[:, 0]
+
+
+# By shape and multicast. PTX ISA 9.3, section 9.7.17.9 "tcgen05.cp".
+COPIES: dict[tuple[str, str], Copy] = {
+    ("128x256b", ""): Copy(rows=modes((128, (1,))), columns=8),
+    ("128x128b", ""): Copy(rows=modes((128, (1,))), columns=4),
+    ("4x256b", ""): Copy(rows=modes((4, (32,))), columns=8),
+    ("64x128b", "warpx2::02_13"): Copy(rows=modes((64, (1,))), columns=4, copies=(0, 64)),
+    ("64x128b", "warpx2::01_23"): Copy(rows=modes((32, (1,)), (2, (64,))), columns=4, copies=(0, 32)),
+    ("32x128b", "warpx4"): Copy(rows=modes((32, (1,))), columns=4, copies=(0, 32, 64, 96)),
+}

@@ -25,6 +25,7 @@ GROUPS = (
     *("asynchronous.tensormap", "matrix.wgmma", "integer.integers", "integer.carries", "integer.bits"),
     *("integer.prmt", "integer.compare", "floating.singles", "floating.halves", "floating.minmax"),
     *("floating.rounded", "floating.approximate", "conversion.cvt", "conversion.cvt_packed", "control.stack"),
+    *("tensor.allocation", "tensor.cell_transfers", "tensor.copies", "tensor.commits", "tensor.multiply"),
 )
 # All groups of some opcodes: a trace of them begins without the other groups.
 ALONE = {

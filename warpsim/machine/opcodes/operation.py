@@ -114,6 +114,10 @@ _NAMED = {
     "membar": frozenset({"proxy"}),
     "setmaxnreg": frozenset({"inc", "dec"}),
     "tensormap": frozenset({"replace", "cp_fenceproxy"}),
+    "tcgen05": frozenset(
+        {"alloc", "dealloc", "relinquish_alloc_permit", "ld", "st", "red", "cp", "shift", "commit"}
+        | {"wait::ld", "wait::st", "fence::before_thread_sync", "fence::after_thread_sync"}
+    ),
     "wmma": frozenset({"load", "store", "mma", "a", "b", "c", "d"}),
     "createpolicy": frozenset({"fractional", "range", "cvt"}),
     "cp": frozenset(

@@ -21,7 +21,6 @@ class Unexecuted(NamedTuple):
 
 
 _ROWS = (
-    Unexecuted("tcgen05", (8, 6), Feature.TCGEN05, "tensor memory is not simulated"),
     Unexecuted("multimem", (8, 1), Feature.MULTIMEM, "several devices are not simulated"),
     Unexecuted(
         "clusterlaunchcontrol", (8, 6), Feature.LAUNCH_CONTROL,

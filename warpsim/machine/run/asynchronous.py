@@ -31,7 +31,7 @@ from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
 from ..state.slots import Slot
 from .events import GroupWait, Observer, observers_of
-from .mbarrier import awaited, complete_tx
+from .mbarrier import arrive_once, awaited, complete_tx
 from .pending import Batch, Pending
 from .wave import Wave
 
@@ -102,19 +102,19 @@ class Asynchrony:
             return False
         wanted = awaited(wave)
         order = self.in_order(wave, list(self.flying))
-        known = [pending for pending in order if any(offset in wanted for offset, _ in pending.signals)]
+        known = [pending for pending in order if wanted.intersection(pending.barriers)]
         first = [*_first_of_each_cluster(wave, known or order)]
         if not known:
             finish_together(wave, first)
         for pending in first if known else ():
-            self._wake(wave, next(offset for offset, _ in pending.signals if offset in wanted), known)
+            self._wake(wave, next(offset for offset in pending.barriers if offset in wanted), known)
         for path in wave.scheduler.paths:
             path.turns = 0
         return True
 
     def _wake(self, wave: Wave, barrier: int, known: Sequence[Pending]) -> None:
         """Operations that signal an mbarrier complete, in this order, until no lane waits for it."""
-        signalling = [pending for pending in known if any(offset == barrier for offset, _ in pending.signals)]
+        signalling = [pending for pending in known if barrier in pending.barriers]
         for pending in signalling:
             finish(wave, pending)
             if len(signalling) > 1 and barrier not in awaited(wave):
@@ -176,6 +176,8 @@ def finish(wave: Wave, pending: Pending) -> None:
     if pending.signals:
         for offset, count in pending.signals:
             complete_tx(wave, offset, count, pending)
+    for offset in pending.arrivals:
+        arrive_once(wave, offset, pending)
 
 
 # --- several at once ----------------------------------------------------------------------------------

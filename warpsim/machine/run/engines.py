@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from ...errors import OperandError
 from ...execution.pipeline import Engine as EngineName
-from ...execution.pipeline import Undefined, execute_inputs
+from ...execution.pipeline import Undefined, execute_inputs, execute_operands
 from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
+from ...isa.products import Codes, Operands
+from ...isa.rules import Rule
 
 Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
+Multiply = Callable[[Operands, Rule], Codes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,7 @@ class Modes:
     """
 
     engine: Engine = execute_inputs
+    multiply: Multiply = execute_operands  # of instructions whose operands lie in no registers
     literal: bool = False
     given: bool = False
 
@@ -43,7 +47,9 @@ def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
     """Return the modes of a launch; raises OperandError for an engine or mode that does not exist."""
     if undefined not in get_args(Undefined):
         raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
-    return Modes(engine=_engine(engine), literal=undefined == "fallback", given=callable(engine))
+    multiply = execute_operands if callable(engine) else partial(execute_operands, engine=engine)
+    literal = undefined == "fallback"
+    return Modes(engine=_engine(engine), multiply=multiply, literal=literal, given=callable(engine))
 
 
 def _engine(engine: EngineName | Engine) -> Engine:

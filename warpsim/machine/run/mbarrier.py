@@ -276,10 +276,24 @@ def complete_tx(wave: Wave, offset: int, count: int, cause: Pending) -> None:
 
     Raises UndefinedBehavior, pointing at the operation that brought them.
     """
+    _change(wave, offset, -count, expect, cause)
+
+
+def arrive_once(wave: Wave, offset: int, cause: Pending) -> None:
+    """Arrive for an operation at the object at an offset of shared memory; lanes that wait for it are woken.
+
+    Raises UndefinedBehavior, pointing at the operation.
+    """
+    history = history_of(wave, offset)
+    history.arrivals[cause.lane // 32] = (history.over + 1, wave.code.index(cause.record))
+    _change(wave, offset, 1, arrive, cause)
+
+
+def _change(wave: Wave, offset: int, count: int, change: Change, cause: Pending) -> None:
     place = np.array([offset])
     word = int(spaces.words_at(wave.memories.shared, place, 8)[0, 0])
     try:
-        after = _settled(word, -count, expect)
+        after = _settled(word, count, change)
     except Misuse as misuse:
         statement = cause.record.statement
         message = f"{statement.mnemonic}: {misuse} [{wave.describe_lane(cause.lane)}]"

@@ -43,7 +43,8 @@ class Stretches:
 class Pending:
     """An operation in flight: the lane that issued it, what it touches, and what it does when it completes.
 
-    ``signals`` are mbarriers, as offsets in ``wave.memories.shared``, with the bytes that complete there.
+    ``signals`` are mbarriers, as offsets in ``wave.memories.shared``, with the bytes that complete there, and
+    ``arrivals`` those at which it arrives when it completes.
     ``group`` is the family of groups that it belongs to, "" for none; ``number`` of the group is set when it
     is issued.
     ``after`` are those that complete first; ``batch`` is called once, before, for those of several that
@@ -58,6 +59,7 @@ class Pending:
     reads: tuple[Stretches, ...] = ()
     writes: tuple[Stretches, ...] = ()
     signals: tuple[tuple[int, int], ...] = ()
+    arrivals: tuple[int, ...] = ()
     group: str = ""
     after: tuple[Pending, ...] = ()
     batch: Batch | None = None
@@ -65,3 +67,8 @@ class Pending:
     turn: int = -1
     fetched: bool = False
     done: bool = False
+
+    @property
+    def barriers(self) -> tuple[int, ...]:
+        """The mbarriers that it signals or arrives at."""
+        return (*(offset for offset, _ in self.signals), *self.arrivals)

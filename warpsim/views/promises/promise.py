@@ -9,6 +9,7 @@ LABELS = {  # the most reliable first
     "measured": "holds for what a tool tries, as often as its figures say",
     "exact": "PTX defines the bits, and two derivations of them agree",
     "validated": "outputs of chips have been compared, and none differs",
+    "reported": "others have compared outputs of a chip with a rule equal to the rule here",
     "inferred": "there is a reason, and no outputs of a chip have been compared",
     "approximate": "chips may differ within a documented error, or have values of their own",
     "not modelled": "refused with an error, NotModelled: legal PTX, whose result is not known",

@@ -146,6 +146,13 @@ GUARANTEED = (
 
 INFERRED = (
     _inferred(
+        "tensor memory",
+        "scale-input-d multiplies D before the sum; decompressing copies put 4-bit codes in bits 5 to 2 of "
+        "bytes; metadata of selectors 2 and 3 lie in the next columns",
+        "machine/opcodes/tensor/multiply.py",
+        "machine/opcodes/tensor/copies.py",
+    ),
+    _inferred(
         "tensor copies",
         "tensor copies round f32 to tf32 to nearest even, and fill with 0x7ff7 as OOB NaN",
         "machine/opcodes/asynchronous/tensor_moves.py",
@@ -160,6 +167,18 @@ INFERRED = (
 )
 
 NOT_MODELLED = (
+    _refused(
+        "tensor memory",
+        "tcgen05.shift and .ashift, masks of zero columns, K of 96, absolute and base offsets in "
+        "descriptors, A in tensor memory of .ws with fewer than 128 rows, halves packed in 16x32bx2, "
+        "scale-input-d that is not exact: figures alone say what they do, or the manual contradicts itself",
+        "isa/descriptors/tensor_descriptor.py",
+        "isa/families/tcgen05.py",
+        "machine/opcodes/tensor/tensor_products.py",
+        "machine/opcodes/tensor/cell_transfers.py",
+        "machine/opcodes/tensor/copies.py",
+        "machine/opcodes/tensor/multiply.py",
+    ),
     _refused(
         "base offsets",
         "base offsets of matrix descriptors, and tiles that go on behind the end of a swizzled row",
@@ -214,6 +233,13 @@ NOT_MODELLED = (
 )
 
 UNDEFINED = (
+    _undefined(
+        "tensor memory",
+        "tcgen05.mma that reads cells which were never written, copies of operands that differ, D over "
+        "another operand, descriptors with illegal fields, tiles that start inside of a swizzle pattern",
+        "isa/descriptors/tensor_descriptor.py",
+        "machine/opcodes/tensor/tensor_products.py",
+    ),
     _undefined(
         "metadata fields",
         "metadata with equal indices, descending indices under .ordered_metadata, 1:2 fields that are "

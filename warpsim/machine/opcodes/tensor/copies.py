@@ -1,0 +1,168 @@
+"""tcgen05.cp and tcgen05.shift: shared memory to tensor memory, rows of 16-byte chunks.
+
+The source is K-major behind a shared-memory descriptor. A pair copies in both CTAs, each from its own shared
+memory at the same offset. With decompression a chunk holds 16 elements of 6 or 4 bits, each of which
+becomes a byte (inferred: the manual has figures). PTX ISA 9.3, section 9.7.17.9 "tcgen05.cp".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....errors import WarpsimError
+from ....isa.descriptors.tensor_descriptor import WINDOW, TensorDescriptor, tile_byte_addresses
+from ....isa.features import Feature
+from ....isa.layouts.tensor_memory import COPIES, Copy
+from ....isa.memory import Addresses
+from ...run.pending import Stretches
+from ...run.wave import Step, Wave
+from ...state.lanes import DivergentPath, Lanes
+from ..effect import Effect
+from ..statement_binder import StatementBinder
+from .issue_order import issue_in_order
+from .packing import expanded
+from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, misused, tensor_address, value_in
+
+_FORMATS = {"": 0, "b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}  # bits of an element of the source
+_WHY = "inferred: where decompression puts elements in their bytes; the manual has figures"
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """One copy: cells of some CTAs, and where in their shared memories the rows lie."""
+
+    copy: Copy
+    place: Place
+    ctas: tuple[int, ...]
+    addresses: Addresses  # (rows, bytes) within a CTA's shared memory
+    bits: int
+
+    def run(self, wave: Wave) -> None:
+        """Copy the rows of every CTA."""
+        memory, lanes = TENSOR_MEMORY.of(wave), self.copy.lanes
+        columns = self.place.column + np.arange(self.copy.columns)
+        for cta in self.ctas:
+            data = wave.memories.shared[self.addresses + cta * wave.memories.shared_stride]
+            if self.bits:
+                data = expanded(data, self.bits)
+            words = np.ascontiguousarray(data).view(np.uint32)
+            memory.cells[cta, lanes[:, :, None], columns] = words
+            memory.written[cta, lanes[:, :, None], columns] = True
+
+
+def ctas_of(wave: Wave, lane: int, count: int) -> tuple[int, ...]:
+    """Return the CTAs of the group of a lane, by their places in the wave: the even rank first."""
+    own = int(wave.cta[lane])
+    if count == 1:
+        return (own,)
+    first = own - own % wave.cluster.count + (own % wave.cluster.count & ~1)
+    return (first, first + 1)
+
+
+def check_pair(wave: Wave, path: DivergentPath, lane: int, count: int) -> None:
+    """Raise Fault where a pair of CTAs is asked for and the cluster has none."""
+    if count == 2 and wave.cluster.count % 2:
+        message = f"cta_group::2 needs a cluster with pairs of CTAs, but it has {wave.cluster.count}"
+        raise misused(wave, path, lane, message)
+
+
+def checked_addresses(
+    wave: Wave, path: DivergentPath, lane: int, word: int, shape: tuple[int, int, int, str]
+) -> Addresses:
+    """Return ``(rows, bytes)``: offsets in a CTA's shared memory of the tile behind a descriptor.
+
+    ``shape`` is rows, bytes of a row, bytes of an element, major. Errors name the statement and the lane.
+    """
+    rows, row_bytes, element_bytes, major = shape
+    try:
+        descriptor = TensorDescriptor.decode(word)
+        addresses = tile_byte_addresses(
+            descriptor,
+            rows=rows,
+            row_bytes=row_bytes,
+            element_bytes=element_bytes,
+            major="K" if major == "K" else "MN",
+        )
+    except WarpsimError as error:
+        raise wave.operand_error(error, wave.describe_lane(lane)) from None
+    if int(addresses.max()) >= wave.memories.shared_bytes:
+        message = (
+            f"the tile behind descriptor {word:#018x} ends at {int(addresses.max()):#x}, outside the "
+            f"{wave.memories.shared_bytes} bytes of shared memory (the window is {WINDOW + 1} bytes)"
+        )
+        raise misused(wave, path, lane, message)
+    return addresses
+
+
+def stretches_of(wave: Wave, ctas: tuple[int, ...], addresses: Addresses) -> tuple[Stretches, ...]:
+    """Return the bytes of a tile in each CTA, as offsets in the wave's shared memory."""
+    starts = np.unique(addresses)
+    gaps = np.flatnonzero(np.diff(starts) != 1)
+    firsts = starts[np.concatenate(([0], gaps + 1))]
+    ends = starts[np.concatenate((gaps, [starts.size - 1]))] + 1
+    ranges = np.stack((firsts, ends), axis=-1)
+    stride = wave.memories.shared_stride
+    return tuple(Stretches(space="shared", ranges=ranges + cta * stride) for cta in ctas)
+
+
+def _copy(binder: StatementBinder, *modifiers: str) -> Step:
+    binder.count(2)
+    shape = next(word for word in modifiers if any(word == name for name, _ in COPIES))
+    multicast = next((word for word in modifiers if word.startswith("warpx")), "")
+    copy = COPIES[shape, multicast]
+    bits = _FORMATS[".".join(word for word in modifiers if word.startswith("b") and "x16" in word)]
+    count = 2 if "cta_group::2" in modifiers else 1
+    address, descriptor = tensor_address(binder, 0), binder.reader(binder.operands[1], "b64", 1)
+
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        if bits:
+            wave.infer(path.pc, _WHY)
+        for lane in lanes.index.tolist():
+            check_pair(wave, path, lane, count)
+            place = Place.of(value_in(wave, path, address, lane))
+            ctas = ctas_of(wave, lane, count)
+            check_lane(wave, path, lane, "the address", place.lane, (0,))
+            check_columns(wave, path, lane, ctas, ("the copy", place.column, place.column + copy.columns))
+            tile = (copy.lanes.shape[1], 4 * copy.columns, 1, "K")
+            addresses = checked_addresses(wave, path, lane, value_in(wave, path, descriptor, lane), tile)
+            work = _Work(copy, place, ctas, addresses, bits)
+            reads = stretches_of(wave, ctas, addresses)
+            issue_in_order(wave, path, (lane, count), "copy to tensor memory", work.run, reads)
+
+    return step
+
+
+def _shift(binder: StatementBinder, *modifiers: str) -> Step:
+    raise binder.not_modelled(
+        "tcgen05.shift: the manual does not say which of two rows takes the other's data"
+    )
+
+
+def _fits(name: str, group: str, shape: str, multicast: str, *formats: str) -> bool:
+    """Return whether a shape has the multicast, and a destination format its source format."""
+    return (shape, multicast) in COPIES and bool(formats[0]) is bool(formats[1])
+
+
+_GROUPS = ("cta_group::1", "cta_group::2")
+_SHAPES = tuple(dict.fromkeys(shape for shape, _ in COPIES))
+_MULTICASTS = tuple(dict.fromkeys(multicast for _, multicast in COPIES))
+
+ROWS: tuple[Effect, ...] = (
+    Effect(
+        opcode="tcgen05",
+        slots=(("cp",), _GROUPS, _SHAPES, _MULTICASTS, ("", "b8x16"), ("", "b6x16_p32", "b4x16_p64")),
+        bind=_copy,
+        since=(8, 6),
+        feature=Feature.TCGEN05,
+        legal=_fits,
+    ),
+    Effect(
+        opcode="tcgen05",
+        slots=(("shift",), _GROUPS, ("down",)),
+        bind=_shift,
+        since=(8, 6),
+        feature=Feature.TENSOR_VECTORS,
+    ),
+)

@@ -1,0 +1,172 @@
+"""tcgen05.mma in launched kernels: its operands in the statement, and an issue for each thread that
+executes it.
+
+PTX ISA 9.3, sections 9.7.17.10.9 to 9.7.17.10.12. Shift of A and masks of zero columns are refused: the
+manual does not say which way rows move, and its words about the mask contradict its examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....errors import located
+from ....isa.families.tcgen05 import Form, check_needs, form_of, forms
+from ....isa.features import Feature
+from ....ptx.constants import Immediate
+from ....ptx.operands import Vector
+from ...run.wave import Step, Wave
+from ...state.lanes import DivergentPath, Lanes
+from ..effect import Effect
+from ..statement_binder import Reader, StatementBinder
+from .issue_order import issue_in_order
+from .tensor_places import is_tensor_address, tensor_address, value_in
+from .tensor_products import Given, prepared
+
+_SCALE_D = "inferred: scale-input-d multiplies D by a power of two before the sum"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Statement:
+    """A statement: its form, and readers of its operands by name."""
+
+    form: Form
+    target: str
+    a_in_memory: bool
+    readers: dict[str, Reader]
+    mask: tuple[Reader, ...]
+    scale_d: int
+
+    def given(self, wave: Wave, path: DivergentPath, lane: int) -> Given:
+        """Return the operands of one lane."""
+        values = {name: value_in(wave, path, read, lane) for name, read in self.readers.items()}
+        words = [value_in(wave, path, read, lane) for read in self.mask]
+        return Given(
+            d=values["d"],
+            a=values["a"],
+            a_in_memory=self.a_in_memory,
+            b=values["b"],
+            word=values["idesc"],
+            enabled=bool(values["enable"]),
+            metadata=values.get("metadata", 0),
+            scale_a=values.get("scale_a", 0),
+            scale_b=values.get("scale_b", 0),
+            disabled=sum(word << 32 * place for place, word in enumerate(words)),
+            zero_columns=values.get("zero_columns", 0),
+            scale_d=self.scale_d,
+        )
+
+
+# --- operands ----------------------------------------------------------------------------------------
+
+_ADDRESSES = ("d", "metadata", "scale_a", "scale_b")
+_TYPES = {"b": "b64", "idesc": "b32", "enable": "pred", "zero_columns": "b64"}
+
+
+def _names(binder: StatementBinder, form: Form) -> list[str]:
+    """Return the operands in order; raises IllegalInstruction where there are too few or too many."""
+    names = ["d", "a", "b", *(["metadata"] if form.sparse else []), "idesc"]
+    if form.kind.is_scaled:
+        names += ["scale_a", "scale_b", "enable"]
+        binder.count(len(names))
+        return names
+    if len(binder.operands) > len(names) and isinstance(binder.operands[len(names)], Vector):
+        names.append("mask")
+    names.append("enable")
+    optional = "zero_columns" if form.weight_stationary else "scale_d"
+    given = binder.count(len(names), len(names) + 1)
+    return [*names, optional] if given > len(names) else names
+
+
+def _bound(binder: StatementBinder, form: Form) -> _Statement:
+    names, readers, scale_d = _names(binder, form), dict[str, Reader](), 0
+    mask: tuple[Reader, ...] = ()
+    in_memory = is_tensor_address(binder, 1)
+    for index, name in enumerate(names):
+        if name == "mask":
+            mask = _mask(binder, form, index)
+        elif name == "scale_d":
+            scale_d = _scale_d(binder, form, index)
+        elif name in _ADDRESSES or (name == "a" and in_memory):
+            readers[name] = tensor_address(binder, index)
+        else:
+            readers[name] = binder.reader(binder.operands[index], _TYPES.get(name, "b64"), index)
+    if form.shifted and not in_memory:
+        raise binder.illegal("tcgen05.mma.ashift shifts A in tensor memory, not behind a descriptor", 1)
+    return _Statement(
+        form=form,
+        target=binder.module.target,
+        a_in_memory=in_memory,
+        readers=readers,
+        mask=mask,
+        scale_d=scale_d,
+    )
+
+
+def _mask(binder: StatementBinder, form: Form, index: int) -> tuple[Reader, ...]:
+    """Return the words of disable-output-lane: 4 for a CTA, 8 for a pair."""
+    if form.weight_stationary:
+        raise binder.illegal("tcgen05.mma.ws has no lanes of D to disable", index)
+    elements = binder.elements(index, 4 * form.ctas)
+    return tuple(binder.reader(element, "b32", index, place) for place, element in enumerate(elements))
+
+
+def _scale_d(binder: StatementBinder, form: Form, index: int) -> int:
+    """Return scale-input-d, a constant of 0 to 15. Raises IllegalInstruction."""
+    operand = binder.operands[index]
+    if form.kind.name not in ("f16", "tf32", "i8"):
+        raise binder.illegal(
+            f"scale-input-d belongs to kind::f16 and kind::tf32, not to {form.kind.name}", index
+        )
+    if not isinstance(operand, Immediate) or operand.kind != "integer":
+        raise binder.illegal(f"scale-input-d is a constant of 0 to 15, not '{operand}'", index)
+    if form.kind.name == "i8":
+        raise binder.not_modelled("ptxas takes scale-input-d with kind::i8, and the manual does not", index)
+    binder.check_available((8, 6), Feature.TENSOR_SCALED_D, "scale-input-d")
+    if not 0 <= operand.value <= 15:
+        raise binder.illegal(f"scale-input-d is 0 to 15, not {operand}", index)
+    return operand.value
+
+
+# --- statements --------------------------------------------------------------------------------------
+
+
+def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
+    with located(binder.statement.location):
+        form = form_of(binder.statement.modifiers)
+        check_needs(form, binder.module.target, binder.module.version)
+    statement = _bound(binder, form)
+    if form.shifted:
+        raise binder.not_modelled("tcgen05.mma.ashift: the manual does not say which way the rows of A move")
+
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        if statement.scale_d:
+            wave.infer(path.pc, _SCALE_D)
+        for lane in lanes.index.tolist():
+            given = statement.given(wave, path, lane)
+            if given.zero_columns:
+                message = f"zero-column mask {given.zero_columns:#x}: the manual contradicts its examples"
+                raise binder.not_modelled(f"{message} [{wave.describe_lane(lane)}]")
+            work = prepared(wave, path, lane, form, given, statement.target)
+            reads = work.reads(wave)
+            issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", work.run, reads)
+
+    return step
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ProductRow(Effect):
+    """tcgen05.mma, whose forms are those of the instruction family."""
+
+    def forms(self) -> Iterator[tuple[str, ...]]:
+        """Return the modifiers of every form, in PTX's order."""
+        return (tuple(form.mnemonic.split(".")[1:]) for form in forms())
+
+    def match(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return all modifiers, unless they are those of another statement."""
+        return modifiers if modifiers[:1] == ("mma",) else None
+
+
+ROWS: tuple[Effect, ...] = (
+    _ProductRow(opcode="tcgen05", slots=(), bind=_multiply, since=(8, 6), feature=Feature.TCGEN05),
+)

@@ -1,0 +1,56 @@
+"""Elements in the bytes of tiles: 16 of 6 or 4 bits in the first bytes of a 16-byte chunk, or side by side.
+
+Knows bytes and bits; does not know where tiles lie. PTX ISA 9.3, section 9.7.17.3 "Data types and packing".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....isa.products import Codes, Product
+from ....isa.registers import unpacked
+
+Bytes = npt.NDArray[np.uint8]
+_CHUNK = 16  # bytes, and elements that it holds
+
+
+def narrow_codes(data: Bytes, bits: int) -> Bytes:
+    """Return ``(rows, elements)``: codes of 6 or 4 bits, 16 of which lie in a row at the start of a chunk."""
+    rows = data.shape[0]
+    chunks = np.ascontiguousarray(data).reshape(rows, -1, _CHUNK)
+    stream = np.unpackbits(chunks, axis=2, bitorder="little")[:, :, : bits * _CHUNK]
+    codes = np.packbits(stream.reshape(rows, -1, bits), axis=2, bitorder="little")
+    return codes[:, :, 0]
+
+
+def expanded(data: Bytes, bits: int) -> Bytes:
+    """Return ``(rows, bytes)``: every element of 6 or 4 bits in a byte of its own; 4-bit codes in bits
+    5:2.
+    """
+    return narrow_codes(data, bits) << np.uint8(2 if bits == 4 else 0)
+
+
+def codes_of_bytes(data: Bytes, product: Product, operand: str) -> Codes:
+    """Return codes ``(rows, k)`` of the rows of a tile in shared memory."""
+    element = product.format(operand)
+    if element.bits < 8 and product.storage(operand).bits == 8:
+        return narrow_codes(data, element.bits)
+    if element.bits < 8:
+        pairs = np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1)
+        return pairs.reshape(data.shape[0], -1)
+    return _viewed(np.ascontiguousarray(data), element.code_dtype)
+
+
+def _viewed(data: Bytes, dtype: np.dtype[Any]) -> Codes:
+    codes: Codes = data.view(dtype)
+    return codes
+
+
+def codes_of_cells(words: npt.NDArray[np.uint32], product: Product, operand: str) -> Codes:
+    """Return codes ``(rows, k)`` of rows of cells."""
+    element = product.format(operand)
+    codes: Codes = unpacked(words[None], product.storage(operand), 32, element.mask)[0]
+    return codes.astype(element.code_dtype, copy=False)

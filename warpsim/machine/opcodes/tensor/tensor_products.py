@@ -1,0 +1,401 @@
+"""One tcgen05.mma: what it reads and writes, found when it is issued, and the product, when it completes.
+
+Knows descriptors, cells and shared memory of one or two CTAs; the arithmetic is that of execution. PTX ISA
+9.3, section 9.7.17.10 "tcgen05.mma instructions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ....errors import NotModelled, UndefinedBehavior, WarpsimError, located, present
+from ....execution.pipeline import rule_for
+from ....isa.descriptors.instruction_descriptor import InstructionDescriptor
+from ....isa.families.tcgen05 import Form, letter_of, spelling_of
+from ....isa.fragments import columns_of, signed
+from ....isa.instruction import Instruction
+from ....isa.layouts.tensor_memory import (
+    BIT,
+    COLUMN,
+    CTA,
+    LANE,
+    LANES,
+    TensorLayout,
+    accumulator,
+    column_scales,
+    metadata,
+    multiplicand,
+    row_scales,
+)
+from ....isa.memory import Addresses
+from ....isa.products import Codes, Operands
+from ...run.pending import Stretches
+from ...run.wave import Record, Wave
+from ...state.lanes import DivergentPath
+from .copies import check_pair, checked_addresses, ctas_of, stretches_of
+from .packing import codes_of_bytes, codes_of_cells
+from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane
+
+Mask = npt.NDArray[np.bool_]
+_A_BYTES = 32  # of a row of A in one instruction; B has twice as many where A is sparse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The operands of one thread's tcgen05.mma, as its registers hold them; None for those without.
+
+    ``a`` is a descriptor or, where ``a_in_memory``, an address of tensor memory. ``disabled (lanes,)`` are
+    bits of the CTAs' lanes, 128 each.
+    """
+
+    d: int
+    a: int
+    a_in_memory: bool
+    b: int
+    word: int
+    enabled: bool
+    metadata: int = 0
+    scale_a: int = 0
+    scale_b: int = 0
+    disabled: int = 0
+    zero_columns: int = 0
+    scale_d: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Described:
+    """What a form and an instruction descriptor make: the instruction and its places in tensor memory."""
+
+    instruction: Instruction
+    form: Form
+    descriptor: InstructionDescriptor
+    letter: str
+    d: TensorLayout
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the group."""
+        return self.form.ctas
+
+
+@lru_cache(maxsize=512)
+def described(form: Form, word: int, target: str) -> Described:
+    """Return what a word makes of a form. Raises OperandError, with the field, and NotModelled."""
+    instruction = spelling_of(form, target).described(word)
+    letter = letter_of(form, instruction.shape.m)
+    return Described(
+        instruction=instruction,
+        form=form,
+        descriptor=InstructionDescriptor.decode(word, form.kind.name),
+        letter=letter,
+        d=accumulator(letter, instruction.shape.n),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """An operand in tensor memory: its layout, and the address at which it begins."""
+
+    name: str
+    layout: TensorLayout
+    place: Place
+
+    def index(self, ctas: tuple[int, ...], copy: int = 0) -> tuple[npt.NDArray[np.intp], ...]:
+        """Return CTA, lane and column of every element of a copy, ``(rows, columns)`` each."""
+        cells = self.layout.cells
+        cta = np.array(ctas)[cells[..., CTA]]
+        return cta, cells[..., LANE] + copy + self.place.lane, cells[..., COLUMN] + self.place.column
+
+
+# --- what an instruction touches ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Multiplication:
+    """One tcgen05.mma, checked: ``a`` and ``b`` are bytes ``(rows of a CTA, bytes)`` of a tile in each CTA's
+    shared memory, ``a`` None where A lies in tensor memory.
+    """
+
+    record: Record
+    lane: int
+    ctas: tuple[int, ...]
+    given: Given
+    made: Described
+    d: Part
+    b: Addresses
+    a: Addresses | None = None
+    a_part: Part | None = None
+    metadata: Part | None = None
+    scales: tuple[Part, Part] | None = None
+
+    def reads(self, wave: Wave) -> tuple[Stretches, ...]:
+        """Return the bytes of shared memory that it reads."""
+        tiles = [tile for tile in (self.a, self.b) if tile is not None]
+        return tuple(piece for tile in tiles for piece in stretches_of(wave, self.ctas, tile))
+
+    # --- completion ---
+
+    def run(self, wave: Wave) -> None:
+        """Read the operands, multiply, and write D. Raises UndefinedBehavior for cells never written."""
+        with located(self.record.statement.location):
+            try:
+                operands = self._operands(wave)
+                codes = wave.modes.multiply(operands, rule_for(self.made.instruction))
+            except (UndefinedBehavior, NotModelled) as error:
+                error.message += f" [{wave.describe_lane(self.lane)}]"
+                raise
+        self._write(wave, codes.reshape(codes.shape[-2:]))
+
+    def _operands(self, wave: Wave) -> Operands:
+        form = self.made.instruction
+        a = self._tile(wave, self.a, "a") if self.a is not None else self._a_cells(wave)
+        b = self._tile(wave, self.b, "b")
+        scale_a, scale_b = self._scale_codes(wave)
+        return Operands(
+            product=form.product,
+            a=signed(a, form.a, form.product.negated[0])[None],
+            b=np.ascontiguousarray(signed(b, form.b, form.product.negated[1]).T)[None],
+            c=self._accumulator(wave)[None],
+            columns=self._columns(wave),
+            scale_a=scale_a,
+            scale_b=scale_b,
+        )
+
+    def _tile(self, wave: Wave, addresses: Addresses, operand: str) -> Codes:
+        """Return codes ``(rows, k)`` of a tile, the rows of the even CTA first."""
+        stride, product = wave.memories.shared_stride, self.made.instruction.product
+        data = [wave.memories.shared[addresses + cta * stride] for cta in self.ctas]
+        return codes_of_bytes(np.concatenate(data), product, operand)
+
+    def _a_cells(self, wave: Wave) -> Codes:
+        part = present(self.a_part, "A in tensor memory")
+        product = self.made.instruction.product
+        slots = 32 // product.storage("a").bits
+        cta, lane, column = (index[:, ::slots] for index in part.index(self.ctas))
+        words = self._read_copies(wave, part, (cta, lane, column))
+        return codes_of_cells(words, product, "a")
+
+    def _accumulator(self, wave: Wave) -> Codes:
+        """Return codes of C: D as it is, scaled, or 0 where it is not read."""
+        form = self.made.instruction
+        if not self.given.enabled:
+            return np.zeros((form.shape.m, form.shape.n), form.c.code_dtype)
+        memory, index = TENSOR_MEMORY.of(wave), self.d.index(self.ctas)
+        unknown = ~memory.written[index] & ~self._disabled()
+        if unknown.any():
+            raise self._unwritten(self.d, unknown, "the accumulator D, which is read")
+        codes = (memory.cells[index] & np.uint32(form.c.mask)).astype(form.c.code_dtype)
+        return _scaled_down(codes, self.given.scale_d) if self.given.scale_d else codes
+
+    def _columns(self, wave: Wave) -> npt.NDArray[np.intp] | None:
+        """Return the logical columns of stored elements; None for a dense form."""
+        if self.metadata is None:
+            return None
+        cells = self.metadata.layout.cells
+        words = self._read_copies(wave, self.metadata, self.metadata.index(self.ctas))
+        fields = (words >> cells[..., BIT].astype(np.uint32) & np.uint32(15)).astype(np.uint8)
+        form = self.made.instruction
+        return columns_of(form, fields, None, literal=wave.modes.literal)[None]
+
+    def _scale_codes(self, wave: Wave) -> tuple[Codes | None, Codes | None]:
+        if self.scales is None:
+            return None, None
+        descriptor = self.made.descriptor
+        ids = descriptor.scale_a_id, descriptor.scale_b_id
+        a, b = (self._factors(wave, part, number) for part, number in zip(self.scales, ids, strict=True))
+        return a[None], np.ascontiguousarray(b.T)[None]
+
+    def _factors(self, wave: Wave, part: Part, first: int) -> Codes:
+        """Return codes ``(rows, factors)``; ``first`` is the byte of the first."""
+        shifts = part.layout.cells[..., BIT].astype(np.uint32) + np.uint32(8 * first)
+        mask = np.uint32(present(self.made.instruction.scale, "scale").mask)
+        words = self._read_copies(wave, part, part.index(self.ctas), mask << shifts)
+        return (words >> shifts & mask).astype(np.uint8)
+
+    def _read_copies(
+        self,
+        wave: Wave,
+        part: Part,
+        index: tuple[npt.NDArray[np.intp], ...],
+        bits: npt.NDArray[np.uint32] | None = None,
+    ) -> npt.NDArray[np.uint32]:
+        """Return the words of an operand, of which all copies must be written and the same in some bits."""
+        memory, (cta, lane, column) = TENSOR_MEMORY.of(wave), index
+        first = memory.cells[cta, lane, column]
+        for copy in part.layout.copies:
+            unknown = ~memory.written[cta, lane + copy, column]
+            if unknown.any():
+                raise self._unwritten(part, unknown, part.name, index, copy)
+            differing = memory.cells[cta, lane + copy, column] ^ first
+            differing = differing if bits is None else differing & bits
+            if differing.any():
+                row, place = (int(number) for number in np.argwhere(differing)[0])
+                raise UndefinedBehavior(
+                    f"{part.name}: lane {int(lane[row, place]) + copy}, column {int(column[row, place])} "
+                    f"holds other bits than lane {int(lane[row, place])}, which it repeats"
+                )
+        return first
+
+    def _unwritten(
+        self,
+        part: Part,
+        unknown: Mask,
+        what: str,
+        index: tuple[npt.NDArray[np.intp], ...] | None = None,
+        copy: int = 0,
+    ) -> UndefinedBehavior:
+        row, place = (int(number) for number in np.argwhere(unknown)[0])
+        _, lane, column = part.index(self.ctas) if index is None else index
+        return UndefinedBehavior(
+            f"{what}: lane {int(lane[row, place]) + copy}, column {int(column[row, place])} of tensor memory "
+            "was never written"
+        )
+
+    # --- D ---
+
+    def _disabled(self) -> Mask:
+        """Return ``(m, n)``: elements of D whose lanes the statement disables."""
+        cells = self.d.layout.cells
+        if not self.given.disabled:
+            return np.zeros(cells.shape[:2], np.bool_)
+        bits = np.array([self.given.disabled >> bit & 1 for bit in range(LANES * len(self.ctas))], np.bool_)
+        off: Mask = bits[cells[..., CTA] * LANES + cells[..., LANE] + self.d.place.lane]
+        return off
+
+    def _write(self, wave: Wave, codes: Codes) -> None:
+        memory, kept = TENSOR_MEMORY.of(wave), ~self._disabled()
+        cta, lane, column = (index[kept] for index in self.d.index(self.ctas))
+        memory.cells[cta, lane, column] = codes[kept]
+        memory.written[cta, lane, column] = True
+
+
+def _scaled_down(codes: Codes, power: int) -> Codes:
+    """Return codes of f32 times ``2**-power``; raises NotModelled where that is not exact."""
+    values = codes.view(np.float32)
+    scaled = np.ldexp(values, -power)
+    wrong = np.isfinite(values) & (np.ldexp(scaled.astype(np.float64), power) != values)
+    if wrong.any():
+        raise NotModelled(
+            f"scale-input-d {power} of D = {values[wrong][0]!r}: how subnormals round is not known"
+        )
+    return scaled.astype(np.float32).view(np.uint32)
+
+
+# --- checks ------------------------------------------------------------------------------------------
+
+
+def prepared(
+    wave: Wave, path: DivergentPath, lane: int, form: Form, given: Given, target: str
+) -> Multiplication:
+    """Return the multiplication of one thread, checked.
+
+    Raises UndefinedBehavior for descriptors (with field, value and legal values), Fault for places,
+    NotModelled.
+    """
+    try:
+        made = described(form, given.word, target)
+    except WarpsimError as error:
+        raise wave.operand_error(error, wave.describe_lane(lane)) from None
+    check_pair(wave, path, lane, form.ctas)
+    look = _Look(wave=wave, path=path, lane=lane, ctas=ctas_of(wave, lane, form.ctas), made=made, given=given)
+    parts = look.parts()
+    return Multiplication(
+        record=wave.code[path.pc],
+        lane=lane,
+        ctas=look.ctas,
+        given=given,
+        made=made,
+        d=parts["D"],
+        a=None if given.a_in_memory else look.tile("a", given.a),
+        b=look.tile("b", given.b),
+        a_part=parts.get("A"),
+        metadata=parts.get("metadata"),
+        scales=(parts["scale factors of A"], parts["scale factors of B"]) if form.factors else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Look:
+    """The places of one thread's operands, being checked."""
+
+    wave: Wave
+    path: DivergentPath
+    lane: int
+    ctas: tuple[int, ...]
+    made: Described
+    given: Given
+
+    def tile(self, operand: str, word: int) -> Addresses:
+        """Return the bytes of the tile of A or B in the shared memory of each CTA."""
+        product = self.made.instruction.product
+        side = "ab".index(operand)
+        rows = (product.shape.m, product.shape.n)[side] // len(self.ctas)
+        doubled = operand == "b" and product.sparse
+        major = "MN" if product.transposed[side] else "K"
+        size = max(product.format(operand).bits, 8) // 8
+        shape = (rows, _A_BYTES * (1 + doubled), size, major)
+        return checked_addresses(self.wave, self.path, self.lane, word, shape)
+
+    def parts(self) -> dict[str, Part]:
+        """Return the operands in tensor memory by name; raises Fault and NotModelled."""
+        made, given, form = self.made, self.given, self.made.form
+        product, letter = made.instruction.product, made.letter
+        wanted: list[tuple[str, TensorLayout | None, int]] = [("D", made.d, given.d)]
+        if given.a_in_memory:
+            if product.transposed[0]:
+                raise self._undefined("A in tensor memory is K-major, but its descriptor says transpose A")
+            wanted.append(("A", multiplicand(letter, product.stored_k, product.storage("a").bits), given.a))
+        if product.pattern is not None:
+            chunks = product.shape.k // product.pattern.chunk
+            first = given.metadata + made.descriptor.selector
+            wanted.append(("metadata", metadata(letter, product.storage("a").bits, chunks), first))
+        if form.factors:
+            m, n = product.shape.m, product.shape.n
+            wanted.append(("scale factors of A", row_scales(m, form.factors, form.ctas), given.scale_a))
+            wanted.append(("scale factors of B", column_scales(n, form.factors, letter), given.scale_b))
+        found = {name: self._part(name, layout, address) for name, layout, address in wanted}
+        self._check_apart(found)
+        return found
+
+    def _part(self, name: str, layout: TensorLayout | None, address: int) -> Part:
+        """Return an operand at an address; half layouts take lane 0 or 16, and D, A and metadata the same."""
+        if layout is None:
+            raise self._unknown(
+                f"{name} of layout {self.made.letter} with these shapes is known in figures only"
+            )
+        if name.startswith("scale") and address >> 30:
+            raise self._undefined(f"bits 31:30 of the address of the {name} are {address >> 30}; legal: 0")
+        place = Place.of(address)
+        legal = (0, 16) if layout.half and self.made.d.half else (0,)
+        if name in ("A", "metadata") and self.made.d.half:
+            legal = (Place.of(self.given.d).lane,)
+        check_lane(self.wave, self.path, self.lane, name, place.lane, legal)
+        stretch = (name, place.column, place.column + layout.width)
+        check_columns(self.wave, self.path, self.lane, self.ctas, stretch)
+        return Part(name=name, layout=layout, place=place)
+
+    def _check_apart(self, parts: dict[str, Part]) -> None:
+        """Raise UndefinedBehavior where D lies over another operand of the same instruction."""
+        columns = {
+            name: range(part.place.column, part.place.column + part.layout.width)
+            for name, part in parts.items()
+        }
+        for name, own in columns.items():
+            both = range(max(own.start, columns["D"].start), min(own.stop, columns["D"].stop))
+            if name != "D" and both and self._same_lanes(parts["D"], parts[name]):
+                raise self._undefined(f"D and {name} overlap in columns {both.start}..{both.stop - 1}")
+
+    def _same_lanes(self, d: Part, other: Part) -> bool:
+        own = set(np.unique(d.layout.cells[..., LANE] + d.place.lane).tolist())
+        lanes = np.unique(other.layout.cells[..., LANE] + other.place.lane)
+        return any(int(lane) + copy in own for lane in lanes for copy in other.layout.copies)
+
+    def _undefined(self, message: str) -> UndefinedBehavior:
+        return UndefinedBehavior(f"{message} [{self.wave.describe_lane(self.lane)}]")
+
+    def _unknown(self, message: str) -> NotModelled:
+        return NotModelled(f"{message} [{self.wave.describe_lane(self.lane)}]")

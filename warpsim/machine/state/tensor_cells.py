@@ -1,0 +1,97 @@
+"""Tensor memory: 128 lanes of 512 columns of 32 bits a CTA, which columns are allocated, which cells are
+written.
+
+Contents after an allocation are undefined: a mask says which cells a kernel has written. An allocator may put
+an allocation at any multiple of its size, so that no kernel passes only because its columns begin at 0. Knows
+cells and columns; does not know statements. PTX ISA 9.3, section 9.7.17.1 "Tensor memory".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.layouts.tensor_memory import COLUMNS, LANES
+
+Cells = npt.NDArray[np.uint32]
+Choose = Callable[[int, Sequence[int]], int]  # number of the allocation, free columns -> a column
+SIZES = (32, 64, 128, 256, 512)  # columns of an allocation
+
+
+class Misuse(Exception):
+    """What no kernel may do with tensor memory, and why."""
+
+
+@dataclass(eq=False)
+class Columns:
+    """The columns of one CTA: ``held`` are allocations by first column; ``latest`` is the size of the
+    last.
+    """
+
+    held: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    latest: int = COLUMNS
+    permitted: bool = True  # until a thread of the CTA relinquishes
+
+    def room(self, size: int) -> list[int]:
+        """Return the columns at which an allocation of a size fits."""
+        taken = np.zeros(COLUMNS, np.bool_)
+        for first, held in self.held.items():
+            taken[first : first + held] = True
+        return [first for first in range(0, COLUMNS, size) if not taken[first : first + size].any()]
+
+    def check(self, size: int) -> None:
+        """Raise Misuse for an allocation that is not legal now."""
+        if size not in SIZES:
+            raise Misuse(f"an allocation of {size} columns: it is {', '.join(map(str, SIZES))}")
+        if not self.permitted:
+            raise Misuse("a thread of the CTA has relinquished the right to allocate")
+        if size > self.latest:
+            raise Misuse(f"an allocation of {size} columns after that of {self.latest}: sizes do not grow")
+
+    def take(self, size: int, choose: Choose) -> int | None:
+        """Allocate columns and return the first; None where there is no room now."""
+        room = self.room(size)
+        if not room:
+            return None
+        first = choose(self.count, room)
+        self.held[first], self.latest, self.count = size, size, self.count + 1
+        return first
+
+    def give_back(self, first: int, size: int) -> None:
+        """Free an allocation; raises Misuse for what is none."""
+        if first not in self.held:
+            raise Misuse(f"column {first} is no address that an allocation returned ({self.named()})")
+        if self.held[first] != size:
+            raise Misuse(f"the allocation at column {first} has {self.held[first]} columns, not {size}")
+        del self.held[first]
+
+    def outside(self, first: int, past: int) -> int | None:
+        """Return the first column of a stretch that is in no allocation, None where all are allocated."""
+        for start, size in sorted(self.held.items()):
+            if start <= first < start + size:
+                if past <= start + size:
+                    return None
+                first = start + size
+        return first if first < past else None
+
+    def named(self) -> str:
+        """Return the allocations in words."""
+        held = [f"{first}..{first + size - 1}" for first, size in sorted(self.held.items())]
+        return f"allocated: columns {', '.join(held)}" if held else "no columns are allocated"
+
+
+class TensorMemory:
+    """The tensor memories of the CTAs of a wave."""
+
+    def __init__(self, ctas: int) -> None:
+        self.cells: Cells = np.zeros((ctas, LANES, COLUMNS), np.uint32)
+        self.written = np.zeros((ctas, LANES, COLUMNS), np.bool_)
+        self.columns = [Columns() for _ in range(ctas)]
+
+    def forget(self, cta: int, first: int, size: int) -> None:
+        """Leave the contents of columns undefined again."""
+        self.written[cta, :, first : first + size] = False
