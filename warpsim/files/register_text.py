@@ -25,7 +25,10 @@ from .decimals import Printed, is_integer, nearest, number_of, printed_of
 
 _COMMENT = re.compile(r"(#|//).*")
 _LABEL = re.compile(r"\W*\b(?:lane|thread|tid|t)[\s=:#\[(]*+(\d++)[\])]?\s*+[:,=]?", re.IGNORECASE)
-_NAME = re.compile(r"%?\b([a-z_]\w*+)\s*+[\[(]?(\d++)?[\])]?\s*+[=:]", re.IGNORECASE)
+# A name has "=" or ":" behind it, or is that of an operand: "a 3c003c00", "a0 0x1", "a[0] 3c003c00".
+_WORD_NEXT = r"(?=(?:0x[0-9a-f]{1,16}|[0-9a-f]{8}|[0-9a-f]{16})\b)"
+_BARE = rf"(?:(?<=\b[a-e]\s)|(?<=\b[a-e]\d\s)|(?<=\b[a-e]\[\d\]\s)){_WORD_NEXT}"
+_NAME = re.compile(rf"%?\b([a-z_]\w*+)\s*+[\[(]?(\d++)?[\])]?\s*+(?:[=:]|{_BARE})", re.IGNORECASE)
 _LINE = re.compile(r"\S[^\r\n]*")
 _REGISTERS = {"reg", "register", "r"}  # names that only introduce a number
 _NUMBER = re.compile(r"[+-]?[\d.]")
@@ -40,6 +43,7 @@ _FIELDS = {
 }
 _SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
 _WORD = re.compile(r"0x([0-9a-f]{1,16})|([0-9a-f]{8}|[0-9a-f]{16})", re.IGNORECASE)
+_CELL = re.compile(r"[+-]?(?:\d|inf|nan|[0-9a-f]{8})", re.IGNORECASE)  # not a word of a sentence
 _CODE = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 _ROW = re.compile(r"^\s*+row\s*+\d++\s*+[:=]", re.IGNORECASE)
 _COLUMN_NAME = re.compile(r"(?!nan$|inf$)\W*+[a-z_]\w*+\W*+", re.IGNORECASE)
@@ -91,8 +95,7 @@ def reading_from(
     Integers of elements narrower than a word, or too large for a value, are words. Raises as words_from does,
     and OperandError for integers that the element does not have.
     """
-    pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
-    pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
+    pieces = _of_operand(text, operand)
     cells = [(word, piece.line) for piece in pieces for word in piece.words]
     whole = element is None or all(_WORD.fullmatch(word) for word, _ in cells)
     if whole or element is None or any("0x" in word.lower() and "p" not in word.lower() for word, _ in cells):
@@ -105,10 +108,18 @@ def reading_from(
 
 def printed_as(text: str, operand: str = "") -> Printed | None:
     """Return how the numbers of a text, or of an operand in it, are printed; None where they are exact."""
-    pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
-    pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
+    pieces = _of_operand(text, operand)
     cells = [word for piece in pieces for word in piece.words if not _WORD.fullmatch(word)]
     return printed_of([cell for cell in cells if _NUMBER.match(cell)])
+
+
+def _of_operand(text: str, operand: str) -> list[_Piece]:
+    """Return the words of an operand, all words where it has no name; without headings and sentences."""
+    pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
+    pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
+    if all(piece.lane is None for piece in pieces):
+        return pieces
+    return [piece for piece in pieces if piece.lane is not None or all(map(_CELL.match, piece.words))]
 
 
 def _is_heading(piece: _Piece) -> bool:
