@@ -59,6 +59,7 @@ class ArrayUse(Observer):
         self.seen: set[tuple[int, bool]] = set()  # statements whose arrays are known
         self.written: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by byte of the device
         self.owner: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the CTA that wrote it, plus 1
+        self.numbers: tuple[Wave | None, npt.NDArray[np.int32]] = None, np.zeros(0, np.int32)  # by lane: CTA
         self.statement: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # where
 
     # --- events ---
@@ -87,10 +88,9 @@ class ArrayUse(Observer):
         if (access.path.pc, True) not in self.seen:
             self._typed(wave, access, stores=True)
         self._room(wave)
-        cells = access.cells
         if not self.waiting:
-            self._owned(wave, access, cells)
-        self.written[cells] = True
+            self._owned(wave, access)
+        self.written.reshape(-1, access.size)[access.offsets // access.size] = True
 
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Mark what an asynchronous operation has written."""
@@ -138,24 +138,26 @@ class ArrayUse(Observer):
                 setattr(self, name, grown)
 
     @helper
-    def _owned(self, wave: Wave, access: MemoryAccess, cells: npt.NDArray[np.int64]) -> None:
+    def _owned(self, wave: Wave, access: MemoryAccess) -> None:
         """Find bytes that another CTA has written with another value, then note the CTA that writes them."""
         lanes, stored = access.lane_of, access.stored
-        ctas = wave.geometry.ctas[wave.cta[lanes]]
-        x, y, _ = wave.grid
-        numbers = (ctas[:, 0] + x * (ctas[:, 1] + y * ctas[:, 2]) + 1).astype(np.int32)
-        before = self.owner[cells]
+        if self.numbers[0] is not wave:
+            x, y, _ = wave.grid
+            ctas = wave.ctas[:, 0] + x * (wave.ctas[:, 1] + y * wave.ctas[:, 2]) + 1
+            self.numbers = wave, ctas[wave.cta].astype(np.int32)
+        numbers = self.numbers[1][lanes]
+        rows, owner = access.offsets // access.size, self.owner.reshape(-1, access.size)
+        before = owner[rows]
         other = (before != 0) & (before != numbers[:, None])
         if stored is not None and other.any():
-            other &= wave.memories.device.data[cells] != stored
+            other &= wave.memories.device.data[access.cells] != stored
             if other.any():
                 row, column = (int(place) for place in np.argwhere(other)[0])
-                self._twice(wave, access, int(lanes[row]), int(cells[row, column]))
-        self.owner[cells] = numbers[:, None]
-        self.statement[cells] = access.path.pc
-        last = self.owner[cells]  # CTAs that stand at this statement together
-        if stored is not None and (last != numbers[:, None]).any():
-            self._together(wave, access, cells, stored)
+                self._twice(wave, access, int(lanes[row]), int(access.offsets[row]) + column)
+        owner[rows] = numbers[:, None]
+        self.statement.reshape(-1, access.size)[rows] = access.path.pc
+        if stored is not None and (owner[rows, 0] != numbers).any():  # CTAs that stand here together
+            self._together(wave, access, access.cells, stored)
 
     @helper
     def _together(
