@@ -18,6 +18,7 @@ from ..isa.numerals import integer_in
 from ..isa.warps import WARP
 
 if TYPE_CHECKING:
+    from ..isa.formats import Format
     from ..isa.instruction import Instruction
 
 REGISTERS = ("a", "b", "c", "d", "e", "scale_a", "scale_b")
@@ -39,7 +40,11 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
     ``layout`` is the user's own form of texts of registers, if there is one (see spelled_out). D as decimals
     is returned with how it was ``printed``. Raises UsageError, TraceError.
     """
+    from ..isa.formats import FORMATS
+
     found: dict[str, Any] = {}
+    stored = FORMATS.get(layout or "")
+    layout = None if stored else layout
     for text in given:
         name, equals, value = text.partition("=")
         with _named(text):
@@ -50,7 +55,8 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
                     f"{text!r}: no operand is called {name!r}; there are {', '.join(NAMES)}"
                 )
             else:
-                found[name] = _value(form, name, value, layout)
+                narrow = _stored(form, value, stored) if name == "D" and value.endswith(".npy") else {}
+                found |= narrow or {name: _value(form, name, value, layout)}
                 found |= _printed(form, name, value, layout)
     return found
 
@@ -79,6 +85,32 @@ def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
     if name in MATRICES:
         return read_matrix(value, form, name.lower())
     return read_words(value, form, name, layout)
+
+
+def _stored(form: Instruction, source: str, stored: Format | None) -> dict[str, Any]:
+    """Return D in the type of the form, and in which narrower type it was stored; empty for other arrays.
+
+    NumPy has no names for some types: two bytes are bf16, a byte is of the type of ``--type``. Raises
+    TraceError where it is not given.
+    """
+    from ..diagnosis.dumps.stored_types import TYPES, Stored
+    from ..errors import TraceError
+    from ..files.archives import read_array
+    from ..isa.formats import FORMATS
+
+    array = read_array(Path(source))
+    size, own = array.dtype.itemsize, form.d
+    if not own.is_float or array.dtype.kind not in "Vf" or array.dtype.fields or size >= own.dtype.itemsize:
+        return {}
+    fitting = [FORMATS[name] for name in TYPES if FORMATS[name].dtype.itemsize == size]
+    named = [item for item in fitting if item.dtype == array.dtype] or [
+        item for item in fitting if item == stored
+    ]
+    chosen = named or [item for item in fitting if item.name == "bf16"]
+    if not chosen:
+        names = " or ".join(item.name for item in fitting)
+        raise TraceError(f"{source}: elements of {size} bytes: state their type by --type, {names}")
+    return {"D": array.view(chosen[0].dtype).astype(own.dtype), "printed": Stored(chosen[0])}
 
 
 def _printed(form: Instruction, name: str, value: str, layout: str | None) -> dict[str, Any]:

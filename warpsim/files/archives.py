@@ -5,6 +5,7 @@ Knows sizes, headers and dtypes; does not know what the arrays mean.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
@@ -88,6 +89,9 @@ def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
         raise TraceError(f"cannot be read as an .npz file: {reason}").named(path) from None
 
 
+_UNREADABLE, _HEAD = b"'<f1'", 128
+
+
 def read_array(path: Path) -> npt.NDArray[Any]:
     """Return the array of an ``.npy`` file, of any dtype without pickles, at most 4 GiB.
 
@@ -96,8 +100,10 @@ def read_array(path: Path) -> npt.NDArray[Any]:
     with path.open("rb") as file:
         note_input(file)
         try:
-            _check_array_file(file, "the array")
-            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False, max_header_size=4096)
+            source = _check_array_file(file, "the array")
+            array: npt.NDArray[Any] = np.lib.format.read_array(
+                source, allow_pickle=False, max_header_size=4096
+            )
         except TraceError as error:
             raise error.named(path) from None
         except Exception as error:
@@ -106,19 +112,24 @@ def read_array(path: Path) -> npt.NDArray[Any]:
     return array
 
 
-def _check_array_file(file: IO[bytes], what: str) -> None:
-    """Raise TraceError unless a header states the size that the file holds, so that no header fills the
-    memory.
+def _check_array_file(file: IO[bytes], what: str) -> IO[bytes]:
+    """Return the file at its beginning. Raise TraceError unless a header states the size that the file holds,
+    so that no header fills the memory.
     """
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise TraceError(f"{what} is in no regular file")
     if status.st_size > LARGEST_ARRAY:
         raise TraceError(f"{what} has {status.st_size:,} bytes, more than {LARGEST_ARRAY:,}")
+    if _UNREADABLE in file.read(_HEAD):  # what NumPy writes of ml_dtypes.float8_e5m2, and does not read
+        file.seek(0)
+        file = io.BytesIO(file.read().replace(_UNREADABLE, b"'|V1'", 1))
+    file.seek(0)
     _, _, dtype = array_header(file, status.st_size, what, "")
     if dtype.hasobject:
         raise TraceError(f"{what} has dtype {dtype}: pickled objects are not read")
     file.seek(0)
+    return file
 
 
 def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:

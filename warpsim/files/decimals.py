@@ -34,6 +34,8 @@ class Printed:
 
     decimals: int | None
     digits: int
+    equality = "what prints the same"
+    extent = "as far as it is printed"
 
     def __str__(self) -> str:
         fixed = f"{self.decimals} decimals" if self.decimals is not None else ""
@@ -49,6 +51,12 @@ class Printed:
             same |= near == wanted
         settled: Codes = np.where(same, wanted, codes)
         return settled
+
+    def spread(self, wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return how far each number may lie from the number that was printed."""
+        if self.decimals is None:
+            return np.zeros_like(wanted)
+        return np.full_like(wanted, 10.0**-self.decimals)
 
     def _fixed(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return values if self.decimals is None else np.round(values, self.decimals) + 0.0

@@ -75,13 +75,13 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     form = diagnosis.instruction
     yield f"{form.mnemonic} on {form.target}"
     if diagnosis.printed is not None:
-        yield f"  D is known to {diagnosis.printed}: what prints the same counts as equal"
+        yield f"  D is known to {diagnosis.printed}: {diagnosis.printed.equality} counts as equal"
     if diagnosis.as_expected:
         yield "  D is as expected" + ("" if diagnosis.printed else ", bit for bit")
         return
     yield f"  D differs: {diagnosis.classes}"
     yield f"  where: {diagnosis.wrong}"
-    how = "matches as far as it is printed" if diagnosis.printed else "matches bit for bit"
+    how = f"matches {diagnosis.printed.extent}" if diagnosis.printed else "matches bit for bit"
     for match in diagnosis.matches:
         yield from _match_lines(match, how)
     if diagnosis.found:
@@ -99,7 +99,7 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
     form = found.instruction
     yield f"{form.mnemonic} on {form.target}, {found.steps} step{'s'[: found.steps != 1]} along k"
     if found.printed is not None:
-        yield f"  D is known to {found.printed}: what prints the same counts as equal"
+        yield f"  D is known to {found.printed}: {found.printed.equality} counts as equal"
     if found.as_expected:
         yield "  D is as expected" + ("" if found.printed else ", bit for bit")
         return
@@ -109,7 +109,7 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
     for remark in found.remarks:
         yield f"  seen in D: {remark}"
     for each in found.matches:
-        how = "as far as it is printed" if found.printed else "bit for bit"
+        how = found.printed.extent if found.printed else "bit for bit"
         yield from (f"  matches {how}: {each.name}", f"    {each.advice}")
         if each.also:
             more = f", and {len(each.also) - _OTHERS} more" * (len(each.also) > _OTHERS)

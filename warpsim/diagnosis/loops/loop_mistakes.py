@@ -40,6 +40,33 @@ class WithinSteps:
             ):
                 yield from self.made(mistake.name, mistake.advice, _change_of(mistake), mistake.arithmetic)
 
+    def in_every_step(
+        self, mistakes: Iterable[Mistake]
+    ) -> Iterator[tuple[str, Matrix, Callable[[], list[Step]]]]:
+        """Yield the names of mistakes in every step, what the steps add with them, and those steps."""
+        for mistake in mistakes:
+            if mistake.arithmetic is not None or mistake.change is None or {"c", "d"} & {*mistake.operands}:
+                continue
+            change = _change_of(mistake)
+            wrong = self._wrong(change, None)
+            if (wrong != self.each).any():
+                name = f"in every step (all steps): {mistake.name}"
+                yield name, wrong, lambda change=change: self._steps(change, range(self.loop.steps))  # type: ignore[misc]
+
+    def _steps(
+        self, change: Change, where: Sequence[int], arithmetic: Arithmetic | None = None
+    ) -> list[Step]:
+        """Return all steps, those of ``where`` with a change."""
+        steps: list[Step] = self.loop.plain()
+        for at in where:
+            registers, how = steps[at]
+            alone = {name: words[None] for name, words in registers.items()}
+            changed = {
+                name: np.asarray(words)[0] for name, words in change(alone, (at,), slice(None)).items()
+            }
+            steps[at] = registers | changed, arithmetic or how
+        return steps
+
     def made(
         self, name: str, advice: str, change: Change, arithmetic: Arithmetic | None = None
     ) -> Iterator[Candidate]:
@@ -69,16 +96,7 @@ class WithinSteps:
         where: Sequence[int],
     ) -> Candidate:
         def run() -> Codes:
-            loop = self.loop
-            steps: list[Step] = loop.plain()
-            for at in where:
-                registers, how = steps[at]
-                alone = {name: words[None] for name, words in registers.items()}
-                changed = {
-                    name: np.asarray(words)[0] for name, words in change(alone, (at,), slice(None)).items()
-                }
-                steps[at] = registers | changed, arithmetic or how
-            return loop.chain(steps, loop.accumulators)
+            return self.loop.chain(self._steps(change, where, arithmetic), self.loop.accumulators)
 
         return Candidate(name=name, advice=advice, change=more, exact=run)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from ...environment import in_default_environment
 from ...errors import OperandError
-from ...files.decimals import Printed
 from ...isa.codes import codes_of
 from ...isa.instruction import Instruction
 from ...isa.products import Codes
@@ -27,6 +26,7 @@ from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness, numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
+from ..dumps.stored_types import Known, stored_as
 from ..library.all_mistakes import mistakes
 from ..library.arithmetic_mistakes import WHOLE
 from ..library.grids import Setting
@@ -38,6 +38,7 @@ from ..search.remarks import ResultComparison, remarks
 from .loop_candidates import Candidate, Candidates
 from .loop_memory import Memory
 from .loop_mistakes import Around, WithinSteps
+from .loop_pairs import Pairs
 from .loop_sources import Sources
 from .product_loops import Given, Loop, View
 
@@ -46,6 +47,7 @@ _SHOWN = 8
 _ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
+_CUT = 1 / 16  # of D's elements that are zero, and of the right elements that are negative
 _NEAR = 2.0**-10  # of D's size: what rounding may come to
 
 
@@ -84,7 +86,7 @@ class LoopDiagnosis:
     near: tuple[LoopCause, ...]
     remarks: tuple[Remark, ...]
     tried: int
-    printed: Printed | None = None
+    printed: Known | None = None
 
     @property
     def as_expected(self) -> bool:
@@ -106,7 +108,7 @@ def diagnose_product(
     target: str | None = None,
     scale_a: npt.ArrayLike | None = None,
     scale_b: npt.ArrayLike | None = None,
-    printed: Printed | None = None,
+    printed: Known | None = None,
 ) -> LoopDiagnosis:
     """Return why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
 
@@ -122,17 +124,21 @@ def diagnose_product(
     expected = codes_of(gemm(form, given.A, given.B, C, **given.scales), form.d, "D")
     if wanted.shape != expected.shape:
         raise OperandError(f"D has shape {wanted.shape}, but A and B make {expected.shape}")
+    if printed is None and (stored := stored_as(wanted, expected, form.d)) is not None:
+        # a right D that was rounded stays a remark: the type was not given
+        printed = None if (stored.rounded(expected, form.d) == wanted).all() else stored
     return _Search(Loop(form, given), expected, wanted, printed).diagnosis()
 
 
 class _Search:
     """One search: the view on which candidates are judged, and what they come to."""
 
-    def __init__(self, loop: Loop, expected: Codes, wanted: Codes, printed: Printed | None) -> None:
-        self.loop, self.printed = loop, printed
+    def __init__(self, loop: Loop, expected: Codes, wanted: Codes, printed: Known | None) -> None:
+        self.loop, self.printed, self.cut = loop, printed, False
         self.expected, self.wanted = self._settled(expected, wanted), wanted
         self.expected_tiles, self.wanted_tiles = loop.tiles_of(self.expected), loop.tiles_of(wanted)
-        wrong = self.expected_tiles != self.wanted_tiles
+        self.inside = loop.tiles_of(np.ones(wanted.shape, np.uint8)) == 1  # the rest is padding
+        wrong = (self.expected_tiles != self.wanted_tiles) & self.inside
         self.wrong = wrong.reshape(len(wrong), -1).sum(axis=1)
         at = int(self.wrong.argmax())
         self.view = View(tile=at, part=spread_part(wrong[at], _SIDE, _SIDE) if not loop.form.scale else WHOLE)
@@ -140,6 +146,9 @@ class _Search:
 
     def _settled(self, codes: Codes, wanted: Codes) -> Codes:
         """Return codes, replaced by the wanted codes where these print the same."""
+        if self.cut:
+            negative = numbers(codes, self.loop.form.d) < 0
+            codes = np.where(negative, codes.dtype.type(0), codes)
         return codes if self.printed is None else self.printed.settled(codes, wanted, self.loop.form.d)
 
     def diagnosis(self) -> LoopDiagnosis:
@@ -153,7 +162,7 @@ class _Search:
             total=self.wanted.size,
             where=self._where(),
             matches=matches,
-            near=near,
+            near=() if matches else near,
             remarks=() if matches or not different else self._remarks(),
             tried=self.tried,
             printed=self.printed,
@@ -162,6 +171,7 @@ class _Search:
     def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
         """Return exact causes of the first stage that has any; else the nearest of all."""
         seen: list[LoopCause] = []
+        self.cut = False
         for number, stage in enumerate(stages(self.loop, self.view)):
             if number == CHEAP and any(found.is_certain for found in self._seen_in_d):
                 break
@@ -170,7 +180,23 @@ class _Search:
                 matches.sort(key=lambda cause: cause.moves_c_and_d)  # A and B are nearer to a cause
                 return tuple(matches[:_SHOWN]), ()
             seen += causes
-        return (), tuple(sorted(seen, key=lambda cause: -cause.closeness))[:3]
+        return self._before_relu(), tuple(sorted(seen, key=lambda cause: -cause.closeness))[:3]
+
+    def _before_relu(self) -> tuple[LoopCause, ...]:
+        """Return causes that give every bit of a D whose negative values were set to zero afterwards."""
+        if any(found.is_certain for found in self._seen_in_d):
+            return ()
+        values, right = numbers(self.wanted, self.loop.form.d), numbers(self.expected, self.loop.form.d)
+        zero = values == 0
+        if (values < 0).any() or zero.mean() < _CUT or (right < 0).mean() < _CUT:
+            return ()
+        self.cut = True
+        stage = chain.from_iterable(islice(stages(self.loop, self.view), CHEAP))
+        causes = [self._together(alike) for alike in self._best(stage)]
+        exact = [cause for cause in causes if cause.fraction == 1]
+        return tuple(
+            replace(cause, name=f"{cause.name}, then ReLU (negative values are zero)") for cause in exact
+        )
 
     # --- where ---
 
@@ -182,6 +208,10 @@ class _Search:
         text = f"{count} of {len(self.wrong)} tiles of {loop.form.shape.m} x {loop.form.shape.n}"
         known = {tile.tobytes(): at for at, tile in enumerate(self.expected_tiles)}
         moved = []
+        empty = [at for at in np.flatnonzero(self.wrong).tolist() if not self.wanted_tiles[at].any()]
+        if empty:
+            named = ", ".join(map(self._named, empty[:_LISTED])) + ", …" * (len(empty) > _LISTED)
+            text += f"; tile{'s'[: len(empty) > 1]} {named} all zero: not stored"
         for at in np.flatnonzero(self.wrong).tolist():
             other = known.get(self.wanted_tiles[at].tobytes())
             if other is not None:
@@ -208,7 +238,8 @@ class _Search:
         size = _NEAR * max(float(np.abs(products).max()), 1e-300)
         for name, axis in (("rows of A", 0), ("columns of B", 1)):
             x, y = (np.moveaxis(each, axis, 0) for each in (products, rest))
-            off = np.stack([np.abs(y - values).reshape(len(y), -1).max(axis=1) for values in x], axis=1)
+            with np.errstate(all="ignore"):
+                off = np.stack([np.abs(y - values).reshape(len(y), -1).max(axis=1) for values in x], axis=1)
             order = off.argmin(axis=1)
             if (off.min(axis=1) <= size).all() and (order != np.arange(len(order))).any():
                 places = tuple(order.tolist())
@@ -239,6 +270,7 @@ class _Search:
             c=numbers(self.loop.c[:m, :n], form.c),
             exact=not form.d.is_float,
             k=self.loop.steps * form.shape.k,
+            spread=None if self.printed is None else self.printed.spread(numbers(self.wanted, form.d)),
             **sums,
         )
         return remarks(seen)
@@ -254,29 +286,25 @@ class _Search:
         )
         with np.errstate(all="ignore"):
             rest = wanted - expected
-        known = np.isfinite(rest)
+        known = np.isfinite(rest) & part.of_result(self.inside[tile]) & ~(self.cut & (wanted == 0))
         sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
         size = max(*sizes, 1e-300)
-        limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
+        limit = _NEAR * max(1, self.loop.steps)
+        spread = np.zeros_like(rest) if self.printed is None else self.printed.spread(wanted)
         found: dict[bytes, tuple[float, list[Candidate]]] = {}
         order: dict[str, int] = {}  # of trying, which is that of reporting
         for candidate in candidates:
             self.tried += 1
             order.setdefault(candidate.name, self.tried)
             with np.errstate(all="ignore"):
-                off = float(np.abs(rest - candidate.change)[known].max(initial=0)) / size
+                apart = np.maximum(np.abs(rest - candidate.change) - spread, 0)
+                off = float(apart[known].max(initial=0)) / size
             if off < limit:
                 key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
                 found.setdefault(key, (off, []))[1].append(candidate)
         nearest = sorted(found.values(), key=lambda each: each[0])[:_VERIFIED]
         nearest.sort(key=lambda each: order[each[1][0].name])
         return [alike for _, alike in nearest]
-
-    def _spread(self, size: float) -> float:
-        """Return what printing may have cut off."""
-        if self.printed is None or self.printed.decimals is None:
-            return 0.0
-        return float(10.0**-self.printed.decimals / size)
 
     def _together(self, alike: Sequence[Candidate]) -> LoopCause:
         """Return the first of those that come nearest; others are the same if they give the same bits."""
@@ -288,7 +316,7 @@ class _Search:
     def _cause(self, candidate: Candidate) -> LoopCause:
         """Return what a candidate gives, in all tiles, or in those that are wrong only."""
         codes = self._settled(candidate.exact(), self.wanted_tiles)
-        name, equal = candidate.name, codes == self.wanted_tiles
+        name, equal = candidate.name, (codes == self.wanted_tiles) | ~self.inside
         partly = equal | (self.expected_tiles == self.wanted_tiles)
         if not equal.all() and partly.all() and (self.wrong == 0).any():
             name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
@@ -296,8 +324,8 @@ class _Search:
             name=name,
             advice=candidate.advice,
             moves_c_and_d=candidate.moves_c_and_d,
-            fraction=float(equal.mean()),
-            closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d).mean()),
+            fraction=float(equal[self.inside].mean()),
+            closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
         )
 
 
@@ -305,7 +333,7 @@ class _Search:
 
 
 CHEAP = 2  # stages that are tried whatever the remarks on D
-_ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row are tried
+_ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row, and pairs, are tried
 
 
 def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
@@ -324,6 +352,8 @@ def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
         yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))
     if loop.setting.tiles is not None:
         yield Memory(loop, view).candidates(within)
+    if loop.steps <= _ALL_LOCAL:
+        yield Pairs(loop, view)(library)
 
 
 def _of_registers(

@@ -108,11 +108,13 @@ class _Log:
         return note, d
 
     def _computed(self, at: int, c: Words, **changed: Words) -> Words:
-        given: dict[str, Any] = {name: self.inputs[name][at] for name in self.names} | changed
-        if self.form.sparse:
-            given["selector"] = self.operands.selector
-        d: Words = execute(self.form, c=c, undefined="fallback", **given)
+        d: Words = execute(self.form, c=c, undefined="fallback", **self._read(at) | changed)
         return d
+
+    def _read(self, at: int) -> dict[str, Any]:
+        """Return what a step reads besides C."""
+        selector = {"selector": self.operands.selector} if self.form.sparse else {}
+        return {name: self.inputs[name][at] for name in self.names} | selector
 
     def _agree(self, made: Words, at: int) -> bool:
         """Return whether D of a step is what was computed, as far as it is printed."""
@@ -149,10 +151,8 @@ class _Log:
         causes = tuple(cause for cause, made in self._instead(at, before) if self._agree(made, at))
         if causes:
             return causes, None
-        given = {name: self.inputs[name][at] for name in self.names}
-        selector: dict[str, Any] = {"selector": self.operands.selector} if self.form.sparse else {}
         d, c = self.d[at], before[at]
-        return (), diagnose(self.form, d=d, c=c, most=1, printed=self.printed, **given, **selector)
+        return (), diagnose(self.form, d=d, c=c, most=1, printed=self.printed, **self._read(at))
 
     def _instead(self, at: int, before: list[Words]) -> Iterator[tuple[StepCause, Words]]:
         """Yield what a step may have read, and the D of that."""

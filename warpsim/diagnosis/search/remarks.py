@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import erf
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from ...environment import in_default_environment
+from ...isa.formats import FORMATS
 from ...isa.fragments import codes_from
 from ...isa.registers import Words
 from ..dumps.closeness import numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
+from ..dumps.stored_types import TYPES
 from .mistake_search import Case
 from .result_permutations import permutations
 
@@ -44,6 +45,7 @@ class ResultComparison:
     row_sums: Matrix | None = None
     exact: bool = False
     k: int = 0
+    spread: Matrix | None = None  # how far each value of D is known
 
     @property
     def products(self) -> Matrix:
@@ -53,7 +55,8 @@ class ResultComparison:
     def same(self, x: Matrix, y: Matrix, factor: float = _SMALL) -> bool:
         """Return whether two matrices are equal but for rounding."""
         size = max(float(np.abs(self.expected).max()), float(np.abs(self.c).max()), 1e-300)
-        return bool((np.abs(x - y) <= (0 if self.exact else factor * size)).all())
+        near = (0 if self.exact else factor * size) + (0.0 if self.spread is None else self.spread)
+        return bool((np.abs(x - y) <= near).all())
 
 
 @in_default_environment
@@ -140,13 +143,15 @@ _ACTIVATIONS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (
 
 
 def _narrowed(seen: ResultComparison) -> Iterator[Remark]:
-    for name, dtype in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
+    for name in TYPES[::-1]:
+        dtype = FORMATS[name].dtype
         if np.array_equal(seen.expected.astype(dtype).astype(np.float64), seen.actual) and not seen.exact:
             yield remark(RemarkKind.NARROWED, format=name)
 
 
 def _multiple(seen: ResultComparison) -> Iterator[Remark]:
-    factor = _factor(seen.expected, seen.actual)
+    near = 2.0**-12 if seen.spread is None else 2.0**-9
+    factor = _factor(seen.expected, seen.actual, near)
     if factor is not None and factor not in (0, 1) and seen.same(factor * seen.expected, seen.actual, _SMALL):
         yield remark(RemarkKind.MULTIPLE, factor=factor)
         return
@@ -168,6 +173,8 @@ def _scaled_along(seen: ResultComparison) -> Iterator[Remark]:
             if not size.all() or x.shape[axis] < 3:
                 continue
             factor = (x * y).sum(axis=axis, keepdims=True) / size
+            if seen.spread is not None and seen.same(float((x * y).sum() / size.sum()) * x, y):
+                return  # a single factor
             uneven = np.ptp(factor) > 2.0**-10 * np.abs(factor).max()
             if uneven and np.mean(np.abs(factor - 1) > 2.0**-10) > _MOST and seen.same(factor * x, y):
                 low, high = float(factor.min()), float(factor.max())
@@ -201,6 +208,8 @@ def _both_zero_points(seen: ResultComparison) -> Iterator[Remark]:
     """Yield (A + a)·(B + b): a times the sums of B's columns, b times those of A's rows, and k·a·b."""
     if seen.column_sums is None or seen.row_sums is None or not seen.k:
         return
+    if not (np.isfinite(seen.column_sums).all() and np.isfinite(seen.row_sums).all()):
+        return  # of rows that metadata never select
     rest = seen.actual - seen.expected
     m, n = rest.shape
     sides = [np.broadcast_to(seen.column_sums, (m, n)), np.broadcast_to(seen.row_sums[:, None], (m, n))]
@@ -216,7 +225,8 @@ def _along(seen: ResultComparison) -> Iterator[Remark]:
     rest = seen.actual - seen.expected
     if min(rest.shape) < 2 or seen.same(rest, np.zeros_like(rest)):
         return
-    columns, rows = rest.mean(axis=0, keepdims=True), rest.mean(axis=1, keepdims=True)
+    weight = None if seen.spread is None else seen.spread**-2.0  # what is known best counts most
+    columns, rows = (np.average(rest, axis=axis, weights=weight, keepdims=True) for axis in (0, 1))
     by_column, by_row = seen.same(rest, columns), seen.same(rest, rows)
     if by_column and by_row:
         yield remark(RemarkKind.BIAS, level=float(rest.mean()))
@@ -255,14 +265,14 @@ def _correlation(x: Matrix, y: Matrix) -> float:
     return float((a * b).sum() / size) if size else 0.0
 
 
-def _factor(x: Matrix, y: Matrix) -> float | None:
+def _factor(x: Matrix, y: Matrix, near: float = 2.0**-12) -> float | None:
     """Return the number that y is times x, by least squares, near a simple fraction; None where x is zero."""
     size = float((x * x).sum())
     if not size:
         return None
     factor = float((x * y).sum()) / size
     simple = float(Fraction(factor).limit_denominator(64))
-    return simple if abs(simple - factor) < 2.0**-12 * max(abs(factor), 2.0**-4) else factor
+    return simple if abs(simple - factor) < near * max(abs(factor), 2.0**-4) else factor
 
 
 _CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
