@@ -73,7 +73,7 @@ class Stored:
 
 @in_default_environment
 def stored_as(codes: Codes, expected: Codes, element: Format) -> Stored | None:
-    """Return the narrower type that holds every number of D, if what is expected needs a wider one."""
+    """Return the narrower type that holds every number of D, if the expected numbers do not fit it."""
     fitting = list(_fitting(codes, element))
     if np.count_nonzero(values_of(codes, element)) < _FEWEST or not fitting:
         return None
