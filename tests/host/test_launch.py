@@ -180,7 +180,7 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
         ((1, 1, 1, 1), 1, {}, "grid (1, 1, 1, 1): expected one to three integers"),
         ("4", 1, {}, "grid '4': expected one to three integers"),
         (1, 1.5, {}, "block 1.5: expected one to three integers"),
-        (1, (32, 64), {}, "block (32, 64, 1) has 2048 threads: at most 1024"),
+        (1, (32, 64), {}, "block (32, 64, 1) has 2048 threads: at most 1024 on sm_80"),
         (1, 65, {}, "block (65, 1, 1) has 65 threads: the kernel says .maxntid 64"),
         (1, 1, {"shared_bytes": -1}, "shared_bytes=-1: it is an integer, at least 0"),
         (

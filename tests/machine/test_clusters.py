@@ -53,7 +53,8 @@ def test_waves_hold_whole_clusters() -> None:
     [
         (3, 2, "", "grid (3, 1, 1): x is no multiple of 2, as clusters are 2 x 1 x 1 CTAs"),
         ((4, 3), (2, 2), "", "grid (4, 3, 1): y is no multiple of 2, as clusters are 2 x 2 x 1 CTAs"),
-        (34, 17, "", "a cluster of 17 x 1 x 1 CTAs has 17: at most 8, or 16 where the chip takes it"),
+        (34, 17, "",
+         "a cluster of 17 x 1 x 1 CTAs has 17: at most 8 on sm_90a, or 16 where the host allows it"),
         (4, 0, "", "cluster (0, 1, 1): x is 1 to 2147483647"),
         (4, 4, ".reqnctapercluster 2", "cluster (4, 1, 1): the kernel says .reqnctapercluster (2, 1, 1)"),
         (3, None, ".reqnctapercluster 2",

@@ -62,6 +62,10 @@ class Limits:
     local_kib: int = 512  # of a thread
     portable_cluster: int = 8  # CTAs of a cluster on every chip with clusters
     cluster: int = 16  # CTAs of a cluster where the host allows a size that is not portable
+    parameter_bytes: int = 32764  # of a kernel
+    early_parameter_bytes: int = (
+        4352  # the same before PTX 8.1 (PTX ISA 9.1, section 5.1.6 "Parameter State Space")
+    )
 
     @property
     def shared_bytes(self) -> int:

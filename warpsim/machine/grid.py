@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.architectures import ARCHITECTURES, LARGEST
+from ..isa.architectures import ARCHITECTURES
 from ..isa.warps import WARP
 from .bind.scope import Variable
 from .bind.tuning import Dimensions
@@ -72,11 +72,11 @@ def placed(
     return grid_of(entry, dimensions(grid, "grid", GRID_LIMITS), found), found
 
 
-def check_block(entry: Entry, block: Dimensions) -> None:
-    """Check that the kernel can have a block; raises OperandError."""
-    threads = block[0] * block[1] * block[2]
-    if threads > LARGEST.threads:
-        raise OperandError(f"block {block} has {threads} threads: at most {LARGEST.threads}")
+def check_block(entry: Entry, block: Dimensions, target: str) -> None:
+    """Check that the chip and the kernel can have a block; raises OperandError."""
+    threads, most = block[0] * block[1] * block[2], ARCHITECTURES[target].limits.threads
+    if threads > most:
+        raise OperandError(f"block {block} has {threads} threads: at most {most} on {target}")
     if entry.tuning.block is not None and block != entry.tuning.block:
         raise OperandError(f"block {block}: the kernel says .reqntid {entry.tuning.block}")
     if entry.tuning.most_threads is not None and threads > entry.tuning.most_threads:
@@ -156,7 +156,7 @@ def sizes_of(entry: Entry, grid: Any, block: Any, cluster: Any, shared_bytes: in
     """Return the sizes of a launch; raises OperandError for sizes that the kernel cannot have."""
     ctas, clusters = placed(entry, grid, cluster, target)
     threads = dimensions(block, "block", BLOCK_LIMITS)
-    check_block(entry, threads)
+    check_block(entry, threads, target)
     total = shared_total(entry, shared_bytes, target)
     return Sizes(grid=ctas, block=threads, cluster=clusters, shared_bytes=total)
 

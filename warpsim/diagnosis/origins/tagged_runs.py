@@ -127,7 +127,7 @@ def job_of(
     (grid, block, cluster), entry = sizes, kernel._entry
     ctas, clusters = placed(entry, grid, cluster, kernel._module.target)
     threads = dimensions(block, "block", BLOCK_LIMITS)
-    check_block(entry, threads)
+    check_block(entry, threads, kernel._module.target)
     return Job(
         module=kernel._module,
         entry=entry,

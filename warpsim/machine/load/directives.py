@@ -30,6 +30,7 @@ _NUMBERS = {
     "maxnreg": 1,
     "minnctapersm": 1,
 }
+_POSITIVE = frozenset({"reqntid", "maxntid", "maxnreg", "minnctapersm"})  # ptxas 13.0 takes no 0 for these
 
 
 def tuning_of(kernel: Kernel) -> Tuning:
@@ -81,6 +82,8 @@ def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruc
     if name in _NUMBERS and count != _NUMBERS[name]:
         wanted = _NUMBERS[name] or "no"
         yield _problem(kernel, match, f".{name} takes {wanted} number{'s'[: wanted != 1]}, not {count}")
+    if name in _POSITIVE and "0" in re.findall(r"\d+", match[2] or ""):
+        yield _problem(kernel, match, f".{name} {match[2]}: each number is at least 1")
     if name == "reqnctapercluster" and not 1 <= count <= 3:
         yield _problem(kernel, match, f".{name} takes 1 to 3 numbers, not {count}")
 

@@ -31,6 +31,7 @@ from .shared_layout import SharedLayout
 from .statement_shapes import Shape
 
 _CODE_ALIGNMENT = 16  # bytes
+_LARGE_PARAMETERS = (8, 1)  # the PTX version from which on kernels may have more bytes of parameters
 
 
 class Module:
@@ -282,10 +283,24 @@ class Module:
             return
         known = len(self._problems)
         self._problems += directive_problems(function.kernel, self.target, self.version)
+        self.noted(partial(self._check_parameters, function))
         with garbage_collection_paused():
             self._loaded[function.name] = load_body(self, function)
         function.problems, function.overrun = self._problems[known:], self._overrun(function)
         self._problems += [function.overrun] if function.overrun else []
+
+    def _check_parameters(self, function: Function) -> None:
+        """Raise IllegalInstruction for a kernel with more bytes of parameters than there may be."""
+        limits, early = ARCHITECTURES[self.target].limits, self.version < _LARGE_PARAMETERS
+        most = limits.early_parameter_bytes if early else limits.parameter_bytes
+        last = max((each.offset + each.bytes for each in _described(self, function)), default=0)
+        if function.kernel.kind == "entry" and last > most:
+            version = ".".join(map(str, self.version))
+            message = (
+                f"{shown(function.name)} takes {last} bytes of parameters: at most {most} on {self.target} "
+                f"with PTX {version}"
+            )
+            raise IllegalInstruction(message, function.kernel.location())
 
     def _overrun(self, function: Function) -> IllegalInstruction | None:
         """Return what is wrong with a kernel that declares more shared memory than its target lets it."""

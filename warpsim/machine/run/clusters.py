@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import OperandError
-from ...isa.architectures import LARGEST, has, least_targets
+from ...isa.architectures import ARCHITECTURES, LARGEST, has, least_targets
 from ...isa.features import Feature
 from ..bind.tuning import Dimensions
 from ..bind.variable_names import place_name
@@ -28,7 +28,6 @@ from .wave import Entry, Wave
 
 RANK_BYTES = 1 << 24
 PORTABLE = LARGEST.portable_cluster  # CTAs of a cluster that every chip with clusters takes
-MOST = LARGEST.cluster  # that any chip takes, where the host allows clusters that are not portable
 
 
 # --- what a launch may ask for --------------------------------------------------------------------------
@@ -54,9 +53,11 @@ def _check_count(entry: Entry, cluster: Cluster, target: str) -> None:
     count = cluster.count
     if min(cluster.shape) < 1:
         raise OperandError(f"a cluster of {cluster} CTAs: at least 1 along each axis")
-    if count > MOST:
+    limits = ARCHITECTURES[target].limits
+    if count > limits.cluster:
         raise OperandError(
-            f"a cluster of {cluster} CTAs has {count}: at most {PORTABLE}, or {MOST} where the chip takes it"
+            f"a cluster of {cluster} CTAs has {count}: at most {limits.portable_cluster} on {target}, "
+            f"or {limits.cluster} where the host allows it"
         )
     most = entry.tuning.most_cluster
     if most is not None and count > most:
