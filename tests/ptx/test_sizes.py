@@ -61,3 +61,11 @@ def test_places_are_those_of_a_simple_count(
     assert place.length == max(min(length, len(line) - len(before[-1])), 1)
     assert (near.line, near.column, near.length) == (place.line, place.column, place.length)
     assert near.quoted().rstrip("\r") == place.quoted().rstrip("\r")
+
+
+def test_each_function_has_so_many_registers() -> None:
+    """A module of 20 MB declares more than a million in all."""
+    function = ".func f{}() {{ .reg .b32 %r<{}>; }}"
+    assert len(parse(function.format(1, 1 << 20) + function.format(2, 1 << 20)).statements) == 2
+    with pytest.raises(PtxError, match="1048577 registers are more than the 1048576 supported"):
+        parse(function.format(1, 5) + function.format(2, (1 << 20) + 1))

@@ -129,7 +129,7 @@ def _split(mnemonic: str) -> tuple[str, tuple[str, ...]] | None:
     return opcode, tuple(modifiers)
 
 
-_MOST_REGISTERS = 1 << 20  # in one text; a mistyped count should not fill the memory
+_MOST_REGISTERS = 1 << 20  # in one function, or outside; a mistyped count should not fill the memory
 _MOST_STATEMENTS = 1 << 20  # in one text; each takes far more memory than the two characters of "{}"
 _DEEPEST = 100  # braces; a recursive walk over the statements would exhaust Python's stack
 
@@ -503,6 +503,7 @@ def _read_kernel(cursor: Cursor, start: int, reader: _Reader, kind: Literal["ent
         reader.scopes[-1].statements.append(make(None))
         return
     later, opening = reader.plain is _PLAIN, cursor.position
+    reader.room.registers = _MOST_REGISTERS  # of each function: those of others are not kept meanwhile
 
     def close(statements: tuple[Statement, ...], end: int) -> Kernel:
         return make(Body(cursor.source, opening + 1, end, _read_body if later else lambda body: statements))
