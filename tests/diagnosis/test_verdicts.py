@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers import kernel_cases
 from warpsim import OperandError, Verdict
 from warpsim.diagnosis.verdicts.output_errors import output_error
 from warpsim.diagnosis.verdicts.output_relations import relations
@@ -186,3 +187,11 @@ def test_patterns_of_places() -> None:
         error = output_error(0, "D", given, expected, 0.0)
         assert error is not None
         assert error.pattern == told
+
+
+def test_sums_of_atomics_whose_order_is_open_are_right_within_the_tolerance() -> None:
+    case = kernel_cases.case("split_k_f32 normal")
+    kernel = load_text((ROOT / case.file).read_text(), case.file)[case.entry]
+    arguments = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    found = warpsim.why(kernel, case.grid, case.block, case.passed(arguments), dict(case.expected), 1e-3)
+    assert found.as_expected

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
 from ...checks.findings import FindingError, LaunchFinding
 from ...errors import Deadlock, Location, OperandError, WarpsimError
@@ -16,7 +16,7 @@ from ..loops.loop_search import LoopCause, diagnose_product
 from ..origins.anchors import Anchored
 from ..origins.element_origins import Names, Origins, find_origins
 from ..origins.packing_checks import PackingFinding
-from .output_errors import OutputError
+from .output_errors import OutputError, output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
 from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
 
@@ -131,8 +131,12 @@ def _of_error(error: WarpsimError, attempt: Attempt) -> Cause:
     )
 
 
-def schedule_cause(launch: RepeatedLaunch, first: Attempt, outputs: Sequence[int]) -> Cause | None:
-    """Return what other schedules show: a finding, an error, or an output, by argument, that is another."""
+def schedule_cause(
+    launch: RepeatedLaunch, first: Attempt, expected: Mapping[int, npt.ArrayLike], tolerance: float
+) -> Cause | None:
+    """Return what other schedules show: a finding, an error, or an output that is wrong under one schedule
+    and another, or right, under others.
+    """
     end = perf_counter() + _SECONDS
     for schedule in ("latest", "random:1"):
         if schedule == first.schedule or perf_counter() > end:
@@ -141,15 +145,13 @@ def schedule_cause(launch: RepeatedLaunch, first: Attempt, outputs: Sequence[int
         found = order_cause(launch, other) if _reported(other) else None
         if found is not None:
             return found
-        for index in outputs:
-            left, right = (np.ascontiguousarray(x.arrays[index]) for x in (first, other))
-            if left.tobytes() != right.tobytes():
-                message = (
-                    f"{launch.name(index)} is another under schedule {schedule} than under {first.schedule}"
-                )
+        for index, wanted in expected.items():
+            name, both = launch.name(index), (first.arrays[index], other.arrays[index])
+            errors = [output_error(index, name, array, wanted, tolerance) for array in both]
+            if any(errors) and both[0].tobytes() != both[1].tobytes():
                 return Cause(
                     kind="schedule",
-                    message=message,
+                    message=f"{name} is another under schedule {schedule} than under {first.schedule}",
                     location=None,
                     evidence="both were executed",
                     fix="order the statements that write it, or what they read",

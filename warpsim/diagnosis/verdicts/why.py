@@ -206,7 +206,7 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     causes = [cause] if cause is not None else []
     notes = (*_seen(launch, errors), *_warnings(first))
     if not causes:
-        cause = schedule_cause(launch, first, list(wanted) or list(launch.arrays))
+        cause = schedule_cause(launch, first, wanted, tolerance)
         causes = [cause] if cause is not None else []
     if errors and not causes:
         causes = _of_wrong_outputs(launch, errors)
