@@ -84,3 +84,39 @@ def test_refusals() -> None:
     quads = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
     with pytest.raises(OperandError, match=r"products are searched for forms whose D"):
         diagnose_product(quads, A, B, C, target="sm_70")
+
+
+# --- f16 accumulators: roundings that no step shows alone ------------------------------------------------
+
+
+def _halved_sums(kind: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A (16, 128), B (128, 8) and C of one sort of data."""
+    rng = np.random.default_rng(5)
+    a, b, c = (rng.standard_normal(shape) for shape in ((16, 128), (128, 8), (16, 8)))
+    if kind == "positive":
+        a, b, c = np.abs(a), np.abs(b), 0 * c
+    elif kind == "fractions":
+        a, b, c = np.round(32 * a) / 32, np.round(32 * b) / 32, 0 * c
+    elif kind == "large integers":
+        a, b, c = np.round(32 * a), np.round(32 * b), 0 * c
+    elif kind == "large C":
+        c = 300 * c
+    elif kind == "cancelling":
+        a, b, c = np.hstack([a[:, :64], -a[:, :64]]), np.vstack([b[:64], b[:64]]), c / 100
+    return a.astype(np.float16), b.astype(np.float16), c.astype(np.float16)
+
+
+@pytest.mark.parametrize(
+    "kind", ["normal", "positive", "fractions", "large integers", "large C", "cancelling"]
+)
+def test_f16_accumulators_in_every_step_are_named(kind: str) -> None:
+    a, b, c = _halved_sums(kind)
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    half = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", target="sm_80")
+    d = c
+    for at in range(0, 128, 16):
+        d = warpsim.gemm(half, a[:, at : at + 16], b[at : at + 16], d)
+    found = diagnose_product(form, a, b, d.astype(np.float32), c.astype(np.float32))
+    assert [cause.name for cause in found.matches] == [
+        "in every step (all steps): accumulator type f16.f16 instead of f32.f32"
+    ]

@@ -73,8 +73,8 @@ class WithinSteps:
         """Yield one change in every step, and in each."""
         count = self.loop.steps
         more = self._wrong(change, arithmetic) - self.each
-        if not more.any():
-            return
+        if arithmetic is None and not more.any():
+            return  # another arithmetic may add the same to nothing, and something else to a sum
         every = f"in every step (all steps): {name}"
         yield self._candidate(every, advice, more.sum(axis=0), change, arithmetic, range(count))
         for at in range(count if count > 1 else 0):

@@ -42,7 +42,8 @@ from .loop_pairs import Pairs
 from .loop_sources import Sources
 from .product_loops import Given, Loop, View
 
-_VERIFIED = 12  # candidates that are computed exactly
+_VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
+_PRODUCTS = 1 << 28  # multiplications that all of them may take together
 _SHOWN = 8
 _ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
@@ -288,9 +289,14 @@ class _Search:
             rest = wanted - expected
         known = np.isfinite(rest) & part.of_result(self.inside[tile]) & ~(self.cut & (wanted == 0))
         sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
+<<<<<<< HEAD
         size = max(*sizes, 1e-300)
         limit = _NEAR * max(1, self.loop.steps)
         spread = np.zeros_like(rest) if self.printed is None else self.printed.spread(wanted)
+=======
+        size = max(*sizes, self._partial_sums, 1e-300)
+        limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
+>>>>>>> 22b1625 (Drop no f16 accumulation when candidates of a loop are screened)
         found: dict[bytes, tuple[float, list[Candidate]]] = {}
         order: dict[str, int] = {}  # of trying, which is that of reporting
         for candidate in candidates:
@@ -302,10 +308,35 @@ class _Search:
             if off < limit:
                 key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
                 found.setdefault(key, (off, []))[1].append(candidate)
-        nearest = sorted(found.values(), key=lambda each: each[0])[:_VERIFIED]
+        nearest = sorted(found.values(), key=lambda each: each[0])[: self._affordable]
         nearest.sort(key=lambda each: order[each[1][0].name])
         return [alike for _, alike in nearest]
 
+<<<<<<< HEAD
+=======
+    @cached_property
+    def _partial_sums(self) -> float:
+        """Return the largest sum on the way to D: what rounding in each step is in proportion to."""
+        loop, view = self.loop, self.view
+        c = numbers(view.part.of_result(loop.tiles_of(loop.c)[view.tile]), loop.form.c)
+        with np.errstate(all="ignore"):
+            sums = np.abs(c + np.cumsum(loop.contributions(view), axis=0))
+        return float(sums[np.isfinite(sums)].max(initial=0))
+
+    @property
+    def _affordable(self) -> int:
+        """Return how many candidates are computed exactly: a small product can afford all that come near."""
+        shape, least_and_most = self.loop.form.shape, _VERIFIED
+        each = len(self.wrong) * self.loop.steps * shape.m * shape.n * shape.k
+        return int(np.clip(_PRODUCTS // each, *least_and_most))
+
+    def _spread(self, size: float) -> float:
+        """Return what printing may have cut off."""
+        if self.printed is None or self.printed.decimals is None:
+            return 0.0
+        return float(10.0**-self.printed.decimals / size)
+
+>>>>>>> 22b1625 (Drop no f16 accumulation when candidates of a loop are screened)
     def _together(self, alike: Sequence[Candidate]) -> LoopCause:
         """Return the first of those that come nearest; others are the same if they give the same bits."""
         causes = [self._cause(candidate) for candidate in alike[:_ALIKE]]
