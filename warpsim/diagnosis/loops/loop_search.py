@@ -289,14 +289,9 @@ class _Search:
             rest = wanted - expected
         known = np.isfinite(rest) & part.of_result(self.inside[tile]) & ~(self.cut & (wanted == 0))
         sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
-<<<<<<< HEAD
-        size = max(*sizes, 1e-300)
+        size = max(*sizes, self._partial_sums, 1e-300)
         limit = _NEAR * max(1, self.loop.steps)
         spread = np.zeros_like(rest) if self.printed is None else self.printed.spread(wanted)
-=======
-        size = max(*sizes, self._partial_sums, 1e-300)
-        limit = _NEAR * max(1, self.loop.steps) + self._spread(size)
->>>>>>> 22b1625 (Drop no f16 accumulation when candidates of a loop are screened)
         found: dict[bytes, tuple[float, list[Candidate]]] = {}
         order: dict[str, int] = {}  # of trying, which is that of reporting
         for candidate in candidates:
@@ -312,8 +307,6 @@ class _Search:
         nearest.sort(key=lambda each: order[each[1][0].name])
         return [alike for _, alike in nearest]
 
-<<<<<<< HEAD
-=======
     @cached_property
     def _partial_sums(self) -> float:
         """Return the largest sum on the way to D: what rounding in each step is in proportion to."""
@@ -330,13 +323,6 @@ class _Search:
         each = len(self.wrong) * self.loop.steps * shape.m * shape.n * shape.k
         return int(np.clip(_PRODUCTS // each, *least_and_most))
 
-    def _spread(self, size: float) -> float:
-        """Return what printing may have cut off."""
-        if self.printed is None or self.printed.decimals is None:
-            return 0.0
-        return float(10.0**-self.printed.decimals / size)
-
->>>>>>> 22b1625 (Drop no f16 accumulation when candidates of a loop are screened)
     def _together(self, alike: Sequence[Candidate]) -> LoopCause:
         """Return the first of those that come nearest; others are the same if they give the same bits."""
         causes = [self._cause(candidate) for candidate in alike[:_ALIKE]]
