@@ -13,18 +13,18 @@ from typing import NamedTuple
 from ..errors import TraceError
 
 _LANE = re.compile(
-    r"(?<![A-Za-z_])(?:lane(?:_?id)?|thread(?:Idx\.x|_?id|\s*\(|)|tid(?:\.x)?|t)\s*[=:#\[(]?\s*(\d{1,7})"
-    r"(?:\s*,\s*\d+\s*,\s*\d+)?[\])]*",
+    r"(?<![A-Za-z_])(?:lane(?:_?id)?|thread(?:Idx\.x|_?id|\s*\(|)|tid(?:\.x)?|t)\s*+[=:#\[(]?\s*+(\d{1,7})"
+    r"(?:\s*+,\s*+\d++\s*+,\s*+\d++)?[\])]*",
     re.IGNORECASE,
 )
 _STEP = re.compile(
-    r"(?<![A-Za-z_])(?:k_?step|step|k_?tile|kt|iter(?:ation)?|k_?iter|mma|k)\s*[=:#\[]?\s*(\d{1,6})\b\]?",
+    r"(?<![A-Za-z_])(?:k_?step|step|k_?tile|kt|iter(?:ation)?|k_?iter|mma|k)\s*+[=:#\[]?\s*+(\d{1,6})\b\]?",
     re.IGNORECASE,
 )
-_WARP = re.compile(r"(?<![A-Za-z_])warp(?:_?id)?\s*[=:#\[]?\s*(\d{1,6})", re.IGNORECASE)
+_WARP = re.compile(r"(?<![A-Za-z_])warp(?:_?id)?\s*+[=:#\[]?\s*+(\d{1,6})", re.IGNORECASE)
 _VALUE = r"[+-]?(?:0x[0-9a-fA-F]+|\d[\w.+-]*|\.\d[\w.+-]*|inf|nan|[0-9a-fA-F]{8})"
 _WORD = re.compile(_VALUE, re.IGNORECASE)
-_NAME = re.compile(r"%?\b([A-Za-z_]\w*)\s*[\[(]?(\d{1,6})?[\])]?\s*[=:](?!=)", re.IGNORECASE)
+_NAME = re.compile(r"%?\b([A-Za-z_]\w*)\s*+[\[(]?(\d{1,6})?[\])]?\s*+[=:](?!=)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
 ALIASES = {
     **dict.fromkeys(
@@ -47,6 +47,7 @@ class Cell(NamedTuple):
     word: str
 
 
+_HEADING = 80  # characters
 _MOST_THREADS = 1024  # of a CTA
 _TRAILING = re.compile(r"(?<=\S)\s+(?:#|//).*")
 _COMMENT = re.compile(r"^\s*(?:#|//)")
@@ -137,7 +138,7 @@ def _cells(text: str) -> Iterator[Cell]:
 
 
 def _is_heading(line: str) -> bool:
-    return bool(re.fullmatch(r"[\s#/=\-*\[]*\w+[\s=:#\[]*\d+[\s:\]=\-*]*", line))
+    return len(line) < _HEADING and bool(re.fullmatch(r"[\s#/=\-*\[]*\w+[\s=:#\[]*\d+[\s:\]=\-*]*", line))
 
 
 def _words(rest: str, step: int, lane: int) -> Iterator[Cell]:

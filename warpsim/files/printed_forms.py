@@ -17,23 +17,24 @@ from typing import Any
 from ..errors import TraceError
 from .lane_logs import Cell, lane_lines, lane_log
 
-_VALUE = r"[+-]?(?:0x[0-9a-fA-F.]+(?:p[+-]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fF]?|inf|nan)"
+_VALUE = (
+    r"[+-]?(?:0x[0-9a-fA-F.]{1,40}(?:p[+-]?\d{1,6})?|(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,6})?[fF]?"
+    r"|inf|nan)"
+)
 _NUMBER = re.compile(_VALUE, re.IGNORECASE)
 _ELEMENT = re.compile(
-    rf"([A-Za-z_]\w*)\s*[\[(]\s*(\d{{1,6}})\s*(?:\]\s*\[|,)\s*(\d{{1,6}})\s*[\])]\s*(?:=|:|->)\s*({_VALUE})",
+    r"\b([A-Za-z_]\w{0,63})\s*+[\[(]\s*+(\d{1,6})\s*+(?:\]\s*+\[|,)\s*+(\d{1,6})\s*+[\])]"
+    rf"\s*+(?:=|:|->)\s*+({_VALUE})",
     re.IGNORECASE,
 )
 _ROW_COLUMN = re.compile(
-    rf"\brow\s*[=:]?\s*(\d{{1,6}})[\s,;]+col(?:umn)?\s*[=:]?\s*(\d{{1,6}})\s*[=:,]?\s*({_VALUE})",
+    rf"\brow\s*+[=:]?\s*+(\d{{1,6}})[\s,;]++col(?:umn)?\s*+[=:]?\s*+(\d{{1,6}})\s*+[=:,]?\s*+({_VALUE})",
     re.IGNORECASE,
 )
-_CALL = re.compile(r"\b(?:tensor|array|matrix|DeviceArray|Array|ndarray)\s*\(")
-_KEYWORDS = re.compile(
-    r",\s*(?:dtype|device|grad_fn|requires_grad|layout|size|names)=[^\n]*?(?=,\s*\w+=|\)\s*$|$)"
-)
-_REPEATS = re.compile(rf"({_VALUE})\s*<repeats (\d{{1,6}}) times>", re.IGNORECASE)
-_COLUMNS = re.compile(r"^\s*Columns? \d+(?: (?:through|and) \d+)?\s*$", re.MULTILINE)
-_FACTOR = re.compile(r"^\s*(\d+(?:\.\d+)?e[+-]?\d+)\s*\*\s*$", re.MULTILINE | re.IGNORECASE)
+_CALL = re.compile(r"\b(?:tensor|array|matrix|DeviceArray|Array|ndarray)\s*+\(")
+_REPEATS = re.compile(rf"({_VALUE})\s*+<repeats (\d{{1,6}}) times>", re.IGNORECASE)
+_COLUMNS = re.compile(r"^[ \t]*+Columns? \d+(?: (?:through|and) \d+)?[ \t]*+$", re.MULTILINE)
+_FACTOR = re.compile(r"^[ \t]*+(\d+(?:\.\d+)?e[+-]?\d+)[ \t]*+\*[ \t]*+$", re.MULTILINE | re.IGNORECASE)
 _LANE_NAMES = {"lane", "tid", "thread", "laneid", "lane_id", "threadidx.x"}
 _REGISTER_NAMES = {"reg", "register", "r", "regid", "slot"}
 _ROW_NAMES = {"row", "i", "m", "y"}
@@ -256,11 +257,11 @@ def _of_lists(text: str, wanted: Wanted) -> str | None:
 
 
 def _cells_of(line: str) -> list[str]:
-    bare = line.strip().strip("|").strip() if line.strip().startswith("|") else line.rstrip()
-    separator = (
-        r"\s*\|\s*" if "|" in line else r"\s*,\s*" if "," in line else r"\s*;\s*" if ";" in line else r"\s+"
-    )
-    return re.split(separator, bare if separator != r"\s+" else bare.strip())
+    bare = line.strip()
+    if bare.startswith("|"):
+        bare = bare.strip("|")
+    separator = next((each for each in "|,;" if each in bare), None)
+    return [cell.strip() for cell in bare.split(separator)]
 
 
 def _of_tables(text: str, wanted: Wanted) -> str | None:
