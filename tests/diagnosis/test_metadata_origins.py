@@ -13,7 +13,10 @@ import pytest
 import warpsim
 from tools import generate_kernels
 from warpsim.diagnosis.origins.element_origins import Origins, find_origins
+from warpsim.diagnosis.origins.tagged_runs import TaggedBuffer
+from warpsim.diagnosis.origins.unexplained import unused_text
 from warpsim.host.launching import load_text
+from warpsim.views.origins import origin_lines
 
 FOLDER = Path(__file__).parents[2] / "traces" / "mistakes"
 M, K, STEPS = 64, 128, 4
@@ -142,3 +145,63 @@ def test_the_kernels_are_what_nvcc_makes_of_them(name: str) -> None:
     if reason := generate_kernels.missing():
         pytest.skip(reason)
     assert generate_kernels.compiled(FOLDER / f"{name}.cu") == (FOLDER / f"{name}.ptx").read_text()
+
+
+# --- what is not explained ---------------------------------------------------------------------------
+
+
+def first_line(origins: Origins) -> str:
+    return next(iter(origin_lines(origins)))
+
+
+def test_what_fits_and_is_used_whole_fits_together() -> None:
+    assert halved(0).unexplained == ()
+    assert first_line(halved(0)) == "nothing found: the operands fit together as far as this check shows"
+
+
+def test_unused_elements_are_named_and_nothing_fits_together() -> None:
+    shared = scaled("scaled_without_advance", "u1", lines=96)
+    assert shared.findings == ()
+    assert shared.unexplained == (
+        "6.2% of SA is used: 0..31 of 128 along axis 0, 0..3 of 16 along axis 1",
+        "7.7% of SB is used: 0..7 of 104 along axis 0",
+    )
+    lines = list(origin_lines(shared))
+    assert lines[0] == "nothing found, but not all is explained"
+    assert f"not explained: {shared.unexplained[0]}" in lines
+
+
+def test_an_array_that_never_arrives_is_named() -> None:
+    kernel = load_text((FOLDER / "halved_metadata.ptx").read_text(), "k.ptx")["halved_metadata"]
+    a, e = np.zeros((M, K // 2), np.float16), np.zeros((M, K // 16), np.uint16)
+    d = np.zeros((M, 8), np.float32)
+    arguments = [a, e, np.zeros((8, K), np.float16), d, np.int32(K), np.int32(0)]
+    origins = find_origins(kernel, M // 32, 64, arguments, {"A": 0, "E": 1, "B": 2, "D": 3})
+    assert origins.unexplained == ("nothing of D arrives unchanged in a matrix instruction",)
+
+
+@pytest.mark.parametrize(
+    ("used", "text"),
+    [
+        ([[1, 1, 0, 0], [1, 1, 0, 0]], "50.0% of X is used: 0..1 of 4 along axis 1"),
+        ([[1, 0, 1, 0], [1, 0, 1, 0]], "50.0% of X is used: 0..0, 2..2 of 4 along axis 1"),
+        ([[1, 1, 1, 1], [1, 1, 0, 1]], "87.5% of X is used: X[1, 2] is the first that is not"),
+        ([[1, 1, 1, 1], [1, 1, 1, 1]], ""),
+    ],
+)
+def test_what_of_an_array_is_used(used: list[list[int]], text: str) -> None:
+    buffer = TaggedBuffer(name="X", parameter=0, shape=(2, 4), dtype=np.dtype(np.uint16), start=1, size=16)
+    bits = np.repeat(np.array(used, np.bool_), 16)
+    assert unused_text(buffer, bits) == text
+
+
+def test_computed_elements_are_not_explained() -> None:
+    text = (FOLDER / "halved_metadata.ptx").read_text()
+    line = next(one for one in text.splitlines() if one.strip().startswith("mma.sp"))
+    register = line.split("{")[2].split(",")[0]
+    changed = text.replace(line, f"not.b32 {register}, {register};\n{line}")
+    kernel = load_text(changed, "k.ptx")["halved_metadata"]
+    arguments = [np.zeros((M, K // 2), np.float16), np.zeros((M, K // 16), np.uint16)]
+    arguments += [np.zeros((8, K), np.float16), np.zeros((M, 8), np.float32)]
+    origins = find_origins(kernel, 2, 64, [*arguments, np.int32(K), np.int32(0)], {"A": 0, "E": 1, "B": 2})
+    assert "25.0% of the elements of a are computed, not moved" in origins.unexplained[0]

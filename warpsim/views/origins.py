@@ -16,12 +16,14 @@ _LINES = 6  # of one finding
 
 def origin_lines(origins: Origins) -> Iterator[str]:
     """Yield mismatches, dependences on the data, the arrays, and what each statement reads of them."""
-    yield from _finding_lines(origins.findings)
+    yield from _finding_lines(origins.findings, origins.unexplained)
     for dependence in origins.dependences:
         yield f"depends on the data: {dependence}"
     for buffer in origins.buffers:
         what = f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
         yield f"{buffer.name}: {what}, {origins.used(buffer):.1%} of it in matrix instructions"
+    for text in origins.unexplained:
+        yield f"not explained: {text}"
     statements = _statements(origins.operands)
     for operands in statements[:_STATEMENTS]:
         yield from _statement_lines(operands)
@@ -31,13 +33,14 @@ def origin_lines(origins: Origins) -> Iterator[str]:
         yield "no matrix instruction was executed alike with all tags"
 
 
-def _finding_lines(findings: Sequence[PackingFinding]) -> Iterator[str]:
+def _finding_lines(findings: Sequence[PackingFinding], unexplained: Sequence[str]) -> Iterator[str]:
     """Yield every sentence once, with the statements that it is true of."""
     alike: dict[str, list[PackingFinding]] = {}
     for finding in findings:
         alike.setdefault(finding.message, []).append(finding)
     if not alike:
-        yield "nothing found: the operands fit together as far as this check shows"
+        fit = "the operands fit together as far as this check shows"
+        yield "nothing found, but not all is explained" if unexplained else f"nothing found: {fit}"
     for message, group in alike.items():
         numbers = [str(item.location.line) for item in group]
         more = ", ..." if len(numbers) > _LINES else ""
@@ -116,6 +119,7 @@ def origins_document(origins: Origins) -> Document:
     """Return findings, dependences, arrays and operands as JSON-ready data."""
     return {
         "findings": [_finding_document(finding) for finding in origins.findings],
+        "unexplained": list(origins.unexplained),
         "dependences": [
             {
                 "file": dependence.location.file,

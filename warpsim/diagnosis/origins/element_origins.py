@@ -23,11 +23,12 @@ from ...isa.numerals import whole_number
 from ...machine.run.wave import Parameter
 from ...ptx.symbols import shown_variable
 from .anchors import Anchored, anchored, formulas_of
-from .loaded_operands import KINDS, Operand, index_text, operands_of, tiles_of, word_text
+from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
 from .packing_checks import PackingFinding, arranged_findings, repeated_products, tile_findings
 from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
+from .unexplained import unexplained_operands, unused_text
 
 Names = Sequence[str | int] | Mapping[str, str | int]
 
@@ -138,15 +139,30 @@ class Origins:
                     words += served(operands[role], a, b)
         return (*found, *shared_words(words, found), *repeated_products(pairs))
 
+    @cached_property
+    def unexplained(self) -> tuple[str, ...]:
+        """What is neither a finding nor explained: computed or unordered operands, and unused elements."""
+        operands = [(traced.operand, traced.tiles is not None) for traced in self.operands]
+        texts = list(unexplained_operands(operands))
+        if self.operands:
+            unused = (unused_text(buffer, self._used_bits(buffer)) for buffer in self.buffers)
+            texts += filter(None, unused)
+        return tuple(texts)
+
     def used(self, buffer: TaggedBuffer) -> float:
         """Return how much of an array arrives, unchanged, in matrix instructions."""
+        bits = self._used_bits(buffer)
+        return float(bits.mean()) if bits.size else 0.0
+
+    def _used_bits(self, buffer: TaggedBuffer) -> Mask:
+        """Return which bits of an array arrive."""
         bits = np.zeros(8 * buffer.size, np.bool_)
         for operand in self.operands:
             width = operand.operand.width
             inside = operand.operand.bits - 8 * buffer.start
             first = np.unique(inside[(inside >= 0) & (inside < 8 * buffer.size)])
             bits[(first[:, None] + np.arange(width)).reshape(-1)] = True
-        return float(bits.mean()) if bits.size else 0.0
+        return bits
 
 
 @in_default_environment

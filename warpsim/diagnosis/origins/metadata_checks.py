@@ -18,10 +18,9 @@ from .anchors import Anchored, agreed_k
 from .loaded_operands import Mask, Operand, extents_in_bytes, mode, row_length, word_text
 from .packing_checks import PackingFinding
 from .tags import Indices
-from .word_places import BYTES, NAMES, Words, words_of
+from .word_places import BYTES, NAMES, Words, follow_sums, words_of
 
 _LANE_BIT = 2  # the lower bits of a byte's number are of its place in the word
-_LEAST = 0.75  # of the words follow the sum, or it says nothing
 
 
 # --- findings --------------------------------------------------------------------------------------
@@ -102,9 +101,9 @@ def _other_lanes(words: Words) -> Iterator[PackingFinding]:
     """Yield lanes that hold another word than the sum says; nothing where most words break it."""
     if _order_of_bytes(words)[1].any():
         return  # reported above
-    wrong = (words.valid & (words.byte != words.summed)).any(axis=2)
-    if wrong.sum() > (1 - _LEAST) * words.valid.any(axis=2).sum():
+    if not follow_sums(words):
         return
+    wrong = (words.valid & (words.byte != words.summed)).any(axis=2)
     found: dict[str, list[int]] = {}
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
         found.setdefault(_lane_message(words, event, np.flatnonzero(wrong[event])), []).append(event)

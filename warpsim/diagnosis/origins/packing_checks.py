@@ -236,19 +236,25 @@ _LEAST = 0.75  # of the elements follow the sum, or there is none
 _LISTED = 3
 
 
+def follows_sum(operand: Operand) -> bool:
+    """Return whether most elements that come from the buffer follow a sum over bits of lane and element."""
+    _, lanes, values = operand.bits.shape
+    known = operand.moved.reshape(len(operand.index), -1)
+    if values & values - 1 or lanes & lanes - 1 or not known.any():
+        return not known.any()
+    index = operand.index.reshape(known.shape)
+    wrong = known & (index != _sum(index, known))
+    return bool(wrong.sum() <= (1 - _LEAST) * known.sum())
+
+
 def arranged_findings(operand: Operand) -> Iterator[PackingFinding]:
     """Yield lanes and registers whose elements break the sum; nothing if hardly any follow it."""
-    _, lanes, values = operand.bits.shape
-    if operand.buffer is None or values & values - 1 or lanes & lanes - 1:
+    if operand.buffer is None or not operand.moved.any() or not follows_sum(operand):
         return
     index = operand.index.reshape(len(operand.index), -1)
     known = operand.moved.reshape(index.shape)
-    if not known.any():
-        return
     expected = _sum(index, known)
     wrong = known & (index != expected)
-    if wrong.sum() > (1 - _LEAST) * known.sum():
-        return
     found: dict[str, list[int]] = {}
     for event in np.flatnonzero(wrong.any(axis=1)).tolist():
         found.setdefault(_message(operand, index[event], expected[event], wrong[event]), []).append(event)

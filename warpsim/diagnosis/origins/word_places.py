@@ -77,6 +77,15 @@ class Words:
         return np.where(self.known, first, -1)
 
 
+_LEAST = 0.75  # of the bytes follow the sum, or it says nothing
+
+
+def follow_sums(words: Words) -> bool:
+    """Return whether most bytes are where the sum says."""
+    wrong = words.valid & (words.byte != words.summed)
+    return bool(wrong.sum() <= (1 - _LEAST) * words.valid.sum())
+
+
 def words_of(operand: Operand) -> Words | None:
     """Return the words of an operand; None where they come from no buffer."""
     if operand.buffer is None:
