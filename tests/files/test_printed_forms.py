@@ -141,3 +141,27 @@ def test_long_texts_take_little_time(start: str, piece: str) -> None:
     with contextlib.suppress(warpsim.WarpsimError):
         plain_text(start + piece * (200_000 // len(piece)), REGISTERS)
     assert time.process_time() - begin < 5
+
+
+def test_a_line_for_each_register_has_its_name() -> None:
+    """Registers with names are transposed; without names there are two readings."""
+    named = "\n".join(f"R{24 + r}: " + " ".join(f"{4 * i + r}.5" for i in range(32)) for r in range(4))
+    text = plain_text(named, REGISTERS)
+    assert text.splitlines()[5] == "lane 1: reg[1] = 5.5"
+    with pytest.raises(warpsim.WarpsimError, match="4 lines of 32 numbers: there are two readings"):
+        plain_text("\n".join(line.partition(": ")[2] for line in named.splitlines()), REGISTERS)
+
+
+@pytest.mark.parametrize("number", ["{}:", "[{}]", "{} :"])
+def test_rows_may_be_numbered(number: str) -> None:
+    rows = (f"{number.format(r)} {' '.join(map(str, row))}" for r, row in enumerate(D.tolist()))
+    assert (matrix("\n".join(rows)) == D).all()
+
+
+def test_the_matrix_of_the_name_is_taken() -> None:
+    assert (matrix(f"C = {(D * 2).tolist()}\nD = {D.tolist()}") == D).all()
+
+
+def test_vectors_of_c_are_registers() -> None:
+    text = "\n".join(f"(tid={i}) d.x={i} d.y=1.5 d.z=2.5 d.w=3.5" for i in range(32))
+    assert "lane 7: d[2] = 2.5" in plain_text(text, REGISTERS).splitlines()

@@ -42,7 +42,8 @@ Diagnosed = list[tuple[str, Any]]
     "--type",
     "element",
     metavar="TYPE|TEXT",
-    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of texts "
+    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of D.npy: "
+    "the type of a byte in which D was stored, e4m3 or e5m2. Of texts "
     "of registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}.",
 )
 @SELECT

@@ -24,6 +24,7 @@ _STEP = re.compile(
 _WARP = re.compile(r"(?<![A-Za-z_])warp(?:_?id)?\s*+[=:#\[]?\s*+(\d{1,6})", re.IGNORECASE)
 _VALUE = r"[+-]?(?:0x[0-9a-fA-F]+|\d[\w.+-]*|\.\d[\w.+-]*|inf|nan|[0-9a-fA-F]{8})"
 _WORD = re.compile(_VALUE, re.IGNORECASE)
+_VECTOR = re.compile(r"\b([A-Za-z_]\w{0,63})\.([xyzw])(?=\s*+[=:])")  # of float4: d.x is d[0]
 _NAME = re.compile(r"%?\b([A-Za-z_]\w*)\s*+[\[(]?(\d{1,6})?[\])]?\s*+[=:](?!=)", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
 ALIASES = {
@@ -106,7 +107,7 @@ def _is_log(text: str, count: int) -> bool:
             and found[0][:7].lower() != "threadi"
         )
         other |= not plain or (found is not None and count <= int(found[1]) < _MOST_THREADS)
-        other |= found is not None and "." in found[0]
+        other |= found is not None and ("." in found[0] or _VECTOR.search(line) is not None)
     return lanes and other
 
 
@@ -143,6 +144,7 @@ def _is_heading(line: str) -> bool:
 
 def _words(rest: str, step: int, lane: int) -> Iterator[Cell]:
     """Yield the words after each name, or all words where there is none; nothing of a line of prose."""
+    rest = _VECTOR.sub(lambda match: f"{match[1]}[{'xyzw'.index(match[2])}]", rest)
     names = list(_NAME.finditer(rest))
     if not names:
         words = [word for word in _SEPARATORS.split(rest.strip(" :=\t")) if word]

@@ -35,6 +35,8 @@ _CALL = re.compile(r"\b(?:tensor|array|matrix|DeviceArray|Array|ndarray)\s*+\(")
 _REPEATS = re.compile(rf"({_VALUE})\s*+<repeats (\d{{1,6}}) times>", re.IGNORECASE)
 _COLUMNS = re.compile(r"^[ \t]*+Columns? \d+(?: (?:through|and) \d+)?[ \t]*+$", re.MULTILINE)
 _FACTOR = re.compile(r"^[ \t]*+(\d+(?:\.\d+)?e[+-]?\d+)[ \t]*+\*[ \t]*+$", re.MULTILINE | re.IGNORECASE)
+_REGISTER_ROW = re.compile(r"\s*+%?(?:[a-z]{1,4})\s*+\[?(\d{1,6})\]?\s*+[:=]", re.IGNORECASE)
+_NUMBERED = re.compile(r"\s*+(?:\[(\d{1,6}),?\]|(\d{1,6})\s*+:)\s")
 _LANE_NAMES = {"lane", "tid", "thread", "laneid", "lane_id", "threadidx.x"}
 _REGISTER_NAMES = {"reg", "register", "r", "regid", "slot"}
 _ROW_NAMES = {"row", "i", "m", "y"}
@@ -222,11 +224,20 @@ def _of_brackets(text: str, wanted: Wanted) -> str | None:
     if not inner or (not _CALL.search(before) and "=" not in before and before.strip()):
         return None
     if re.search(r"[\[{]\s*[\[{]", after):
-        return None
+        return _of_named_brackets(text, wanted)
     body = _REPEATS.sub(lambda match: ", ".join([match[1]] * int(match[2])), inner[1:-1])
     rows = [_NUMBER.findall(part) for part in re.split(r"[\]}]", body)]
     rows = [row for row in rows if row]
     return _checked_rows(rows, wanted) if len({len(row) for row in rows}) == 1 else None
+
+
+def _of_named_brackets(text: str, wanted: Wanted) -> str | None:
+    """Read the one of several ``NAME = [[…]]`` that has the operand's name."""
+    own = [match for match in re.finditer(r"\b(\w+)\s*+=\s*+\w*\(?[\[{]", text) if match[1] == wanted.name]
+    if len(own) != 1:
+        return None
+    inner = _balanced(text, own[0].end() - 1)
+    return _of_brackets(f"{wanted.name} = {inner}", wanted) if inner else None
 
 
 def _balanced(text: str, start: int) -> str:
@@ -406,6 +417,40 @@ def _of_rows(text: str, wanted: Wanted) -> str | None:
     return None
 
 
+def _of_numbered(text: str, wanted: Wanted) -> str | None:
+    """Read rows that begin with their number, ``0:`` or ``[0]``."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = [_NUMBERED.match(line) for line in lines]
+    if not wanted.is_matrix or not lines or not all(found):
+        return None
+    numbers = [int(match[1] or match[2]) for match in found if match]
+    rows = [_numeric(line[match.end() :]) for line, match in zip(lines, found, strict=True) if match]
+    if numbers != list(range(numbers[0], numbers[0] + len(rows))) or {len(row) for row in rows} != {
+        len(rows[0])
+    }:
+        return None
+    return _checked_rows(rows, wanted) if rows[0] else None
+
+
+def _of_register_rows(text: str, wanted: Wanted) -> str | None:
+    """Read a line for each register with a number for each lane; refuse such lines without names."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if wanted.is_matrix or wanted.lanes == wanted.values or len(lines) != wanted.values:
+        return None
+    named = [_REGISTER_ROW.match(line) for line in lines]
+    rows = [_numeric(line[match.end() if match else 0 :]) for line, match in zip(lines, named, strict=True)]
+    if any(len(row) != wanted.lanes for row in rows):
+        return None
+    if not all(named):
+        raise TraceError(
+            f"{len(rows)} lines of {wanted.lanes} numbers: there are two readings, a line for each register, and "
+            f"lanes of {wanted.values} one after the other: print 'lane N:' before each lane, or "
+            f"'{wanted.name}N:' before each register"
+        )
+    order = sorted((int(match[1]), row) for match, row in zip(named, rows, strict=True) if match)
+    return _of_lanes([[row[lane] for _, row in order] for lane in range(wanted.lanes)])
+
+
 def _of_triples(rows: Rows, wanted: Wanted) -> str | None:
     """Read two indices and a value in each line."""
     if (wanted.columns == 3 and wanted.is_matrix) or not all(a.isdigit() and b.isdigit() for a, b, _ in rows):
@@ -429,5 +474,7 @@ _READERS: tuple[Callable[[str, Wanted], str | None], ...] = (
     _of_brackets,
     _of_tables,
     _of_columns,
+    _of_register_rows,
+    _of_numbered,
     _of_rows,
 )
