@@ -165,20 +165,20 @@ def test_loads_stores_and_atomics_of_other_ctas(schedule: str | int, generic: bo
     ("body", "message"),
     [
         ("mapa.shared::cluster.u32 %t4, sm, 5; ld.shared::cluster.u32 %d0, [%t4];",
-         "address 0x6000000 is in shared memory of a CTA of rank 5: the cluster has 2 CTAs"),
+         "address 0x7000000 is in shared memory of a CTA of rank 5: the cluster has 2 CTAs"),
         ("mapa.shared::cluster.u32 %t4, sm, 1000; st.shared::cluster.u32 [%t4], 1;",
          "the cluster has 2 CTAs"),
         ("mapa.shared::cluster.u32 %t4, sm, %peer; ld.shared.u32 %d0, [%t4];",
-         "address 0x2000000 is in shared memory of CTA (1, 0, 0), rank 1, which .shared::cluster reaches"),
+         "address 0x3000000 is in shared memory of CTA (1, 0, 0), rank 1, which .shared::cluster reaches"),
         ("mapa.shared::cluster.u32 %t4, sm, %peer; red.shared::cluster.add.u32 [%t4+99328], 1;",
-         "address 0x2018400 leaves shared memory of 1072 bytes of CTA (1, 0, 0), rank 1"),
+         "address 0x3018400 leaves shared memory of 1072 bytes of CTA (1, 0, 0), rank 1"),
         ("mapa.shared::cluster.u32 %t4, sm, %peer; ld.shared::cluster.u32 %d0, [%t4+2];",
-         "address 0x2000002 is not a multiple of 4"),
+         "address 0x3000002 is not a multiple of 4"),
         ("mov.u64 %x1, 64; mapa.u64 %x2, %x1, 0;",
          "mapa.u64: the generic address 0x40 is not in shared memory"),
         ("setp.eq.u32 %p1, %rank, 1; @%p1 ret; mapa.shared::cluster.u32 %t4, sm, 1;"
          "ld.shared::cluster.u32 %d0, [%t4];",
-         "address 0x2000000 is in shared memory of CTA (1, 0, 0), rank 1, which has ended"),
+         "address 0x3000000 is in shared memory of CTA (1, 0, 0), rank 1, which has ended"),
     ],
 )  # fmt: skip
 def test_what_no_address_reaches(body: str, message: str) -> None:

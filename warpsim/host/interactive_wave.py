@@ -23,7 +23,7 @@ from ..isa.placements import Inputs, part_of
 from ..isa.warps import WARP
 from ..machine.bind.tuning import Tuning
 from ..machine.bind.value_types import dtype_of
-from ..machine.run.clusters import RANK_BYTES
+from ..machine.run.clusters import FIRST, RANK_BYTES
 from ..machine.run.cta_barriers import Barriers
 from ..machine.run.engines import Engine, EngineName, Undefined, executions_of, modes_of
 from ..machine.run.events import MatrixExecution, Observer, Observers, observe
@@ -200,7 +200,7 @@ class InteractiveWave(Wave):
             if space == "generic":
                 where = _in_shared(where, lanes, f"{verb} {size} bytes")
             if where.max() >= RANK_BYTES:  # of the cluster, where the one CTA has rank 0
-                where = np.where(where // RANK_BYTES == 1, where % RANK_BYTES, where)
+                where = np.where(where // RANK_BYTES == FIRST, where % RANK_BYTES, where)
             if where.min() < -spaces.WINDOW_BYTES:  # of 64 bits without a sign, and not below a variable
                 where = where.view(np.uint64)
             check_places(self.shared_memory.peek(), where, size, lanes.index, verb)

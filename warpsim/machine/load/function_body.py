@@ -61,6 +61,18 @@ def load_body(module: Loading, function: Function) -> list[Record]:
     return _Body(module, function).load()
 
 
+def _check_granularity(statements: Iterable[InstructionStatement]) -> None:
+    """Raise IllegalInstruction for a function whose tcgen05 uses single CTAs and pairs, as ptxas does."""
+    first = ""
+    for statement in statements:
+        groups = statement.modifiers if statement.opcode == "tcgen05" else ()
+        group = next((word for word in groups if word.startswith("cta_group::")), "")
+        first = first or group
+        if group and group != first:
+            message = f"{statement.mnemonic}: the function uses .{first}, and all of its tcgen05 must"
+            raise IllegalInstruction(message, statement.location())
+
+
 class _End(InstructionStatement):
     """The return behind the last statement of a function, which is not in the text: it points at the
     function.
@@ -87,6 +99,7 @@ class _Body:
         scope = Scope(self.module.scope)
         self._parameters(scope)
         self._read(self.function.kernel.body or (), scope)
+        self.module.noted(partial(_check_granularity, [statement for statement, _ in self.binders]))
         end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
         records = list[Record]()
         for statement, around in (*self.binders, (end, scope)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, NoReturn, TypeVar
 
 import numpy as np
@@ -35,6 +36,7 @@ from ..bind.functions import ModuleNames
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 from ..bind.value_types import bits_of, dtype_of
 from ..run import special
+from ..run.clusters import cluster_addresses
 from ..run.wave import Wave
 from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
@@ -385,6 +387,8 @@ class StatementBinder:
         if variable.space == "local" or variable.framed:
             place = variable.offset
             return lambda wave, path: np.array(place + path.frame.local, np.int64)
+        if variable.space == "shared" and has(self.module.target, Feature.CTA_PAIRS):
+            return partial(_in_window, None if variable.dynamic else variable.offset)
         if variable.space == "shared" and variable.dynamic:
             return lambda wave, path: np.array(wave.entry.static_shared_bytes, np.int64)
         place = variable.offset
@@ -453,6 +457,15 @@ _WINDOWS = {
     "local": spaces.LOCAL_WINDOW,
     "param": spaces.PARAM_WINDOW,
 }
+
+
+def _in_window(offset: int | None, wave: Wave, path: DivergentPath) -> Values:
+    """Return the address of a variable in shared memory, of dynamic shared memory for an offset of None.
+
+    In a cluster it names the CTA, as kernels count on that clear a bit of it to name the first of a pair.
+    """
+    place = np.array(wave.entry.static_shared_bytes if offset is None else offset, np.int64)
+    return place if wave.cluster.count == 1 else cluster_addresses(wave, place)
 
 
 def _value(wave: Wave, path: DivergentPath, number: int) -> Values:

@@ -1,8 +1,8 @@
 """Clusters: CTAs that run at one time and reach each other's shared memory.
 
 An address of .shared::cluster below RANK_BYTES is one of the own CTA, as one of .shared::cta is; above,
-``(rank + 1) * RANK_BYTES + offset`` is one of the CTA of that rank, the own one included. So ``mapa`` makes
-them here; PTX keeps the numbers to itself. The CTAs of a cluster lie side by side in a wave, by rank.
+``(rank + FIRST) * RANK_BYTES + offset`` is one of the CTA of that rank, the own one included. So ``mapa``
+makes them here; PTX keeps the numbers to itself. The CTAs of a cluster lie side by side in a wave, by rank.
 
 Knows shapes, ranks and addresses; does not know statements or barriers (see cluster_barrier.py).
 PTX ISA 9.1, sections 2.2.2 "cluster of cooperative thread arrays" and 5.1.7 "shared state space".
@@ -27,6 +27,7 @@ from .geometry import ALONE, Cluster
 from .wave import Entry, Wave
 
 RANK_BYTES = 1 << 24
+FIRST = 2  # even, so that clearing the lowest bit of the field names the even CTA of a pair, as CUTLASS does
 PORTABLE = LARGEST.portable_cluster  # CTAs of a cluster that every chip with clusters takes
 
 
@@ -113,15 +114,27 @@ def peers_of(wave: Wave, lanes: Lanes, ranks: Values) -> Values:
 # --- addresses ------------------------------------------------------------------------------------------
 
 
+def cluster_addresses(wave: Wave, offsets: Values) -> Values:
+    """Return ``(lanes,)``: addresses of .shared::cluster of offsets in the own CTA of each lane."""
+    found: Values = offsets + (ranks_of(wave) + FIRST) * RANK_BYTES
+    return found
+
+
 def rank_field(addresses: Any) -> Any:
     """Return the rank + 1 that addresses of .shared::cluster name, 0 for the own CTA."""
     return addresses // RANK_BYTES
 
 
+def rank_in(address: int, own: int) -> int:
+    """Return the rank that an address of .shared::cluster names; ``own`` is that of the lane's CTA."""
+    field = rank_field(address)
+    return int(field) - FIRST if field else own
+
+
 def own_cta(wave: Wave, addresses: Values) -> Values:
     """Return (lanes,) bool: whether addresses of .shared::cluster lie in the own CTA."""
     field = rank_field(addresses)
-    own: Values = (field == 0) | (field == ranks_of(wave) + 1)
+    own: Values = (field == 0) | (field == ranks_of(wave) + FIRST)
     return own
 
 
@@ -132,7 +145,7 @@ def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
         return wave.memories.shared, addresses + lanes.of(wave.memories.shared_base)
     field = rank_field(addresses)
     _check_ranks(wave, lanes, addresses, field)
-    peers = np.where(field, peers_of(wave, lanes, field - 1), lanes.of(wave.cta))
+    peers = np.where(field, peers_of(wave, lanes, field - FIRST), lanes.of(wave.cta))
     offsets = addresses % RANK_BYTES
     past = np.flatnonzero(offsets > wave.memories.shared_bytes - size)
     if past.size:
@@ -145,12 +158,12 @@ def cluster_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> t
 def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) -> None:
     """Check that the CTAs are there; raises InvalidAccess."""
     count = wave.cluster.count
-    wrong = np.flatnonzero((field < 0) | (field > count))
+    wrong = np.flatnonzero((field < 0) | (field == 1) | (field >= count + FIRST))
     if wrong.size:
-        rank, kind = int(field[wrong[0]]) - 1, "the cluster has" if count > 1 else "there is no cluster:"
+        rank, kind = int(field[wrong[0]]) - FIRST, "the cluster has" if count > 1 else "there is no cluster:"
         reason = f"is in shared memory of a CTA of rank {rank}: {kind} {count} CTA{'s'[: count > 1]}"
         raise InvalidAccess(int(lanes.index[wrong[0]]), int(addresses[wrong[0]]), reason)
-    peers = peers_of(wave, lanes, np.maximum(field - 1, 0))
+    peers = peers_of(wave, lanes, np.maximum(field - FIRST, 0))
     ended = np.flatnonzero((field > 0) & (wave.alive_of_cta[peers] == 0))
     if ended.size:
         reason = f"is in shared memory of {named(wave, int(peers[ended[0]]))}, which has ended"
@@ -160,12 +173,14 @@ def _check_ranks(wave: Wave, lanes: Lanes, addresses: Offsets, field: Values) ->
 def near(wave: Wave, lanes: Lanes, addresses: Offsets) -> Offsets:
     """Return addresses of .shared::cta: the own CTA without its rank. Raises InvalidAccess for others."""
     field = rank_field(addresses)
-    other = np.flatnonzero((field > 0) & (field != ranks_of(wave, lanes) + 1) & (field <= wave.cluster.count))
+    other = np.flatnonzero(
+        (field > 0) & (field != ranks_of(wave, lanes) + FIRST) & (field < wave.cluster.count + FIRST)
+    )
     if other.size:
-        cta = int(peers_of(wave, lanes, field - 1)[other[0]])
+        cta = int(peers_of(wave, lanes, field - FIRST)[other[0]])
         reason = f"is in shared memory of {named(wave, cta)}, which .shared::cluster reaches"
         raise InvalidAccess(int(lanes.index[other[0]]), int(addresses[other[0]]), reason)
-    own: Offsets = np.where(field == ranks_of(wave, lanes) + 1, addresses % RANK_BYTES, addresses)
+    own: Offsets = np.where(field == ranks_of(wave, lanes) + FIRST, addresses % RANK_BYTES, addresses)
     return own
 
 

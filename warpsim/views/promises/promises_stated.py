@@ -186,7 +186,7 @@ NOT_MODELLED = (
     ),
     _refused(
         "interleaved tensors",
-        "interleaved tensors, the im2col::w modes, and copies by pairs of CTAs (cta_group::2)",
+        "interleaved tensors and the im2col::w modes",
         "isa/tensor_maps/tensor_box.py",
         "machine/opcodes/asynchronous/tensors.py",
     ),

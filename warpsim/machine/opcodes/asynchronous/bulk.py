@@ -18,7 +18,7 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ...bind.value_types import dtype_of
 from ...run.asynchronous import commit, drain, issue
-from ...run.clusters import RANK_BYTES
+from ...run.clusters import FIRST, RANK_BYTES
 from ...run.pending import Pending, Stretches
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
@@ -150,7 +150,7 @@ def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Value
 
 def _ranked(addresses: Values, rank: int) -> Values:
     """Return the same offsets in the CTA of that rank."""
-    return np.asarray(addresses % RANK_BYTES + (rank + 1) * RANK_BYTES)
+    return np.asarray(addresses % RANK_BYTES + (rank + FIRST) * RANK_BYTES)
 
 
 def _targets(

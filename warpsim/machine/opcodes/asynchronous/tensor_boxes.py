@@ -23,7 +23,7 @@ from ....isa.features import Feature
 from ....isa.tensor_maps.tensor_box import Pieces, box_pieces, row_pieces
 from ....isa.tensor_maps.tensor_fields import MAP_ALIGNMENT, MAP_BYTES
 from ....isa.tensor_maps.tensor_map import TensorMap, decode
-from ...run.clusters import RANK_BYTES
+from ...run.clusters import FIRST, RANK_BYTES
 from ...run.events import observers_of
 from ...run.wave import Wave
 from ...state import spaces
@@ -275,4 +275,4 @@ def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, in
 
 def ranked(address: int, rank: int) -> int:
     """Return the same offset in the CTA of that rank."""
-    return address % RANK_BYTES + (rank + 1) * RANK_BYTES
+    return address % RANK_BYTES + (rank + FIRST) * RANK_BYTES

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from ....isa.features import Feature
 from ....ptx.operands import Address, Operand, Vector
 from ...run.asynchronous import issue
+from ...run.clusters import rank_in, ranks_of
 from ...run.events import observers_of
 from ...run.pending import Pending
 from ...run.wave import Step, Wave
@@ -97,8 +98,6 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
     """From global to shared memory; operands: to, box, mbarrier, offsets, CTAs, policy."""
     words = binder.statement.modifiers
     _check_order(binder, "async", "bulk", "tensor")
-    if "cta_group::2" in words:
-        raise binder.not_modelled("cta_group::2: pairs of CTAs are not modelled")
     more = [
         modifier
         for modifier in (*_COLUMNS, *_WIDE, "multicast::cluster", "L2::cache_hint")
@@ -112,7 +111,7 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
     target, barrier = binder.address(0, space), binder.address(2, space)
     mask = places.get("multicast::cluster")
     ranks = None if mask is None else binder.reader(binder.operands[mask], "b16", mask)
-    box = _box(binder, 1, places.get("im2col"))
+    box, paired = _box(binder, 1, places.get("im2col")), "cta_group::2" in words
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         boxes = boxes_of(box, wave, path, lanes)
@@ -121,6 +120,8 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
         made = list[Pending]()
         for named, *where, chosen in zip(boxes, to, barriers, masks, strict=True):
             pairs = [tuple(where)] if ranks is None else _everywhere(chosen, *where)
+            if paired and ranks is not None:
+                pairs = [(place, _in_pair(wave, named, place, where[1])) for place, _ in pairs]
             made.append(_loading(wave, path, named, space, pairs))
         for pending in made:
             issue(wave, path, pending)
@@ -132,6 +133,15 @@ def _everywhere(mask: int, to: int, barrier: int) -> list[tuple[int, ...]]:
     """Destination and mbarrier in each CTA of a mask."""
     chosen = (rank for rank in range(_RANKS) if mask >> rank & 1)
     return [(ranked(to, rank), ranked(barrier, rank)) for rank in chosen]
+
+
+def _in_pair(wave: Wave, named: NamedBox, to: int, barrier: int) -> int:
+    """Return the mbarrier of a destination with .cta_group::2: in the CTA of its pair whose parity is that of
+    the CTA of ``barrier``.
+    """
+    own = int(ranks_of(wave, named.lanes)[0])
+    parity = rank_in(barrier, own) & 1
+    return ranked(barrier, rank_in(to, own) & ~1 | parity)
 
 
 def _loading(

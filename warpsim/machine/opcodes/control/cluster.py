@@ -17,7 +17,7 @@ from ....ptx.operands import Displacement, Register, Sink
 from ...bind.scope import Variable
 from ...bind.value_types import dtype_of
 from ...run.cluster_barrier import ClusterBarrier
-from ...run.clusters import RANK_BYTES, rank_field, ranks_of
+from ...run.clusters import FIRST, RANK_BYTES, rank_field, ranks_of
 from ...run.special import is_special
 from ...run.wave import Step, Wave
 from ...state import spaces
@@ -25,7 +25,7 @@ from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 
-_HIGHEST = 254  # rank that an address of 32 bits has room for
+_HIGHEST = 253  # rank that an address of 32 bits has room for
 
 
 # --- addresses ------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def _map(binder: StatementBinder, space: str, type_name: str) -> Step:
     window = 0 if space else spaces.SHARED_WINDOW
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        field = np.minimum(rank(wave, path).astype(np.int64), _HIGHEST) + 1
+        field = np.minimum(rank(wave, path).astype(np.int64), _HIGHEST) + FIRST
         found = address(wave, path) % RANK_BYTES + field * RANK_BYTES + window
         write(wave, path, lanes, found.astype(dtype))
 
@@ -94,7 +94,7 @@ def _rank(binder: StatementBinder, space: str, type_name: str) -> Step:
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         field = rank_field(address(wave, path))
-        write(wave, path, lanes, np.where(field > 0, field - 1, ranks_of(wave)).astype(np.uint32))
+        write(wave, path, lanes, np.where(field > 0, field - FIRST, ranks_of(wave)).astype(np.uint32))
 
     return step
 

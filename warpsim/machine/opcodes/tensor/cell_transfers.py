@@ -66,8 +66,13 @@ def _shape(binder: StatementBinder, modifiers: tuple[str, ...], offset: int | No
 
 
 def _offset(binder: StatementBinder, modifiers: tuple[str, ...], index: int) -> int | None:
-    """Return the column offset of 16x32bx2, which is a constant; None for other shapes."""
-    if "16x32bx2" not in modifiers:
+    """Return the column offset of 16x32bx2, which is a constant; None for other shapes.
+
+    Raises IllegalInstruction, for a wrong number of operands too.
+    """
+    split = "16x32bx2" in modifiers
+    binder.count((3 if "red" in modifiers else 2) + split)
+    if not split:
         return None
     operand = binder.operands[index]
     if not isinstance(operand, Immediate) or operand.kind != "integer":
@@ -78,7 +83,9 @@ def _offset(binder: StatementBinder, modifiers: tuple[str, ...], index: int) -> 
 def _vector(binder: StatementBinder, index: int, count: int) -> tuple[object, ...]:
     """Return the elements of a vector of registers of 32 bits; raises IllegalInstruction."""
     operand = binder.operands[index]
-    given = operand.elements if isinstance(operand, Vector) else (operand,)
+    if not isinstance(operand, Vector):
+        raise binder.illegal(f"expected registers in braces, not '{operand}'", index)
+    given = operand.elements
     if len(given) != count:
         raise binder.illegal(f"expected {count} registers in braces, but {len(given)} are given", index)
     for place, element in enumerate(given):
@@ -129,7 +136,6 @@ def _read(memory: TensorMemory, cta: int, place: Place, shape: _Shape) -> tuple[
 
 def _load(binder: StatementBinder, *modifiers: str) -> Step:
     offset = _offset(binder, modifiers, 2)
-    binder.count(2 if offset is None else 3)
     shape = _shape(binder, modifiers, offset)
     count = shape.lanes.shape[1]
     numbers = _targets(binder, 0, count)
@@ -143,12 +149,13 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _targets(binder: StatementBinder, index: int, count: int) -> list[int]:
-    """Return the numbers of the registers that a load writes."""
+    """Return the numbers of the registers that a load writes: a vector, or one alone for a count of 0."""
     numbers = list[int]()
-    for place, element in enumerate(_vector(binder, index, count)):
+    elements = _vector(binder, index, count) if count else (binder.operands[index],)
+    for place, element in enumerate(elements):
         if not isinstance(element, Register):
-            raise binder.illegal(f"expected a register, not '{element}'", index, place)
-        numbers.append(binder.register(element, index, place).number)
+            raise binder.illegal(f"expected a register, not '{element}'", index)
+        numbers.append(binder.register(element, index, place if count else None).number)
         binder.writing(numbers[-1])
     return numbers
 
@@ -185,10 +192,9 @@ def _put(
 def _reduce(binder: StatementBinder, *modifiers: str) -> Step:
     """tcgen05.ld.red: the registers, and the least or greatest of each lane's."""
     offset = _offset(binder, modifiers, 3)
-    binder.count(3 if offset is None else 4)
     shape = _shape(binder, modifiers, offset)
     count = shape.lanes.shape[1]
-    numbers = [*_targets(binder, 0, count), *_targets(binder, 1, 1)]
+    numbers = [*_targets(binder, 0, count), *_targets(binder, 1, 0)]
     address, reduce = tensor_address(binder, 2), _reduction(modifiers)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
@@ -228,7 +234,6 @@ def _float_reduction(words: Values, greatest: bool, absolute: bool, spread: bool
 
 def _store(binder: StatementBinder, *modifiers: str) -> Step:
     offset = _offset(binder, modifiers, 1)
-    binder.count(2 if offset is None else 3)
     shape = _shape(binder, modifiers, offset)
     source = 1 if offset is None else 2
     count = shape.lanes.shape[1]
