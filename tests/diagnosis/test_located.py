@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -170,3 +171,11 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     A = np.zeros((12, 100), np.float16)
     with pytest.raises(warpsim.WarpsimError, match="a has 8 steps, but A of 16 x 112 has 7 along k"):
         held(FORM, {"A": A}, {"a": np.zeros((8, 32, 4), np.uint32)})
+
+
+def test_few_values_in_a_large_matrix_end_soon() -> None:
+    A = RNG.integers(-2, 3, (512, 512)).astype(np.float16)
+    a = warpsim.pack(FORM, "a", np.ascontiguousarray(A[96:112, 64:80].T))
+    begin = time.process_time()
+    assert not located({"A": A}, {"a": a}).location.parts
+    assert time.process_time() - begin < 10

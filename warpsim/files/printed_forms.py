@@ -232,7 +232,7 @@ def _of_brackets(text: str, wanted: Wanted) -> str | None:
 
 
 def _of_named_brackets(text: str, wanted: Wanted) -> str | None:
-    """Read the one of several ``NAME = [[…]]`` that has the operand's name."""
+    """Read that of several ``NAME = [[…]]`` which has the operand's name."""
     own = [match for match in re.finditer(r"\b(\w+)\s*+=\s*+\w*\(?[\[{]", text) if match[1] == wanted.name]
     if len(own) != 1:
         return None
@@ -443,8 +443,8 @@ def _of_register_rows(text: str, wanted: Wanted) -> str | None:
         return None
     if not all(named):
         raise TraceError(
-            f"{len(rows)} lines of {wanted.lanes} numbers: there are two readings, a line for each register, and "
-            f"lanes of {wanted.values} one after the other: print 'lane N:' before each lane, or "
+            f"{len(rows)} lines of {wanted.lanes} numbers: there are two readings, a line for each register, "
+            f"and lanes of {wanted.values} in order: print 'lane N:' before each lane, or "
             f"'{wanted.name}N:' before each register"
         )
     order = sorted((int(match[1]), row) for match, row in zip(named, rows, strict=True) if match)

@@ -21,6 +21,7 @@ _PADS = (1, 2, 4, 8, 16, 32)  # elements between rows
 _WIDE = 4  # times its columns lie the rows of a matrix apart where row and column are separate
 _STATES = 1 << 13  # places of unfinished maps that are kept at once
 _RARE = 0.5  # of the places: with fewer values that stand once, all weights are decided together
+_SMALL = 1 << 16  # elements of a matrix of few values, up to which they are
 _ENOUGH = 0.9  # of the places that a map which is not finished has to hold
 
 
@@ -115,7 +116,8 @@ def fit(places: Places, codes: Codes, matrix: Matrix, where: Flags) -> IndexMap 
             best = found
         if best is not None and best.hits[where].all():
             return best
-    if known.sum() < _RARE * where.sum():
+    searched = codes[where].size * matrix.chance(codes[where]) < 1 or matrix.codes.size <= _SMALL
+    if known.sum() < _RARE * where.sum() and searched:
         for found in together(places, codes, matrix, where):
             if best is None or found.count > best.count:
                 best = found
