@@ -233,6 +233,19 @@ def test_a_mistake_is_one(name: str) -> None:
     assert not np.array_equal(launched(name).view(np.uint32), launched().view(np.uint32))
 
 
+def test_a_product_that_begins_another_sum_is_no_repetition() -> None:
+    """A kernel may compute a tile again for another purpose, as a softmax in two passes does."""
+    text = packing_kernels.text(replace(Packing(), twice=True))
+    before, again, after = text.split("{%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}", 2)
+    after = after.replace("{%d0, %d1, %d2, %d3}, %e, 0x0;", "{%z, %z, %z, %z}, %e, 0x0;", 1)
+    text = f"{before}{{%d0, %d1, %d2, %d3}}, {{%a0, %a1, %a2, %a3}}{again}"
+    text += f"{{%y0, %y1, %y2, %y3}}, {{%a0, %a1, %a2, %a3}}{after}"
+    text = text.replace(".reg .f32 %d<4>;", ".reg .f32 %d<4>, %y<4>, %z;")
+    text = text.replace("mov.u32 %step, 0;", "mov.u32 %step, 0; mov.f32 %z, 0f00000000;")
+    kernel = load_text(text, "packing.ptx")["packing"]
+    assert find_origins(kernel, (2, 2), 128, packing_kernels.arguments(), NAMES).findings == ()
+
+
 def test_right_packing_is_right() -> None:
     a, e, b, _, steps = packing_kernels.arguments()
     form = warpsim.decode(

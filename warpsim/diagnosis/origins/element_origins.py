@@ -25,7 +25,13 @@ from ...ptx.symbols import shown_variable
 from .anchors import Anchored, anchored, formulas_of
 from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
-from .packing_checks import PackingFinding, arranged_findings, repeated_products, tile_findings
+from .packing_checks import (
+    PackingFinding,
+    Products,
+    arranged_findings,
+    repeated_products,
+    tile_findings,
+)
 from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 from .unexplained import unexplained_operands, unused_text
@@ -121,7 +127,7 @@ class Origins:
         """What of the operands does not fit together, statement by statement."""
         found = list[PackingFinding]()
         statements: dict[int, dict[str, OperandOrigins]] = {}
-        pairs, words = list[tuple[Anchored, Anchored]](), list[Served]()
+        products, words = list[Products](), list[Served]()
         for operand in self.operands:
             statements.setdefault(id(operand.operand.given), {})[operand.role] = operand
         for given in statements.values():
@@ -129,7 +135,8 @@ class Origins:
             a, b = (given[role].tiles if role in given else None for role in "ab")
             found += tile_findings(a, b)
             if a is not None and b is not None:
-                pairs.append((a, b))
+                begins = operands["c"].begins if "c" in operands else a.tiles.operand.given.ignores_c
+                products.append(Products(a=a, b=b, begins=begins))
             for role, tiles in (("a", a), ("b", b)):
                 if tiles is None and role in operands:
                     found += arranged_findings(operands[role])
@@ -137,7 +144,7 @@ class Origins:
                 if role in operands:
                     found += word_findings(operands[role], a, b)
                     words += served(operands[role], a, b)
-        return (*found, *shared_words(words, found), *repeated_products(pairs))
+        return (*found, *shared_words(words, found), *repeated_products(products))
 
     @cached_property
     def unexplained(self) -> tuple[str, ...]:

@@ -73,6 +73,12 @@ class Operand:
         index: Indices = np.where(self.moved, (self.bits - start) // self.width, -1)
         return index
 
+    @property
+    def begins(self) -> Mask:
+        """``(n,)``: of C, executions that begin a sum: nothing in it is a result of a matrix instruction."""
+        begins: Mask = np.logical_not((self.bits == RESULT).any(axis=(1, 2)))
+        return begins | self.given.ignores_c
+
     def counts(self) -> dict[str, int]:
         """Return how many elements are moved, and how many are none of any buffer, by kind."""
         found = {"moved": int((self.bits > 0).sum())}

@@ -207,26 +207,55 @@ def _stage_text(anchored: Anchored, by: int) -> str:
 # --- products that are added twice -----------------------------------------------------------------
 
 
-def repeated_products(pairs: Sequence[tuple[Anchored, Anchored]]) -> Iterator[PackingFinding]:
-    """Yield the same tiles of A and B multiplied twice by one warp, by the same statement or another."""
-    seen: dict[tuple[object, ...], None] = {}
-    for a, b in pairs:
-        keys = np.column_stack([a.tiles.operand.places[:, :4], a.outer, a.inner, b.outer, b.inner])
-        usable = a.clean & b.clean & ~a.empty & ~b.empty
-        again = list[int]()
-        for event in np.flatnonzero(usable).tolist():
-            key = (_name(a), _name(b), *keys[event].tolist())
-            if key in seen:
-                again.append(event)
-            seen[key] = None
-        if again:
-            first = again[0]
-            message = (
-                f"{_name(a)} of {a.tiles.inner_axis} {_range(a, first)} and {_name(b)} of "
-                f"{b.tiles.inner_axis} {_range(b, first)} are multiplied again, the first time in "
-                f"step {int(a.tiles.operand.places[first, 4])}"
-            )
-            yield _finding(a.tiles, "repeated", message, np.array(again))
+@dataclass(frozen=True, kw_only=True)
+class Products:
+    """Tiles of A and B that a statement multiplies; ``begins (n,)``: a new sum, which C is no part of."""
+
+    a: Anchored
+    b: Anchored
+    begins: Mask
+
+    @property
+    def sums(self) -> Indices:
+        """``(n, 6)``: the warp, and the rows and columns of D, of the sum that each execution adds to."""
+        return np.column_stack([self.a.tiles.operand.places[:, :4], self.a.outer, self.b.outer])
+
+
+def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
+    """Yield the same tiles of A and B added twice to one sum of a warp, by one statement or by several.
+
+    A sum begins where C is no result: a kernel may compute a tile of D again for another purpose.
+    """
+    seen: dict[tuple[object, ...], set[tuple[int, int]]] = {}
+    found: dict[int, list[int]] = {}
+    for number, event in _in_time(products):
+        product = products[number]
+        key = (_name(product.a), _name(product.b), *product.sums[event].tolist())
+        factors = int(product.a.inner[event]), int(product.b.inner[event])
+        if product.begins[event]:
+            seen[key] = set()
+        if factors in seen.setdefault(key, set()):
+            found.setdefault(number, []).append(event)
+        seen[key].add(factors)
+    for number, events in sorted(found.items()):
+        a, b, again = products[number].a, products[number].b, np.array(sorted(events))
+        first = int(again[0])
+        message = (
+            f"{_name(a)} of {a.tiles.inner_axis} {_range(a, first)} and {_name(b)} of "
+            f"{b.tiles.inner_axis} {_range(b, first)} are multiplied again, the first time in "
+            f"step {int(a.tiles.operand.places[first, 4])}"
+        )
+        yield _finding(a.tiles, "repeated", message, again)
+
+
+def _in_time(products: Sequence[Products]) -> list[tuple[int, int]]:
+    """Return statement and execution of everything whose tiles are known, in the order of execution."""
+    order = list[tuple[int, int, int]]()
+    for number, product in enumerate(products):
+        usable = product.a.clean & product.b.clean & ~product.a.empty & ~product.b.empty
+        times = product.a.tiles.operand.given.times
+        order += [(int(times[event]), number, event) for event in np.flatnonzero(usable).tolist()]
+    return [(number, event) for _, number, event in sorted(order)]
 
 
 # --- fragments in an order of their own ----------------------------------------------------------------

@@ -41,6 +41,7 @@ class Event:
     inputs: Inputs
     places: npt.NDArray[np.int64]
     tiles: frozenset[str]  # operands that lie in shared memory
+    number: int  # in the order of execution
 
 
 @dataclass
@@ -96,7 +97,8 @@ class Watch(Observer):
         tiles = dict(_tiles(execution.instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
         pc, record = execution.path.pc, execution.record
-        self.events.append(Event(pc, record, execution.instruction, kept, places, frozenset(tiles)))
+        number, names = len(self.events), frozenset(tiles)
+        self.events.append(Event(pc, record, execution.instruction, kept, places, names, number))
 
 
 def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:

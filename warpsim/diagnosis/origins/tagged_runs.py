@@ -67,7 +67,8 @@ class Given:
 
     ``places`` (n, 5): x, y, z of the CTA, its warp, and the how many-th time; ``bytes`` by operand
     (n, lanes, registers, bytes of a register): indices as ``Tagging.decoded`` has them. Of operands among
-    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element).
+    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element). ``times (n,)``
+    order the executions of all statements; ``ignores_c (n,)`` marks those with scale-d false.
     """
 
     record: Record
@@ -76,6 +77,8 @@ class Given:
     scale_selectors: ScaleSelectors
     places: npt.NDArray[np.int64]
     bytes: dict[str, Indices]
+    times: Indices
+    ignores_c: npt.NDArray[np.bool_]
     tiles: frozenset[str] = frozenset()
 
     @property
@@ -284,7 +287,8 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
     tables = [_by_statement(run.events) for run in runs]
     found = list[Given]()
     for pc, events in sorted(tables[0].items()):
-        places = _ordered(events)[0]
+        places, order = _ordered(events)
+        counts = [len(event.places) for event in events]
         others = [table.get(pc, []) for table in tables[1:]]
         if any(not run or not np.array_equal(_ordered(run)[0], places) for run in others):
             continue
@@ -304,6 +308,8 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
                 scale_selectors=first.inputs.scale_selectors,
                 places=places,
                 bytes=read,
+                times=np.repeat([event.number for event in events], counts)[order],
+                ignores_c=np.repeat([not event.inputs.scale_d for event in events], counts)[order],
                 tiles=first.tiles,
             )
         )
