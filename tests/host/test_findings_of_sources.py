@@ -31,9 +31,67 @@ def test_a_race_names_the_line_of_the_source(tmp_path: Path, monkeypatch: pytest
     hazard = report.hazards[0]
     assert str(hazard.source) == "shift.cu:2"
     assert str(hazard.source.inlined_at) == "shift.cu:7"
-    assert str(hazard.location).startswith("shift.cu:2 (shift.cu compiled by nvcc:")
+    assert str(hazard.location).startswith("shift.cu:2 (PTX of shift.cu:")
     assert "    return tile[(threadIdx.x + 32) % 64];\n    inlined at shift.cu:7\n" in str(hazard)
     assert "shift.cu:6" in str(hazard)  # the other access
+
+
+@needs_nvcc
+def test_the_message_of_a_race_names_the_other_line_of_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shift.cu").write_text(RACE)
+    report = warpsim.load("shift.cu")["shift"](1, 64, [np.zeros(64, np.int32)], checks="warn")
+    (hazard,) = report.hazards
+    assert "which another warp has written at shift.cu:6 (line " in hazard.message
+
+
+UNROLLED = """\
+extern "C" __global__ void last(float* out, int first) {
+    __shared__ float tile[64], other[64];
+    float sum = 0;
+    if (threadIdx.x == 0) {
+        tile[first] = 1;
+        other[first] = 2;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 8; ++i)
+        sum += tile[i];
+    out[threadIdx.x] = sum + other[1];
+}
+"""
+
+
+@needs_nvcc
+def test_a_line_that_is_unrolled_is_one_finding(tmp_path: Path) -> None:
+    source = tmp_path / "last.cu"
+    source.write_text(UNROLLED)
+    out = np.zeros(32, np.float32)
+    unrolled, alone = warpsim.load(source)["last"](1, 32, [out, 0], checks="warn").hazards
+    assert (unrolled.kind, unrolled.severity, unrolled.count) == ("uninitialised", "warning", 7)
+    assert (unrolled.source.line, alone.source.line, alone.count) == (11, 12, 1)
+    lines = [here.line for here, there in unrolled.others if there is None]
+    assert len(lines) == 6
+    listed = f"{', '.join(map(str, lines[:4]))} and 2 more"
+    assert f"note: 7 statements of this line do this, also lines {listed}\n" in f"{unrolled}\n"
+    assert "statements of this line" not in str(alone)
+
+
+@needs_nvcc
+def test_what_nvcc_prints_is_cut_and_a_missing_header_has_a_remedy(tmp_path: Path) -> None:
+    source = tmp_path / "broken.cu"
+    source.write_text("#include <helper.h>\n")
+    with pytest.raises(warpsim.PtxError, match=r"fix: name the folder of helper\.h: .*--nvcc -Ifolder$"):
+        warpsim.load(source)
+    source.write_text("\n".join(f"int x{i} = y{i};" for i in range(50)))
+    with pytest.raises(warpsim.PtxError, match=r"\n\.\.\. and [1-9][0-9]* more lines$") as raised:
+        warpsim.load(source)
+    assert len(raised.value.message.splitlines()) == 26
+    (tmp_path / "helper.h").write_text("")
+    source.write_text("#include <helper.h>\n")
+    assert warpsim.load(source, nvcc=[f"-I{tmp_path}"]).entries == ()
 
 
 @needs_nvcc

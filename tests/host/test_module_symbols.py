@@ -175,3 +175,13 @@ def test_variables_that_were_set_or_stored_are_no_finding() -> None:
     module.symbol("coef").set(COEFFICIENTS)
     module.symbol("counter").set(np.uint32(0))
     assert not module["k"](1, 4, [np.zeros(4, np.float32)], checks="warn").hazards
+
+
+def test_variables_of_the_compiler_are_not_listed() -> None:
+    module = warpsim.load(TEXT.replace(".const", ".global .b8 $str[4];\n.const", 1))
+    with pytest.raises(warpsim.OperandError) as raised:
+        module.symbol("scales")
+    assert (
+        str(raised.value) == "no variable 'scales'; the variables are coef, bias, counter, table, ns::scale"
+    )
+    assert module.symbol("$str").shape == (4,)

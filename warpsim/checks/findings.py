@@ -20,7 +20,8 @@ Severity = Literal["error", "warning", "note"]
 class LaunchFinding:
     """``kind`` ("race", "uninitialised", ...), how grave, what happened, and where; ``other`` is the other
     statement, ``note`` what the other did, and ``fix`` what to do, "" where there is nothing to say.
-    ``others`` are further pairs of statements of the same stretches of code that do the same."""
+    ``others`` are further statements that do the same, each with its other statement: pairs of the same
+    stretches of code, or statements of the same line of the source."""
 
     kind: str
     severity: Severity
@@ -29,11 +30,11 @@ class LaunchFinding:
     other: Location | None = None
     note: str = "the other access"
     fix: str = ""
-    others: tuple[tuple[Location, Location], ...] = ()
+    others: tuple[tuple[Location, Location | None], ...] = ()
 
     @property
     def count(self) -> int:
-        """The pairs of statements that do this."""
+        """The statements that do this, or the pairs of statements."""
         return 1 + len(self.others)
 
     @property
@@ -46,15 +47,20 @@ class LaunchFinding:
         if self.other is not None:
             lines += [f"{self.other}: note: {self.note}", self.other.excerpt()]
         if self.others:
-            pairs = [f"{here.line} and {there.line}" for here, there in self.others]
-            more = f" and {len(pairs) - _LISTED} more" if len(pairs) > _LISTED else ""
-            listed = ", ".join(pairs[:_LISTED]) + more
-            lines.append(
-                f"{self.location}: note: {self.count} pairs of statements do this, also lines {listed}"
-            )
+            what = "statements of this line" if self.other is None else "pairs of statements"
+            lines.append(f"{self.location}: note: {self.count} {what} do this, also lines {self._listed()}")
         if self.fix:
             lines.append(f"{self.location}: fix: {self.fix}")
         return "\n".join(lines)
+
+    def _listed(self) -> str:
+        """Return the lines of the others in the PTX."""
+        lines = [
+            str(here.line) if there is None else f"{here.line} and {there.line}"
+            for here, there in self.others
+        ]
+        more = f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
+        return ", ".join(lines[:_LISTED]) + more
 
 
 class FindingError(UndefinedBehavior):

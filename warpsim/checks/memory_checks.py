@@ -220,7 +220,7 @@ class CopiesInFlight(Observer):
         cells = self.order.tiles(wave, share)
         started = self.order.shared(wave).flying[cells]
         if started.any():
-            message = "reads {byte} of shared memory while the cp.async of line {line} is in flight"
+            message = "reads {byte} of shared memory while the cp.async of {line} is in flight"
             wrong = Wrong("in flight", "error", message, int(started[started > 0][0]) - 1)
             tile_finding(self.findings, wave, path, share, started > 0, wrong)
 

@@ -68,7 +68,7 @@ def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> 
     statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
     message = (
         f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, "
-        f"which another warp has {before} at line {other.location().line} "
+        f"which another warp has {before} at {other.location().short} "
         f"without a barrier in between [{wave.describe_lane(lane)}]"
     )
     return ("race", reach.pc, int(places(old)), before), _race(reach, message, old)
@@ -82,7 +82,7 @@ def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> 
     place = wave.describe_lane(lane).rpartition(",")[0]
     message = (
         f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which lane "
-        f"{whose(old) % WARP} of the same warp has {before} at line {other.location().line} on a way of its "
+        f"{whose(old) % WARP} of the same warp has {before} at {other.location().short} on a way of its "
         f"own: no bar.warp.sync has come between [{place}, lanes {here}]"
     )
     return ("race", reach.pc, int(places(old)), verbs), _race(reach, message, old)
@@ -93,14 +93,14 @@ def between_ctas(reach: Reach, order: Order, row: int, byte: int, old: int, verb
     wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
     statement, first = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
     cta = int(wave.cta[lane]) // wave.cluster.count * wave.cluster.count + whose(old) // WARP // wave.warps
-    line, relaxed = first.location().line, order.relaxed.get(cta)
-    fix = f"put barrier.cluster.arrive behind line {line}, and barrier.cluster.wait before this"
+    line, relaxed = first.location().short, order.relaxed.get(cta)
+    fix = f"put barrier.cluster.arrive behind {line}, and barrier.cluster.wait before this"
     if relaxed is not None:
-        arrival = wave.code[relaxed].statement.location().line
-        fix = f"barrier.cluster.arrive.relaxed at line {arrival} orders nothing: leave out .relaxed"
+        arrival = wave.code[relaxed].statement.location().short
+        fix = f"barrier.cluster.arrive.relaxed at {arrival} orders nothing: leave out .relaxed"
     message = (
         f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which "
-        f"{named(wave, cta)}, has {before} at line {line}, and nothing orders the two: {fix} "
+        f"{named(wave, cta)}, has {before} at {line}, and nothing orders the two: {fix} "
         f"[{wave.describe_lane(lane)}]"
     )
     return ("cluster race", reach.pc, int(places(old)), before), _race(reach, message, old)

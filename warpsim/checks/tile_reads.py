@@ -162,7 +162,7 @@ class TileReads(Observer):
         statement, other = (wave.code[place].statement for place in (access.path.pc, pc))
         message = (
             f"race: {statement.mnemonic} writes byte {in_shared(wave, lane, byte)}, which another warp has "
-            f"read at line {other.location().line} without a barrier in between [{wave.describe_lane(lane)}]"
+            f"read at {other.location().short} without a barrier in between [{wave.describe_lane(lane)}]"
         )
         finding = LaunchFinding(
             kind="race",
@@ -203,7 +203,7 @@ class TileReads(Observer):
     ) -> None:
         """Report tiles that another warp has written."""
         message = (
-            "race: wgmma reads {byte} of shared memory, which another warp has written at line {line} "
+            "race: wgmma reads {byte} of shared memory, which another warp has written at {line} "
             "without a barrier in between"
         )
         wrong = Wrong("race", severity, message, int(places(wrote[clash][0])))
@@ -222,7 +222,7 @@ def tile_finding(
     row, byte = first_of_tiles(share, wrong)
     other = fault.other
     place: Location | None = None if other is None else wave.code[other].statement.location()
-    said = fault.message.format(byte=f"byte {byte:#x}", line=0 if place is None else place.line)
+    said = fault.message.format(byte=f"byte {byte:#x}", line="" if place is None else place.short)
     statement = wave.code[path.pc].statement
     prefix = "" if said.startswith("race") else f"{statement.mnemonic} "
     where = Warpgroups.of(wave).place(wave, int(share.groups[row]))

@@ -1,7 +1,8 @@
-"""Findings as users see them: by pairs of stretches of code, with the number of pairs of statements.
+"""Findings as users see them: by pairs of stretches of code or by lines of the source, with their number.
 
-A race of two unrolled loops is one mistake, though many pairs of statements meet in it. A stretch is what
-stands between labels and branches. Knows places in a text; does not know what findings mean.
+A race of two unrolled loops is one mistake, though many pairs of statements meet in it, and so is a line of
+the source that reads unwritten bytes, though a compiler has unrolled it. A stretch is what stands between
+labels and branches. Knows places in a text; does not know what findings mean.
 """
 
 from __future__ import annotations
@@ -17,29 +18,34 @@ from ..machine.load.program import Module
 from ..ptx.statements import Block, InstructionStatement, Label, Statement
 
 _ENDS = frozenset({"bra", "brx", "ret", "exit"})
+_BY_LINES = frozenset({"uninitialised"})  # kinds of a statement alone that a line of the source may repeat
 Place = tuple[int, int]
 
 
 def grouped(found: Sequence[LaunchFinding], module: Module) -> tuple[LaunchFinding, ...]:
-    """Return the first finding of each kind and pair of stretches, with the places of the others."""
-    pairs = [finding for finding in found if finding.other is not None]
-    if len(pairs) < 2:
+    """Return the first finding of each kind and place, with the places of the others."""
+    if len(found) < 2:
         return tuple(found)
-    kernels = (function.kernel for function in module.functions.values())
+    pairs = sum(finding.other is not None for finding in found)
+    kernels = [function.kernel for function in module.functions.values()] if pairs > 1 else []
     starts = sorted(start for kernel in kernels for start in _starts(kernel.body or ()))
     groups: dict[Any, list[LaunchFinding]] = {}
     for finding in found:
-        key: Any = id(finding)
-        if finding.other is not None:
-            here, there = (bisect_right(starts, _place(at)) for at in (finding.location, finding.other))
-            key = finding.kind, finding.severity, here, there
-        groups.setdefault(key, []).append(finding)
-    return tuple(replace(first, others=tuple(map(_both, others))) for first, *others in groups.values())
+        groups.setdefault(_key(finding, starts), []).append(finding)
+    return tuple(
+        replace(first, others=tuple((other.location, other.other) for other in others))
+        for first, *others in groups.values()
+    )
 
 
-def _both(finding: LaunchFinding) -> tuple[Location, Location]:
-    assert finding.other is not None
-    return finding.location, finding.other
+def _key(finding: LaunchFinding, starts: Sequence[Place]) -> Any:
+    """Return what findings of one mistake have in common."""
+    if finding.other is not None and starts:
+        here, there = (bisect_right(starts, _place(at)) for at in (finding.location, finding.other))
+        return finding.kind, finding.severity, here, there
+    if finding.kind in _BY_LINES and finding.source is not None:
+        return finding.kind, finding.severity, finding.source, finding.fix
+    return id(finding)
 
 
 def _place(location: Location) -> Place:

@@ -24,6 +24,9 @@ from .launching import LoadedModule, load_text
 
 _DEFAULT_TARGET = "sm_80"  # of a .cu file whose target is not given
 _LARGEST_SOURCE = 16 << 20  # bytes of a source file that messages quote
+_SHOWN = 24  # lines of what nvcc prints
+_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file")
+_HEADER_FIX = 'fix: name the folder of {0}: load(..., nvcc=["-Ifolder"]), or --nvcc -Ifolder'
 _SOURCES = (".cu", ".cuh", ".cpp", ".c")
 
 
@@ -49,7 +52,7 @@ def load(
         return load_text(source.rstrip("\0"), target=target, read=_lines_of)
     path = Path(source)
     if path.suffix in _SOURCES:
-        text, name = compiled(path, target, nvcc), f"{path} compiled by nvcc"
+        text, name = compiled(path, target, nvcc), f"PTX of {path.name}"
         if keep is not None:
             name = str(keep)
             write_lines(Path(keep), text.splitlines())
@@ -99,5 +102,9 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
 
 
 def _said(text: str) -> str:
-    """Return what nvcc printed, without blank lines."""
-    return re.sub(r"\n\s*\n", "\n", text).strip() or "it says nothing"
+    """Return the first lines that nvcc printed, and what to do about a missing header."""
+    lines = [line for line in text.splitlines() if line.strip()] or ["it says nothing"]
+    more = [f"... and {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
+    missing = _MISSING_HEADER.search(text)
+    fix = [_HEADER_FIX.format(missing[1])] if missing else []
+    return "\n".join(lines[:_SHOWN] + more + fix)

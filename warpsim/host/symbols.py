@@ -71,12 +71,17 @@ def _declared(declaration: VariableDeclaration) -> tuple[np.dtype[Any], tuple[in
     return kind, shape if int(np.prod(shape, dtype=np.int64)) == count else (count,)
 
 
+def _declared_by_source(name: str) -> bool:
+    """Return whether a variable is none of the compiler's own, such as the text of a printf."""
+    return not name.startswith("$")
+
+
 def symbol_of(device: Device, module: Module, name: str) -> Symbol:
     """Find a variable of a module by its name in PTX or in C++. Raises OperandError, which lists them."""
     addresses = symbols_of(device, module)
     found = matching(name, addresses)
     if len(found) != 1:
-        known = ", ".join(map(shown, found or addresses)) or "none"
+        known = ", ".join(map(shown, found or filter(_declared_by_source, addresses))) or "none"
         problem = (
             f"{name!r} names several variables:" if found else f"no variable {name!r}; the variables are"
         )
