@@ -195,3 +195,31 @@ def test_sums_of_atomics_whose_order_is_open_are_right_within_the_tolerance() ->
     arguments = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
     found = warpsim.why(kernel, case.grid, case.block, case.passed(arguments), dict(case.expected), 1e-3)
     assert found.as_expected
+
+
+SCALED = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.const .align 4 .b8 scale[4];
+.visible .entry scaled(.param .u64 out)
+{
+  .reg .b64 %a; .reg .b32 %t; .reg .f32 %x, %y;
+  ld.param.u64 %a, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %a;
+  ld.const.f32 %x, [scale];
+  ld.global.f32 %y, [%a]; mul.f32 %y, %y, %x; st.global.f32 [%a], %y; ret;
+}
+"""
+
+
+def test_a_variable_that_was_never_set_is_the_cause_of_wrong_outputs() -> None:
+    module = load_text(SCALED)
+    values = np.arange(32, dtype=np.float32)
+    found = warpsim.why(module["scaled"], 1, 32, [values], {0: 3 * values})
+    assert found.kind == "uninitialised"
+    assert found.location.line == 9
+    assert found.causes[0].message.startswith("ld.const.f32 reads 4 bytes of scale, a .const variable")
+    assert 'module.symbol("scale").set' in found.fix
+    assert found.notes == ("the wrong elements are zero",)  # the warning is not repeated
+    right = warpsim.why(module["scaled"], 1, 32, [values], {0: 0 * values})
+    assert right.as_expected

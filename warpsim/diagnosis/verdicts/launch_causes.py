@@ -131,6 +131,14 @@ def _of_error(error: WarpsimError, attempt: Attempt) -> Cause:
     )
 
 
+def unwritten_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield reads of bytes that nothing has written; those on which no result depends are notes by now."""
+    hazards = attempt.report.hazards if attempt.report is not None else ()
+    for finding in hazards:
+        if finding.kind == "uninitialised" and finding.severity == "warning":
+            yield _of_finding(finding, attempt)[1]
+
+
 def schedule_cause(
     launch: RepeatedLaunch, first: Attempt, expected: Mapping[int, npt.ArrayLike], tolerance: float
 ) -> Cause | None:

@@ -25,6 +25,7 @@ from .launch_causes import (
     schedule_cause,
     traced,
     unused_causes,
+    unwritten_causes,
 )
 from .output_errors import OutputError, output_error
 from .output_relations import relations
@@ -204,12 +205,12 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     ]
     errors = tuple(error for error in found if error is not None)
     causes = [cause] if cause is not None else []
-    notes = (*_seen(launch, errors), *_warnings(first))
     if not causes:
         cause = schedule_cause(launch, first, wanted, tolerance)
         causes = [cause] if cause is not None else []
     if errors and not causes:
-        causes = _of_wrong_outputs(launch, errors)
+        causes = _of_wrong_outputs(launch, errors) or [*unwritten_causes(first)]
+    notes = (*_seen(launch, errors), *_warnings(first, causes))
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
@@ -232,10 +233,15 @@ def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str
         yield from relations(error, launch.initial(error.argument))
 
 
-def _warnings(first: Attempt) -> tuple[str, ...]:
-    """Return warnings of checks, which may have to do with wrong outputs."""
+def _warnings(first: Attempt, causes: Sequence[Cause]) -> tuple[str, ...]:
+    """Return warnings of checks that are not causes, which may have to do with wrong outputs."""
+    known = {cause.message for cause in causes}
     hazards = first.report.hazards if first.report is not None else ()
-    return tuple(f"{item.location}: {item.message}" for item in hazards if item.severity == "warning")
+    return tuple(
+        f"{item.location}: {item.message}"
+        for item in hazards
+        if item.severity == "warning" and item.message not in known
+    )
 
 
 def _argument(launch: RepeatedLaunch, key: int | str) -> int:
