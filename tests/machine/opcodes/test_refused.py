@@ -19,7 +19,6 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
             "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;",
             "a launch does not pass the work of CTAs that have not begun to others",
         ),
-        ("st.bulk.shared::cta [%r1], 64, 0;", "shared memory is not filled in one statement"),
         ("multimem.red.relaxed.sys.global.add.u32 [%d1], %r1;", "several devices are not simulated"),
     ],
 )

@@ -21,6 +21,7 @@ GROUPS = (
     *("control.flow", "memory.mov", "memory.transfers", "control.barriers", "control.cluster"),
     *("control.exchange", "memory.atomics", "control.fences", "matrix.mma", "matrix.tiles"),
     *("asynchronous.cp_async", "asynchronous.bulk", "asynchronous.mbarriers", "asynchronous.remote"),
+    "memory.bulk_stores",
     *("control.setmaxnreg", "memory.caches", "matrix.wmma", "asynchronous.tensors"),
     *("asynchronous.tensormap", "matrix.wgmma", "integer.integers", "integer.carries", "integer.bits"),
     *("integer.prmt", "integer.compare", "floating.singles", "floating.halves", "floating.minmax"),
@@ -31,7 +32,7 @@ GROUPS = (
 ALONE = {
     "mov": ("memory.mov",),
     "ld": ("memory.transfers",),
-    "st": ("memory.transfers", "asynchronous.remote"),
+    "st": ("memory.transfers", "asynchronous.remote", "memory.bulk_stores"),
     **dict.fromkeys(("ldmatrix", "stmatrix", "movmatrix"), ("matrix.tiles",)),
     "bar": ("control.barriers",),
     "barrier": ("control.barriers", "control.cluster"),

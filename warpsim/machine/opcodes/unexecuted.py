@@ -26,7 +26,6 @@ _ROWS = (
         "clusterlaunchcontrol", (8, 6), Feature.LAUNCH_CONTROL,
         "a launch does not pass the work of CTAs that have not begun to others",
     ),
-    Unexecuted("st.bulk", (8, 6), Feature.BULK_STORE, "shared memory is not filled in one statement"),
 )  # fmt: skip
 REFUSED = {row.start: row.reason for row in _ROWS}
 

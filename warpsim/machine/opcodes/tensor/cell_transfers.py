@@ -149,7 +149,7 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _targets(binder: StatementBinder, index: int, count: int) -> list[int]:
-    """Return the numbers of the registers that a load writes: a vector, or one alone for a count of 0."""
+    """Return the numbers of the registers that a load writes: a vector, or a single register for 0."""
     numbers = list[int]()
     elements = _vector(binder, index, count) if count else (binder.operands[index],)
     for place, element in enumerate(elements):
