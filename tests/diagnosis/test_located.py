@@ -179,3 +179,21 @@ def test_few_values_in_a_large_matrix_end_soon() -> None:
     begin = time.process_time()
     assert not located({"A": A}, {"a": a}).location.parts
     assert time.process_time() - begin < 10
+
+
+@pytest.mark.parametrize(
+    ("element", "said", "unsaid"),
+    [
+        (lambda r, c: (15 - r, c), "row = 15 - g - 8*i0", "stride"),
+        (lambda r, c: (r, c ^ 3), "column j holds column j ^ 3", "columns 0 to 2"),
+        (lambda r, c: (r, (c + r) % 16), "column = g + 2*t", "stride"),
+        (lambda r, c: (min(r, 9), c), "row = 9", "lanes hold"),
+    ],
+)
+def test_maps_without_a_name_get_their_formula_and_no_other_cause(
+    element: Any, said: str, unsaid: str
+) -> None:
+    A = RNG.standard_normal((16, 16)).astype(np.float16)
+    text = lines(located({"A": A}, {"a": packings.a_of(lambda r, c: A.view(np.uint16)[element(r, c)])}))
+    assert said in text
+    assert unsaid not in text

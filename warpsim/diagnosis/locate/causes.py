@@ -46,11 +46,11 @@ class Name:
     advice: str
 
 
-def names_of(found: Found) -> Name | None:
-    """Return the first name that all located elements follow."""
+def names_of(found: Found, *, alone: bool = True) -> Name | None:
+    """Return the first name that all located elements follow; of one part among others only an offset."""
     if not found.places.belongs:
         return None
-    return next((name for check in _CHECKS for name in check(found)), None)
+    return next((name for check in (_CHECKS if alone else (_shifted,)) for name in check(found)), None)
 
 
 # --- the place of a tile -----------------------------------------------------------------------------------
@@ -220,7 +220,11 @@ def _halves(found: Found) -> Iterator[Name]:
             continue
         flip = int(own[0] ^ held[0])
         if flip and ((own ^ flip) == held).all():
-            pairs = f" ({what}s 0 to {flip - 1} hold {what}s {flip} to {2 * flip - 1})" if flip > 1 else ""
+            pairs = (
+                f" ({what}s 0 to {flip - 1} hold {what}s {flip} to {2 * flip - 1})"
+                if flip in (2, 4, 8)
+                else ""
+            )
             text = f"{what}s are exchanged: {what} j holds {what} j ^ {flip}{pairs}"
             yield Name(text, f"check the {what} in the address")
         elif len(set(order.values())) < len(order) and (own % (held.max() + 1) == held).all():
@@ -274,13 +278,13 @@ def _stride_of(found: Found, space: Space) -> Iterator[Name]:
     system = np.stack([row, column, np.ones_like(address)], axis=1).astype(np.float64)
     solved, _, rank, _ = np.linalg.lstsq(system, address.astype(np.float64), rcond=None)
     down, along, base = (round(float(each)) for each in solved)
-    if rank < 3 or (row * down + column * along + base != address).any():
+    if rank < 3 or min(down, along) < 1 or (row * down + column * along + base != address).any():
         return
     stride, own = space.stride, space.rows if space.across else space.columns
     outer, inner, right = ("column", "row", (1, stride)) if space.across else ("row", "column", (stride, 1))
     if (down, along) == right and stride == own:
         return
-    start = f" + {base}" if base else ""
+    start = f" {'-+'[base > 0]} {abs(base)}" if base else ""
     padded = f" ({outer}s padded by {stride - own})" if stride > own else ""
     read = " + ".join(what if by == 1 else f"{by}*{what}" for by, what in ((down, "row"), (along, "column")))
     text = f"read at {read}{start}, where it lies at {stride}*{outer} + {inner}{padded}: a wrong stride (ld)"

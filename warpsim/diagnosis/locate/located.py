@@ -199,7 +199,7 @@ class _Search:
             where=where,
             formula=formula(self.places, found),
             tile=origin_of(facts) if self.places.belongs else None,
-            name=names_of(facts),
+            name=names_of(facts, alone=not self.parts),
         )
         if not self.parts and matrix.found(self.codes)[0].min() > 1:
             self.others = self._as_good(found, matrix)
