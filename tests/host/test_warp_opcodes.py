@@ -50,7 +50,8 @@ TEXTS = {
     "ld.shared.b32 %r7, [%r3];",
     "generic": "shl.b32 %r2, %r0, 2; cvt.u64.u32 %w2, %r2; cvta.shared.u64 %w2, %w2; st.b32 [%w2], %r1; "
     "ld.u32 %r7, [%w2];",
-    "atomics": "atom.shared.add.u32 %r7, [%zero], 1; and.b32 %r7, %r7, 0; bar.sync 0; ld.shared.u32 %r7, [%zero];",
+    "atomics": "atom.shared.add.u32 %r7, [%zero], 1; and.b32 %r7, %r7, 0; bar.sync 0; "
+    "ld.shared.u32 %r7, [%zero];",
     "lanes": "mov.u32 %r2, %lanemask_lt; mov.u32 %r3, %laneid; mad.lo.u32 %r7, %r2, 3, %r3;",
     "vectors": "mov.v2.b32 {%r2, %r3}, {%r1, %r0}; sub.u32 %r7, %r2, %r3;",
 }  # fmt: skip
