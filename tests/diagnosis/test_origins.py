@@ -287,6 +287,26 @@ def ptxas_run(text: str, folder: Path) -> None:
     subprocess.run(command, check=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("A", "x4.shared.b16", "x4.trans.shared.b16"),
+        ("B", "x4.trans.shared.b16", "x4.shared.b16"),
+    ],
+)
+def test_a_transposed_operand_is_one_finding(name: str, before: str, after: str) -> None:
+    """.trans where it should not be, or missing: no k step is blamed."""
+    case = kernel_cases.case("dense_f16 normal")
+    text = (kernel_cases.FOLDER / case.file).read_text().replace(before, after)
+    kernel = load_text(text, case.file)[case.entry]
+    findings = find_origins(kernel, case.grid, case.block, case.arguments, {"A": 0, "B": 1}).findings
+    assert {finding.message for finding in findings} == {
+        f"every 8x8 matrix of the tile of {name} is transposed: ldmatrix has .trans and should not, or "
+        "should have it and has not"
+    }
+    assert {finding.kind for finding in findings} == {"transposed"}
+
+
 # --- fragments in an order of their own ------------------------------------------------------------
 
 

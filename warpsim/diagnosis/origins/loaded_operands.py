@@ -7,7 +7,7 @@ does not know what should be where.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ KINDS = {CONSTANT: "constant", COMPUTED: "computed", RESULT: "a result"}
 Mask = npt.NDArray[np.bool_]
 _EXECUTIONS = 256  # of which the direction of a tile is taken
 _FAR = 1 << 31  # longer than rows are
+_CORE = 8  # rows and columns of a matrix of ldmatrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +212,46 @@ def tiles_of(operand: Operand) -> Tiles | None:
         outer, inner, axis = column, row, "rows"
     else:
         return None
-    return Tiles(operand=operand, outer=outer, inner=inner, valid=valid, inner_axis=axis)
+    tiles = Tiles(operand=operand, outer=outer, inner=inner, valid=valid, inner_axis=axis)
+    return _turned(tiles) if _advances_across(tiles) else tiles
+
+
+def _advances_across(tiles: Tiles) -> bool:
+    """Return whether a loop over k advances by whole tiles along the axis that k does not run along.
+
+    Then every matrix of ldmatrix is transposed, and k runs along the axis of the advance.
+    """
+    operand = tiles.operand
+    _, size, depth = tiles.outer.shape
+    if operand.role == "c" or operand.in_shared or size % _CORE or depth % _CORE:
+        return False
+    if size == depth == _CORE:
+        return False  # a single matrix of ldmatrix: it looks the same whichever way it lies
+    whole: Mask = np.asarray(tiles.valid.all(axis=(1, 2)))
+    places = operand.places
+    later = np.flatnonzero((places[1:, :4] == places[:-1, :4]).all(axis=1) & whole[1:] & whole[:-1]) + 1
+    if not later.size:
+        return False
+    first = (axis.min(axis=(1, 2)) for axis in (tiles.outer, tiles.inner))
+    across, along = (values[later] - values[later - 1] for values in first)
+    steps = (across > 0) & (across % depth == 0) & (along == 0)
+    return bool(steps.all()) and _transposed_in_place(tiles, whole)
+
+
+def _transposed_in_place(tiles: Tiles, whole: Mask) -> bool:
+    """Return whether all whole tiles are those of the other orientation, each 8x8 matrix transposed."""
+    outer, inner = tiles.inner[whole], tiles.outer[whole]
+    rows, columns = np.indices(outer.shape[1:])
+    across = rows // _CORE * _CORE + columns % _CORE
+    along = columns // _CORE * _CORE + rows % _CORE
+    right = outer - outer[:, :1, :1] == across
+    right &= inner - inner[:, :1, :1] == along
+    return bool(right.all())
+
+
+def _turned(tiles: Tiles) -> Tiles:
+    """Return the same with k along the other axis of the buffer."""
+    return replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
 
 
 def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
