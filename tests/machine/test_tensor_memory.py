@@ -305,7 +305,7 @@ def test_loaded_cells_that_were_never_written_count_as_never_written() -> None:
     )
     results = np.zeros((LANES, COLUMNS), np.uint32)
     report = load_text(HEAD + body + END)["k"](1, LANES, [cells(), results], checks="warn")
-    assert [hazard.kind for hazard in report.hazards] == ["register"]
+    assert [hazard.kind for hazard in report.hazards].count("register") == 1
     assert results[3, 0] == 3
 
 
