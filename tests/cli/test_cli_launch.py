@@ -145,6 +145,10 @@ def test_options_that_do_not_fit(options, message):
     [
         ("what", "--arg what: expected FILE.npy, zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, "
          "hex:TYPE:BITS, bytes:FILE, null"),
+        ("512", "--arg 512: a number has its type in front, as in i32:512; expected FILE.npy, "
+         "zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, hex:TYPE:BITS, bytes:FILE, null"),
+        ("-1.5", "--arg -1.5: a number has its type in front, as in f32:-1.5; expected FILE.npy, "
+         "zeros:TYPE:SHAPE, random:TYPE:SHAPE:SEED, TYPE:NUMBER, hex:TYPE:BITS, bytes:FILE, null"),
         ("zeros:f32:4by4", "--arg zeros:f32:4by4: the shape '4by4' is not like 512x512"),
         ("zeros:f32:99999x99999x9", "--arg zeros:f32:99999x99999x9: 359,992,800,036 bytes, "
          "more than 17,179,869,184"),

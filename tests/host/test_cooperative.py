@@ -56,7 +56,8 @@ def test_a_launch_that_is_not_cooperative_says_so() -> None:
         warpsim.load(TEXT)["k"](2, 64, [np.zeros(128, np.uint32), np.zeros(128, np.uint32)])
     assert caught.value.message.startswith("trap: the kernel synchronises its grid")
     assert (
-        "launch it with cooperative=True [CTA (0, 0, 0), warp 0, lane 0 and 127 more]" in caught.value.message
+        "launch it with cooperative=True, or --cooperative [CTA (0, 0, 0), warp 0, lane 0 and 127 more]"
+        in caught.value.message
     )
 
 

@@ -185,3 +185,11 @@ def test_variables_of_the_compiler_are_not_listed() -> None:
         str(raised.value) == "no variable 'scales'; the variables are coef, bias, counter, table, ns::scale"
     )
     assert module.symbol("$str").shape == (4,)
+
+
+def test_reads_of_a_variable_that_was_never_set_are_one_finding() -> None:
+    again = "ld.const.f32 %f0, [%rd1];\n  ld.const.f32 %f2, [coef+4];"
+    kernel = warpsim.load(TEXT.replace("ld.const.f32 %f0, [%rd1];", again))["k"]
+    found = [one for one in kernel(1, 4, [np.zeros(4, np.float32)]).hazards if one.severity == "warning"]
+    assert [(one.count, one.location.line) for one in found] == [(2, 13)]
+    assert "note: 2 statements do this, also line 14\n" in str(found[0])

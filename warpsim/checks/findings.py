@@ -21,7 +21,7 @@ class LaunchFinding:
     """``kind`` ("race", "uninitialised", ...), how grave, what happened, and where; ``other`` is the other
     statement, ``note`` what the other did, and ``fix`` what to do, "" where there is nothing to say.
     ``others`` are further statements that do the same, each with its other statement: pairs of the same
-    stretches of code, or statements of the same line of the source."""
+    stretches of code, or statements that read the same variable or are of the same line of the source."""
 
     kind: str
     severity: Severity
@@ -47,20 +47,21 @@ class LaunchFinding:
         if self.other is not None:
             lines += [f"{self.other}: note: {self.note}", self.other.excerpt()]
         if self.others:
-            what = "statements of this line" if self.other is None else "pairs of statements"
-            lines.append(f"{self.location}: note: {self.count} {what} do this, also lines {self._listed()}")
+            what = "statements" if self.other is None else "pairs of statements"
+            lines.append(f"{self.location}: note: {self.count} {what} do this, also {self._listed()}")
         if self.fix:
             lines.append(f"{self.location}: fix: {self.fix}")
         return "\n".join(lines)
 
     def _listed(self) -> str:
-        """Return the lines of the others in the PTX."""
+        """Name the lines of the others in the PTX."""
         lines = [
             str(here.line) if there is None else f"{here.line} and {there.line}"
             for here, there in self.others
         ]
         more = f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
-        return ", ".join(lines[:_LISTED]) + more
+        word = "line" if self.other is None and len(lines) == 1 else "lines"
+        return f"{word} {', '.join(lines[:_LISTED])}{more}" + " of the PTX" * (self.source is not None)
 
 
 class FindingError(UndefinedBehavior):

@@ -49,7 +49,17 @@ def argument(text: str) -> Any:
         from .operand_values import read_array_file
 
         return read_array_file(text, "array")
-    raise click.UsageError(f"--arg {text}: expected {KINDS}")
+    raise click.UsageError(f"--arg {text}: {_untyped(text)}expected {KINDS}")
+
+
+def _untyped(text: str) -> str:
+    """Return how a number is given, where a text is a number alone."""
+    try:
+        float(text)
+    except ValueError:
+        return ""
+    kind = "i32" if text.strip("+-").isdigit() else "f32"
+    return f"a number has its type in front, as in {kind}:{text}; "
 
 
 def _types() -> dict[str, np.dtype[Any]]:

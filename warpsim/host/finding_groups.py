@@ -18,7 +18,7 @@ from ..machine.load.program import Module
 from ..ptx.statements import Block, InstructionStatement, Label, Statement
 
 _ENDS = frozenset({"bra", "brx", "ret", "exit"})
-_BY_LINES = frozenset({"uninitialised"})  # kinds of a statement alone that a line of the source may repeat
+_ALONE = frozenset({"uninitialised"})  # kinds of one statement
 Place = tuple[int, int]
 
 
@@ -43,8 +43,8 @@ def _key(finding: LaunchFinding, starts: Sequence[Place]) -> Any:
     if finding.other is not None and starts:
         here, there = (bisect_right(starts, _place(at)) for at in (finding.location, finding.other))
         return finding.kind, finding.severity, here, there
-    if finding.kind in _BY_LINES and finding.source is not None:
-        return finding.kind, finding.severity, finding.source, finding.fix
+    if finding.kind in _ALONE and (finding.fix or finding.source is not None):
+        return finding.kind, finding.severity, finding.fix or finding.source  # the fix names a variable
     return id(finding)
 
 

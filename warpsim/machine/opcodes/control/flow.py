@@ -224,7 +224,7 @@ def _return(binder: StatementBinder, uniform: str) -> Step:
 
 _COOPERATIVE = (
     ": the kernel synchronises its grid (cooperative groups read %envreg1 and %envreg2), but the launch is "
-    "not cooperative; launch it with cooperative=True"
+    "not cooperative; launch it with cooperative=True, or --cooperative"
 )
 
 
