@@ -223,3 +223,23 @@ def test_a_variable_that_was_never_set_is_the_cause_of_wrong_outputs() -> None:
     assert found.notes == ("the wrong elements are zero",)  # the warning is not repeated
     right = warpsim.why(module["scaled"], 1, 32, [values], {0: 0 * values})
     assert right.as_expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("", "there is no matrix instruction"),
+        (
+            "wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%a], {%t, %t, %t, %t}, 16;",
+            "those of wmma are",
+        ),
+    ],
+)
+def test_what_was_not_looked_for_is_said(statement: str, reason: str) -> None:
+    text = SCALED.replace("[%a], %y; ret;", f"[%a], %y; ret; {statement}").replace(
+        "scale[4]", "scale[4] = {0}"
+    )
+    values = np.arange(32, dtype=np.float32)
+    found = warpsim.why(load_text(text)["scaled"], 1, 32, [values], {0: 3 * values})
+    assert found.causes == ()
+    assert found.notes[-1].startswith(f"which operand is wrong was not looked for: {reason}")

@@ -210,7 +210,8 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
         causes = [cause] if cause is not None else []
     if errors and not causes:
         causes = _of_wrong_outputs(launch, errors) or [*unwritten_causes(first)]
-    notes = (*_seen(launch, errors), *_warnings(first, causes))
+    untraced = _untraced(launch) if errors and not causes else ()
+    notes = (*_seen(launch, errors), *_warnings(first, causes), *untraced)
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
@@ -225,6 +226,14 @@ def _of_wrong_outputs(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> 
         product_causes(launch, origins, errors),
     )
     return next((found for search in searches if (found := [*search])), [])
+
+
+def _untraced(launch: RepeatedLaunch) -> Iterator[str]:
+    """Yield why the operands of matrix instructions say nothing, where they do not."""
+    opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
+    if not opcodes & {"mma", "wgmma"}:
+        reason = "those of wmma are not traced" if "wmma" in opcodes else "there is no matrix instruction"
+        yield f"which operand is wrong was not looked for: {reason}"
 
 
 def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str]:
