@@ -16,6 +16,7 @@ from ....isa.descriptors.tensor_descriptor import WINDOW, TensorDescriptor, tile
 from ....isa.features import Feature
 from ....isa.layouts.tensor_memory import COPIES, Copy
 from ....isa.memory import Addresses
+from ...run.events import observers_of
 from ...run.pending import Stretches
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
@@ -97,7 +98,11 @@ def checked_addresses(
 
 
 def stretches_of(wave: Wave, ctas: tuple[int, ...], addresses: Addresses) -> tuple[Stretches, ...]:
-    """Return the bytes of a tile in each CTA, as offsets in the wave's shared memory."""
+    """Return the bytes of a tile in each CTA, as offsets in the wave's shared memory; nothing where nothing
+    observes.
+    """
+    if not observers_of(wave):
+        return ()
     starts = np.unique(addresses)
     gaps = np.flatnonzero(np.diff(starts) != 1)
     firsts = starts[np.concatenate(([0], gaps + 1))]

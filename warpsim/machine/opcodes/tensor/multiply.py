@@ -23,6 +23,7 @@ from .issue_order import issue_in_order
 from .tensor_places import is_tensor_address, tensor_address, value_in
 from .tensor_products import Given, prepared
 
+_SELECTOR = "inferred: metadata of selectors 2 and 3 lie in the next columns; the manual has figures"
 _SCALE_D = "inferred: scale-input-d multiplies D by a power of two before the sum"
 
 
@@ -148,6 +149,8 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
                 message = f"zero-column mask {given.zero_columns:#x}: the manual contradicts its examples"
                 raise binder.not_modelled(f"{message} [{wave.describe_lane(lane)}]")
             work = prepared(wave, path, lane, form, given, statement.target)
+            if work.made.descriptor.selector > 1:
+                wave.infer(path.pc, _SELECTOR)
             reads = work.reads(wave)
             issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", work.run, reads)
 
