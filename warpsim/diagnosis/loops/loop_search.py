@@ -41,6 +41,7 @@ from .loop_mistakes import Around, WithinSteps
 from .loop_pairs import Pairs
 from .loop_sources import Sources
 from .product_loops import Given, Loop, View
+from .whole_matrices import whole_matrices
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together
@@ -363,7 +364,7 @@ def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
         within(library),
         around(library),
     ]
-    yield chain(*first, _of_registers(loop, view, mistakes))
+    yield chain(*first, _of_registers(loop, view, mistakes), whole_matrices(loop, view))
     yield around((*local_mistakes(loop.setting), *stored_mistakes(loop.setting)))
     if loop.steps <= _ALL_LOCAL:
         yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))
