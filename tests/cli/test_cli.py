@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import warpsim
 from warpsim.cli import main
 from warpsim.files.archives import read_arrays, write_arrays
+from warpsim.isa.families import tcgen05
 from warpsim.views.information import evidence_document
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -395,12 +396,20 @@ def test_usage_errors(run: Any, arguments: list[str], message: str) -> None:
 # --- info ------------------------------------------------------------------------------------------
 
 
+def every_form(target: str | None) -> list[warpsim.Instruction]:
+    """The forms whose mnemonic states the product, and tcgen05.mma with a typical descriptor."""
+    described = (
+        replace(form, target=target) for form in tcgen05.typical() if target in (None, *form.targets)
+    )
+    return [*warpsim.instructions(target), *described]
+
+
 def test_info_lists_every_form(run: Any) -> None:
     code, out, _ = run("info")
     header, *rows, count = out.splitlines()
     assert code == 0
     assert header.split() == ["form", "registers", "d/a/b/c", "PTX", "targets"]
-    assert [row.split()[0] for row in rows] == [form.mnemonic for form in warpsim.instructions()]
+    assert [row.split()[0] for row in rows] == [form.mnemonic for form in every_form(None)]
     assert count == f"{len(rows)} forms"
 
 
@@ -453,7 +462,7 @@ def test_info_describes_every_form(run: Any, target: str | None) -> None:
     code, out, _ = run("info", "--json", *options)
     document = json.loads(out)
     assert (code, document["errors"]) == (0, [])
-    forms = list(warpsim.instructions(target))
+    forms = every_form(target)
     assert [one["mnemonic"] for one in document["forms"]] == [form.mnemonic for form in forms]
     for one, form in zip(document["forms"], forms, strict=True):
         assert one["registers"] == form.registers

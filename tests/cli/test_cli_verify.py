@@ -22,6 +22,7 @@ import warpsim
 from tests.helpers.example_sets import arguments, example, sparse_form
 from tools.bench import verify as bench
 from warpsim.cli import main
+from warpsim.isa.families import tcgen05
 from warpsim.vectors.formats import FORMATS, read_vectors, write_vectors
 from warpsim.vectors.sets import make_vectors
 
@@ -254,7 +255,8 @@ def test_evidence_as_data_has_every_form_on_every_target(run):
     _, out, _ = run("info", "--evidence", "--json")
     rows = json.loads(out)["evidence"]
     pairs = {(form, row["target"]) for row in rows for form in row["forms"]}
-    assert pairs == {(str(form), target) for form in warpsim.instructions() for target in form.targets}
+    forms = [*warpsim.instructions(), *tcgen05.typical(None)]
+    assert pairs == {(str(form), target) for form in forms for target in form.targets}
     for row in rows:
         told = warpsim.evidence(row["forms"][-1], row["target"])
         assert (row["label"], row["chips"], row["outputs"]) == (told.label, told.chips, told.outputs)
@@ -283,7 +285,10 @@ def test_promises_as_data(run):
     document = json.loads(out)
     assert (code, document["errors"]) == (0, [])
     assert document.keys() == {"labels", "promises", "errors"}
-    assert {one["label"] for one in document["promises"]} == set(document["labels"]) - {"validated"}
+    assert {one["label"] for one in document["promises"]} == set(document["labels"]) - {
+        "validated",
+        "reported",
+    }
     assert [one["what"] for one in document["promises"] if one["section"] == "Matrix instructions"] == [
         "mma.sp of f16 (f32) on sm_90a: sparse sums grouped over stored columns like dense sums; "
         "no sparse outputs have been published"
