@@ -49,9 +49,7 @@ ALLOWED = {  # what is meant: 1 bits, the number 1, a modifier of PTX
     ("arithmetic/kernels/vectors.py", "one"),
     ("machine/opcodes/tensor/commits.py", "one"),  # .mbarrier::arrive::one
 }
-BUDGETS = {  # room -> words that are still to be replaced
-    "arithmetic": 8,  # in kernels, which Numba compiles again after every edit
-}
+BUDGETS: dict[str, int] = {}  # room -> words that are still to be replaced
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:

@@ -19,7 +19,7 @@ _warned: set[str] = set()
 
 
 def forgiving(dispatcher: Any) -> Any:
-    """Return a compiled function whose cache, if it has one, is checked and may fail."""
+    """Return a compiled function whose cache, if there is a cache, is checked and may fail."""
     cache = getattr(dispatcher, "_cache", None)
     files = getattr(cache, "_cache_file", None)
     if type(files) is IndexDataCacheFile:

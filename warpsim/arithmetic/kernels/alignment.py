@@ -111,8 +111,8 @@ def byte_tops(terms: Terms, c: Lanes | None, variant: Variant) -> Lanes:
 
 
 def raised(top: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
-    """Return the exponent to align by, of a largest one with float32's bias; the floor of f16 results
-    counts.
+    """Return the exponent to align by, of a largest exponent with float32's bias; the floor of f16
+    results counts.
     """
     return top.unsigned_maximum((numbers.floor + 127).to(I8) if variant.half else BYTE_LOWEST)
 
@@ -170,7 +170,7 @@ def _nowhere(like: Lanes) -> Lanes:
 
 def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
     """Return lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the
-    lower one.
+    lower bound.
     """
     if variant.half:
         return top > HIGHEST

@@ -114,7 +114,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     """Return the compiled ``registers`` of a variant (see below), for elements of so many bits in A and B.
 
     ``kept``: indices of a metadata field, 0 for dense A. Planes that are COLUMNS wide have that many columns;
-    wider ones have a multiple of the variant's width.
+    wider planes have a multiple of the variant's width.
     """
     code = literal(variant)
     products, half, emulated, stride = variant.products, variant.half, variant.emulated, variant.stride

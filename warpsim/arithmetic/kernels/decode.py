@@ -144,10 +144,11 @@ def index_offsets(
     offsets: Any,
     place: Any,
 ) -> tuple[Any, Callable[..., Any]] | None:
-    """Return offsets that four 4-bit metadata fields, the lowest of ``word``, select; whether one is illegal.
+    """Return offsets that four 4-bit metadata fields, the lowest of ``word``, select; whether any is illegal.
 
-    ``kept``, a constant, is the number of indices of a field: two of 2 bits, or one in bit 1. Index i gives
-    ``offsets[place + i] = bases[start + i] + factor * index``; ``legal`` has a bit for each legal field.
+    ``kept``, a constant, is the number of indices of a field: two of 2 bits, or a single index in bit 1.
+    Index i gives ``offsets[place + i] = bases[start + i] + factor * index``; ``legal`` has a bit for each
+    legal field.
     """
     if not isinstance(kept, types.IntegerLiteral):
         return None  # Numba asks again with the literal type
@@ -174,7 +175,7 @@ def _ramp(builder: Any, width: int, step: int, first: int) -> Lanes:
 
 
 def _half_codes(number: Lanes) -> Lanes:
-    """Return int16 codes of float32 numbers that f16 holds; every NaN becomes the canonical one."""
+    """Return int16 codes of float32 numbers that f16 holds; every NaN becomes the canonical NaN."""
     bits = number.seen_as(I32)
     magnitude = bits & 0x7FFFFFFF
     normal = (magnitude - (112 << 23)) >> 13

@@ -11,7 +11,7 @@ steps of the rule. Rows of B are ``stride`` columns wide; of them n take part, a
     b lows                         [pass][row of the pass][column]
     accumulators                   [row][column]               float32, also where results are f16
 
-Arrays are flat; exponents are int16, or uint8 in compact variants. How a row is summed is told in rows.
+Arrays are flat; exponents are int16, or uint8 in compact variants. How a row is summed is stated in rows.
 """
 
 from __future__ import annotations
