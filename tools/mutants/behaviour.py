@@ -42,12 +42,12 @@ class Edit:
 
 
 def everywhere(limits: Limits) -> bool:
-    """Every form."""
+    """Select every form."""
     return True
 
 
 def never(limits: Limits) -> str:
-    """No proof: some operands show it on every form that it concerns."""
+    """Give no proof: some operands show the fault on every form that it concerns."""
     return ""
 
 
@@ -66,7 +66,7 @@ class Behaviour:
 
 
 def of_rules(*classes: type[Rule]) -> Where:
-    """Forms whose rule is one of these."""
+    """Select the forms whose rule is of these classes."""
     return lambda limits: isinstance(limits.rule, classes)
 
 
@@ -82,20 +82,20 @@ bits = of_rules(BitCount)
 
 
 def floats(limits: Limits) -> bool:
-    """Floating-point forms."""
+    """Select floating-point forms."""
     return limits.instruction.a.is_float
 
 
 def both(*conditions: Where) -> Where:
-    """Forms for which all conditions hold."""
+    """Select the forms for which all conditions hold."""
     return lambda limits: all(condition(limits) for condition in conditions)
 
 
 def either(*conditions: Where) -> Where:
-    """Forms for which one of the conditions holds."""
+    """Select the forms for which at least one condition holds."""
     return lambda limits: any(condition(limits) for condition in conditions)
 
 
 def first_of(*proofs: Proof) -> Proof:
-    """The first proof that holds."""
+    """Return the first of these proofs that holds."""
     return lambda limits: next((text for proof in proofs if (text := proof(limits))), "")

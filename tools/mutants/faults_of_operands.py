@@ -89,19 +89,19 @@ def _rounds_ignored_bits(codes: Any, element: Format) -> Any:
 
 
 def _smallest_binade_missing(codes: Any, element: Format) -> Any:
-    """The smallest normal numbers read as subnormal ones."""
+    """Read the smallest normal numbers as subnormal numbers."""
     field = _magnitude(codes, element) >> (element.ignored_bits + element.fraction_bits)
     one = element.code_dtype.type(1 << (element.ignored_bits + element.fraction_bits))
     return np.where(field == 1, codes & ~one, codes)
 
 
 def has_fractions(side: str) -> Where:
-    """Forms in which an operand has subnormal numbers."""
+    """Select the forms in which an operand has subnormal numbers."""
     return lambda limits: limits.instruction.a.is_float and limits.instruction.format(side).fraction_bits > 0
 
 
 def ignores_bits(limits: Limits) -> bool:
-    """Forms of tf32."""
+    """Select the forms of tf32."""
     return limits.instruction.a.ignored_bits > 0
 
 
@@ -139,13 +139,13 @@ def _columns(name: str, change: Callable[[Any, int], Any], where: Where = everyw
 
 
 def _pairs(limits: Limits) -> bool:
-    """Two stored of four, or more."""
+    """Select the forms whose sparsity stores two elements or more of each chunk."""
     pattern = limits.instruction.pattern
     return pattern is not None and pattern.stored > 1
 
 
 def _two_of_four(limits: Limits) -> bool:
-    """2:4, each stored element with a column of its own."""
+    """Select the forms of 2:4 sparsity in which each stored element has a column of its own."""
     pattern = limits.instruction.pattern
     return pattern is not None and (pattern.stored, pattern.chunk) == (2, 4)
 
@@ -158,7 +158,7 @@ def _placed(name: str, side: str, change: Callable[[Any], Any], where: Where = e
 
 
 def _leak(given: Operands) -> Operands:
-    """A NaN of B that nothing selects reaches C of its outputs."""
+    """Make a NaN of B reach C of its outputs, whether the metadata selects it or not."""
     element, c = given.product.b, given.product.c
     magnitude = _magnitude(given.b, element).astype(np.uint64) >> np.uint64(element.ignored_bits)
     limit = (
@@ -193,7 +193,7 @@ def _gathered(name: str, change: Callable[[Instruction, Inputs], Inputs], where:
 
 
 def warpgroup(limits: Limits) -> bool:
-    """wgmma."""
+    """Select the forms of wgmma."""
     return not limits.instruction.has_registers("b")
 
 

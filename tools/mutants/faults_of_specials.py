@@ -25,19 +25,19 @@ _LINE = "    special, negative = _special_of(total)\n"
 
 
 def infinite(*sides: str) -> Where:
-    """Forms in which one of these operands has infinities."""
+    """Select the forms in which one of these operands has infinities."""
     return lambda limits: any(limits.instruction.format(side).has_infinity for side in sides)
 
 
 def nans(*sides: str) -> Where:
-    """Forms in which one of these operands has NaNs."""
+    """Select the forms in which one of these operands has NaNs."""
     return lambda limits: (
         limits.instruction.a.is_float and any(limits.instruction.format(side).has_nan for side in sides)
     )
 
 
 def _factors(name: str, value: str, significand: str, where: Where) -> Behaviour:
-    """What a product of x and y is: of terms ``value``, of Numbers by ``significand`` and special."""
+    """Return a fault of the product of x and y: ``value`` for terms, the line ``significand`` for Numbers."""
     edits = (
         Edit(
             module="terms",
@@ -54,7 +54,7 @@ _infinite_products = infinite("a", "b")
 
 
 def _kept(name: str, lines: str, where: Where = _infinite_products, proof: Proof = never) -> Behaviour:
-    """What is done to the terms of an aligned sum before they are added."""
+    """Return a fault whose ``lines`` change the terms of an aligned sum before they are added."""
     edit = Edit(module="summing", old=_KEPT, new=f"    {lines}\n{_KEPT}")
     return Behaviour(name=name, edits=(edit,), where=both(aligned, where), proof=proof)
 
@@ -260,7 +260,7 @@ _CODES = (
 def _read(
     name: str, side: str, change: Callable[[Any, Format], Any], where: Where, proof: Proof = never
 ) -> Behaviour:
-    """An operand whose codes are read otherwise."""
+    """Return a fault that reads the codes of an operand as ``change`` makes them."""
 
     def operands(given: Operands) -> Operands:
         form = given.product

@@ -69,32 +69,32 @@ def _floor(more: int) -> Behaviour:
 
 
 def any_cut(limits: Limits) -> str:
-    """No term ever loses a bit."""
+    """Prove that no term ever loses a bit."""
     return reasons.cut_reason(limits, limits.fraction_bits)
 
 
 def c_cut(limits: Limits) -> str:
-    """C, or what stands for it, never loses a bit."""
+    """Prove that C, or what stands for it, never loses a bit."""
     return reasons.c_cut_reason(limits)
 
 
 def product_cut(limits: Limits) -> str:
-    """No product ever loses a bit."""
+    """Prove that no product ever loses a bit."""
     return reasons.product_cut_reason(limits)
 
 
 def nearest(limits: Limits) -> bool:
-    """Sums are rounded to nearest."""
+    """Select the forms whose sums are rounded to nearest."""
     return limits.step is not None and limits.output.nearest
 
 
 def truncated(limits: Limits) -> bool:
-    """Sums are rounded toward zero."""
+    """Select the forms whose sums are rounded toward zero."""
     return limits.step is not None and not limits.output.nearest and not limits.emulated
 
 
 def several_steps(limits: Limits) -> bool:
-    """A sum takes several steps."""
+    """Select the forms whose sums take several steps."""
     return limits.step is not None and limits.steps > 1
 
 
@@ -103,7 +103,7 @@ def _ieee_nearest(limits: Limits) -> bool:
 
 
 def short_output(limits: Limits) -> bool:
-    """Results of fewer bits than f32 has."""
+    """Select the forms whose results have fewer bits than f32."""
     return limits.step is not None and limits.output.precision == 14
 
 
@@ -280,7 +280,7 @@ ALIGNMENT = (
 
 
 def _adder(carries: int, *, signed: bool = False) -> Edit:
-    """Sums without the highest bit that they can have, or with it as their sign."""
+    """Return the edit that drops the highest bit that sums can have, or reads it as their sign."""
     top = f"(1 << (rule.fraction_bits + {carries}))"
     sign = f" - (np.abs(total) & {top}) * np.sign(total)"
     lines = f"total = total{sign}{sign if signed else ''}"

@@ -39,8 +39,10 @@ def _source(module: str) -> str:
 
 @cache
 def faulty_sums(edits: tuple[Edit, ...]) -> types.ModuleType:
-    """A copy of summing.py with the lines changed, there or in what it imports; ValueError unless each
-    ``old`` occurs once."""
+    """Return a copy of summing.py with the lines changed, there or in what it imports.
+
+    Raise ValueError unless each ``old`` occurs once.
+    """
     made: dict[str, types.ModuleType] = {}
     for name in MODULES:
         text = _source(name)
@@ -58,7 +60,7 @@ def faulty_sums(edits: tuple[Edit, ...]) -> types.ModuleType:
 
 
 def wrong_codes(fault: Behaviour, limits: Limits, operands: Operands) -> Any:
-    """Codes of D as the faulty unit has them; ``(tiles, m, n)``."""
+    """Return the codes of D as the faulty unit has them; ``(tiles, m, n)``."""
     if fault.operands is not None:
         return compute(fault.operands(operands), limits.rule)
     if fault.numbers is not None:
@@ -69,7 +71,7 @@ def wrong_codes(fault: Behaviour, limits: Limits, operands: Operands) -> Any:
 
 
 def slices(operands: Operands, first: int, rest: int) -> Iterator[tuple[slice, Operands]]:
-    """The batch in slices, a small one first: most faults show there."""
+    """Yield the batch in slices, a small slice first: most faults show there."""
     start, size = 0, first
     while start < len(operands.c):
         cut = slice(start, start + size)

@@ -22,7 +22,7 @@ an Inf or a NaN took part; what is proven now is left out."""
 
 
 def page(verdicts: Verdicts, before: Verdicts, command: str) -> str:
-    """The whole page; ``before`` may be empty."""
+    """Return the whole page; ``before`` may be empty."""
     faults = _names(verdicts)
     rows = [_row(name, verdicts, before) for name in faults]
     title = ["fault", "forms", "caught", "proven", "survives"]
@@ -35,7 +35,7 @@ def page(verdicts: Verdicts, before: Verdicts, command: str) -> str:
 
 
 def totals(verdicts: Verdicts) -> tuple[int, int, int]:
-    """Faults on forms: caught, proven to be none, surviving."""
+    """Count the faults on forms: caught, proven to be none, surviving."""
     return (
         sum(len(one["caught"]) for one in verdicts),
         sum(len(one["proven"]) for one in verdicts),
@@ -64,7 +64,7 @@ def _both(verdicts: Verdicts, before: Verdicts) -> list[tuple[dict[str, Any], di
 
 
 def _unproven(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What survived then, without what concerns the form no more or is proven now."""
+    """Return what survived then, without faults that no longer concern the form or are proven now."""
     return [name for name in old["survived"] if name in new["caught"] or name in new["survived"]]
 
 
@@ -84,7 +84,7 @@ def _row(name: str, verdicts: Verdicts, before: Verdicts) -> list[str]:
 
 
 def _table(rows: list[list[str]]) -> Iterator[str]:
-    """A Markdown table, numbers to the right."""
+    """Yield a Markdown table, numbers to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for index, row in enumerate(rows):
         cells = [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in
@@ -98,7 +98,7 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
 
 
 def _proofs(verdicts: Verdicts) -> Iterator[str]:
-    """Every proof, with the faults and the number of forms that it is for."""
+    """Yield every proof, with the faults and the number of forms that it is for."""
     found: dict[str, dict[str, int]] = {}
     for one in verdicts:
         for name, proof in one["proven"].items():

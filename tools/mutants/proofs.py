@@ -9,14 +9,14 @@ from warpsim.generation.sums.limits import Limits
 
 
 def c_cut_at(limits: Limits, fraction_bits: int) -> str:
-    """C loses nothing at so many fraction bits."""
+    """Prove that C loses nothing at so many fraction bits."""
     if limits.products.high - fraction_bits > limits.accumulator.bit:
         return ""
     return f"the accumulator is a multiple of 2**{limits.accumulator.bit}"
 
 
 def small_c(limits: Limits) -> str:
-    """The exponent of a subnormal C is never the largest of those that cut."""
+    """Prove that the exponent of a subnormal C is never the largest of those that cut."""
     low = limits.accumulator.low
     if low <= limits.floor:
         return f"the exponent floor, {limits.floor}, is not below it"
@@ -26,17 +26,17 @@ def small_c(limits: Limits) -> str:
 
 
 def vanishing(limits: Limits) -> str:
-    """No sum rounds to zero."""
+    """Prove that no sum rounds to zero."""
     return reasons.tiny_reason(limits)
 
 
 def positive_zeros(limits: Limits) -> str:
-    """The sign of a zero C is never seen."""
+    """Prove that the sign of a zero C is never seen."""
     return reasons.minus_zero_reason(limits)
 
 
 def last_bit(side: str) -> Callable[[Limits], str]:
-    """C's last bits are cut at its own exponent, or at a larger one."""
+    """Return a proof that C's last bits are cut at its own exponent, or at a larger exponent."""
 
     def proof(limits: Limits) -> str:
         c, kept = limits.instruction.c, limits.fraction_bits
@@ -48,7 +48,7 @@ def last_bit(side: str) -> Callable[[Limits], str]:
 
 
 def floor(limits: Limits, raised: int) -> str:
-    """Neither products nor C lie below a floor so much higher, or it cuts none of them."""
+    """Prove that neither products nor C lie below a floor so much higher, or that it cuts none of them."""
     lowest = limits.floor + raised
     if min(limits.products.low, limits.accumulator.low) >= lowest:
         return f"products have exponents from {limits.products.low}, C from {limits.accumulator.low}"
@@ -58,14 +58,14 @@ def floor(limits: Limits, raised: int) -> str:
 
 
 def largest(limits: Limits) -> str:
-    """No result is the largest number, or whatever is too large becomes it."""
+    """Prove that no result is the largest number, or that whatever is too large becomes it."""
     if limits.instruction.rounding == "rz":
         return "results too large are the largest number under .rz"
     return reasons.large_reason(limits)
 
 
 def finite_partial(limits: Limits) -> str:
-    """Of fp8 by way of f16, the sum that stands for C in the second step is never infinite."""
+    """Prove, for fp8 by way of f16, that the sum that stands for C in the second step is never infinite."""
     form = limits.instruction
     if limits.emulated and reasons.no_infinity(form.a, form.b):
         return reasons.early_reason(limits)

@@ -48,7 +48,7 @@ class Verdict:
 
 
 def mutated(fault: Fault) -> types.ModuleType:
-    """reference.py with the fault's line changed; ValueError unless its text occurs once."""
+    """Return reference.py with the fault's line changed; raise ValueError unless its text occurs once."""
     if _SOURCE.count(fault.old) != 1:
         raise ValueError(f"{fault.name}: {fault.old!r} occurs {_SOURCE.count(fault.old)} times")
     module = types.ModuleType("warpsim.arithmetic.mutated_reference")
@@ -76,7 +76,7 @@ def try_fault(fault: Fault, chunks: int = CHUNKS) -> Verdict:
 
 @cache
 def _chunk(form: str, target: str, index: int) -> tuple[VectorSet, Operands, Any]:
-    """A chunk of corner cases, its operands in the order of the cases, and D as the model computes it."""
+    """Return a chunk of corner cases, its operands in the order of the cases, and D as the model has it."""
     vectors = theme_chunk(warpsim.decode(form, target=target), "corner", 0, index)
     parts = [(part.cases, gathered(vectors.instruction, part)) for part in vectors.inputs()]
     names = ("a", "b", "c", "columns", "scale_a", "scale_b")
@@ -95,7 +95,7 @@ def _chunk(form: str, target: str, index: int) -> tuple[VectorSet, Operands, Any
 def _looks(
     fault: Fault, module: types.ModuleType | None, form: Instruction, operands: Operands, d: Any
 ) -> Iterator[tuple[int, int, bool]]:
-    """Tile, outputs looked at and whether one differs; every tile a little before any tile whole."""
+    """Yield tile, outputs looked at and whether any differs; every tile a little before any tile whole."""
     rule = rule_for(form)
     if module is None:
         wrong = (compute(operands, rule.realigned(**fault.numbers)) != d).any((1, 2))

@@ -48,8 +48,10 @@ class FormVerdicts:
 
 
 def forms(*, every: bool = False) -> list[Instruction]:
-    """Forms over all targets: one for each pair of types, family, modifiers and rule, the formats of D and C
-    in turn; with ``every``, or where nothing is aligned, one for each of these formats."""
+    """Return forms over all targets: one form for each pair of types, family, modifiers and rule.
+
+    The formats of D and C take turns; with ``every``, or where nothing is aligned, each of them has a form.
+    """
     found: dict[tuple[Any, ...], dict[tuple[Any, ...], Instruction]] = {}
     for target in ARCHITECTURES:
         for form in warpsim.instructions(target):
@@ -79,7 +81,7 @@ def _sort(form: Instruction) -> tuple[Any, ...]:
 
 
 def try_form(mnemonic: str, target: str, only: str = "", seed: int = 0) -> FormVerdicts:
-    """Every fault whose name contains ``only`` on the default corner set of a form."""
+    """Try every fault whose name contains ``only`` on the default corner set of a form."""
     start = time.perf_counter()
     vectors, _ = corner_vectors(mnemonic, target=target, seed=seed)
     limits = limits_of(vectors.instruction)
@@ -112,7 +114,7 @@ def try_form(mnemonic: str, target: str, only: str = "", seed: int = 0) -> FormV
 
 
 def _gathered(vectors: VectorSet) -> tuple[Operands, Any]:
-    """The operands of all cases, and the case of each tile; those of a case one after the other."""
+    """Return the operands of all cases, the tiles of a case in succession, and the case of each tile."""
     parts = [(part.cases, gathered(vectors.instruction, part)) for part in vectors.inputs()]
     every = [np.arange(len(vectors))[which] for which, _ in parts]
     cases = np.repeat(np.concatenate(every), vectors.instruction.products)
@@ -129,7 +131,7 @@ def _gathered(vectors: VectorSet) -> tuple[Operands, Any]:
 def _shown(
     fault: Behaviour, limits: Limits, vectors: VectorSet, operands: Operands, expected: Any
 ) -> int | None:
-    """The first tile seen that shows a fault; None where none does."""
+    """Return the first tile seen that shows a fault; None if no tile does."""
     if fault.inputs is not None:
         return _shown_by_inputs(fault, limits, vectors)
     tiles = max(1, _TERMS // (expected[0].size * operands.a.shape[2]))
@@ -165,7 +167,7 @@ def _computed(form: Instruction, inputs: Any, limits: Limits) -> Any:
 
 
 def every_form(chosen: list[Instruction], only: str, jobs: int) -> Iterator[FormVerdicts]:
-    """The verdicts of some forms, in order."""
+    """Yield the verdicts of the chosen forms, in order."""
     from concurrent.futures import ProcessPoolExecutor
 
     if jobs == 1:

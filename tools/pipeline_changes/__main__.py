@@ -48,7 +48,7 @@ def main(
     dozen: bool,
     page: Path | None,
 ) -> None:
-    """A line for each change, and the sums."""
+    """Try each change, print a line for it, and print the sums."""
     if dozen:
         click.echo("\n".join(messages()))
         return
@@ -71,7 +71,7 @@ def main(
 
 
 def _rows(chosen: list[Pipeline], only: str) -> Iterator[Row]:
-    """The changes of some pipelines, tried one after the other."""
+    """Try the changes of the chosen pipelines in order, and yield a row for each."""
     for pipeline in chosen:
         for change in changes(pipeline):
             if only in f"{change.line} {change.statement}: {change.what}":
@@ -79,7 +79,7 @@ def _rows(chosen: list[Pipeline], only: str) -> Iterator[Row]:
 
 
 def _intact(chosen: list[Pipeline], seeds: range) -> bool:
-    """Whether an intact pipeline gives an alarm under program, earliest, latest and random schedules."""
+    """Print the alarms of intact pipelines under fixed and random schedules; return whether there are any."""
     found = False
     for pipeline in chosen:
         start, schedules = time.perf_counter(), ["program", "earliest", "latest", *seeds]
@@ -92,7 +92,7 @@ def _intact(chosen: list[Pipeline], seeds: range) -> bool:
 
 
 def _compare(chosen: list[Pipeline], lines: int, page: Path | None) -> None:
-    """A line for each change that SentryWard was asked about, and the sums."""
+    """Compare with SentryWard: print a line for each change that it is asked about, and the sums."""
     if not available():
         sys.exit(INSTALL)
     found = []

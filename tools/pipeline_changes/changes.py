@@ -109,7 +109,7 @@ _ALL_NUMBERS = (*_NUMBERS, *(_Number(name=n, operand=o, what=w, by=b) for n, o, 
 
 
 def changes(pipeline: Pipeline) -> Iterator[Change]:
-    """Every change of a pipeline, in the order of its lines."""
+    """Yield every change of a pipeline, in the order of its lines."""
     lines = pipeline.text.split("\n")
     for place, line in enumerate(lines):
         found = _STATEMENT.match(line)
@@ -123,7 +123,7 @@ def changes(pipeline: Pipeline) -> Iterator[Change]:
 
 
 def _instead(pipeline: Pipeline, found: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """What may stand in a statement's place, in words and as PTX."""
+    """Yield what may stand in a statement's place, in words and as PTX."""
     guard, name, operands = found["guard"] or "", found["name"], found["operands"].strip()
     if _NEEDED.match(name):
         yield "left out", ""
@@ -144,7 +144,7 @@ def _put(operands: str, where: re.Match[str], other: str) -> str:
 
 
 def _computed(pipeline: Pipeline, one: _Number, operand: str) -> str:
-    """PTX that leaves another value in ``other``; "" where the pipeline has no such ring."""
+    """Return PTX that leaves another value in ``other``; "" where the pipeline has no such ring."""
     if not one.ring:
         return one.by.format(operand)
     ring: Ring | None = getattr(pipeline, one.ring)

@@ -52,7 +52,7 @@ class Pair:
 
 
 def pairs(pipeline: Pipeline, most: int) -> Iterator[Pair]:
-    """The intact pipeline, and changes that are ones of its reduced text, too: ``most`` lines of a sort."""
+    """Yield pairs of the intact pipeline and of changes that alter its reduced text, ``most`` of a sort."""
     intact, expected = reduced(pipeline.text), expecting(pipeline)
     asked = [one for one in changes(pipeline) if reduced(one.text).split() != intact.split()]
     for change in (None, *_spread(asked, most)):
@@ -62,7 +62,7 @@ def pairs(pipeline: Pipeline, most: int) -> Iterator[Pair]:
 
 
 def _spread(asked: Sequence[Change], most: int) -> list[Change]:
-    """So many changes of each sort, from the first line to the last one."""
+    """Return so many changes of each sort, spread from the first line to the last."""
     sorts: dict[tuple[str, str], list[Change]] = {}
     for one in asked:
         sorts.setdefault((one.statement, one.what), []).append(one)
@@ -74,7 +74,7 @@ def _spread(asked: Sequence[Change], most: int) -> list[Change]:
 
 
 def summed(found: Sequence[Pair]) -> Iterator[str]:
-    """A table by pipeline."""
+    """Yield a table of the counts of each pipeline."""
     yield f"| pipeline | texts | {' | '.join(WORDS)} |"
     yield "|---|" + "---:|" * (len(WORDS) + 1)
     for entry in (*dict.fromkeys(one.entry for one in found), "all"):
@@ -84,7 +84,7 @@ def summed(found: Sequence[Pair]) -> Iterator[str]:
 
 
 def listed(found: Sequence[Pair]) -> Iterator[str]:
-    """A table of what is not said by both, or by neither: one line a sort."""
+    """Yield a table of the pairs that only warpsim or only SentryWard reports, or that are undecided."""
     yield from ("| pipeline | change | who | what is said | lines |", "|---|---|---|---|---|")
     lines: dict[tuple[str, ...], list[str]] = {}
     for one in found:

@@ -86,7 +86,7 @@ _ROWS = (  # entries or entry:line, statements, changes, why
 
 
 def harmless(entry: str, change: Change) -> str:
-    """Why a change that was missed does no harm; "" where nobody has said."""
+    """Return why a change that was missed does no harm; "" where no reason is stated."""
     for entries, statements, changes, why in _ROWS:
         found = re.match(entries, f"{entry}:{change.line}") and re.match(statements, change.statement)
         if found and re.fullmatch(changes, change.what):

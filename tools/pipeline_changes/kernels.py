@@ -57,12 +57,12 @@ class Pipeline:
         return text[:first] + blank + text[start : end if end > 0 else len(text)]
 
     def launch(self, module: Any, schedule: str | int) -> tuple[LaunchReport, bool]:
-        """What a launch reports, and whether it left the bits that it should."""
+        """Launch the kernel; return the report, and whether the outputs have the expected bits."""
         report, left = self.left(module, schedule)
         return report, all(left[place].tobytes() == d.tobytes() for place, d in self.case.expected.items())
 
     def left(self, module: Any, schedule: str | int) -> tuple[LaunchReport, list[Any]]:
-        """What a launch reports, and its arguments as it leaves them."""
+        """Launch the kernel; return the report, and the arguments as the launch leaves them."""
         case = self.case
         given = [one.copy() if isinstance(one, np.ndarray) else one for one in case.arguments]
         options: dict[str, Any] = {"shared_bytes": case.shared_bytes, "schedule": schedule, "checks": "warn"}
@@ -72,7 +72,7 @@ class Pipeline:
 
 
 def _wgmma(entry: str, each: int, make: Callable[[Rng], Case], about: str) -> Pipeline:
-    """One of pipelines.ptx: four stages, then their barriers."""
+    """Return a pipeline of pipelines.ptx: four stages, then their barriers."""
     return Pipeline(
         entry=entry,
         make=make,
@@ -83,7 +83,7 @@ def _wgmma(entry: str, each: int, make: Callable[[Rng], Case], about: str) -> Pi
 
 
 def _three_stages(entry: str, each: int, make: Callable[[Rng], Case], about: str) -> Pipeline:
-    """One whose stages and barriers are variables."""
+    """Return a pipeline whose stages and barriers are variables."""
     return Pipeline(
         entry=entry,
         make=make,
@@ -94,7 +94,7 @@ def _three_stages(entry: str, each: int, make: Callable[[Rng], Case], about: str
 
 
 def _bulk_ring(rng: Rng) -> Case:
-    """Two tiles of four steps each, in one CTA."""
+    """Make a launch of two tiles of four steps each, in one CTA."""
     m, n, k = 32, 64, 128
     form = warpsim.decode(_F16, target="sm_90a")
     A, B = (rng.normal(size=shape).astype(np.float16) for shape in ((m, k), (k, n)))
@@ -104,7 +104,7 @@ def _bulk_ring(rng: Rng) -> Case:
 
 
 def _split(rng: Rng) -> Case:
-    """One CTA that has two tiles of three steps each."""
+    """Make a launch of one CTA that has two tiles of three steps each."""
     return replace(tensor_products.split(rng), grid=1)
 
 

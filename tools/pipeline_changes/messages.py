@@ -28,7 +28,7 @@ _MISTAKES = (  # the mistake, the pipeline, a line, what is done there
 
 
 def messages() -> Iterator[str]:
-    """Each mistake and what is said of it."""
+    """Yield each mistake and what is said of it."""
     for mistake, entry, line, what in _MISTAKES:
         pipeline = next(one for one in PIPELINES if one.entry == entry)
         change = next(one for one in changes(pipeline) if (one.line, one.what) == (line, what))

@@ -39,7 +39,7 @@ class Row:
 
 
 def summed(rows: Sequence[Row]) -> Iterator[str]:
-    """A table of outcomes by pipeline; missed ones are those that do harm, as far as anybody knows."""
+    """Yield a table of outcomes by pipeline; a change counts as missed unless it is known to be harmless."""
     yield f"| pipeline | changes | {' | '.join(WORDS[:-1])} | harmless | missed |"
     yield "|---|" + "---:|" * (len(WORDS) + 2)
     named = [one.entry for one in PIPELINES if any(row.entry == one.entry for row in rows)]
@@ -50,7 +50,7 @@ def summed(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def listed(entry: str, rows: Sequence[Row]) -> Iterator[str]:
-    """The table of one pipeline."""
+    """Yield the heading and the table of a pipeline."""
     about = next(one.about for one in PIPELINES if one.entry == entry)
     yield from (f"## {entry}", "", f"{about[0].upper()}{about[1:]}.", "")
     yield from ("| statement | change | outcome | what is said | lines |", "|---|---|---|---|---|")

@@ -22,14 +22,14 @@ _WAIT = "{ .reg .b32 own; mov.u32 own, %tid.x; shr.u32 own, own, 7; add.u32 own,
 
 
 def _tiles(found: re.Match[str]) -> str:
-    """Loads in the place of a wgmma."""
+    """Return loads in place of a wgmma."""
     loads = f"{_WORD.format(found['a'], 'one')} {_WORD.format(found['b'], 'two')} xor.b32 one, one, two;"
     sums = " ".join(f"mov.b32 {register}, one;" for register in found["d"].split(", "))
     return f"{{ .reg .b64 wide; .reg .b32 at, one, two; {loads} {sums} }}"
 
 
 def _inserted(found: re.Match[str]) -> str:
-    """A bfi whose field reaches up to the highest bit."""
+    """Return and, shl and or in place of a bfi whose field reaches up to the highest bit."""
     place = int(found["place"])
     assert place + int(found["count"]) == 32, found[0]
     low = f"and.b32 low, {found['low']}, {(1 << place) - 1}"
@@ -51,14 +51,14 @@ _RULES = (  # a statement, what stands in its place
 
 
 def reduced(text: str) -> str:
-    """A text of PTX with the statements that the docstring names written otherwise."""
+    """Return a text of PTX with the statements that the module's docstring names written otherwise."""
     for pattern, instead in _RULES:
         text = re.sub(pattern, instead, text)
     return text
 
 
 def expecting(pipeline: Pipeline) -> Pipeline:
-    """A pipeline of which the launches of reduced texts are expected to leave what the intact one leaves."""
+    """Return the pipeline with what the launch of its reduced text leaves as the expected outputs."""
     _, left = pipeline.left(load_text(reduced(pipeline.text), f"{pipeline.entry}.ptx"), "program")
     expected = {place: left[place] for place in pipeline.case.expected}
     case = replace(pipeline.case, expected=expected)

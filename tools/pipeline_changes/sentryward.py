@@ -29,7 +29,7 @@ class Verdict:
 
 
 def available() -> bool:
-    """Whether the package can be imported."""
+    """Return whether the package can be imported."""
     try:
         import sentryward  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:
@@ -38,7 +38,7 @@ def available() -> bool:
 
 
 def decided(pipeline: Pipeline, text: str) -> Verdict:
-    """What it says of a text in place of a pipeline's."""
+    """Return what SentryWard decides of a text in place of a pipeline's."""
     from sentryward import verify
 
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def _verdict(answer: dict[str, Any]) -> Verdict:
 
 
 def _question(pipeline: Pipeline) -> dict[str, Any]:
-    """The launch: dimensions, arguments, and arrays of which none overlaps another."""
+    """Return the launch as input: dimensions, arguments, and arrays that do not overlap."""
     case, found = pipeline.case, dict[str, list[Any]](arguments=[], declarations=[], tma_descriptors=[])
     launch = {"grid_dim": _three(case.grid), "block_dim": _three(case.block)}
     if case.cluster:
@@ -80,13 +80,13 @@ def _question(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _three(given: Any) -> list[int]:
-    """Three dimensions."""
+    """Return three dimensions; those not given are 1."""
     known = [given] if isinstance(given, int) else list(given)
     return known + [1] * (3 - len(known))
 
 
 def _map(one: Any) -> dict[str, Any]:
-    """A tensor map, innermost dimension first."""
+    """Return a tensor map as input, innermost dimension first."""
     return {
         "element_type": one.element,
         "rank": len(one.sizes),

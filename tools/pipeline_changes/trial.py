@@ -32,7 +32,7 @@ class Outcome:
 
 
 def became(pipeline: Pipeline, text: str, schedules: Sequence[Schedule] = SCHEDULES) -> Outcome:
-    """What became of a text: the first launch that ends it, or the gravest that all of them say."""
+    """Return the outcome of a text: the first that ends the trial, or the gravest of all launches."""
     try:
         module = load_text(text, f"{pipeline.entry}.ptx")
     except WarpsimError as error:
@@ -48,7 +48,7 @@ def became(pipeline: Pipeline, text: str, schedules: Sequence[Schedule] = SCHEDU
 
 
 def alarms(pipeline: Pipeline, schedules: Sequence[Schedule]) -> Iterator[Outcome]:
-    """What is said of an intact pipeline where something is."""
+    """Yield the outcomes of an intact pipeline that are alarms."""
     module = load_text(pipeline.text, f"{pipeline.entry}.ptx")
     for schedule in schedules:
         found = _launched(pipeline, module, schedule)
@@ -57,7 +57,7 @@ def alarms(pipeline: Pipeline, schedules: Sequence[Schedule]) -> Iterator[Outcom
 
 
 def _launched(pipeline: Pipeline, module: LoadedModule, schedule: Schedule) -> Outcome:
-    """What one launch says: a finding that is an error, else how it failed, else one that is none."""
+    """Return the outcome of a launch: its first error finding, else its failure, else its first warning."""
     try:
         report, same = pipeline.launch(module, schedule)
     except WarpsimError as error:

@@ -87,21 +87,21 @@ def _record(
 
 
 def out_of_date(record: dict[str, Any]) -> list[str]:
-    """What a record says that pages and tables say otherwise; numbers of tests are not looked at."""
+    """Return what pages and tables state otherwise than a record; numbers of tests are not compared."""
     fresh = page_figures()
     lines = [f"{name}: {fresh[name]['text']}" for name in fresh if record["figures"].get(name) != fresh[name]]
     return [*lines, *(["statements of launched kernels"] if _read(STATEMENTS) != all_statements() else [])]
 
 
 def page_figures() -> Figures:
-    """The figures of the pages that are there."""
+    """Return the figures of the pages that exist."""
     pages = ((one, ROOT / one.page) for one in SOURCES if one.page)
     texts = ((one, page.read_text(encoding="utf-8")) for one, page in pages if page.exists())
     return {one.name: _figure(one, text) for one, found in texts if (text := one.read(found))}
 
 
 def collected() -> dict[str, int]:
-    """Numbers of tests by file, as pytest collects them."""
+    """Return the number of tests of each file, as pytest collects them."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"]
     output = subprocess.run(command, cwd=ROOT, text=True, check=False, stdout=subprocess.PIPE).stdout
     found = Counter(re.findall(r"^(tests/[\w/]+\.py)::", output, re.MULTILINE))
@@ -113,7 +113,7 @@ def collected() -> dict[str, int]:
 
 
 def _run(source: Source) -> str:
-    """What a command prints."""
+    """Run the command of a figure, and return what it prints."""
     click.echo(f"{source.name}: {source.where}", err=True)
     return subprocess.run(
         [sys.executable, "-m", *source.command], cwd=ROOT, text=True, check=False,
@@ -122,7 +122,7 @@ def _run(source: Source) -> str:
 
 
 def _said(source: Source, output: str) -> str | None:
-    """The figure in what a command printed; None, and a word of it, where there is none."""
+    """Return the figure in a command's output; None, with a message, where there is no figure."""
     text = source.read(output)
     if text is None:
         click.echo(f"{source.name}: no figures in\n{output[-1000:]}", err=True)

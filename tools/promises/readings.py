@@ -13,7 +13,7 @@ Rows = list[dict[str, str]]  # heading -> cell
 
 
 def sentence(pattern: str, says: str = "{0}") -> Reading:
-    """What is said of the pattern's groups, on one line and without emphasis."""
+    """Return a reading of the pattern's groups as ``says`` has them, on one line and without emphasis."""
 
     def read(text: str) -> str | None:
         found = re.search(pattern, text)
@@ -23,7 +23,7 @@ def sentence(pattern: str, says: str = "{0}") -> Reading:
 
 
 def total(row: str) -> Reading:
-    """The cells of the first Markdown row that begins so, each before its heading: ``422 reported``."""
+    """Return a reading of the first Markdown row that begins so, cells before headings: ``422 reported``."""
 
     def read(text: str) -> str | None:
         found = next((one for one in _markdown(text) if next(iter(one.values())) == row), None)
@@ -38,7 +38,7 @@ def total(row: str) -> Reading:
 
 
 def sums(*headings: str, markdown: bool = False, of: str) -> Reading:
-    """Sums of columns over all rows, and how many rows there are: ``9 targets: 17,526 statements``."""
+    """Return a reading of the sums of columns, and of how many rows: ``9 targets: 17,526 statements``."""
 
     def read(text: str) -> str | None:
         rows = [row for row in (_markdown if markdown else _columns)(text) if _has(row, headings)]
@@ -59,7 +59,7 @@ def _number(cell: str) -> int:
 
 
 def _markdown(text: str) -> Iterator[dict[str, str]]:
-    """Rows of all Markdown tables, under their headings."""
+    """Yield the rows of all Markdown tables, under their headings."""
     headings: list[str] = []
     for line in text.splitlines():
         if not line.startswith("|"):
@@ -77,7 +77,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _columns(text: str) -> Iterator[dict[str, str]]:
-    """Rows of tables whose columns stand below their headings, two spaces apart; the last heading counts."""
+    """Yield rows of tables whose columns stand below headings, two spaces apart; the last heading counts."""
     headings: list[str] = []
     for line in text.splitlines():
         cells = line.split()

@@ -30,7 +30,7 @@ GROUPS = {
 
 
 def command_line(brought: Brought, folder: Path) -> list[str]:
-    """The words after ``warpsim``, files being written."""
+    """Write the files, and return the words after ``warpsim``."""
     words = ["diff", brought.form[0], "--target", brought.form[1]]
     for name, array in brought.arrays.items():
         np.save(folder / f"{name}.npy", array)
@@ -45,7 +45,7 @@ def command_line(brought: Brought, folder: Path) -> list[str]:
 
 
 def answered(mistake: UserMistake, seed: int = 1) -> tuple[str, float, str]:
-    """The outcome, the seconds of processor time that it took, and what was printed."""
+    """Run diff on a mistake; return the outcome, the seconds of processor time, and what was printed."""
     brought = mistake.make(np.random.default_rng(seed))
     with tempfile.TemporaryDirectory() as folder:
         words = command_line(brought, Path(folder))
@@ -57,7 +57,10 @@ def answered(mistake: UserMistake, seed: int = 1) -> tuple[str, float, str]:
 
 
 def outcome(mistake: UserMistake, result: Any, text: str) -> str:
-    """``named``: by the first explanation or a remark that stands alone; ``hint``: somewhere in the text."""
+    """Return ``named`` for the first explanation or a remark that stands alone, ``hint`` for text elsewhere.
+
+    Return ``asked``, ``refused``, ``crashed``, ``wrong`` or ``none`` for other outputs.
+    """
     if mistake.asked and (hasattr(result.exception, "exit_code") or result.return_value in (2, 3)):
         return "asked" if re.search(mistake.names, text) else "refused"
     if result.exception is not None:
@@ -72,7 +75,7 @@ def outcome(mistake: UserMistake, result: Any, text: str) -> str:
 
 
 def first_part(text: str) -> str:
-    """The output up to the second explanation."""
+    """Return the output up to the second explanation."""
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if re.search(r"^\s*(matches|[\d.]+% of D)", line)]
     return "\n".join(lines[: starts[1]] if len(starts) > 1 else lines)

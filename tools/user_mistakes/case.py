@@ -74,25 +74,25 @@ class One:
         return warpsim.decode(self.form[0], target=self.form[1])
 
     def run(self, **changed: Any) -> Any:
-        """D's registers with some registers being others."""
+        """Return D's registers, computed with the ``changed`` registers."""
         return warpsim.execute(self.instruction, **self.registers | changed, undefined="fallback")
 
     def result(self, **changed: Any) -> Any:
-        """D as a matrix."""
+        """Return D as a matrix."""
         return warpsim.unpack(self.instruction, "d", self.run(**changed))
 
     def packed(self, operand: str, matrix: Any) -> Any:
-        """Registers of a matrix."""
+        """Return the registers of a matrix."""
         return warpsim.pack(self.instruction, operand, matrix)
 
     def brought(self, d: Any, **other: Any) -> Brought:
-        """The registers and this D, as registers ``(32, …)`` or as a matrix."""
+        """Return the command line of the registers and this D: registers ``(32, …)`` or a matrix."""
         name = "D" if d.shape[-2] != 32 else "d"
         return Brought(form=self.form, arrays=self.registers | {name: d} | other)
 
 
 def numbers(rng: np.random.Generator, element: Any, shape: tuple[int, ...]) -> Any:
-    """What kernels are tested with: normal numbers, or small integers."""
+    """Draw the values that kernels are tested with: normally distributed, or small integers."""
     if not element.is_float:
         low = -100 if element.signed else 0
         return rng.integers(low, 100, shape).astype(element.dtype)
@@ -100,7 +100,7 @@ def numbers(rng: np.random.Generator, element: Any, shape: tuple[int, ...]) -> A
 
 
 def one(form: tuple[str, str], rng: np.random.Generator) -> One:
-    """Random operands of a form."""
+    """Draw random operands of a form."""
     instruction = warpsim.decode(form[0], target=form[1])
     m, n, k = instruction.shape.m, instruction.shape.n, instruction.shape.k
     A = numbers(rng, instruction.a, (m, k))

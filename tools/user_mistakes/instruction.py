@@ -32,7 +32,7 @@ LANES = np.arange(32)
 def mistake(
     name: str, form: tuple[str, str], names: str, hints: str = "", listed: list[UserMistake] = LIST
 ) -> Callable[[Any], Any]:
-    """Registers a function from operands (and a generator) to D."""
+    """Register a function from operands (and a generator) to D."""
 
     def register(made: Callable[[One, np.random.Generator], Any]) -> Any:
         def make(rng: np.random.Generator) -> Brought:
@@ -47,14 +47,14 @@ def mistake(
 
 
 def changed(words: Any, change: Callable[[Any], None]) -> Any:
-    """A copy on which something was done."""
+    """Return a copy to which ``change`` was applied."""
     copy = words.copy()
     change(copy)
     return copy
 
 
 def put(words: Any, where: Any, value: Any) -> Any:
-    """A copy with other words in some places."""
+    """Return a copy with ``value`` at the places ``where``."""
     copy = words.copy()
     copy[where] = value
     return copy
@@ -64,7 +64,7 @@ def put(words: Any, where: Any, value: Any) -> Any:
 
 
 def metadata(name: str, form: Any, names: str, hints: str, change: Callable[[Any], Any]) -> None:
-    """A mistake that changes the words of E alone."""
+    """Register a mistake that changes the words of E alone."""
     mistake(name, form, names, hints)(lambda x, rng: x.run(e=change(x.registers["e"])))
 
 
@@ -159,7 +159,7 @@ def _(x: One, rng: Any) -> Any:
 def registers(
     name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]
 ) -> None:
-    """A mistake that changes the registers of one operand."""
+    """Register a mistake that changes the registers of one operand."""
     mistake(name, form, names, hints)(lambda x, rng: x.run(**{operand: change(x.registers[operand])}))
 
 
@@ -218,7 +218,7 @@ registers(
 
 
 def matrix(name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]) -> None:
-    """A mistake that changes A, B or C as a matrix."""
+    """Register a mistake that changes A, B or C as a matrix."""
     mistake(name, form, names, hints)(
         lambda x, rng: x.run(**{operand.lower(): x.packed(operand.lower(), change(getattr(x, operand)))})
     )
@@ -283,7 +283,7 @@ matrix(
 
 
 def lane_times_four(C: Any) -> Any:
-    """What lands in C where lane l loads elements 4 l to 4 l + 3."""
+    """Return the C that results where lane l loads elements 4 l to 4 l + 3."""
     form = warpsim.decode(F16[0], target=F16[1])
     return warpsim.unpack(form, "c", C.reshape(32, 4).view(np.uint32))
 
@@ -343,7 +343,7 @@ def _(x: One, rng: Any) -> Any:
 
 
 def stored(name: str, names: str, hints: str, change: Callable[[Any, One], Any], form: Any = F16) -> None:
-    """A mistake in what becomes of D, a matrix."""
+    """Register a mistake that changes D as a matrix."""
     mistake(name, form, names, hints)(lambda x, rng: change(x.result(), x).astype(np.float32))
 
 

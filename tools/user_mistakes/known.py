@@ -22,17 +22,17 @@ BF16_HOPPER = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_90"
 
 
 def known(name: str, form: Any, names: str, hints: str = "") -> Callable[[Any], Any]:
-    """Registers a function from operands (and a generator) to D."""
+    """Register a function from operands (and a generator) to D."""
     return mistake(name, form, names, hints, listed=LIST)
 
 
 def words(name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]) -> None:
-    """A mistake that changes the registers of one operand."""
+    """Register a mistake that changes the registers of one operand."""
     known(name, form, names, hints)(lambda x, rng: x.run(**{operand: change(x.registers[operand])}))
 
 
 def matrix(name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]) -> None:
-    """A mistake that changes a whole matrix."""
+    """Register a mistake that changes a whole matrix."""
     known(name, form, names, hints)(
         lambda x, rng: x.run(**{operand.lower(): x.packed(operand.lower(), change(getattr(x, operand)))})
     )
@@ -269,7 +269,7 @@ def _(x: One, rng: Any) -> Any:
 
 
 def stored_as(name: str, names: str, hints: str, change: Callable[[Any, One], Any], form: Any = F16) -> None:
-    """A mistake in what becomes of D."""
+    """Register a mistake that changes the registers of D."""
     known(name, form, names, hints)(lambda x, rng: change(x.run(), x))
 
 
@@ -328,16 +328,16 @@ class Group:
 
     @staticmethod
     def descriptor(start: int, stride: int = 1024, swizzle: int = 1) -> int:
-        """As the manual's figure has it: address >> 4, LBO 1, SBO >> 4, swizzle."""
+        """Return the descriptor as in the manual's figure: address >> 4, LBO 1, SBO >> 4, swizzle."""
         return (start >> 4) & 0x3FFF | 1 << 16 | (stride >> 4) << 32 | swizzle << 62
 
     def computed(self, a: Any, b: Any) -> Any:
-        """D of A (64, 16) and B (64, 16 of k)."""
+        """Return D of A (64, 16) and B (64, 16 of k)."""
         return warpsim.matmul(self.form, a, np.ascontiguousarray(b.T), self.C)
 
 
 def group(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
-    """Registers a function from a wgmma to D."""
+    """Register a function from a wgmma to D."""
 
     def register(made: Callable[[Group, Any], Any]) -> Any:
         def make(rng: np.random.Generator) -> Brought:

@@ -26,7 +26,7 @@ def loop(
     form: Any = F16,
     listed: list[UserMistake] = LIST,
 ) -> Callable[[Any], Any]:
-    """Registers a function from (form, A, B, C, rng) to D."""
+    """Register a function from (form, A, B, C, rng) to D."""
 
     def register(made: Callable[..., Any]) -> Any:
         def make(rng: np.random.Generator) -> Brought:
@@ -45,13 +45,13 @@ def loop(
 
 
 def cut(form: Any, A: Any, B: Any) -> list[Step]:
-    """A and B of each step."""
+    """Return A and B of each step."""
     k = form.shape.k
     return [(A[:, i : i + k], B[i : i + k]) for i in range(0, A.shape[1], k)]
 
 
 def chained(form: Any, steps: list[Step], C: Any) -> Any:
-    """What a kernel computes of these steps, one instruction after the other."""
+    """Return what a kernel computes of these steps: D of each is C of the next."""
     D = C
     for a, b in steps:
         D = warpsim.gemm(form, a, b, D)
@@ -59,7 +59,7 @@ def chained(form: Any, steps: list[Step], C: Any) -> Any:
 
 
 def swapped(form: Any, a: Any) -> Any:
-    """A with registers 1 and 2 exchanged."""
+    """Return A with registers 1 and 2 exchanged."""
     words = warpsim.pack(form, "a", a)
     return warpsim.unpack(form, "a", words[:, [0, 2, 1, 3]])
 

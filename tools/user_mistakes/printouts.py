@@ -18,7 +18,7 @@ FORMAT = "lane {lane} {name}[{reg}] = {hex}"
 
 
 def printout(name: str, form: Any = F16, names: str = FOUND) -> Callable[[Any], Any]:
-    """Registers a function from operands and the wrong D (registers) to texts, words and arrays."""
+    """Register a function from operands and the wrong D (registers) to texts, words and arrays."""
 
     def register(made: Callable[[One, Any], Brought]) -> Any:
         def make(rng: np.random.Generator) -> Brought:
@@ -35,7 +35,7 @@ def printout(name: str, form: Any = F16, names: str = FOUND) -> Callable[[Any], 
 def as_matrices(
     x: One, d: Any, texts: dict[str, str], *, words: tuple[str, ...] = (), form: Any = F16
 ) -> Brought:
-    """The matrices, some of them as text."""
+    """Return the command line of the matrices, some of them as text."""
     arrays = {"A": x.A, "B": x.B, "C": x.C}
     return Brought(
         form=form, arrays={n: y for n, y in arrays.items() if n not in texts}, texts=texts, words=words
@@ -43,18 +43,18 @@ def as_matrices(
 
 
 def as_registers(x: One, texts: dict[str, str], *, words: tuple[str, ...] = ()) -> Brought:
-    """The registers, some of them as text."""
+    """Return the command line of the registers, some of them as text."""
     arrays = {name: y for name, y in x.registers.items() if name not in texts}
     return Brought(form=x.form, arrays=arrays, texts=texts, words=words)
 
 
 def rows(matrix: Any, spelled: str) -> str:
-    """A line for each row."""
+    """Return the text of a matrix, a line for each row."""
     return "\n".join(" ".join(spelled % value for value in row) for row in matrix.tolist())
 
 
 def D_of(x: One, d: Any) -> Any:
-    """D as a matrix."""
+    """Return D as a matrix."""
     return warpsim.unpack(x.instruction, "d", d)
 
 

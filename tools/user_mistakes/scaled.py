@@ -22,7 +22,7 @@ class Product:
         self.steps = A.shape[1] // form.shape.k
 
     def cut(self) -> list[tuple[Any, Any, Any, Any]]:
-        """A, B and the scales of every step."""
+        """Return A, B and the scales of every step."""
         k, chunks = self.form.shape.k, self.form.scale_chunks
         return [
             (
@@ -35,33 +35,33 @@ class Product:
         ]
 
     def chained(self, steps: Any, C: Any = None) -> Any:
-        """D of these steps."""
+        """Return D of these steps: D of each is C of the next."""
         D = self.C if C is None else C
         for a, b, sa, sb in steps:
             D = warpsim.gemm(self.form, a, b, D, scale_a=sa, scale_b=sb)
         return D
 
     def taking(self, order_a: Callable[[int], int], order_b: Callable[[int], int]) -> Any:
-        """D where the scales of every step are of others."""
+        """Return D where every step takes the scales of the steps ``order_a`` and ``order_b``."""
         steps = self.cut()
         return self.chained(
             [(a, b, steps[order_a(i)][2], steps[order_b(i)][3]) for i, (a, b, _, _) in enumerate(steps)]
         )
 
     def scaled(self, change_a: Callable[[Any], Any], change_b: Callable[[Any], Any]) -> Any:
-        """D where the scales of every step are changed in the same way."""
+        """Return D where the scales of every step are changed in the same way."""
         return self.chained([(a, b, change_a(sa), change_b(sb)) for a, b, sa, sb in self.cut()])
 
 
 def same(x: Any) -> Any:
-    """What is passed."""
+    """Return the argument unchanged."""
     return x
 
 
 def scaled(
     name: str, names: str, hints: str = "", *, form: Any = MXF8, m: int = 16, n: int = 8, steps: int = 8
 ) -> Callable[[Any], Any]:
-    """Registers a function from a product and a generator to D."""
+    """Register a function from a product and a generator to D."""
 
     def register(made: Callable[[Product, Any], Any]) -> Any:
         def make(rng: np.random.Generator) -> Brought:

@@ -22,13 +22,13 @@ CHUNKS = {"128B": 7, "64B": 3, "32B": 1, "none": 0}  # what the row's number is 
 
 
 def product(name: str, names: str, hints: str = "", form: Any = WGMMA, **shape: int) -> Callable[[Any], Any]:
-    """A mistake of a loop of wgmma; 64 x 64 and eight steps where nothing else is said."""
+    """Register a mistake of a loop of wgmma: 64 x 64 and eight steps unless ``shape`` states others."""
     shape = {"m": 64, "n": 64, "steps": 8} | shape
     return loop(name, names, hints, form=form, listed=LIST, **shape)
 
 
 def stored(tile: Any, swizzle: str = "128B") -> Any:
-    """The bytes of a tile ``(rows, 128 bytes of k)`` in shared memory: chunk c of row r at c xor r."""
+    """Return the bytes of a tile ``(rows, 128 bytes of k)`` in shared memory: chunk c of row r at c xor r."""
     rows = np.ascontiguousarray(tile).view(np.uint8)
     r, b = np.indices(rows.shape)
     memory = np.zeros(2 * rows.size, np.uint8)
@@ -37,7 +37,7 @@ def stored(tile: Any, swizzle: str = "128B") -> Any:
 
 
 def loaded(memory: Any, rows: int, start: int, size: int, dtype: Any, *, swizzle: str) -> Any:
-    """What a descriptor of that swizzle reads: ``size`` bytes of k from ``start`` on, SBO 1024."""
+    """Return what a descriptor of that swizzle reads: ``size`` bytes of k from ``start`` on, SBO 1024."""
     r, b = np.indices((rows, size))
     at = start + r // 8 * 1024 + r % 8 * WIDTHS[swizzle] + b
     at ^= (at >> 7 & CHUNKS[swizzle]) << 4
@@ -45,7 +45,7 @@ def loaded(memory: Any, rows: int, start: int, size: int, dtype: Any, *, swizzle
 
 
 def read(x: Any, steps: int, load: Callable[[Any, int], Any]) -> list[Any]:
-    """x ``(rows, k)`` as every step reads it: ``load(memory of its stage, step in the stage)``."""
+    """Return x ``(rows, k)`` as every step reads it: ``load(memory of its stage, step in the stage)``."""
     each = x.shape[1] // steps
     stage = ROW // x.itemsize
     found = []
@@ -56,19 +56,19 @@ def read(x: Any, steps: int, load: Callable[[Any, int], Any]) -> list[Any]:
 
 
 def columns(B: Any, steps: int, load: Callable[[Any, int], Any]) -> list[Any]:
-    """The same of B ``(k, n)``."""
+    """Return B ``(k, n)`` as every step reads it: ``read`` of its columns."""
     return [x.T for x in read(np.ascontiguousarray(B.T), steps, load)]
 
 
 def with_b(form: Any, A: Any, B: Any, C: Any, load: Callable[[Any, int], Any]) -> Any:
-    """D where B's tile is read otherwise."""
+    """Return D where ``load`` reads B's tile."""
     pairs = cut(form, A, B)
     read_b = columns(B, len(pairs), load)
     return chained(form, [(a, b) for (a, _), b in zip(pairs, read_b, strict=True)], C)
 
 
 def with_a(form: Any, A: Any, B: Any, C: Any, load: Callable[[Any, int], Any]) -> Any:
-    """D where A's tile is read otherwise."""
+    """Return D where ``load`` reads A's tile."""
     pairs = cut(form, A, B)
     return chained(form, [(a, b) for (_, b), a in zip(pairs, read(A, len(pairs), load), strict=True)], C)
 
@@ -291,7 +291,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
 
 
 def sparse(form: Any, A: Any, B: Any, C: Any, change: Callable[[list[Any], int], tuple[Any, Any]]) -> Any:
-    """D with the values and indices of every step made from those of all."""
+    """Return D where ``change`` makes the values and indices of every step from those of all steps."""
     parts = [warpsim.compress(a, form) for a, _ in cut(form, A, B)]
     D = C
     for at, (_, b) in enumerate(cut(form, A, B)):
