@@ -8,6 +8,7 @@ every product: the compiled panels, NumPy alone, and batches of small matrices o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -428,7 +429,7 @@ def _warpgroup_words(form: Instruction, count: int, rng: np.random.Generator) ->
 def _both_ways(form: Instruction, monkeypatch: pytest.MonkeyPatch, **operands: Any) -> None:
     fast = warpsim.execute(form, **operands)
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "_shortcut", lambda: lambda *_: None)
+        patch.setattr(pipeline, "_shortcut", lambda: SimpleNamespace(fused_call=lambda *_: None))
         slow = warpsim.execute(form, **operands)
     np.testing.assert_array_equal(fast, slow)
 

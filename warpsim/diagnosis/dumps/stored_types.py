@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from ...environment import in_default_environment
 from ...isa.codes import values_of
-from ...isa.formats import FORMATS, Format
+from ...isa.formats import FORMATS, Format, floats_of
 
 Codes = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
-TYPES = ("e4m3", "e5m2", "bf16", "f16")  # in which results are stored, the narrowest first
+TYPES = (*floats_of(8), *reversed(floats_of(16)))  # in which results are stored, the narrowest first
 _FEWEST = 16  # elements that are not zero, from which a type is known
 
 
