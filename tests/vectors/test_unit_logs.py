@@ -188,6 +188,18 @@ def test_bad_logs_name_the_line(
     assert error.value.location.line == line
 
 
+def test_an_element_of_several_products_has_no_place(tmp_path: Path) -> None:
+    """Four products of a warp have the same rows and columns; registers name the product."""
+    form = warpsim.decode("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16", target="sm_70")
+    vectors = generate_vectors(form, kind="random", count=1)
+    with pytest.raises(TraceError, match=r"D\[0, 0\] of which product\? .* computes 4 products") as error:
+        read(tmp_path, vectors, "ok\ncase 0 D[0,0] = 0000\n")
+    assert error.value.location is not None
+    assert error.value.location.line == 2
+    found = read(tmp_path, vectors, memory(vectors, vectors.d))
+    assert np.array_equal(found.d, vectors.d)
+
+
 def test_words_that_fit_nothing_and_words_that_fit_two_orders(f32_set: VectorSet, tmp_path: Path) -> None:
     with pytest.raises(
         TraceError, match=r"5 words of 8 hexadecimal digits are no D of 3 cases: expected 384 words"

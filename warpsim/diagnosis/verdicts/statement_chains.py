@@ -19,6 +19,7 @@ from ...machine.run.events import Observer
 from ...machine.run.pending import Pending
 from ...machine.run.wave import Record, Wave
 from ...machine.state.memory_access import MemoryAccess
+from ...machine.state.slots import Slot
 
 Writers = npt.NDArray[np.int32]
 
@@ -27,12 +28,16 @@ _LOADS = ("ld", "ldmatrix", "wmma", "ldu", "tcgen05")
 _DEEPEST = 64  # statements that a chain is followed back over
 
 
+def _unwritten(wave: Wave) -> Writers:
+    return np.full(wave.memories.shared.size, -1, np.int32)
+
+
 @dataclass
 class SharedWriters(Observer):
     """Notes which statements wrote the bytes of shared memory that each statement reads."""
 
     written_by: dict[int, set[int]] = field(default_factory=dict)  # pc of a reader: pcs of writers
-    _last: dict[int, Writers] = field(default_factory=dict)  # by the wave's number
+    _last: Slot[Writers] = field(default_factory=lambda: Slot(_unwritten))
     _number: dict[int, int] = field(default_factory=dict)  # id of a record: its pc
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -43,34 +48,28 @@ class SharedWriters(Observer):
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Note the writer of bytes of shared memory."""
         if access.memory is wave.memories.shared:
-            self._of(wave)[access.cells] = access.path.pc
+            self._last.of(wave)[access.cells] = access.path.pc
 
     copying = store
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Note the writers of the bytes that a statement reads."""
         if access.memory is wave.memories.shared:
-            self._read(access.path.pc, self._of(wave)[access.cells])
+            self._read(access.path.pc, self._last.of(wave)[access.cells])
 
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Note what an asynchronous copy has written."""
         pc = self._number.get(id(pending.record), -1)
         for stretches in pending.writes:
             if stretches.space == "shared":
-                self._of(wave)[stretches.cells] = pc
+                self._last.of(wave)[stretches.cells] = pc
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
         """Note the writers of the bytes that an asynchronous operation reads."""
         pc = self._number.get(id(pending.record), -1)
         for stretches in pending.reads:
             if stretches.space == "shared":
-                self._read(pc, self._of(wave)[stretches.cells])
-
-    def _of(self, wave: Wave) -> Writers:
-        known = self._last.get(id(wave))
-        if known is None or known.size != wave.memories.shared.size:
-            known = self._last[id(wave)] = np.full(wave.memories.shared.size, -1, np.int32)
-        return known
+                self._read(pc, self._last.of(wave)[stretches.cells])
 
     def _read(self, pc: int, writers: Writers) -> None:
         self.written_by.setdefault(pc, set()).update(np.unique(writers).tolist())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +102,9 @@ class Collector:
     def put_element(self, case: int, row: int, column: int, digits: str, line: Line) -> None:
         """Take an element of the matrix D."""
         self.check_case(case, line)
+        if self.form.products > 1:
+            several = f"{self.form} computes {self.form.products} products"
+            raise wrong(line, f"D[{row}, {column}] of which product? {several}: name lane and register")
         bits, places = self.form.d.bits, element_places(self.form)
         if (row, column) not in places:
             m, n = self.form.shape.m, self.form.shape.n
@@ -139,6 +143,7 @@ class Collector:
         return UnitResults(d=self.d, known=self.known, notes=notes)
 
 
+@cache
 def element_places(form: Instruction) -> dict[tuple[int, int], tuple[int, int, int]]:
     """Return lane, register and lowest bit of each element of D by row and column."""
     where = fragment(form, "d")
