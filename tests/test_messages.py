@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "warpsim"
 SENTENCES = {"message", "remark", "advice", "fix", "how", "sentence", "cause", "verdict", "said"}
 KNOWN = {  # modules that still read their own messages, or parse files whose lines have several words
-    "checks/tile_reads.py",
+    "checks/wgmma/tile_reads.py",
     *("vectors/formats/testfloat.py", "vectors/register_traces/logs.py"),
 }
 METHODS = {"startswith", "endswith", "find", "index", "count", "partition", "rpartition", "split"}

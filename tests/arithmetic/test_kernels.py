@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from tests.helpers import nasty
 from warpsim.arithmetic import numerics
-from warpsim.arithmetic.kernels.binary64 import DOWN, NAN, NEAREST, TOWARD_ZERO, UP, fused_multiply_add
-from warpsim.arithmetic.kernels.integer import integer_sum
-from warpsim.arithmetic.kernels.rounding import bit_length, packed, rounded, shifted
+from warpsim.arithmetic.kernels.scalar.binary64 import DOWN, NAN, NEAREST, TOWARD_ZERO, UP, fused_multiply_add
+from warpsim.arithmetic.kernels.scalar.integer import integer_sum
+from warpsim.arithmetic.kernels.scalar.rounding import bit_length, packed, rounded, shifted
 from warpsim.execution.pipeline import rule_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -277,7 +277,7 @@ import json, sys
 from importlib import import_module
 from tests.arithmetic import test_kernels
 
-modules = [import_module("warpsim.arithmetic.kernels." + name) for name in test_kernels.MODULES]
+modules = [import_module("warpsim.arithmetic.kernels.scalar." + name) for name in test_kernels.MODULES]
 files = {module.__file__ for module in modules}
 called = set()
 def note(frame, event, argument):

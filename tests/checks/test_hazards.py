@@ -32,7 +32,7 @@ from tests.helpers.naive_hazards import (
     feed,
     lines,
 )
-from warpsim.checks.hazard import Hazard, HazardError
+from warpsim.checks.wgmma.hazard import Hazard, HazardError
 from warpsim.errors import UndefinedBehavior
 
 SHORT = {

@@ -13,7 +13,7 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, VISIBLE, WAIT, Case
-from warpsim.checks.warpgroup_order import WarpgroupOrder
+from warpsim.checks.wgmma.warpgroup_order import WarpgroupOrder
 from warpsim.errors import UndefinedBehavior
 from warpsim.host.interactive import Warpgroup
 from warpsim.host.launching import load_text

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.checks.hazard import Hazard, Mode
+from warpsim.checks.wgmma.hazard import Hazard, Mode
 from warpsim.errors import Location
 from warpsim.host.interactive import Warpgroup
 from warpsim.host.warpgroup_hazards import WarpgroupHazards

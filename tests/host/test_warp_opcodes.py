@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.row_targets import first_target
-from warpsim.checks.hazard import HazardError
+from warpsim.checks.wgmma.hazard import HazardError
 from warpsim.errors import IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError
 from warpsim.host.interactive import Machine, Warp, Warpgroup
 from warpsim.host.launching import load_text

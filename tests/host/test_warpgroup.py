@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import warpsim
 from tests.helpers import ptxas
-from warpsim.checks.hazard import HazardError
+from warpsim.checks.wgmma.hazard import HazardError
 from warpsim.errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.interactive import Warp, Warpgroup

@@ -19,7 +19,7 @@ import pytest
 
 import warpsim
 from tests.helpers import ptxas
-from warpsim.checks.hazard import Hazard, HazardError
+from warpsim.checks.wgmma.hazard import Hazard, HazardError
 from warpsim.cli import main
 from warpsim.errors import OperandError, TraceError
 from warpsim.files.archives import write_arrays

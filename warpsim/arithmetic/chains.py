@@ -18,10 +18,10 @@ from ..isa.formats import FORMATS, Format
 from ..isa.products import Codes, Operands, Product
 from ..isa.rules import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
 from .kernels._jit import interpreted
-from .kernels.binary64 import ROUNDINGS
 from .kernels.chains import fused_chain, half_quad_chain, quad_chain
 from .kernels.group_chains import fits, group_chain
 from .kernels.hardware import has_fused, rounding
+from .kernels.scalar.binary64 import ROUNDINGS
 from .planes import Planes, canonical, planes
 
 _LOWEST_FLOOR = -600  # below, powers of two that align to it would be subnormal

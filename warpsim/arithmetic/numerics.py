@@ -31,7 +31,7 @@ from ..isa.rules import (
     ScaledGroups,
     SoftwareQuad,
 )
-from .kernels import uncompiled
+from .kernels.scalar import uncompiled
 from .planes import Planes, canonical, converted, planes
 
 _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
@@ -41,7 +41,7 @@ _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 def compute(operands: Operands, rule: Rule) -> Codes:
     """Return codes of D, ``(batch, m, n)``, as the rule computes them."""
     from . import chains
-    from .kernels import compiled
+    from .kernels.scalar import compiled
 
     if chains.applies(operands.product, rule):
         codes = chains.compute(operands, rule)

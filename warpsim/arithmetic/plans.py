@@ -17,8 +17,8 @@ from ..isa.formats import FORMATS, Format
 from ..isa.products import Product
 from ..isa.rules import EmulatedF8, FusedSum, Rule
 from .kernels import decode
-from .kernels.floors import MOST_FRACTION_BITS
 from .kernels.hardware import has_roundings
+from .kernels.llvm.floors import MOST_FRACTION_BITS
 from .kernels.variants import LIFT_LOW, NARROWEST, WIDEST, Variant
 from .planes import planes
 

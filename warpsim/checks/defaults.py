@@ -23,8 +23,8 @@ from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .register_use import RegisterUse
 from .shared_races import Races
-from .tile_reads import TileReads
-from .warpgroup_order import WarpgroupOrder
+from .wgmma.tile_reads import TileReads
+from .wgmma.warpgroup_order import WarpgroupOrder
 
 if TYPE_CHECKING:
     from ..machine.run.wave import Entry

@@ -21,7 +21,7 @@ from ..machine.state.spaces import DEVICE_BASE, Allocation
 from ..ptx.symbols import shown
 from .findings import Findings, LaunchFinding
 from .order import Order
-from .tile_reads import Wrong, tile_finding
+from .wgmma.tile_reads import Wrong, tile_finding
 
 if TYPE_CHECKING:
     from ..machine.run.events import Share, WgmmaStatement

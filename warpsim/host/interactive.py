@@ -54,7 +54,7 @@ from .register_file import RegisterFile
 from .shared_memory import SharedMemory, SharedVariables
 
 if TYPE_CHECKING:
-    from ..checks.hazard import Hazard, Mode
+    from ..checks.wgmma.hazard import Hazard, Mode
     from .interactive_binder import BoundStatement, InteractiveBinder
     from .interactive_wave import InteractiveWave
     from .warpgroup_hazards import WarpgroupHazards

@@ -12,15 +12,15 @@ import numpy as np
 
 from ..checks.findings import Findings, Severity
 from ..checks.flags import FlagOrder
-from ..checks.hazard import Hazard, HazardError, Kind, Mode, hazard_of, insert
 from ..checks.order import Order
 from ..checks.race_messages import Reach, Verbs
-from ..checks.register_order import RegisterOrder
-from ..checks.register_uses import RegisterUses
 from ..checks.shadow import Records, places, whose
 from ..checks.shared_races import Races
-from ..checks.tile_reads import TileReads, first_of_tiles
-from ..checks.warpgroup_order import Cohort, WarpgroupOrder
+from ..checks.wgmma.hazard import Hazard, HazardError, Kind, Mode, hazard_of, insert
+from ..checks.wgmma.register_order import RegisterOrder
+from ..checks.wgmma.register_uses import RegisterUses
+from ..checks.wgmma.tile_reads import TileReads, first_of_tiles
+from ..checks.wgmma.warpgroup_order import Cohort, WarpgroupOrder
 from ..errors import Location
 from ..isa.warps import WARP
 from ..machine.run.events import Observer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks.register_uses import is_multiplication
+from ..checks.wgmma.register_uses import is_multiplication
 from ..errors import OperandError
 from ..isa.warps import WARP
 from ..machine.bind.scope import RegisterName

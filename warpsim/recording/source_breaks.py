@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ..checks.register_uses import is_multiplication
+from ..checks.wgmma.register_uses import is_multiplication
 from ..errors import OperandError, SourceLine
 
 if TYPE_CHECKING:

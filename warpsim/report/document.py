@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks.hazard import Hazard
+from ..checks.wgmma.hazard import Hazard
 from ..environment import in_default_environment
 from ..isa.descriptors.matrix_descriptor import Descriptor, Major
 from ..isa.descriptors.tile_addresses import tile_addresses

@@ -20,7 +20,7 @@ from .checks import Check, compare, compare_shared
 from .reading import Load, Trace, as_trace_error
 
 if TYPE_CHECKING:
-    from ..checks.hazard import Hazard, Mode
+    from ..checks.wgmma.hazard import Hazard, Mode
 
 
 @dataclass(kw_only=True)

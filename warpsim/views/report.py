@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
-from ..checks.hazard import Hazard
+from ..checks.wgmma.hazard import Hazard
 from ..errors import WarpsimError
 from ..execution.pipeline import evidence
 from ..isa.codes import matrix_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._jit import Array, kernel
-from .vectors import I64, cgutils, intrinsic, ir, types
+from .llvm.vectors import I64, cgutils, intrinsic, ir, types
 
 
 @intrinsic

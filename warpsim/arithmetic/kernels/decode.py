@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ._jit import Array, kernel
-from .variants import BYTE_SPECIAL, BYTE_ZERO, LIFT_LOW, LOW_ZERO, OTHER_SIGN, SPECIAL, ZERO
-from .vectors import (
+from .llvm.vectors import (
     F32,
     I8,
     I16,
@@ -30,6 +29,7 @@ from .vectors import (
     splat,
     types,
 )
+from .variants import BYTE_SPECIAL, BYTE_ZERO, LIFT_LOW, LOW_ZERO, OTHER_SIGN, SPECIAL, ZERO
 
 _INFINITY = 0x7F800000
 

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from ._jit import interpreted, kernel
-from .binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
-from .vectors import F64, I1, I32, cgutils, intrinsic, ir, types
+from .llvm.vectors import F64, I1, I32, cgutils, intrinsic, ir, types
+from .scalar.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
 
 _LLVM_ROUNDINGS = {TOWARD_ZERO: 0, NEAREST: 1, UP: 2, DOWN: 3}  # as llvm.set.rounding numbers them
 

@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 
 from ._jit import Array, interpreted, kernel
-from .vectors import I1, I32, I64, Lanes, cgutils, constant, intrinsic, ir, load, pointer_of, splat, types
+from .llvm.vectors import (
+    I1,
+    I32,
+    I64,
+    Lanes,
+    cgutils,
+    constant,
+    intrinsic,
+    ir,
+    load,
+    pointer_of,
+    splat,
+    types,
+)
 
 ROWS, COLUMNS = 6, 64
 _LANES = 16

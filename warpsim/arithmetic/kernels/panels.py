@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from . import alignment, decode, floors, rows, steps, variants, vectors
+from . import decode, variants
 from ._jit import Array, kernel, variant_kernel
 from .hardware import rounds_by_instruction
-from .rows import Place, Row
+from .llvm import alignment, floors, rows, steps, vectors
+from .llvm.rows import Place, Row
+from .llvm.vectors import cgutils, intrinsic, pointer_of, pointers, types
 from .variants import Variant
-from .vectors import cgutils, intrinsic, pointer_of, pointers, types
 
 # Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
 _MODULES = (alignment, decode, floors, rows, steps, variants, vectors)

@@ -114,7 +114,7 @@ GUARANTEED = (
         "tests notice one-line changes of the code: layouts, metadata, rules, hazards, opcodes for some",
         "isa/fragments.py",
         "isa/descriptors/tile_addresses.py",
-        "checks/register_order.py",
+        "checks/wgmma/register_order.py",
     ),
     _measured(
         "changed pipelines",

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..variants import Variant
 from . import steps
 from .alignment import Load, Numbers, Terms, byte_tops, raised
 from .floors import too_low
 from .steps import Result
-from .variants import Variant
 from .vectors import F32, I1, I8, I32, I64, Lanes, cgutils, constant, ir, load, splat
 
 _EXACT_LANES = 16

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._jit import Array, kernel
+from .._jit import Array, kernel
 from .rounding import bit_length
 
 _LIMBS, _LIMB = 8, 30

@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..isa.warps import WARP
-from ..machine.run.convergence import Warpgroups
-from ..machine.run.events import CHUNK, Observer, RegisterUse, helper
-from ..machine.run.pending import Pending
-from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
-from ..machine.state.memory_access import MemoryAccess
-from ..machine.state.slots import Slot
-from .findings import Findings, LaunchFinding
+from ...isa.warps import WARP
+from ...machine.run.convergence import Warpgroups
+from ...machine.run.events import CHUNK, Observer, RegisterUse, helper
+from ...machine.run.pending import Pending
+from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
+from ...machine.state.memory_access import MemoryAccess
+from ...machine.state.slots import Slot
+from ..findings import Findings, LaunchFinding
+from ..order import Order
+from ..shadow import OPERATION, Cells, has, places, times, whose
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
-from .order import Order
 from .register_order import Operation, RegisterOrder
 from .register_uses import RegisterUses
-from .shadow import OPERATION, Cells, has, places, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.run.events import Groups, Share, WgmmaStatement
-    from ..machine.run.wave import Record, Wave
+    from ...machine.opcodes.matrix.wgmma_groups import Verb
+    from ...machine.run.events import Groups, Share, WgmmaStatement
+    from ...machine.run.wave import Record, Wave
 
 _OPERANDS = {"a-desc": "a_descriptor", "b-desc": "b_descriptor", "scale-d": "scale_d"}  # by their roles
 

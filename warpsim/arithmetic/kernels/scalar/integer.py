@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._jit import Array, kernel
+from .._jit import Array, kernel
 
 _LOW, _HIGH = -(1 << 31), (1 << 31) - 1
 

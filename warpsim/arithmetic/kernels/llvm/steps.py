@@ -30,17 +30,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
+from ..variants import CANONICAL_NAN, F16_LARGEST, F16_LOWEST, INT32_SAFE, NO_TERM, SCALE_LIMIT, Variant
 from .alignment import Numbers, Terms, aligned, combined
 from .floors import floored_sum
-from .variants import (
-    CANONICAL_NAN,
-    F16_LARGEST,
-    F16_LOWEST,
-    INT32_SAFE,
-    NO_TERM,
-    SCALE_LIMIT,
-    Variant,
-)
 from .vectors import F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
 
 _INFINITY = 0x7F800000

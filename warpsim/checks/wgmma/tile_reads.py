@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Location
-from ..isa.warps import WARP
-from ..machine.run.clusters import in_shared
-from ..machine.run.convergence import Warpgroups, warps_of
-from ..machine.run.events import CHUNK, Observer
-from ..machine.state.lanes import DivergentPath, Mask
-from ..machine.state.memory_access import MemoryAccess
-from .findings import Findings, LaunchFinding, Severity
-from .order import Order
-from .shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
+from ...errors import Location
+from ...isa.warps import WARP
+from ...machine.run.clusters import in_shared
+from ...machine.run.convergence import Warpgroups, warps_of
+from ...machine.run.events import CHUNK, Observer
+from ...machine.state.lanes import DivergentPath, Mask
+from ...machine.state.memory_access import MemoryAccess
+from ..findings import Findings, LaunchFinding, Severity
+from ..order import Order
+from ..shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
-    from ..machine.opcodes.matrix.wgmma_groups import Verb
-    from ..machine.run.events import Groups, Share, WgmmaStatement
-    from ..machine.run.wave import Wave
+    from ...machine.opcodes.matrix.wgmma_groups import Verb
+    from ...machine.run.events import Groups, Share, WgmmaStatement
+    from ...machine.run.wave import Wave
 
 _GROUP = 4  # warps of a warpgroup
 

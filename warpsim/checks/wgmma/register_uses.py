@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..machine.bind.scope import RegisterName
-from ..machine.run.events import RegisterUse, observers_of
-from ..machine.state.lanes import DivergentPath, Lanes
-from ..ptx.operands import Vector
-from ..ptx.statements import operand_names
+from ...machine.bind.scope import RegisterName
+from ...machine.run.events import RegisterUse, observers_of
+from ...machine.state.lanes import DivergentPath, Lanes
+from ...ptx.operands import Vector
+from ...ptx.statements import operand_names
 
 if TYPE_CHECKING:
-    from ..machine.run.wave import Record, Step, Wave
-    from ..ptx.statements import InstructionStatement
+    from ...machine.run.wave import Record, Step, Wave
+    from ...ptx.statements import InstructionStatement
 
 Key = tuple[int, int]  # of a register: its function, and its number there
 _METADATA = 3  # place of its operand

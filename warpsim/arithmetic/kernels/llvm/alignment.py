@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 
-from .variants import (
+from ..variants import (
     ALL_ZERO,
     BYTE_HIGHEST,
     BYTE_LOWEST,

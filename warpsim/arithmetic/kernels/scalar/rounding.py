@@ -6,7 +6,7 @@ format), special 0 finite, 1 Inf (the significand's sign is its sign), 2 NaN.
 
 from __future__ import annotations
 
-from ._jit import Output, kernel
+from .._jit import Output, kernel
 
 Number = tuple[int, int, int]
 

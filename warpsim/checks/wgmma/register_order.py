@@ -1,7 +1,7 @@
 """The order of registers and wgmma-groups of one warpgroup: which statement came too early.
 
 Knows register names and places in a text, as events of one warpgroup in program order; does not know shared
-memory (see hazards.py, and warpgroup_order.py for launches), PTX syntax or numbers. Section numbers are
+memory (see warpgroup_order.py), PTX syntax or numbers. Section numbers are
 those of PTX ISA 9.1: 9.7.15.5 wgmma.mma_async, 9.7.15.7.1 to .3 wgmma.fence, commit_group and wait_group.
 
 Every event has a number, its step, and what is not ordered yet is what lies behind one of three marks:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Location, UndefinedBehavior
+from ...errors import Location, UndefinedBehavior
 
 Severity = Literal["error", "warning"]
 Mode = Literal["error", "warn", "off"]

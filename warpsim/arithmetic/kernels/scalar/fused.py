@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._jit import Array, Operands, Output, kernel
+from .._jit import Array, Operands, Output, kernel
 from .rounding import Number, packed, rounded, shifted
 
 Rule = tuple[int, int, int, int, int]

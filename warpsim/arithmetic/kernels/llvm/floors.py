@@ -10,8 +10,8 @@ factors'. All sums are exact: 32 products of less than 2**(m + 2) sum to less th
 
 from __future__ import annotations
 
+from ..variants import LIFT_LOW, MOST_LOW
 from .alignment import Alignment, Numbers, Terms, combined
-from .variants import LIFT_LOW, MOST_LOW
 from .vectors import F32, I8, I32, Lanes, constant, embedded_fused_toward_zero
 
 _CHAINS = 2  # which the processor can execute in parallel

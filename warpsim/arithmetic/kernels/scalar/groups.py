@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._jit import Array, Output, Planes, kernel
+from .._jit import Array, Output, Planes, kernel
 from .rounding import Number, packed, rounded, shifted
 
 _LOWEST = -1 << 20
