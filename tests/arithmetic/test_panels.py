@@ -7,6 +7,7 @@ every product: the compiled panels, NumPy alone, and batches of small matrices o
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -230,6 +231,28 @@ def test_matrices_of_many_columns(columns: int) -> None:
     )
     expected = numerics.compute(operands, rule_for(form))
     np.testing.assert_array_equal(matrix_kernels.compute_matrices(operands, rule_for(form)), expected)
+
+
+@compiled
+def test_small_calls_count_together_until_a_kernel_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = warpsim.decode("tcgen05.mma.cta_group::1.kind::f16", target="sm_100a", idesc=0x08100010)
+    rng, rule = np.random.default_rng(0), rule_for(form)
+    shapes = {"a": (1, 128, 16), "b": (1, 16, 64), "c": (1, 128, 64)}
+    codes = {name: nasty.random_codes(form.format(name), shape, rng) for name, shape in shapes.items()}
+    operands, calls = Operands(product=form.product, **codes), list[int]()
+    monkeypatch.setattr(matrix_kernels, "_computed", Counter())
+    monkeypatch.setattr(matrix_kernels, "MANY", 3 * form.product.multiplications)
+    kernel = matrix_kernels.compute_matrices
+
+    def counted(*given: Any) -> Any:
+        calls.append(len(calls))
+        return kernel(*given)
+
+    monkeypatch.setattr(matrix_kernels, "compute_matrices", counted)
+    results = [matrix_kernels.computed(operands, rule) for _ in range(4)]
+    assert len(calls) == 2
+    for codes_of_d in results:
+        np.testing.assert_array_equal(codes_of_d, numerics.compute(operands, rule))
 
 
 # --- decoding ----------------------------------------------------------------------------------------

@@ -46,6 +46,19 @@ def test_every_element_of_d(letter, n):
     assert layout.half is (letter in "CF")
 
 
+@pytest.mark.parametrize("letter", M)
+@pytest.mark.parametrize("n", [8, 24, 256])
+def test_blocks_are_the_cells_of_d(letter, n):
+    layout = accumulator(letter, n if letter in "ACDF" else 64)
+    found = np.full((*layout.shape, 4), -1)
+    for rows, columns, cta, lane, column in layout.blocks:
+        for i, j in product(range(*rows.indices(layout.shape[0])), range(*columns.indices(layout.shape[1]))):
+            assert (found[i, j] == -1).all()
+            found[i, j] = cta, lane + i - rows.start, column + j - columns.start, 0
+    np.testing.assert_array_equal(found, layout.cells)
+    assert len(layout.blocks) == {"A": 2, "B": 4, "C": 8, "D": 1, "E": 2, "F": 4, "G": 4}[letter]
+
+
 def test_elements_by_hand():
     assert tuple(accumulator("F", 64).cells[37, 5]) == (0, 69, 5, 0)
     assert tuple(accumulator("B", 64).cells[70, 40]) == (1, 70, 8, 0)

@@ -5,6 +5,7 @@ Knows rules and sizes; no lanes, no registers. The results are those of numerics
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -27,7 +28,9 @@ from .recipes import narrow_plan
 
 Table = npt.NDArray[Any]
 
-LARGE = 1 << 21  # multiplications from which on a kernel of its own is worth its compilation
+LARGE = 1 << 21  # multiplications of a call from which on a kernel of its own is worth its compilation
+MANY = 1 << 23  # the same of all calls together: a launch computes instruction by instruction
+_computed: Counter[Variant] = Counter()  # multiplications of small calls, by the kernel that would serve them
 
 
 @in_default_environment
@@ -47,7 +50,16 @@ def _kernel_of(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Cod
     """Return the function whose kernel is fastest for these operands."""
     if interpreted() and not numerics.needs_compiler(rule):
         return numerics.compute_uncompiled
-    return compute_matrices if _is_large(operands) and has_matrix_kernel(operands, rule) else numerics.compute
+    served = has_matrix_kernel(operands, rule) and (_is_large(operands) or _are_many(operands, rule))
+    return compute_matrices if served else numerics.compute
+
+
+def _are_many(operands: Operands, rule: Rule) -> bool:
+    """Count the multiplications of a small call; return whether those of its kernel are many by now."""
+    variant = narrow_plan(operands.product, rule, operands.b.shape[2]).variant
+    if _computed[variant] < MANY:
+        _computed[variant] += operands.a.size * operands.b.shape[2]
+    return _computed[variant] >= MANY
 
 
 def _is_large(operands: Operands) -> bool:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
+from itertools import product as choices
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +19,25 @@ from .strides import Indices, Modes, extent, modes, points
 
 LANES, COLUMNS = 128, 512  # of a CTA
 CTA, LANE, COLUMN, BIT = range(4)
+_DOWN = (0, 1, 0, 0)  # a lane
+_RIGHT = (0, 0, 1, 0)  # a column
+
+
+class Block(NamedTuple):
+    """Rows and columns of a matrix that lie side by side in the cells of a CTA, from a lane and column on."""
+
+    rows: slice
+    columns: slice
+    cta: int
+    lane: int
+    column: int
+
+
+def _runs(places: Indices, step: tuple[int, ...]) -> list[slice]:
+    """Return the stretches of ``places (n, 4)`` in which each place follows the last by a step."""
+    breaks = np.flatnonzero((np.diff(places, axis=0) != step).any(axis=1)) + 1
+    bounds = [0, *breaks.tolist(), len(places)]
+    return [slice(*pair) for pair in pairwise(bounds)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +62,16 @@ class TensorLayout:
         return found
 
     @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The cells of the first copy as blocks, of a layout with a cell for each element."""
+        down, across = points(self.rows, 4)[: self.shape[0]], points(self.columns, 4)[: self.shape[1]]
+        pairs = choices(_runs(down, _DOWN), _runs(across, _RIGHT))
+        return tuple(
+            Block(rows, columns, *(down[rows.start] + across[columns.start])[: COLUMN + 1].tolist())
+            for rows, columns in pairs
+        )
+
+    @cached_property
     def ctas(self) -> int:
         """CTAs that have a part: 1 or 2."""
         return int(self.cells[..., CTA].max()) + 1
@@ -59,11 +91,7 @@ class TensorLayout:
 
 # --- D -----------------------------------------------------------------------------------------------
 
-_DOWN = (0, 1, 0, 0)  # a lane
-_RIGHT = (0, 0, 1, 0)  # a column
 _PEER = (1, 0, 0, 0)  # the other CTA
-
-
 _ROWS = {  # by the letter of the manual; rows of D
     "A": modes((128, _DOWN), (2, _PEER)),
     "B": modes((64, _DOWN), (2, _PEER)),

@@ -11,19 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....errors import WarpsimError
-from ....isa.descriptors.tensor_descriptor import WINDOW, TensorDescriptor, tile_byte_addresses
 from ....isa.features import Feature
 from ....isa.layouts.tensor_memory import COPIES, Copy
-from ....isa.memory import Addresses
-from ...run.events import observers_of
-from ...run.pending import Stretches
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..statement_binder import StatementBinder
 from .issue_order import issue_in_order
 from .packing import expanded
+from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, misused, tensor_address, value_in
 
 _FORMATS = {"": 0, "b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}  # bits of an element of the source
@@ -37,7 +33,7 @@ class _Work:
     copy: Copy
     place: Place
     ctas: tuple[int, ...]
-    addresses: Addresses  # (rows, bytes) within a CTA's shared memory
+    tile: Tile
     bits: int
 
     def run(self, wave: Wave) -> None:
@@ -45,7 +41,7 @@ class _Work:
         memory, lanes = TENSOR_MEMORY.of(wave), self.copy.lanes
         columns = self.place.column + np.arange(self.copy.columns)
         for cta in self.ctas:
-            data = wave.memories.shared[self.addresses + cta * wave.memories.shared_stride]
+            data = self.tile.bytes(wave, cta)
             if self.bits:
                 data = expanded(data, self.bits)
             words = np.ascontiguousarray(data).view(np.uint32)
@@ -69,49 +65,6 @@ def check_pair(wave: Wave, path: DivergentPath, lane: int, count: int) -> None:
         raise misused(wave, path, lane, message)
 
 
-def checked_addresses(
-    wave: Wave, path: DivergentPath, lane: int, word: int, shape: tuple[int, int, int, str]
-) -> Addresses:
-    """Return ``(rows, bytes)``: offsets in a CTA's shared memory of the tile behind a descriptor.
-
-    ``shape`` is rows, bytes of a row, bytes of an element, major. Errors name the statement and the lane.
-    """
-    rows, row_bytes, element_bytes, major = shape
-    try:
-        descriptor = TensorDescriptor.decode(word)
-        addresses = tile_byte_addresses(
-            descriptor,
-            rows=rows,
-            row_bytes=row_bytes,
-            element_bytes=element_bytes,
-            major="K" if major == "K" else "MN",
-        )
-    except WarpsimError as error:
-        raise wave.operand_error(error, wave.describe_lane(lane)) from None
-    if int(addresses.max()) >= wave.memories.shared_bytes:
-        message = (
-            f"the tile behind descriptor {word:#018x} ends at {int(addresses.max()):#x}, outside the "
-            f"{wave.memories.shared_bytes} bytes of shared memory (the window is {WINDOW + 1} bytes)"
-        )
-        raise misused(wave, path, lane, message)
-    return addresses
-
-
-def stretches_of(wave: Wave, ctas: tuple[int, ...], addresses: Addresses) -> tuple[Stretches, ...]:
-    """Return the bytes of a tile in each CTA, as offsets in the wave's shared memory; nothing where nothing
-    observes.
-    """
-    if not observers_of(wave):
-        return ()
-    starts = np.unique(addresses)
-    gaps = np.flatnonzero(np.diff(starts) != 1)
-    firsts = starts[np.concatenate(([0], gaps + 1))]
-    ends = starts[np.concatenate((gaps, [starts.size - 1]))] + 1
-    ranges = np.stack((firsts, ends), axis=-1)
-    stride = wave.memories.shared_stride
-    return tuple(Stretches(space="shared", ranges=ranges + cta * stride) for cta in ctas)
-
-
 def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     binder.count(2)
     shape = next(word for word in modifiers if any(word == name for name, _ in COPIES))
@@ -130,10 +83,10 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
             ctas = ctas_of(wave, lane, count)
             check_lane(wave, path, lane, "the address", place.lane, (0,))
             check_columns(wave, path, lane, ctas, ("the copy", place.column, place.column + copy.columns))
-            tile = (copy.lanes.shape[1], 4 * copy.columns, 1, "K")
-            addresses = checked_addresses(wave, path, lane, value_in(wave, path, descriptor, lane), tile)
-            work = _Work(copy, place, ctas, addresses, bits)
-            reads = stretches_of(wave, ctas, addresses)
+            rows = (copy.lanes.shape[1], 4 * copy.columns, 1, "K")
+            tile = checked_tile(wave, path, lane, value_in(wave, path, descriptor, lane), rows)
+            work = _Work(copy, place, ctas, tile, bits)
+            reads = tile.stretches(wave, ctas)
             issue_in_order(wave, path, (lane, count), "copy to tensor memory", work.run, reads)
 
     return step

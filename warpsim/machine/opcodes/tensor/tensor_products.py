@@ -6,6 +6,7 @@ Knows descriptors, cells and shared memory of one or two CTAs; the arithmetic is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,16 +32,17 @@ from ....isa.layouts.tensor_memory import (
     multiplicand,
     row_scales,
 )
-from ....isa.memory import Addresses
 from ....isa.products import Codes, Operands
 from ...run.pending import Stretches
 from ...run.wave import Record, Wave
 from ...state.lanes import DivergentPath
-from .copies import check_pair, checked_addresses, ctas_of, stretches_of
+from .copies import check_pair, ctas_of
 from .packing import codes_of_bytes, codes_of_cells
+from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane
 
 Mask = npt.NDArray[np.bool_]
+Cells = tuple[int, slice, slice]  # of a CTA: lanes and columns
 _A_BYTES = 32  # of a row of A in one instruction; B has twice as many where A is sparse
 
 
@@ -110,14 +112,21 @@ class Part:
         cta = np.array(ctas)[cells[..., CTA]]
         return cta, cells[..., LANE] + copy + self.place.lane, cells[..., COLUMN] + self.place.column
 
+    def blocks(self, ctas: tuple[int, ...]) -> Iterator[tuple[tuple[slice, slice], Cells]]:
+        """Yield rows and columns of the matrix with the cells where they lie, of an element a cell."""
+        for rows, columns, cta, lane, column in self.layout.blocks:
+            first, left = lane + self.place.lane, column + self.place.column
+            lanes = slice(first, first + rows.stop - rows.start)
+            yield (rows, columns), (ctas[cta], lanes, slice(left, left + columns.stop - columns.start))
+
 
 # --- what an instruction touches ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Multiplication:
-    """One tcgen05.mma, checked: ``a`` and ``b`` are bytes ``(rows of a CTA, bytes)`` of a tile in each CTA's
-    shared memory, ``a`` None where A lies in tensor memory.
+    """One tcgen05.mma, checked: ``a`` and ``b`` are tiles ``(rows of a CTA, bytes)`` in each CTA's shared
+    memory, ``a`` None where A lies in tensor memory.
     """
 
     record: Record
@@ -126,8 +135,8 @@ class Multiplication:
     given: Given
     made: Described
     d: Part
-    b: Addresses
-    a: Addresses | None = None
+    b: Tile
+    a: Tile | None = None
     a_part: Part | None = None
     metadata: Part | None = None
     scales: tuple[Part, Part] | None = None
@@ -135,7 +144,7 @@ class Multiplication:
     def reads(self, wave: Wave) -> tuple[Stretches, ...]:
         """Return the bytes of shared memory that it reads."""
         tiles = [tile for tile in (self.a, self.b) if tile is not None]
-        return tuple(piece for tile in tiles for piece in stretches_of(wave, self.ctas, tile))
+        return tuple(piece for tile in tiles for piece in tile.stretches(wave, self.ctas))
 
     # --- completion ---
 
@@ -165,11 +174,11 @@ class Multiplication:
             scale_b=scale_b,
         )
 
-    def _tile(self, wave: Wave, addresses: Addresses, operand: str) -> Codes:
+    def _tile(self, wave: Wave, tile: Tile, operand: str) -> Codes:
         """Return codes ``(rows, k)`` of a tile, the rows of the even CTA first."""
-        stride, product = wave.memories.shared_stride, self.made.instruction.product
-        data = [wave.memories.shared[addresses + cta * stride] for cta in self.ctas]
-        return codes_of_bytes(np.concatenate(data), product, operand)
+        data = [tile.bytes(wave, cta) for cta in self.ctas]
+        whole = data[0] if len(data) == 1 else np.concatenate(data)
+        return codes_of_bytes(whole, self.made.instruction.product, operand)
 
     def _a_cells(self, wave: Wave) -> Codes:
         part = present(self.a_part, "A in tensor memory")
@@ -184,11 +193,14 @@ class Multiplication:
         form = self.made.instruction
         if not self.given.enabled:
             return np.zeros((form.shape.m, form.shape.n), form.c.code_dtype)
-        memory, index = TENSOR_MEMORY.of(wave), self.d.index(self.ctas)
-        unknown = ~memory.written[index] & ~self._disabled()
-        if unknown.any():
-            raise self._unwritten(self.d, unknown, "the accumulator D, which is read")
-        codes = (memory.cells[index] & np.uint32(form.c.mask)).astype(form.c.code_dtype)
+        memory, disabled = TENSOR_MEMORY.of(wave), self._disabled() if self.given.disabled else None
+        codes = np.empty((form.shape.m, form.shape.n), form.c.code_dtype)
+        for here, cells in self.d.blocks(self.ctas):
+            known = memory.written[cells] if disabled is None else memory.written[cells] | disabled[here]
+            if not known.all():
+                unknown = ~memory.written[self.d.index(self.ctas)] & ~self._disabled()
+                raise self._unwritten(self.d, unknown, "the accumulator D, which is read")
+            codes[here] = memory.cells[cells]  # the codes of f16 are the lower halves
         return _scaled_down(codes, self.given.scale_d) if self.given.scale_d else codes
 
     def _columns(self, wave: Wave) -> npt.NDArray[np.intp] | None:
@@ -260,17 +272,17 @@ class Multiplication:
     def _disabled(self) -> Mask:
         """Return ``(m, n)``: elements of D whose lanes the statement disables."""
         cells = self.d.layout.cells
-        if not self.given.disabled:
-            return np.zeros(cells.shape[:2], np.bool_)
         bits = np.array([self.given.disabled >> bit & 1 for bit in range(LANES * len(self.ctas))], np.bool_)
         off: Mask = bits[cells[..., CTA] * LANES + cells[..., LANE] + self.d.place.lane]
         return off
 
     def _write(self, wave: Wave, codes: Codes) -> None:
-        memory, kept = TENSOR_MEMORY.of(wave), ~self._disabled()
-        cta, lane, column = (index[kept] for index in self.d.index(self.ctas))
-        memory.cells[cta, lane, column] = codes[kept]
-        memory.written[cta, lane, column] = True
+        memory = TENSOR_MEMORY.of(wave)
+        kept = ~self._disabled() if self.given.disabled else None
+        for here, cells in self.d.blocks(self.ctas):
+            where = np.True_ if kept is None else kept[here]
+            np.copyto(memory.cells[cells], codes[here], where=where)
+            np.copyto(memory.written[cells], np.True_, where=where)
 
 
 def _scaled_down(codes: Codes, power: int) -> Codes:
@@ -329,8 +341,8 @@ class _Look:
     made: Described
     given: Given
 
-    def tile(self, operand: str, word: int) -> Addresses:
-        """Return the bytes of the tile of A or B in the shared memory of each CTA."""
+    def tile(self, operand: str, word: int) -> Tile:
+        """Return the tile of A or B in the shared memory of each CTA."""
         product = self.made.instruction.product
         side = "ab".index(operand)
         rows = (product.shape.m, product.shape.n)[side] // len(self.ctas)
@@ -338,7 +350,7 @@ class _Look:
         major = "MN" if product.transposed[side] else "K"
         size = max(product.format(operand).bits, 8) // 8
         shape = (rows, _A_BYTES * (1 + doubled), size, major)
-        return checked_addresses(self.wave, self.path, self.lane, word, shape)
+        return checked_tile(self.wave, self.path, self.lane, word, shape)
 
     def parts(self) -> dict[str, Part]:
         """Return the operands in tensor memory by name; raises Fault and NotModelled."""
