@@ -158,7 +158,7 @@ OVER:
 """
 KERNELS = (
     *("cluster_sum", "softmax", "tensor_ring of parts of tiles", "warpgroup_f16 normal"),
-    *("sparse_product normal", "pingpong_f16", "sum_all"),
+    *("sparse_product normal", "pingpong_f16", "sum_all", "tensor_mxf8"),
 )
 
 

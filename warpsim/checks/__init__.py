@@ -40,6 +40,8 @@ The events, and what each method takes after the wave. An access is a MemoryAcce
     fetched, completed (pending)               it has read its source; it has written its destination
     drained (wait)                             lanes have waited for groups of operations: a GroupWait
     unfinished (pendings)                      all lanes have exited before these operations completed
+    tensor_access (access)                     a statement is about to touch tensor memory: a TensorAccess
+    tensor_columns (change)                    columns of it are allocated or about to be freed: TensorColumns
     map_used (path, lanes, address)              a lane uses a tensor map in global memory
     map_changed (path, lanes, address, released)     a lane changes a tensor map
     matrix (execution)                         a matrix instruction is done: a MatrixExecution

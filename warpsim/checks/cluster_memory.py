@@ -76,10 +76,10 @@ class ClusterMemory(Observer):
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Check that what it will write and signal in other CTAs is there."""
-        if not pending.signals and not pending.writes:
+        if not pending.barriers and not pending.writes:
             return
         written = [write.ranges[:, 0] for write in pending.writes if write.space == "shared"]
-        signals = np.array([offset for offset, _ in pending.signals], np.int64)
+        signals = np.array(pending.barriers, np.int64)
         for offsets, check in (
             (signals, self._check_initialised),
             *((item, self._check_begun) for item in written),

@@ -201,6 +201,8 @@ class CopyOrder(Watcher, Observer):
 
     def _end(self, wave: Wave, path: DivergentPath, pending: Pending) -> _End | None:
         """Return what says that an operation is complete; None where nothing does."""
+        for offset in pending.arrivals:
+            self._check_begun(wave, path, pending.lane, offset)
         for offset, _ in pending.signals:
             barrier = self.order.barrier_at(offset)
             self._check_begun(wave, path, pending.lane, offset)

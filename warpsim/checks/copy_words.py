@@ -98,6 +98,9 @@ class Words:
             return f"{_TRY} {self._phase(wave, cluster, component, int(times(taken)))}", ""
         family = next(name for name, known in clocks.groups.items() if component in known)
         waiter = int(np.flatnonzero(clocks.groups[family] == component)[0])
+        if family.startswith("tcgen05"):
+            barrier = f"{_TRY} on the mbarrier of a tcgen05.commit that follows it"
+            return barrier, ""
         wait = "wgmma.wait_group.sync.aligned 0" if family == "wgmma" else "cp.async.bulk.wait_group.read 0"
         warp = waiter // WARP % wave.warps
         return (

@@ -23,6 +23,7 @@ from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .register_use import RegisterUse
 from .shared_races import Races
+from .tensor_memory.tensor_order import TensorOrder
 from .wgmma.tile_reads import TileReads
 from .wgmma.warpgroup_order import WarpgroupOrder
 
@@ -52,6 +53,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
         *(
             CopyOrder(findings, order),
             MapFences(findings),
+            TensorOrder(findings, order),
             order,
             FlagOrder(findings, order),
             Races(findings, order),

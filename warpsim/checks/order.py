@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..isa.layouts.tensor_memory import COLUMNS, LANES
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import ASYNCHRONY
 from ..machine.run.convergence import Warpgroups, warps_by_cta, warps_of
@@ -74,6 +75,7 @@ class Order(Observer):
         self.everyone: dict[int, bool] = {}  # by barrier: whether it waits for all threads of a CTA
         self.gone: dict[int, Clock] = {}  # by CTA: what lanes that have exited release
         self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
+        self.arrivals: dict[Pending, Clock] = {}  # of operations: what each releases when it arrives
         self.counts = False  # whether accesses are noted that lanes of a warp may have to be ordered with
         self.asynchronous = False
         self.watchers: list[Watcher] = []
@@ -111,6 +113,12 @@ class Order(Observer):
         """Return the shadow of the shared memory of the wave."""
         self.prepare(wave)
         return self.shadows.at("shared", wave.memories.shared.size)
+
+    @helper
+    def tensor(self, wave: Wave) -> Shadow:
+        """Return the shadow of the tensor memories of the wave."""
+        self.prepare(wave)
+        return self.shadows.at("tensor", 4 * LANES * COLUMNS * len(wave.ctas), 4)
 
     @helper
     def tiles(self, wave: Wave, share: Share) -> Cells:
@@ -285,18 +293,26 @@ class Order(Observer):
     # --- operations ---
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
-        """Issue an operation that will signal mbarriers; an arrival makes visible what its warp knows now."""
+        """Issue an operation that will signal mbarriers; its arrival makes visible what its warp knows now,
+        and that its group is complete.
+        """
         if pending.signals:
             clocks, warps = self.prepare(wave), np.array([pending.lane // WARP])
             for offset, _ in pending.signals:
                 clocks.issue(self.barrier_at(offset), warps)
-        for offset in pending.arrivals:
-            self.prepare(wave).arrive(self.barrier_at(offset), np.array([pending.lane // WARP]), ends=0)
+        if pending.arrivals:
+            clocks, lane = self.prepare(wave), np.array([pending.lane])
+            component = int(clocks.groups_of(pending.group, lane)[0])
+            released = clocks.release(lane // WARP)
+            released[:, component] = np.maximum(released[:, component], pending.number)
+            self.arrivals[pending] = released
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
-        """Complete the signal of an operation to its mbarrier."""
-        clocks = self.prepare(wave)
-        clocks.complete_phases(self.barrier_at(offset), int(over))
+        """Complete the signal of an operation to its mbarrier, or its arrival there."""
+        clocks, barrier = self.prepare(wave), self.barrier_at(offset)
+        if pending in self.arrivals:
+            barrier.coming = joined(self.arrivals[pending], barrier.coming)
+        clocks.complete_phases(barrier, int(over))
         for watcher in self.watchers if over else ():
             watcher.ended(wave, offset, pending.record, pending.lane)
 

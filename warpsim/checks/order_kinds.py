@@ -58,10 +58,12 @@ def _of_some(record: Record) -> bool:
 
 
 def _is_asynchronous(record: Record) -> bool:
-    """Return whether a statement starts a copy from or to shared memory; of wgmma alone, other rules
-    speak.
+    """Return whether a statement starts a copy from or to shared memory, or is of tcgen05; of wgmma alone,
+    other rules speak.
     """
     opcode, words = record.statement.opcode, record.statement.modifiers
+    if opcode == "tcgen05":
+        return True
     return (opcode == "cp" and "bulk" in words) or any("complete_tx::" in word for word in words)
 
 

@@ -22,8 +22,8 @@ The first three are records of 64 bits, 0 for none:
 
 To add a memory, add it to ``Order.shadow_of``: all rules get the same shadow there. An access is to offsets
 in bytes from 0 on, of which there are the cells: ``of(access)`` of an access of lanes, ``within(ranges)`` of
-an operation, ``tiles(key, offsets)`` of chunks that are looked at again and again. A memory of rows and
-columns, as tensor memory, has the offset ``4 * (row * columns + column)``, and begins with cells of 4 bytes.
+an operation, ``tiles(key, offsets)`` of chunks that are looked at again and again. Tensor memory has the
+offset ``4 * (column * 128 + lane)`` in each CTA, and cells of 4 bytes: few columns are few pages.
 
 Ask for cells before tables: parting makes new tables.
 
@@ -238,6 +238,13 @@ class Shadow:
             later, self._later = self._later, {}
             for key, (rows, records) in later.items():
                 self._take_tiles(key, rows, records)
+        return self._taken
+
+    def taken_of(self, count: int) -> Records:
+        """Return the latest reads of operations, with so many kinds at least."""
+        taken = self.taken
+        if len(taken) < count:
+            self._taken, self.takes = _with(count - 1, count, self._taken, self.takes)
         return self._taken
 
     def taken_by(self, rows: Cells, cells: Cells) -> Records:

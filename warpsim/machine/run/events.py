@@ -30,6 +30,7 @@ from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.memory_access import MemoryAccess
 from ..state.slots import Slot
 from ..state.spaces import Offsets
+from ..state.tensor_cells import Block
 from .pending import Pending
 from .wave import Record, Wave
 
@@ -94,6 +95,34 @@ class RegisterUse:
     writes: tuple[str, ...]
     place: Callable[[], Location]
     copies: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TensorAccess:
+    """A statement touches tensor memory, asynchronously: ``lane`` issues it, as the ``number``-th group, from
+    0, of a ``family`` of groups (``asynchronous.py``).
+
+    ``in_order`` says that what the lane issues in this family completes in the order of issue.
+    """
+
+    path: DivergentPath
+    lane: int
+    family: str
+    number: int
+    reads: tuple[Block, ...] = ()
+    writes: tuple[Block, ...] = ()
+    in_order: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TensorColumns:
+    """A warp allocates columns of tensor memory for its CTA, or frees them."""
+
+    path: DivergentPath
+    lane: int
+    first: int
+    size: int
+    allocates: bool
 
 
 class WgmmaStatement(Protocol):
@@ -265,6 +294,12 @@ class Observer:
 
     def unfinished(self, wave: Wave, pendings: Sequence[Pending]) -> None:
         """All lanes have exited, and these operations have not completed."""
+
+    def tensor_access(self, wave: Wave, access: TensorAccess) -> None:
+        """Handle what is about to be issued, by a lane or a warp, and touches tensor memory."""
+
+    def tensor_columns(self, wave: Wave, change: TensorColumns) -> None:
+        """Columns of tensor memory have been allocated, or are about to be freed."""
 
     def map_used(self, wave: Wave, path: DivergentPath, lanes: Lanes, address: int) -> None:
         """Handle a lane that uses the tensor map at an address of global memory."""

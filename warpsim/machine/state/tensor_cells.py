@@ -21,6 +21,20 @@ Choose = Callable[[int, Sequence[int]], int]  # number of the allocation, free c
 SIZES = (32, 64, 128, 256, 512)  # columns of an allocation
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """Cells that a statement touches: lanes and columns of a CTA of the wave, and which operand they are.
+
+    ``mask`` (columns, lanes) says which of them; None for all.
+    """
+
+    name: str
+    cta: int
+    lanes: slice
+    columns: slice
+    mask: npt.NDArray[np.bool_] | None = None
+
+
 class Misuse(Exception):
     """What no kernel may do with tensor memory, and why."""
 
@@ -61,12 +75,15 @@ class Columns:
         self.held[first], self.latest, self.count = size, size, self.count + 1
         return first
 
-    def give_back(self, first: int, size: int) -> None:
-        """Free an allocation; raises Misuse for what is none."""
+    def check_held(self, first: int, size: int) -> None:
+        """Raise Misuse for columns that are no allocation."""
         if first not in self.held:
             raise Misuse(f"column {first} is no address that an allocation returned ({self.named()})")
         if self.held[first] != size:
             raise Misuse(f"the allocation at column {first} has {self.held[first]} columns, not {size}")
+
+    def give_back(self, first: int) -> None:
+        """Free an allocation."""
         del self.held[first]
 
     def outside(self, first: int, past: int) -> int | None:

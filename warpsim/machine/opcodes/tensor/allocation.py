@@ -15,6 +15,7 @@ from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ...run.convergence import EVERYONE, together
+from ...run.events import TensorColumns, observers_of
 from ...run.waits import LaneWait
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
@@ -53,6 +54,8 @@ def _allocate(binder: StatementBinder, *modifiers: str) -> Step:
             if first is None:
                 blocked.append(warp)
                 continue
+            change = TensorColumns(path=path, lane=WARP * warp, first=first, size=count, allocates=True)
+            observers_of(wave).tensor_columns(wave, change)
             mask = np.zeros(wave.lanes, np.bool_)
             mask[WARP * warp] = True
             where = np.broadcast_to(target(wave, path), (wave.lanes,))[WARP * warp : WARP * warp + 1]
@@ -83,9 +86,14 @@ def _deallocate(binder: StatementBinder, *modifiers: str) -> Step:
             try:
                 if place.lane:
                     raise Misuse(f"{place} is no address that an allocation returned: its lane is 0")
-                memory.columns[cta].give_back(place.column, count)
+                memory.columns[cta].check_held(place.column, count)
             except Misuse as misuse:
                 raise misused(wave, path, WARP * warp, str(misuse)) from None
+            change = TensorColumns(
+                path=path, lane=WARP * warp, first=place.column, size=count, allocates=False
+            )
+            observers_of(wave).tensor_columns(wave, change)
+            memory.columns[cta].give_back(place.column)
             memory.forget(cta, place.column, count)
             wave.scheduler.wake(_ROOM, wave.cta == cta)
 

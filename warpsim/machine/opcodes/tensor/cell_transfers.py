@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ....isa.features import Feature
-from ....isa.layouts.tensor_memory import TRANSFERS, Transfer
+from ....isa.layouts.tensor_memory import LANES, TRANSFERS, Transfer
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ....ptx.operands import Register, Vector
@@ -23,13 +24,15 @@ from ...run.asynchronous import commit, drain, issue
 from ...run.pending import Pending
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.tensor_cells import TensorMemory
+from ...state.tensor_cells import Block, TensorMemory
 from ..effect import Effect
 from ..matrix.warpwide import Warps, whole_warps
 from ..statement_binder import Reader, StatementBinder
+from .issue_order import notifies, notify
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, common, misused, tensor_address
+from .touched_cells import trimmed
 
-STORES = "tcgen05.st"  # the family of groups
+LOADS, STORES = "tcgen05.ld", "tcgen05.st"  # families of groups
 Index = npt.NDArray[np.intp]
 
 
@@ -48,6 +51,26 @@ class _Shape:
     def width(self) -> int:
         """Columns from the first to behind the last."""
         return int(self.columns.max()) + 1 + self.packed
+
+    @cached_property
+    def _touched(self) -> tuple[slice, int, npt.NDArray[np.bool_] | None]:
+        lowest = min(int(self.columns.min()), 0)
+        touched = np.zeros((self.width - lowest, LANES), np.bool_)
+        for half in range(1 + self.packed):
+            touched[self.columns + half - lowest, self.lanes] = True
+        return trimmed(touched)
+
+    def block(self, name: str, cta: int, place: Place) -> Block:
+        """Return the cells that a warp touches."""
+        lanes, width, mask = self._touched
+        past = place.column + self.width
+        return Block(
+            name=name,
+            cta=cta,
+            lanes=slice(lanes.start + place.lane, lanes.stop + place.lane),
+            columns=slice(past - width, past),
+            mask=mask,
+        )
 
     def cells(self, place: Place) -> tuple[Index, Index]:
         """Return lanes and columns, absolute."""
@@ -169,6 +192,9 @@ def _gathered(
     known = np.ones(found.shape, np.bool_)
     for warp in warps.tolist():
         cta, place = _checked_place(wave, path, warp, addresses, shape)
+        if notifies(wave):
+            block = shape.block("the load", cta, place)
+            notify(wave, path, WARP * warp, LOADS, ((block,), ()))
         rows = slice(WARP * warp, WARP * warp + WARP)
         found[rows], known[rows] = _read(memory, cta, place, shape)
     return found, known
@@ -252,6 +278,9 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
         for warp in warps.tolist():
             cta, place = _checked_place(wave, path, warp, addresses, shape)
             own = words[WARP * warp : WARP * warp + WARP]
+            if notifies(wave):
+                block = shape.block("the store", cta, place)
+                notify(wave, path, WARP * warp, STORES, ((), (block,)))
             made.append(_storing(wave, path, warp, _Landing(cta, place, shape, own)))
         issue(wave, path, *made)
 
@@ -296,12 +325,11 @@ def _storing(wave: Wave, path: DivergentPath, warp: int, landing: _Landing) -> P
 
 def _wait(binder: StatementBinder, *modifiers: str) -> Step:
     binder.count(0)
-    stores = "wait::st" in modifiers
+    family = STORES if "wait::st" in modifiers else LOADS
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        if stores:
-            commit(wave, lanes, STORES)
-            drain(wave, path, lanes, STORES)
+        commit(wave, lanes, family)
+        drain(wave, path, lanes, family)
 
     return whole_warps(act)
 

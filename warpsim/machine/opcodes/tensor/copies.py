@@ -12,15 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....isa.features import Feature
-from ....isa.layouts.tensor_memory import COPIES, Copy
+from ....isa.layouts.tensor_memory import COPIES, LANES, Copy
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
+from ...state.tensor_cells import Block
 from ..effect import Effect
 from ..statement_binder import StatementBinder
-from .issue_order import issue_in_order
+from .issue_order import family_of, issue_in_order, notifies, notify
 from .packing import expanded
 from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, misused, tensor_address, value_in
+from .touched_cells import trimmed
 
 _FORMATS = {"": 0, "b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}  # bits of an element of the source
 _WHY = "inferred: where decompression puts elements in their bytes; the manual has figures"
@@ -35,6 +37,16 @@ class _Work:
     ctas: tuple[int, ...]
     tile: Tile
     bits: int
+
+    def touched(self) -> tuple[Block, ...]:
+        """Return the cells that it writes."""
+        written = np.zeros((self.copy.columns, LANES), np.bool_)
+        written[:, self.copy.lanes.reshape(-1)] = True
+        lanes, width, mask = trimmed(written)
+        columns = slice(self.place.column, self.place.column + width)
+        return tuple(
+            Block(name="the copy", cta=cta, lanes=lanes, columns=columns, mask=mask) for cta in self.ctas
+        )
 
     def run(self, wave: Wave) -> None:
         """Copy the rows of every CTA."""
@@ -87,6 +99,8 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
             tile = checked_tile(wave, path, lane, value_in(wave, path, descriptor, lane), rows)
             work = _Work(copy, place, ctas, tile, bits)
             reads = tile.stretches(wave, ctas)
+            if notifies(wave):
+                notify(wave, path, lane, family_of(count), ((), work.touched()), in_order=True)
             issue_in_order(wave, path, (lane, count), "copy to tensor memory", work.run, reads)
 
     return step

@@ -7,11 +7,14 @@ overwrites), so all do here. A commit arrives when everything before it is compl
 
 from __future__ import annotations
 
-from ...run.asynchronous import issue
+from ...run.asynchronous import ASYNCHRONY, commit, issue
+from ...run.events import Observer, TensorAccess, observers_of
 from ...run.pending import Action, Pending, Stretches
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath
 from ...state.slots import Slot
+from ...state.tensor_cells import Block
+from ..asynchronous.tensor_boxes import single
 
 
 def _nothing_issued(wave: Wave) -> dict[tuple[int, int], Pending]:
@@ -19,6 +22,39 @@ def _nothing_issued(wave: Wave) -> dict[tuple[int, int], Pending]:
 
 
 _LATEST = Slot(_nothing_issued)  # by lane and CTAs of the group: what it has issued last
+
+
+def family_of(ctas: int) -> str:
+    """Return the family of groups that commits of so many CTAs close."""
+    return f"tcgen05.cta_group::{ctas}"
+
+
+def notify(
+    wave: Wave,
+    path: DivergentPath,
+    lane: int,
+    family: str,
+    touched: tuple[tuple[Block, ...], tuple[Block, ...]],
+    *,
+    in_order: bool = False,
+) -> None:
+    """Notify observers of cells that are ``touched``, read and written, by what is issued now."""
+    number = int(ASYNCHRONY.of(wave).closed(wave, family)[lane])
+    access = TensorAccess(
+        path=path,
+        lane=lane,
+        family=family,
+        number=number,
+        reads=touched[0],
+        writes=touched[1],
+        in_order=in_order,
+    )
+    observers_of(wave).tensor_access(wave, access)
+
+
+def notifies(wave: Wave) -> bool:
+    """Return whether an observer wants to know of cells."""
+    return observers_of(wave).hear(Observer.tensor_access)
 
 
 def issue_in_order(
@@ -38,6 +74,7 @@ def issue_in_order(
         kind=kind,
         complete=complete,
         reads=reads,
+        group=family_of(key[1]),
         after=() if before is None or before.done else (before,),
     )
     issue(wave, path, pending)
@@ -48,7 +85,11 @@ def _nothing(wave: Wave) -> None:
 
 
 def issue_arrival(wave: Wave, path: DivergentPath, key: tuple[int, int], barriers: tuple[int, ...]) -> None:
-    """Issue an arrival at mbarriers, as offsets in shared memory, when all that came before is complete."""
+    """Issue an arrival at mbarriers, as offsets in shared memory, when all that came before is complete.
+
+    It closes the group of what the lane has issued since the arrival before.
+    """
+    commit(wave, single(wave, key[0]), family_of(key[1]))
     before = _LATEST.of(wave).get(key)
     pending = Pending(
         record=wave.code[path.pc],
@@ -56,6 +97,7 @@ def issue_arrival(wave: Wave, path: DivergentPath, key: tuple[int, int], barrier
         kind="commit",
         complete=_nothing,
         arrivals=barriers,
+        group=family_of(key[1]),
         after=() if before is None or before.done else (before,),
     )
     issue(wave, path, pending)

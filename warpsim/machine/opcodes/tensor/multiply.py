@@ -19,7 +19,7 @@ from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
-from .issue_order import issue_in_order
+from .issue_order import family_of, issue_in_order, notifies, notify
 from .tensor_places import is_tensor_address, tensor_address, value_in
 from .tensor_products import Given, prepared
 
@@ -152,6 +152,8 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
             if work.made.descriptor.selector > 1:
                 wave.infer(path.pc, _SELECTOR)
             reads = work.reads(wave)
+            if notifies(wave):
+                notify(wave, path, lane, family_of(form.ctas), work.touched(), in_order=True)
             issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", work.run, reads)
 
     return step

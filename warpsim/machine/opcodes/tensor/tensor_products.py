@@ -36,10 +36,12 @@ from ....isa.products import Codes, Operands
 from ...run.pending import Stretches
 from ...run.wave import Record, Wave
 from ...state.lanes import DivergentPath
+from ...state.tensor_cells import Block
 from .copies import check_pair, ctas_of
 from .packing import codes_of_bytes, codes_of_cells
 from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane
+from .touched_cells import blocks_of, without_lanes
 
 Mask = npt.NDArray[np.bool_]
 Cells = tuple[int, slice, slice]  # of a CTA: lanes and columns
@@ -145,6 +147,16 @@ class Multiplication:
         """Return the bytes of shared memory that it reads."""
         tiles = [tile for tile in (self.a, self.b) if tile is not None]
         return tuple(piece for tile in tiles for piece in tile.stretches(wave, self.ctas))
+
+    def touched(self) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+        """Return the cells of tensor memory that it reads and those of D, which it writes."""
+        reads: list[Block] = []
+        for part in (self.a_part, self.metadata, *(self.scales or ())):
+            if part is not None:
+                both = self.scales is not None and part is self.scales[1]
+                reads += blocks_of(part.name, part.layout, part.place, self.ctas, everywhere=both)
+        d = blocks_of("D", self.d.layout, self.d.place, self.ctas)
+        return tuple(reads), without_lanes(d, self.given.disabled, self.ctas)
 
     # --- completion ---
 
