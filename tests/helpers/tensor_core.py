@@ -193,6 +193,7 @@ add.u32 where, where, base;
 _NUMBERS = (
     "q4",
     "q5",
+    "q6",
     "r0",
     "r1",
     "r2",
@@ -223,7 +224,7 @@ def _all_columns(load: str, move: str) -> str:
 
 @cache
 def kernel(statement: str, ctas: int = 1) -> LoadedModule:
-    """The kernel that executes a statement: q4 and q5 are descriptors, r0 ... r13 words, ``enable`` is r5."""
+    """The kernel that executes a statement: q4 to q6 and r0 to r13 are numbers, ``enable`` is r5."""
     brought = _all_columns(
         "ld.global.v4.b32 {{{registers}}}, [q1+{offset}];\n",
         "tcgen05.st.sync.aligned.32x32b.x128.b32 [where], {{{registers}}};\n"

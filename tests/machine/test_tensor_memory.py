@@ -354,12 +354,13 @@ def test_statements_that_are_not_executed(statement: str, kind: type[WarpsimErro
     assert problem.message == message
 
 
-def test_a_zero_column_mask_is_refused() -> None:
-    body = """mov.b64 q2, 1;
+def test_a_zero_column_mask_is_refused_where_it_shifts() -> None:
+    body = """mov.b64 q2, 0x0100000000000000;
 setp.eq.u32 over, tid, 0;
-@over tcgen05.mma.ws.cta_group::1.kind::f16 [base], q0, q1, zero, p, q2;
+mov.b32 r2, 0x08100010;
+@over tcgen05.mma.ws.cta_group::1.kind::f16 [base], q0, q1, r2, p, q2;
 """
-    assert "zero-column mask 0x1" in error_of(body, kind=NotModelled)
+    assert "a column shift of 1 (bits 61:56)" in error_of(body, kind=NotModelled)
 
 
 def test_an_accumulator_that_was_never_written_is_undefined() -> None:

@@ -16,7 +16,7 @@ from ..arithmetic.cores import thread_count
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs
+from ..isa.placements import NO_TENSOR_SETTINGS, Inputs
 from ..isa.registers import Words, with_registers
 from .recipes import Recipe, recipe_of, tiles_of
 
@@ -33,13 +33,15 @@ FusedCall = tuple[Recipe, list[Words]]
 
 def fused_call(instruction: Instruction, inputs: Inputs) -> FusedCall | None:
     """Return the arguments of ``run`` that execute the inputs; None without a recipe that registers match."""
+    if instruction.descriptor is not None:  # tensor memory has no recipes
+        return None
     tiles, registers = None, inputs.registers
     ids = inputs.scale_selectors
     if ids is not _NO_IDS and ids != _NO_IDS:  # of block scales, which have no recipes
         return None
     if not inputs.warp_level:
         tiles = tiles_of(instruction, inputs)
-        if tiles is None:
+        if tiles is None or inputs.tensor is not NO_TENSOR_SETTINGS:
             return None
         registers = _with_memory(instruction, inputs)
     recipe = recipe_of(instruction, inputs.selector, inputs.literal, tiles)

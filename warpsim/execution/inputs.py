@@ -6,13 +6,15 @@ Checks values that no instruction takes; pipeline.py checks which instruction ta
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.arrays import as_array, as_integer, as_words
-from ..isa.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors
+from ..isa.families.tcgen05_operands import as_lane_words
+from ..isa.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors, TensorSettings
 from .pipeline import Undefined, is_literal
 
 Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where it is not given
@@ -84,11 +86,29 @@ def _are_absent(settings: tuple[Any, ...]) -> bool:
     return nowhere and _are_equal(settings[3:], _NO_IMMEDIATES)
 
 
+def with_tensor_settings(inputs: Inputs, settings: tuple[Any, ...]) -> Inputs:
+    """Return inputs with what only tcgen05.mma takes; raises OperandError for values that it never takes.
+
+    The settings are enable_input_d, scale_input_d, zero_column_mask and disable_output_lane.
+    """
+    if settings[3] is None and settings[:3] == (1, 0, 0):
+        return inputs
+    enable_input_d, scale_input_d, zero_column_mask, disable_output_lane = settings
+    power, mask = as_integer(scale_input_d, "scale_input_d"), as_integer(zero_column_mask, "zero_column_mask")
+    if not 0 <= power <= 15:
+        raise OperandError(f"scale_input_d is 0 to 15, not {power}")
+    lanes = () if disable_output_lane is None else as_lane_words(disable_output_lane)
+    enabled = inputs.scale_d and _flag(enable_input_d, "enable_input_d")
+    return replace(inputs, scale_d=enabled, tensor=TensorSettings(power, lanes, mask))
+
+
+_TENSOR = {"enable_input_d": 1, "scale_input_d": 0, "zero_column_mask": 0, "disable_output_lane": None}
 _KEYWORDS = (
     *OPERANDS,
     "selector",
     *ScaleSelectors._fields,
     *WgmmaSettings._fields,
+    *_TENSOR,
     "undefined",
 )
 
@@ -101,7 +121,8 @@ def inputs_by_name(operands: Mapping[str, Any]) -> Inputs:
     ids = {name: operands[name] for name in ScaleSelectors._fields if name in operands}
     settings = {name: operands[name] for name in WgmmaSettings._fields if name in operands}
     others = operands.get("selector", 0), ScaleSelectors(**ids), WgmmaSettings(**settings)
-    return inputs_from(given, *others, operands.get("undefined", "error"))
+    inputs = inputs_from(given, *others, operands.get("undefined", "error"))
+    return with_tensor_settings(inputs, tuple(operands.get(name, usual) for name, usual in _TENSOR.items()))
 
 
 def _integers(ids: ScaleSelectors) -> ScaleSelectors:

@@ -28,7 +28,7 @@ from ..isa.registers import Words
 from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
 from ..ptx.qualifiers import check_target, on_target
-from .inputs import inputs_from
+from .inputs import inputs_from, with_tensor_settings
 from .logical_matrices import Matrices, matmul_matrices
 from .pipeline import Engine, Undefined, execute_inputs
 from .pipeline import evidence as _evidence
@@ -80,6 +80,11 @@ def execute(
     imm_scale_b: int = 1,
     imm_trans_a: int = 0,
     imm_trans_b: int = 0,
+    idesc: int | None = None,
+    enable_input_d: int = 1,
+    scale_input_d: int = 0,
+    disable_output_lane: npt.ArrayLike | None = None,
+    zero_column_mask: int = 0,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
     threads: int | None = None,
@@ -92,6 +97,17 @@ def execute(
     they point into (uint8, (..., bytes)), and the D registers before as ``c``, which ``scale_d=0`` ignores;
     ``imm_scale`` is 1 or -1, ``imm_trans`` 0 (K-major) or 1 (MN-major).
 
+    tcgen05.mma, with its instruction descriptor in ``idesc`` where decode has not got it, takes and returns
+    words of tensor memory: uint32 ``(..., lanes, columns)`` from the address of an operand on, 128 lanes, for
+    cta_group::2 those of the even CTA and then of the odd CTA, 256. They are ``c`` (D before) and ``d`` (N
+    columns, of layouts B and E N / 2, of G N / 4), ``e`` (metadata), ``scale_a`` and ``scale_b``, and ``a``
+    where its dtype is uint32 (8 columns); ``registers`` of the instruction has the columns of each. Of a
+    layout that leaves lanes free, operands begin at lane 0. A and scales of another dtype, and ``b``, are
+    matrices as matmul has them (A of a sparse form as it is stored); or A and B lie in ``shared`` (uint8, of
+    cta_group::2 both memories in a row) behind ``a_desc`` and ``b_desc``. ``enable_input_d=0``
+    does not read D; ``scale_input_d`` divides it by a power of two; lanes whose bit ``disable_output_lane``
+    (4 or 8 words) has keep D; ``zero_column_mask`` belongs to .ws. PTX ISA 9.3, section 9.7.17.10.
+
     ``engine`` is ``"kernel"`` or ``"reference"`` (plain Python integers, slow). ``undefined="fallback"``
     executes metadata that PTX leaves undefined by reading every field literally: each stored unit
     multiplies the B rows that its own index names. Large batches are shared out among ``threads``, None
@@ -101,14 +117,13 @@ def execute(
     Raises OperandError (shapes, dtypes), UndefinedBehavior (metadata or selector without a meaning),
     NotModelled (legal, result unknown), IllegalInstruction.
     """
-    inputs = inputs_from(  # positional and plain tuples: keywords take a microsecond, and records another
-        {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b},
-        selector,
-        (byte_id_a, thread_id_a, byte_id_b, thread_id_b),
-        (a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b),
-        undefined,
-    )
-    return execute_inputs(resolved(instruction, target), inputs, engine, threads)
+    operands = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
+    ids = (byte_id_a, thread_id_a, byte_id_b, thread_id_b)  # keywords take a microsecond, records another
+    wgmma = (a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b)
+    given = inputs_from(operands, selector, ids, wgmma, undefined)
+    tensor = (enable_input_d, scale_input_d, zero_column_mask, disable_output_lane)
+    inputs = with_tensor_settings(given, tensor)
+    return execute_inputs(resolved(instruction, target, idesc=idesc), inputs, engine, threads)
 
 
 @in_default_environment
@@ -121,6 +136,7 @@ def matmul(
     scale_b: npt.ArrayLike | None = None,
     *,
     target: str | None = None,
+    idesc: int | None = None,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
     threads: int | None = None,
@@ -128,12 +144,13 @@ def matmul(
     """Return D ``(..., m, n)`` of logical matrices A ``(..., m, k)``, B ``(..., k, n)`` and C ``(..., m,
     n)``.
 
-    The same arithmetic as execute, without lanes. Sparse A obeys the instruction's pattern, or is
-    ``(values, indices)`` as compress returns them. Scales are ``scale_a (..., m, chunks)`` and
-    ``scale_b (..., chunks, n)``, uint8 codes or the ml_dtypes scale type. C None is zero. For m8n8k4
+    The same arithmetic as execute, without lanes; ``idesc`` is the instruction descriptor of a tcgen05.mma.
+    Sparse A obeys the instruction's pattern, or is ``(values, indices)`` as compress returns them. Scales
+    are ``scale_a (..., m, chunks)`` and ``scale_b (..., chunks, n)``, uint8 codes or the ml_dtypes scale
+    type. C None is zero. For m8n8k4
     f16 this is one of the four products. Raises as execute does.
     """
-    form = resolved(instruction, target)
+    form = resolved(instruction, target, idesc=idesc)
     if threads is not None:
         thread_count(threads)
     modes: dict[str, Any] = {"engine": engine, "undefined": undefined, "threads": threads}

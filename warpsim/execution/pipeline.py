@@ -17,9 +17,9 @@ from ..arithmetic.cores import thread_count
 from ..errors import IllegalInstruction, OperandError
 from ..isa.architectures import rule_of
 from ..isa.comparisons import Evidence
-from ..isa.fragments import checked_registers, gather, registers_of
+from ..isa.fragments import checked_registers, gather, written_words
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs, ScaleSelectors
+from ..isa.placements import NO_TENSOR_SETTINGS, Inputs, ScaleSelectors
 from ..isa.products import Codes, Operands
 from ..isa.registers import Words, with_registers
 from ..isa.rules import Rule
@@ -80,15 +80,18 @@ def execute_inputs(
     """
     if threads is not None:
         thread_count(threads)  # raises for a single execution too
+    arranged = instruction.family.arranged
+    inputs = inputs if arranged is None else arranged(instruction, inputs)
     path = path_of(instruction, inputs, engine, budget)
     if not isinstance(path, str):
         d: Words | None = _shortcut().run(path, threads)
         if d is not None:
             return d
         path = "kernel"  # metadata without a meaning: gathering reports it
-    operands = gather(instruction, checked_inputs(instruction, inputs))
+    inputs = checked_inputs(instruction, inputs)
+    operands = gather(instruction, inputs)
     codes = _codes(operands, rule_for(instruction), path, threads, instruction.products)
-    return registers_of(codes, instruction, "d")
+    return written_words(codes, instruction, inputs)
 
 
 def path_of(
@@ -129,6 +132,7 @@ def _executions(instruction: Instruction, inputs: Inputs) -> int:
     leads = [with_registers(words, lanes, count).shape[:-2] for words, count in known]
     leads += [np.shape(words) for words in (inputs.a_descriptor, inputs.b_descriptor) if words is not None]
     leads += [inputs.shared.shape[:-1]] if inputs.shared is not None else []
+    leads += [codes.shape[:-2] for codes in inputs.matrices.values()]
     try:
         return prod(np.broadcast_shapes(*leads))
     except ValueError:
@@ -165,6 +169,7 @@ def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
     wanted = [name for name in instruction.registers if name != "d"]
     given = inputs.registers
     optional = {"a"} if inputs.a_descriptor is not None else set()
+    optional |= inputs.matrices.keys()
     optional |= set() if inputs.scale_d else {"c"}
     for name in wanted:
         if name not in given and name not in optional:
@@ -178,6 +183,10 @@ def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
 
 def _check_settings(instruction: Instruction, inputs: Inputs) -> None:
     """Raise OperandError for a setting that the instruction does not have: it would have no effect."""
+    if inputs.tensor != NO_TENSOR_SETTINGS and instruction.descriptor is None:
+        raise OperandError(
+            f"{instruction} takes no scale_input_d, disable_output_lane or zero_column_mask: tcgen05.mma does"
+        )
     if not instruction.reads_tiles and not inputs.warp_level:
         raise OperandError(
             f"{instruction} takes no descriptors, shared memory, scale_d, imm_scale or imm_trans: wgmma does"

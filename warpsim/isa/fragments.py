@@ -19,10 +19,11 @@ from .codes import codes_of, matrix_of
 from .formats import Format
 from .instruction import Instruction
 from .layouts.field_layout import FieldLayout
-from .placements import Inputs
+from .placements import Inputs, MetadataRegisters, Registers
 from .products import Codes, Operands
 from .registers import Words
 from .sparsity import Pattern, stored_columns
+from .tensor_placements import TensorCells
 
 Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field each
 
@@ -32,12 +33,12 @@ Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field eac
 
 def registers_of(codes: Codes, instruction: Instruction, operand: str) -> Words:
     """Return registers ``(..., lanes, registers)`` of a matrix of codes (m8n8k4 f16: of four products)."""
-    return instruction.in_registers(operand).scatter(codes)
+    return _elements(instruction, operand).scatter(codes)
 
 
 def codes_from(words: Words, instruction: Instruction, operand: str) -> Codes:
     """Return the matrix of codes that registers hold; the inverse of registers_of."""
-    return instruction.in_registers(operand).codes(words)
+    return _elements(instruction, operand).codes(words)
 
 
 def checked_registers(words: npt.ArrayLike, instruction: Instruction, operand: str) -> Words:
@@ -83,17 +84,39 @@ def fragment(instruction: Instruction, operand: str) -> npt.NDArray[np.intp]:
 
     Columns of sparse A are stored columns; rows of m8n8k4 f16 count within the lane's own product.
     """
-    return instruction.in_registers(operand).places()
+    return _elements(instruction, operand).places()
+
+
+def _elements(instruction: Instruction, operand: str) -> Registers | TensorCells:
+    """Return the registers or cells of tensor memory of a, b, c or d."""
+    held = instruction.held(operand)
+    return held if isinstance(held, TensorCells) else instruction.in_registers(operand)
+
+
+def written_words(codes: Codes, instruction: Instruction, inputs: Inputs) -> Words:
+    """Return words of D after an instruction: registers, or cells of which some may stay as they were."""
+    return _elements(instruction, "d").written(codes, inputs)
 
 
 # --- metadata --------------------------------------------------------------------------------------
 
 
+def _fields(instruction: Instruction) -> MetadataRegisters | TensorCells:
+    held = instruction.held("e")
+    return held if isinstance(held, TensorCells) else instruction.metadata
+
+
 @cache
 def metadata_map(instruction: Instruction, selector: int) -> npt.NDArray[np.intp]:
     """Return ``(fields, 5)``: lane, lowest bit, bits, row and chunk of every metadata field, by row and
-    chunk.
+    chunk. Bits of tensor memory count on from column to column.
     """
+    held = _fields(instruction)
+    if isinstance(held, TensorCells):
+        lane, column, bit = held.index
+        row, chunk = np.indices(lane.shape)
+        low = 32 * column + bit.astype(np.intp)
+        return np.stack([lane, low, np.full_like(lane, held.bits), row, chunk], -1).reshape(-1, 5)
     layout = metadata_layout(instruction, selector)
     row, chunk = np.indices(layout.shape)
     bits = np.full_like(row, layout.field_bits)
@@ -123,12 +146,12 @@ def read_fields(instruction: Instruction, e: Words, selector: int) -> Fields:
     """Return the metadata fields ``(..., m, chunks)`` that the selector's lanes hold; other lanes are
     ignored.
     """
-    return instruction.metadata.codes(e, selector)
+    return _fields(instruction).codes(e, selector)
 
 
 def write_fields(instruction: Instruction, fields: Fields, selector: int) -> Words:
     """Metadata registers ``(..., lanes, 1)`` with the fields in place and zeros elsewhere."""
-    return instruction.metadata.scatter(fields, selector)
+    return _fields(instruction).scatter(fields, selector)
 
 
 def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
@@ -221,7 +244,9 @@ def _field_message(
     if selector is not None:
         mapped = metadata_map(instruction, selector)
         lane, bit = (int(x) for x in mapped[(mapped[:, 3] == row) & (mapped[:, 4] == chunk)][0, :2])
-        place = f"lane {lane}, bits {bit + 3}..{bit} ({place})"
+        column, bit = divmod(bit, 32)
+        cell = f", column {column}" if isinstance(_fields(instruction), TensorCells) else ""
+        place = f"lane {lane}{cell}, bits {bit + 3}..{bit} ({place})"
     which = f" of batch element {tuple(batch)}" if batch else ""
     return f"metadata field {value:#06b} in {place}{which}: {reason}"
 
@@ -269,7 +294,7 @@ def gather(instruction: Instruction, inputs: Inputs) -> Operands:
     scales = gathered_scales(instruction, inputs)
     b, a = (instruction.place(name, inputs).gather(inputs, product) for name in "ba")
     zero = np.zeros(product.matrix_shape("c"), product.c.code_dtype)
-    return Operands(
+    operands = Operands(
         product=instruction.product,
         a=signed(a, product.a, product.negated[0]),
         b=signed(b, product.b, product.negated[1]),
@@ -277,3 +302,5 @@ def gather(instruction: Instruction, inputs: Inputs) -> Operands:
         columns=gathered_columns(instruction, inputs),
         **scales,
     )
+    adjusted = instruction.family.adjusted
+    return operands if adjusted is None else adjusted(instruction, inputs, operands)

@@ -17,6 +17,7 @@ from .formats import Format
 from .layouts.field_layout import FieldLayout
 from .layouts.fragment_layout import Layout
 from .placements import (
+    BehindDescriptor,
     Inputs,
     InRegisters,
     MetadataRegisters,
@@ -25,7 +26,7 @@ from .placements import (
     ScaleRegisters,
     SharedTile,
 )
-from .products import Product, Shape, Storage
+from .products import Operands, Product, Shape, Storage
 from .sparsity import Pattern
 from .warps import WARP
 
@@ -114,7 +115,8 @@ class Family:
     ``fragment(instruction, operand)`` is the layout of an operand in registers;
     ``metadata(instruction, selector)`` the layout of the metadata fields. ``rules`` names its rules in the
     table of rules. ``check`` raises for inputs that the form does not take. ``product(spelling,
-    descriptor)`` reads the product from a descriptor, for families whose mnemonic does not state it.
+    descriptor)`` reads the product from a descriptor, for families whose mnemonic does not state it;
+    ``arranged`` sorts the inputs of those by place, and ``adjusted`` applies their settings to operands.
     ``fields`` are the metadata fields with a meaning, None for those of the variant.
     """
 
@@ -128,6 +130,8 @@ class Family:
     metadata: Callable[[Instruction, int], FieldLayout] | None = None
     check: Callable[[Instruction, Inputs], None] = accepts_all
     product: Callable[[Spelling, int], Product] | None = None
+    arranged: Callable[[Instruction, Inputs], Inputs] | None = None
+    adjusted: Callable[[Instruction, Inputs, Operands], Operands] | None = None
     modifiers: tuple[str, ...] = ()
     types: str = "dabc"
     fields: frozenset[int] | None = None
@@ -207,12 +211,16 @@ class Fact(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction(Spelling):
-    """One legal form: a spelling with its product; the family gives the places of the operands."""
+    """One legal form: a spelling with its product; the family gives the places of the operands.
+
+    ``descriptor`` is the word that states the product, None where the mnemonic does.
+    """
 
     product: Product
+    descriptor: int | None = None
 
     def __hash__(self) -> int:
-        return hash((self.mnemonic, self.target))
+        return hash((self.mnemonic, self.target, self.descriptor))
 
     __repr__ = Spelling.__repr__
 
@@ -277,7 +285,7 @@ class Instruction(Spelling):
 
     def has_tile(self, operand: str) -> bool:
         """Return whether operand a, b, c or d may lie in shared memory, behind a descriptor."""
-        return any(isinstance(place, SharedTile) for place in _places(self, operand))
+        return any(isinstance(place, BehindDescriptor) for place in _places(self, operand))
 
     @property
     def reads_tiles(self) -> bool:
@@ -323,7 +331,9 @@ class Instruction(Spelling):
 
     @cached_property
     def selectors(self) -> tuple[int, ...]:
-        """Legal sparsity selectors; empty for dense forms."""
+        """Legal sparsity selectors; empty for dense forms, 0 where an instruction descriptor has another."""
+        if self.sparse and self.descriptor is not None:
+            return (0,)
         return tuple(range(4 // self.metadata_words)) if self.sparse else ()
 
 
@@ -333,7 +343,7 @@ def _described(spelling: Spelling, descriptor: int) -> Instruction:
         raise AssertionError(f"{spelling}: the mnemonic states the product")
     product = spelling.family.product(spelling, descriptor)
     own: dict[str, Any] = {name: getattr(spelling, name) for name in Spelling.__dataclass_fields__}
-    return Instruction(**own, product=product)
+    return Instruction(**own, product=product, descriptor=descriptor)
 
 
 @lru_cache(maxsize=1 << 14)

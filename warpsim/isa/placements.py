@@ -2,14 +2,14 @@
 
 A placement belongs to one operand of one instruction (a, b, c, d; e, the metadata; scale_a, scale_b) and
 says how many lanes and words the operand takes, how its codes are gathered, and how a result is scattered.
-``Inputs`` are what one execution reads. A further place (tensor memory) is a further class with the methods
-of ``Placement``. Knows no arithmetic, no spellings and no targets.
+``Inputs`` are what one execution reads. A further place is a further class with the methods of ``Placement``,
+as those of tensor memory in tensor_placements.py. Knows no arithmetic, no spellings and no targets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -41,6 +41,25 @@ class ScaleSelectors(NamedTuple):
 NO_SCALE_SELECTORS = ScaleSelectors()
 
 
+class TensorSettings(NamedTuple):
+    """What tcgen05.mma takes besides its descriptors: scale-input-d, the words of disable-output-lane (32
+    lanes each) and of the zero-column mask.
+    """
+
+    scale_input_d: int = 0
+    disable_output_lane: tuple[int, ...] = ()
+    zero_column_mask: int = 0
+
+    def disabled(self, lanes: int) -> npt.NDArray[np.bool_]:
+        """Return ``(lanes,)``: whose elements of D stay as they are."""
+        words = (*self.disable_output_lane, *(0,) * (lanes // 32))
+        bits = np.array(words[: lanes // 32], np.uint32)[:, None] >> np.arange(32, dtype=np.uint32) & 1
+        return bits.astype(np.bool_).ravel()
+
+
+NO_TENSOR_SETTINGS = TensorSettings()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
     """All that one execution reads, as the operands of the instruction give it.
@@ -48,7 +67,8 @@ class Inputs:
     ``registers`` are arrays ``(..., lanes, registers)`` by operand. ``literal`` executes metadata that
     PTX leaves undefined, or whose effect is unknown, by reading every field as it stands. For wgmma:
     ``shared (..., bytes)`` uint8, 64-bit matrix descriptors of A (None: in registers) and B, and the
-    immediates; ``scale_d`` false means that D is not read.
+    immediates; ``scale_d`` false means that D is not read. tcgen05.mma has these descriptors as well, its
+    ``tensor`` settings, and codes of A and B that are given as ``matrices``.
     """
 
     registers: dict[str, npt.NDArray[Any]]
@@ -61,6 +81,8 @@ class Inputs:
     scale_d: bool = True
     negate: tuple[bool, bool] = (False, False)  # of A, of B: imm-scale -1
     transposed: tuple[bool, bool] = (False, False)  # of A, of B: imm-trans 1, MN-major
+    tensor: TensorSettings = NO_TENSOR_SETTINGS
+    matrices: Mapping[str, Codes] = field(default_factory=dict)
 
     @classmethod
     def plain(cls, registers: dict[str, npt.NDArray[Any]], selector: int, literal: bool) -> Inputs:
@@ -82,6 +104,7 @@ class Inputs:
             self.a_descriptor is self.b_descriptor is self.shared is None
             and self.scale_d
             and self.negate == self.transposed == (False, False)
+            and self.tensor == NO_TENSOR_SETTINGS
         )
 
     def descriptor(self, operand: str) -> npt.NDArray[np.uint64] | None:
@@ -97,12 +120,14 @@ def part_of(inputs: Inputs, chosen: Any) -> Inputs:
     """Return the inputs of one execution of a batch, by its number, or of several, by a mask."""
     registers = {name: words[chosen] for name, words in inputs.registers.items()}
     more = {name: value[chosen] for name in _BATCHED if (value := getattr(inputs, name)) is not None}
-    return replace(inputs, registers=registers, **more)
+    matrices = {name: codes[chosen] for name, codes in inputs.matrices.items()}
+    return replace(inputs, registers=registers, matrices=matrices, **more)
 
 
 def arrays_of(inputs: Inputs) -> Iterator[npt.NDArray[Any]]:
     """Yield every array that the inputs hold."""
     yield from inputs.registers.values()
+    yield from inputs.matrices.values()
     yield from (value for name in _BATCHED if (value := getattr(inputs, name)) is not None)
 
 
@@ -200,6 +225,10 @@ class Registers(InRegisters):
             *lead, products, rows, columns = codes.shape
             codes = codes.reshape(*lead, products * rows, columns)
         return packed(self.layout.distribute(codes), self.storage, self.register_bits)
+
+    def written(self, codes: Codes, inputs: Inputs) -> Words:
+        """Return the registers of D, all of which the instruction writes."""
+        return self.scatter(codes)
 
     def places(self) -> npt.NDArray[np.intp]:
         """Return ``(lanes, registers, elements per register, 2)``: row and column of every element.
@@ -309,19 +338,10 @@ class ScaleRegisters(InRegisters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedTile:
-    """A multiplicand in shared memory behind a matrix descriptor.
-
-    ``rows`` run along M or N, ``columns`` along K. PTX ISA 9.1, section 9.7.15.5.1.2 "Shared Memory Matrix
-    Layout".
-    """
+class BehindDescriptor:
+    """A multiplicand in shared memory, behind a descriptor."""
 
     operand: str
-    element: Format
-    rows: int
-    columns: int
-
-    lanes = words = 0
 
     @property
     def side(self) -> int:
@@ -329,8 +349,23 @@ class SharedTile:
         return "ab".index(self.operand)
 
     def holds(self, inputs: Inputs) -> bool:
-        """Return whether the inputs give a matrix descriptor of the operand."""
+        """Return whether the inputs give a descriptor of the operand."""
         return inputs.descriptor(self.operand) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedTile(BehindDescriptor):
+    """A multiplicand in shared memory behind a matrix descriptor.
+
+    ``rows`` run along M or N, ``columns`` along K. PTX ISA 9.1, section 9.7.15.5.1.2 "Shared Memory Matrix
+    Layout".
+    """
+
+    element: Format
+    rows: int
+    columns: int
+
+    lanes = words = 0
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:
         """Return codes ``(..., rows, columns)`` of A, ``(..., columns, rows)`` of B."""

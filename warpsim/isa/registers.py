@@ -58,11 +58,7 @@ def checked(words: npt.ArrayLike, shape: tuple[int, int], bits: int, what: str) 
     Other integer arrays are taken by value if every value fits; a single register may come without
     its last axis. Raises OperandError.
     """
-    array = as_array(words)
-    word = np.dtype(_LITTLE[bits])
-    if array.dtype != word:
-        array = _as_words(array, word, what)
-    array = with_registers(array, *shape)
+    array = with_registers(as_unsigned(words, bits, what), *shape)
     if array.shape[-2:] != shape:
         lanes, count = shape
         raise OperandError(
@@ -70,6 +66,13 @@ def checked(words: npt.ArrayLike, shape: tuple[int, int], bits: int, what: str) 
             f"lanes, then registers"
         )
     return array
+
+
+def as_unsigned(words: npt.ArrayLike, bits: int, what: str) -> Words:
+    """Return integers as unsigned words of so many bits; raises OperandError for values that do not fit."""
+    array = as_array(words)
+    word = np.dtype(_LITTLE[bits])
+    return array if array.dtype == word else _as_words(array, word, what)
 
 
 def with_registers(words: Words, lanes: int, count: int) -> Words:

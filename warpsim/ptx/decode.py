@@ -29,15 +29,21 @@ Version = tuple[int, int]  # of PTX: major, minor
 
 
 def resolved(
-    instruction: Form, target: str | None = None, version: Version | str | None = None
+    instruction: Form,
+    target: str | None = None,
+    version: Version | str | None = None,
+    idesc: int | None = None,
 ) -> Instruction:
     """Return the instruction of a text or an Instruction, on ``target``; raises PtxError, IllegalInstruction.
 
-    ``version`` is the PTX ISA version of a text, as decode takes it.
+    ``version`` is the PTX ISA version of a text, and ``idesc`` its instruction descriptor, as decode takes
+    them.
     """
-    if isinstance(instruction, Instruction):
-        return on_target(instruction, target)
-    return decode(instruction, target=target, version=version)
+    if not isinstance(instruction, Instruction):
+        return decode(instruction, target=target, version=version, idesc=idesc)
+    if idesc is not None:
+        raise OperandError(f"idesc goes with text: {instruction} is decoded, and has its descriptor if any")
+    return on_target(instruction, target)
 
 
 def decode(

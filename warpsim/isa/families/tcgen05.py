@@ -8,7 +8,7 @@ have is that of ptxas 13.5. Modifiers stand in any order, but ``.ws`` follows ``
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import product as choices
 
@@ -30,6 +30,7 @@ from ..layouts.fragment_layout import Layout
 from ..layouts.tensor_memory import LANES, LETTERS
 from ..products import Product, Shape
 from ..sparsity import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, Pattern
+from . import tcgen05_operands
 
 Version = tuple[int, int]
 Need = tuple[Version, Feature, str]  # the first PTX version, what a target needs, and for what
@@ -268,11 +269,14 @@ TCGEN05 = Family(
     rules=OPCODE,
     rows=(),
     fragment=_nowhere,
-    places=dict.fromkeys("abcd", ()),
+    places=tcgen05_operands.PLACES,
     product=_described,
+    arranged=tcgen05_operands.arranged,
+    adjusted=tcgen05_operands.adjusted,
     modifiers=("mma",),
     fields=frozenset({0x4, 0x8, 0xC, 0x9, 0xD, 0x6, 0xE}),
 )
+TCGEN05_PAIR = replace(TCGEN05, name="tcgen05.mma.cta_group::2", lanes=2 * LANES)
 
 
 @lru_cache(maxsize=1024)
@@ -282,7 +286,7 @@ def spelling_of(form: Form, target: str | None = None) -> Spelling:
     return Spelling(
         mnemonic=form.mnemonic,
         target=target,
-        family=TCGEN05,
+        family=TCGEN05_PAIR if form.ctas == 2 else TCGEN05,
         since=max(since for since, _, _ in needs),
         targets=targets_with(*(feature for _, feature, _ in needs)),
         variant="sp" * form.sparse,

@@ -148,7 +148,8 @@ INFERRED = (
     _inferred(
         "tensor memory",
         "scale-input-d multiplies D before the sum; decompressing copies put 4-bit codes in bits 5 to 2 of "
-        "bytes; metadata of selectors 2 and 3 lie in the next columns",
+        "bytes; metadata of selectors 2 and 3 lie in the next columns; zero-column masks have the runs of "
+        "the manual's examples, and bit 39 enables them",
         "machine/opcodes/tensor/multiply.py",
         "machine/opcodes/tensor/copies.py",
     ),
@@ -169,11 +170,13 @@ INFERRED = (
 NOT_MODELLED = (
     _refused(
         "tensor memory",
-        "tcgen05.shift and .ashift, masks of zero columns, K of 96, absolute and base offsets in "
+        "tcgen05.shift and .ashift, a shift in masks of zero columns, K of 96, absolute and base offsets in "
         "descriptors, A in tensor memory of .ws with fewer than 128 rows, halves packed in 16x32bx2, "
         "scale-input-d that is not exact: figures alone say what they do, or the manual contradicts itself",
         "isa/descriptors/tensor_descriptor.py",
         "isa/families/tcgen05.py",
+        "isa/families/tcgen05_operands.py",
+        "isa/layouts/zero_columns.py",
         "machine/opcodes/tensor/tensor_products.py",
         "machine/opcodes/tensor/cell_transfers.py",
         "machine/opcodes/tensor/copies.py",
@@ -238,6 +241,8 @@ UNDEFINED = (
         "tcgen05.mma that reads cells which were never written, copies of operands that differ, D over "
         "another operand, descriptors with illegal fields, tiles that start inside of a swizzle pattern",
         "isa/descriptors/tensor_descriptor.py",
+        "isa/families/tcgen05_operands.py",
+        "isa/tensor_placements.py",
         "machine/opcodes/tensor/tensor_products.py",
     ),
     _undefined(

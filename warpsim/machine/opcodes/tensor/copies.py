@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....isa.element_packing import expanded
 from ....isa.features import Feature
 from ....isa.layouts.tensor_memory import COPIES, LANES, Copy
 from ...run.wave import Step, Wave
@@ -19,7 +20,6 @@ from ...state.tensor_cells import Block
 from ..effect import Effect
 from ..statement_binder import StatementBinder
 from .issue_order import family_of, issue_in_order, notifies, notify
-from .packing import expanded
 from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, misused, tensor_address, value_in
 from .touched_cells import trimmed

@@ -1,8 +1,8 @@
 """tcgen05.mma in launched kernels: its operands in the statement, and an issue for each thread that
 executes it.
 
-PTX ISA 9.3, sections 9.7.17.10.9 to 9.7.17.10.12. Shift of A and masks of zero columns are refused: the
-manual does not say which way rows move, and its words about the mask contradict its examples.
+PTX ISA 9.3, sections 9.7.17.10.9 to 9.7.17.10.12. Shift of A is refused: the manual does not say which way
+rows move.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ....errors import located
 from ....isa.families.tcgen05 import Form, check_needs, form_of, forms
 from ....isa.features import Feature
+from ....isa.layouts.zero_columns import EVIDENCE as ZERO_COLUMNS
 from ....ptx.constants import Immediate
 from ....ptx.operands import Vector
 from ...run.wave import Step, Wave
@@ -146,8 +147,7 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
         for lane in lanes.index.tolist():
             given = statement.given(wave, path, lane)
             if given.zero_columns:
-                message = f"zero-column mask {given.zero_columns:#x}: the manual contradicts its examples"
-                raise binder.not_modelled(f"{message} [{wave.describe_lane(lane)}]")
+                wave.infer(path.pc, ZERO_COLUMNS)
             work = prepared(wave, path, lane, form, given, statement.target)
             if work.made.descriptor.selector > 1:
                 wave.infer(path.pc, _SELECTOR)

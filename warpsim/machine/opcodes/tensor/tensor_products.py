@@ -16,7 +16,9 @@ import numpy.typing as npt
 from ....errors import NotModelled, UndefinedBehavior, WarpsimError, located, present
 from ....execution.pipeline import rule_for
 from ....isa.descriptors.instruction_descriptor import InstructionDescriptor
+from ....isa.element_packing import codes_of_bytes, codes_of_cells
 from ....isa.families.tcgen05 import Form, letter_of, spelling_of
+from ....isa.families.tcgen05_operands import scaled_down, zero_mask
 from ....isa.fragments import columns_of, signed
 from ....isa.instruction import Instruction
 from ....isa.layouts.tensor_memory import (
@@ -38,7 +40,6 @@ from ...run.wave import Record, Wave
 from ...state.lanes import DivergentPath
 from ...state.tensor_cells import Block
 from .copies import check_pair, ctas_of
-from .packing import codes_of_bytes, codes_of_cells
 from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane
 from .touched_cells import blocks_of, without_lanes
@@ -175,6 +176,8 @@ class Multiplication:
         form = self.made.instruction
         a = self._tile(wave, self.a, "a") if self.a is not None else self._a_cells(wave)
         b = self._tile(wave, self.b, "b")
+        if self.given.zero_columns:
+            b[zero_mask(form, self.given.zero_columns)] = 0
         scale_a, scale_b = self._scale_codes(wave)
         return Operands(
             product=form.product,
@@ -213,7 +216,8 @@ class Multiplication:
                 unknown = ~memory.written[self.d.index(self.ctas)] & ~self._disabled()
                 raise self._unwritten(self.d, unknown, "the accumulator D, which is read")
             codes[here] = memory.cells[cells]  # the codes of f16 are the lower halves
-        return _scaled_down(codes, self.given.scale_d) if self.given.scale_d else codes
+        power = self.given.scale_d
+        return scaled_down(codes, power, form.c.name) if power else codes
 
     def _columns(self, wave: Wave) -> npt.NDArray[np.intp] | None:
         """Return the logical columns of stored elements; None for a dense form."""
@@ -297,18 +301,6 @@ class Multiplication:
             np.copyto(memory.written[cells], np.True_, where=where)
 
 
-def _scaled_down(codes: Codes, power: int) -> Codes:
-    """Return codes of f32 times ``2**-power``; raises NotModelled where that is not exact."""
-    values = codes.view(np.float32)
-    scaled = np.ldexp(values, -power)
-    wrong = np.isfinite(values) & (np.ldexp(scaled.astype(np.float64), power) != values)
-    if wrong.any():
-        raise NotModelled(
-            f"scale-input-d {power} of D = {values[wrong][0]!r}: how subnormals round is not known"
-        )
-    return scaled.astype(np.float32).view(np.uint32)
-
-
 # --- checks ------------------------------------------------------------------------------------------
 
 
@@ -322,6 +314,8 @@ def prepared(
     """
     try:
         made = described(form, given.word, target)
+        if given.zero_columns:
+            zero_mask(made.instruction, given.zero_columns)
     except WarpsimError as error:
         raise wave.operand_error(error, wave.describe_lane(lane)) from None
     check_pair(wave, path, lane, form.ctas)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....isa.products import Codes, Product
-from ....isa.registers import unpacked
+from .products import Codes, Product
+from .registers import unpacked
 
 Bytes = npt.NDArray[np.uint8]
 _CHUNK = 16  # bytes, and elements that it holds
