@@ -54,9 +54,8 @@ class Printed:
 
     def spread(self, wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return how far each number may lie from the number that was printed."""
-        if self.decimals is None:
-            return np.zeros_like(wanted)
-        return np.full_like(wanted, 10.0**-self.decimals)
+        digits: npt.NDArray[np.float64] = np.abs(np.nan_to_num(wanted)) * 10.0 ** (1 - self.digits)
+        return digits if self.decimals is None else np.maximum(digits, 10.0**-self.decimals)
 
     def _fixed(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return values if self.decimals is None else np.round(values, self.decimals) + 0.0

@@ -115,9 +115,20 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
             more = f", and {len(each.also) - _OTHERS} more" * (len(each.also) > _OTHERS)
             yield f"    the same as: {'; '.join(each.also[:_OTHERS])}{more}"
     if not found.matches:
-        yield f"  none of {found.tried:,} explanations gives every bit"
+        yield f"  none of {_tried(found)}"
     for each in found.near:
         yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {each.name}"
+
+
+def _tried(found: LoopDiagnosis) -> str:
+    """Return how many explanations were tried, and what was not."""
+    text = f"{found.tried:,} explanations gives every bit"
+    if found.uncomputed:
+        text = (
+            f"the {found.tried - found.uncomputed:,} explanations that were tried gives every bit; "
+            f"the search was cut: {found.uncomputed:,} others come near, and were not computed"
+        )
+    return text + "; no others were tried, as what is seen in D explains it" * found.stopped
 
 
 def product_document(found: LoopDiagnosis) -> Document:
@@ -145,6 +156,8 @@ def product_document(found: LoopDiagnosis) -> Document:
         "where": found.where,
         "remarks": list(map(str, found.remarks)),
         "simulated": found.tried,
+        "not_computed": found.uncomputed,
+        "stopped": found.stopped,
         "matches": causes(found.matches),
         "closest": causes(found.near),
     }

@@ -23,7 +23,13 @@ class RemarkKind(Enum):
     LANE_ORDER = "D is stored as if lane l had elements 4 * l to 4 * l + 3 (addressed as lane * 4)"
     ELEMENTS = "D is a permutation of the expected values{count}: {first}, …"
     FUNCTION = "D is the expected result {function}"
+    FUNCTION_FIRST = "D is A·B {function}, and C added then: the activation comes before C (a bias)"
+    MASKED = (
+        "D is {value:g} in all elements {side} the diagonal{first}, and right elsewhere: a triangle is masked"
+    )
+    SOLVED = "solved from D: {what}"
     NARROWED = "D is the expected result rounded to {format} before it was stored"
+    TRUNCATED = "D is the expected result truncated (rounded toward zero) to {format}, not to nearest"
     ROUNDINGS = (
         "D is right but for roundings: {count} of {total} elements are off, "
         "by at most {most:.6g} of the largest"
@@ -34,6 +40,7 @@ class RemarkKind(Enum):
         "{what} is off by a factor of its own in each {axis}: a scale per {axis}, "
         "from {low:.6g} to {high:.6g}"
     )
+    ALPHA_BETA = "D is {alpha:.6g} times A·B plus {beta:.6g} times C: alpha and beta"
     C_MISSING = "C was not added"
     C_MULTIPLE = "D - A·B is C times {factor:.6g} (beta)"
     C_CONSTANT = "D - A·B is {level:.6g} everywhere: not what was passed, as if C were {level:.6g}"

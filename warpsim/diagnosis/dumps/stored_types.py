@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -54,8 +55,21 @@ class Stored:
     @in_default_environment
     def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
         """Return the codes, each replaced by the wanted code where it rounds to that."""
-        settled: Codes = np.where(self.rounded(codes, element) == wanted, wanted, codes)
+        same = (self.rounded(codes, element) == wanted) | (self._saturated(codes, element) == wanted)
+        settled: Codes = np.where(same, wanted, codes)
         return settled
+
+    def _saturated(self, codes: Codes, element: Format) -> Codes:
+        """Return the codes of the numbers limited to the type's largest (cvt.satfinite), then rounded."""
+        most = self._most
+        with np.errstate(all="ignore"):
+            limited = np.clip(values_of(codes, element), -most, most).astype(element.dtype)
+        return self.rounded(limited.view(element.code_dtype), element)
+
+    @property
+    def _most(self) -> float:
+        """The largest finite number of the type."""
+        return float(ml_dtypes.finfo(self.format.dtype).max)  # type: ignore[no-untyped-call]
 
     def rounded(self, codes: Codes, element: Format) -> Codes:
         """Return the codes of the numbers rounded to the stored type, to nearest even."""
@@ -68,7 +82,7 @@ class Stored:
         """Return an ulp of each number, and at least the smallest subnormal number."""
         least = float(values_of(np.array([1], self.format.code_dtype), self.format)[0])
         near: Numbers = np.maximum(np.abs(np.nan_to_num(wanted)) * 2.0**-self.format.fraction_bits, least)
-        return near
+        return np.where(np.abs(wanted) >= self._most, np.inf, near)
 
 
 @in_default_environment

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...isa.codes import codes_of, matrix_of
+from ...isa.formats import FORMATS, floats_of
 from ...isa.fragments import codes_from, registers_of
 from ...isa.products import Codes
 from ...products.gemm import gemm
 from ..dumps.closeness import numbers
+from .memory_strides import other_c
 from .product_loops import Loop, Matrix, Step, View
 
 
@@ -30,6 +32,8 @@ class Candidate:
     change: Matrix
     exact: Callable[[], Codes]
     moves_c_and_d: bool = False  # alike, which moving the rows of A or the columns of B does too
+    rounds_otherwise: bool = False  # its sums are computed in another arithmetic
+    reach: float = 0.0  # the largest sum on the way to its D, if values are changed
 
 
 def exactly(
@@ -54,6 +58,7 @@ class Candidates:
         yield from self._of_steps()
         yield from self._of_accumulators()
         yield from self._of_cleared()
+        yield from self._of_other_c()
         yield from self._of_order()
 
     def _candidate(
@@ -131,6 +136,33 @@ class Candidates:
             total = matrix_of(codes, element) + (c * factor).astype(element.dtype)
             return codes_of(np.asarray(total, element.dtype), element, "D")
 
+    def _of_other_c(self) -> Iterator[Candidate]:
+        """Yield C from other addresses, in another order, or rounded on the way."""
+        loop, form = self.loop, self.loop.form
+        m, n = loop.shape
+        own = loop.c[:m, :n]
+        if not numbers(own, form.c).any():
+            return
+        shape, plain = form.shape, loop.plain()
+        kinds = [*other_c(own, (shape.m, shape.n)), *self._rounded_c(own)]
+        right = numbers(codes_from(loop.accumulators[self.view.tile], form, "c"), form.c)
+        for name, codes in kinds:
+            words = loop.accumulators_of(np.ascontiguousarray(codes))
+            with np.errstate(all="ignore"):
+                change = numbers(codes_from(words[self.view.tile], form, "c"), form.c) - right
+            advice = "check the addresses from which C is loaded"
+            yield self._candidate(name, advice, self.view.part.of_result(change), plain, words)
+
+    def _rounded_c(self, own: Codes) -> Iterator[tuple[str, Codes]]:
+        """Yield C that went through a narrower type."""
+        form = self.loop.form
+        for element in map(
+            FORMATS.__getitem__, floats_of(16) if form.c.is_float and form.c.bits > 16 else ()
+        ):
+            with np.errstate(all="ignore"):
+                narrow = matrix_of(own, form.c).astype(element.dtype).astype(form.c.dtype)
+            yield f"C is rounded to {element}", codes_of(narrow, form.c, "C")
+
     # --- order ---
 
     def _of_order(self) -> Iterator[Candidate]:
@@ -150,6 +182,7 @@ class Candidates:
             change=nothing,
             exact=exactly(loop, plain, zero, lambda d: self._plus(d, c, 1.0)),
         )
+        yield from self._interleaved(nothing, advice)
         for option, number, text in _ORDERS:
             yield Candidate(
                 name=f"{option}={number}{text.format(number)}",
@@ -157,6 +190,29 @@ class Candidates:
                 change=nothing,
                 exact=lambda more={option: number}: self._computed(more),  # type: ignore[misc]
             )
+
+    def _interleaved(self, nothing: Matrix, advice: str) -> Iterator[Candidate]:
+        """Yield several accumulators that take turns, added in the end."""
+        loop = self.loop
+        for count in (2, 4):
+            if count < loop.steps:
+                for first, text in ((True, "C in the first"), (False, "C added last")):
+                    yield Candidate(
+                        name=f"{count} accumulators take turns, {text}",
+                        advice=advice,
+                        change=nothing,
+                        exact=lambda n=count, c=first: self._in_turns(n, c),  # type: ignore[misc]
+                    )
+
+    def _in_turns(self, count: int, c_first: bool) -> Codes:
+        loop, plain = self.loop, self.loop.plain()
+        zero = np.zeros_like(loop.accumulators)
+        total = loop.chain(plain[::count], loop.accumulators if c_first else zero)
+        for at in range(1, count):
+            part = loop.chain(plain[at::count], zero)
+            total = self._plus(total, numbers(part, loop.form.d), 1.0)
+        c = numbers(codes_from(loop.accumulators, loop.form, "c"), loop.form.c)
+        return total if c_first else self._plus(total, c, 1.0)
 
     def _computed(self, options: dict[str, int]) -> Codes:
         loop, given = self.loop, self.loop.given

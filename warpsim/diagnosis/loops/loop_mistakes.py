@@ -98,7 +98,25 @@ class WithinSteps:
         def run() -> Codes:
             return self.loop.chain(self._steps(change, where, arithmetic), self.loop.accumulators)
 
-        return Candidate(name=name, advice=advice, change=more, exact=run)
+        return Candidate(
+            name=name,
+            advice=advice,
+            change=more,
+            exact=run,
+            rounds_otherwise=arithmetic is not None,
+            reach=self._reach(more),
+        )
+
+    def _reach(self, more: Matrix) -> float:
+        """Return what a step may come to with what it adds more."""
+        finite = np.abs(more[np.isfinite(more)])
+        return float(self._right_reach + self.loop.steps * finite.max(initial=0))
+
+    @cached_property
+    def _right_reach(self) -> float:
+        with np.errstate(all="ignore"):
+            sums = np.abs(self.each).sum(axis=0)
+        return float(sums[np.isfinite(sums)].max(initial=0))
 
 
 class Around:

@@ -1,5 +1,5 @@
-"""Two mistakes in one loop along k: steps left out or doubled, C forgotten or doubled, and a mistake of the
-library in every step, two of these at once.
+"""Two mistakes in one loop along k: steps left out or doubled, C forgotten or doubled, and a mistake in every
+step (of the library, an operand of another step, or a matrix read otherwise), two of these at once.
 
 Each pair is judged in ordinary numbers, as single mistakes are, and computed exactly.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from ..dumps.closeness import numbers
 from ..library.mistake import Mistake
 from .loop_candidates import Candidate, exactly
 from .loop_mistakes import WithinSteps
+from .loop_sources import Sources
 from .product_loops import Loop, Matrix, Step, View
+from .whole_matrices import in_every_step
 
 _ADVICE = "two mistakes together"
 
@@ -59,7 +62,12 @@ class Pairs:
                 yield self._candidate(self.each, plain, order, start, f"{order.name} + {start.name}")
         whole = _Order(name="", steps=tuple(range(self.loop.steps)))
         none = _Start(name="", c=self.loop.accumulators, change=np.zeros_like(self.each[0]))
-        for name, wrong, steps in self.within.in_every_step(library):
+        whole_changes = (
+            self.within.in_every_step(library),
+            Sources(self.loop, self.view).in_every_step(),
+            in_every_step(self.loop, self.view),
+        )
+        for name, wrong, steps in chain.from_iterable(whole_changes):
             for order in orders:
                 yield self._candidate(wrong, steps, order, none, f"{name} + {order.name}")
             for start in starts:

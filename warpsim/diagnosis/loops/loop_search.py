@@ -33,24 +33,31 @@ from ..library.grids import Setting
 from ..library.local_mistakes import local_mistakes
 from ..library.mistake import Mistake
 from ..library.store_mistakes import stored_mistakes
+from ..search.masked_results import masked
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
+from .kept_accumulators import kept_accumulators
 from .loop_candidates import Candidate, Candidates
 from .loop_memory import Memory
 from .loop_mistakes import Around, WithinSteps
 from .loop_pairs import Pairs
+from .loop_screen import Screen
 from .loop_sources import Sources
+from .memory_strides import found_in_memory
 from .product_loops import Given, Loop, View
+from .solved_causes import Solution, SolvedCauses
+from .tails import tails
 from .whole_matrices import whole_matrices
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together
 _SHOWN = 8
+_CLOSE = 0.25  # of D's bits: others are not shown as near
 _ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
 _CUT = 1 / 16  # of D's elements that are zero, and of the right elements that are negative
-_NEAR = 2.0**-10  # of D's size: what rounding may come to
+_NEAR = 2.0**-10  # of D's size: what rounding may come to, of tiles that are looked for in other tiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +96,8 @@ class LoopDiagnosis:
     remarks: tuple[Remark, ...]
     tried: int
     printed: Known | None = None
+    uncomputed: int = 0  # candidates that came near and were not computed: the search was cut
+    stopped: bool = False  # the rest of the candidates were not tried, as a remark says how D came about
 
     @property
     def as_expected(self) -> bool:
@@ -137,6 +146,7 @@ class _Search:
 
     def __init__(self, loop: Loop, expected: Codes, wanted: Codes, printed: Known | None) -> None:
         self.loop, self.printed, self.cut = loop, printed, False
+        self.whole = expected, wanted
         self.expected, self.wanted = self._settled(expected, wanted), wanted
         self.expected_tiles, self.wanted_tiles = loop.tiles_of(self.expected), loop.tiles_of(wanted)
         self.inside = loop.tiles_of(np.ones(wanted.shape, np.uint8)) == 1  # the rest is padding
@@ -144,7 +154,9 @@ class _Search:
         self.wrong = wrong.reshape(len(wrong), -1).sum(axis=1)
         at = int(self.wrong.argmax())
         self.view = View(tile=at, part=spread_part(wrong[at], _SIDE, _SIDE) if not loop.form.scale else WHOLE)
-        self.tried = 0
+        self.tried, self.uncomputed, self.stopped = 0, 0, False
+        self.solved: list[Solution] = []
+        self.screen = Screen(loop, self.view)
 
     def _settled(self, codes: Codes, wanted: Codes) -> Codes:
         """Return codes, replaced by the wanted codes where these print the same."""
@@ -168,21 +180,60 @@ class _Search:
             remarks=() if matches or not different else self._remarks(),
             tried=self.tried,
             printed=self.printed,
+            uncomputed=self.uncomputed,
+            stopped=self.stopped,
         )
 
     def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
         """Return exact causes of the first stage that has any; else the nearest of all."""
+        if stored := tuple(found_in_memory(self.whole[0], self.whole[1], self._settle)):
+            return tuple(_stored_cause(name) for name in stored), ()
         seen: list[LoopCause] = []
         self.cut = False
-        for number, stage in enumerate(stages(self.loop, self.view)):
-            if number == CHEAP and any(found.is_certain for found in self._seen_in_d):
-                break
+        located: tuple[tuple[LoopCause, bool], ...] = ()
+        for number, stage in enumerate(chain(stages(self.loop, self.view), ((),))):
+            if number == CHEAP:
+                located = self._solved_causes()
+                if any(rule for _, rule in located) or self._is_explained:
+                    break
             causes = [self._together(alike) for alike in self._best(stage)]
             if matches := [cause for cause in causes if cause.fraction == 1]:
                 matches.sort(key=lambda cause: cause.moves_c_and_d)  # A and B are nearer to a cause
                 return tuple(matches[:_SHOWN]), ()
             seen += causes
-        return self._before_relu(), tuple(sorted(seen, key=lambda cause: -cause.closeness))[:3]
+        if located:
+            return tuple(cause for cause, _ in located), ()
+        near = (cause for cause in seen if cause.closeness > _CLOSE)
+        return self._before_relu(), tuple(sorted(near, key=lambda cause: -cause.closeness))[:3]
+
+    @property
+    def _is_explained(self) -> bool:
+        """Whether a remark, or what was solved, says how D came about: the rest is not tried."""
+        self.stopped = bool(self.solved) or any(found.is_certain for found in self._seen_in_d)
+        return self.stopped
+
+    def _settle(self, codes: Codes) -> Codes:
+        """Return codes ``(m, n)``, replaced by the wanted codes where these are known as the same."""
+        return codes if self.printed is None else self.printed.settled(codes, self.whole[1], self.loop.form.d)
+
+    def _solved_causes(self) -> tuple[tuple[LoopCause, bool], ...]:
+        """Return what D is solved to be and gives every bit, and whether that is a rule.
+
+        What holds but for bits is kept as a remark. Nothing where D by itself says what it is.
+        """
+        if any(found.is_certain for found in self._seen_in_d):
+            return ()
+        for solution in SolvedCauses(self.loop, *self.whole, self.printed):
+            self.tried += 1
+            codes = None if solution.computed is None else solution.computed()
+            made = None if codes is None else self._settled(codes, self.wanted_tiles)
+            if made is not None and (made == self.wanted_tiles)[self.inside].all():
+                name = f"{solution.text} (solved from D)"
+                cause = LoopCause(name=name, advice=solution.advice, fraction=1.0, closeness=1.0)
+                return ((cause, solution.is_rule),)
+            if made is None or solution.within_rounding:
+                self.solved.append(solution)
+        return ()
 
     def _before_relu(self) -> tuple[LoopCause, ...]:
         """Return causes that give every bit of a D whose negative values were set to zero afterwards."""
@@ -251,6 +302,11 @@ class _Search:
         """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
         if moved := tuple(self._rearranged()):
             return moved
+        if self.solved:
+            return tuple(remark(RemarkKind.SOLVED, what=solution.text) for solution in self.solved)
+        expected, wanted = (numbers(codes, self.loop.form.d) for codes in self.whole)
+        if hidden := tuple(masked(expected, wanted, self.whole[0] == self.whole[1])):
+            return hidden
         at = self.view.tile
         where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
         wrong = self.expected_tiles[at] != self.wanted_tiles[at]
@@ -289,33 +345,22 @@ class _Search:
         with np.errstate(all="ignore"):
             rest = wanted - expected
         known = np.isfinite(rest) & part.of_result(self.inside[tile]) & ~(self.cut & (wanted == 0))
-        sizes = (float(np.abs(x[known]).max(initial=0)) for x in (wanted, rest))
-        size = max(*sizes, self._partial_sums, 1e-300)
-        limit = _NEAR * max(1, self.loop.steps)
         spread = np.zeros_like(rest) if self.printed is None else self.printed.spread(wanted)
+        size = float(np.abs(np.stack([wanted, rest])[:, known]).max(initial=0))
         found: dict[bytes, tuple[float, list[Candidate]]] = {}
         order: dict[str, int] = {}  # of trying, which is that of reporting
         for candidate in candidates:
             self.tried += 1
             order.setdefault(candidate.name, self.tried)
-            with np.errstate(all="ignore"):
-                apart = np.maximum(np.abs(rest - candidate.change) - spread, 0)
-                off = float(apart[known].max(initial=0)) / size
-            if off < limit:
+            off = self.screen.off(candidate, (rest, spread, known), size)
+            if off < 1:
                 key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
                 found.setdefault(key, (off, []))[1].append(candidate)
-        nearest = sorted(found.values(), key=lambda each: each[0])[: self._affordable]
+        nearest = sorted(found.values(), key=lambda each: each[0])
+        self.uncomputed += sum(len(alike) for _, alike in nearest[self._affordable :])
+        nearest = nearest[: self._affordable]
         nearest.sort(key=lambda each: order[each[1][0].name])
         return [alike for _, alike in nearest]
-
-    @cached_property
-    def _partial_sums(self) -> float:
-        """Return the largest sum on the way to D: what rounding in each step is in proportion to."""
-        loop, view = self.loop, self.view
-        c = numbers(view.part.of_result(loop.tiles_of(loop.c)[view.tile]), loop.form.c)
-        with np.errstate(all="ignore"):
-            sums = np.abs(c + np.cumsum(loop.contributions(view), axis=0))
-        return float(sums[np.isfinite(sums)].max(initial=0))
 
     @property
     def _affordable(self) -> int:
@@ -347,6 +392,11 @@ class _Search:
         )
 
 
+def _stored_cause(name: str) -> LoopCause:
+    advice = "the product is right: store it at the addresses from which it is read"
+    return LoopCause(name=name, advice=advice, fraction=1.0, closeness=1.0)
+
+
 # --- the order of candidates ---------------------------------------------------------------------------
 
 
@@ -364,7 +414,8 @@ def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
         within(library),
         around(library),
     ]
-    yield chain(*first, _of_registers(loop, view, mistakes), whole_matrices(loop, view))
+    memory = whole_matrices(loop, view), kept_accumulators(loop, view), tails(loop, view)
+    yield chain(*first, _of_registers(loop, view, mistakes), *memory)
     yield around((*local_mistakes(loop.setting), *stored_mistakes(loop.setting)))
     if loop.steps <= _ALL_LOCAL:
         yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))

@@ -5,7 +5,7 @@ Knows in which orders steps and tiles are confused. Does not know what is in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..library.mistake import SPELLED
 from .loop_candidates import Candidate, exactly
-from .product_loops import Loop, View
+from .product_loops import Loop, Matrix, Step, View
 
 Order = npt.NDArray[np.intp]
 _STAGES = (2, 4, 8)  # steps of a stage of a pipeline, or of a word of scales
@@ -46,6 +46,26 @@ class Sources:
         for name in self.held:
             yield from self._of_tiles(name)
 
+    def in_every_step(self) -> Iterator[tuple[str, Matrix, Callable[[], list[Step]]]]:
+        """Yield the same mistakes of all steps, what the steps add with them, and those steps."""
+        held = self.loop.registers
+        for names in self._together():
+            for confusion in _everywhere(self.loop.steps, scales=names[0] in _SCALES):
+                if (confusion.order == np.arange(self.loop.steps)).all():
+                    continue
+                changed = {name: held[name][confusion.order, self.view.tile] for name in names}
+                added = self.loop.contributions(self.view, **changed)
+                text = confusion.text.format(_listed(names))
+                yield text, added, lambda o=confusion.order, n=names: self._steps(o, n)  # type: ignore[misc]
+
+    def _steps(self, order: Order, operands: Sequence[str]) -> list[Step]:
+        """Return the steps, with operands of other steps."""
+        held = self.loop.registers
+        return [
+            (registers | {operand: held[operand][order[at]] for operand in operands}, how)
+            for at, (registers, how) in enumerate(self.loop.plain())
+        ]
+
     def _together(self) -> Iterator[tuple[str, ...]]:
         """Yield operands that may be wrong together: each, the scales, everything of A, and all."""
         yield from ((name,) for name in self.held)
@@ -62,11 +82,7 @@ class Sources:
         change = loop.added(self.view, moved.tolist(), **changed) - self.each[moved].sum(axis=0)
 
         def run() -> Any:
-            steps = [
-                (registers | {operand: held[operand][order[at]] for operand in operands}, how)
-                for at, (registers, how) in enumerate(loop.plain())
-            ]
-            return exactly(loop, steps)()
+            return exactly(loop, self._steps(order, operands))()
 
         name = confusion.text.format(_listed(operands))
         return Candidate(name=name, advice=confusion.advice, change=change, exact=run)

@@ -128,7 +128,11 @@ class Loop:
     @cached_property
     def accumulators(self) -> Any:
         """``(tiles, lanes, registers)`` of C."""
-        blocks = _blocks(self.c, self.rows, self.columns)
+        return self.accumulators_of(self.c)
+
+    def accumulators_of(self, c: Codes) -> Any:
+        """Return ``(tiles, lanes, registers)`` of codes like C's."""
+        blocks = _blocks(_padded(c, self.form.shape.m, self.form.shape.n), self.rows, self.columns)
         words = registers_of(blocks, self.form, "c")
         return words.reshape(-1, *words.shape[2:])
 

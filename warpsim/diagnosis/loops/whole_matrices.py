@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.codes import codes_of, matrix_of
+from ...isa.formats import FORMATS, Format, floats_of
 from ...isa.products import Codes
 from ...products.gemm import gemm
 from .loop_candidates import Candidate
-from .product_loops import Loop, View
+from .memory_strides import read_at, strides_of
+from .product_loops import Given, Loop, Step, View
 
 Values = npt.NDArray[Any]  # A as (m, k), B as (n, k)
 _CHUNK = 128  # bits that swizzles move
@@ -29,38 +31,70 @@ class Reading(NamedTuple):
 
     text: str
     advice: str
-    read: Callable[[Values, int], Values | None]  # values and bits of an element
+    read: Callable[[Values, Format], Values | None]
     operands: tuple[str, ...] = ("A", "B")
 
 
 def whole_matrices(loop: Loop, view: View) -> Iterator[Candidate]:
-    """Yield candidates that change all of A, of B, or both; none of sparse A or scaled forms."""
+    """Yield candidates that change all of A, of B, or both; of a sparse A B alone, of scaled forms none."""
+    for name, advice, read in _readings(loop):
+        yield _candidate(loop, view, name, advice, read)
+
+
+def in_every_step(
+    loop: Loop, view: View
+) -> Iterator[tuple[str, npt.NDArray[np.float64], Callable[[], list[Step]]]]:
+    """Yield the names of the same mistakes, what the steps add with them, and those steps."""
+    for name, _, read in _readings(loop):
+        B = np.ascontiguousarray(read["B"].T)
+        other = Loop(loop.form, Given(A=read["A"], B=B, C=loop.given.C))
+        yield name, other.contributions(view), other.plain
+
+
+def _readings(loop: Loop) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield name, advice, and A and the transpose of B as they are read."""
     form, given = loop.form, loop.given
-    if form.scale is not None or form.sparse:
+    if form.scale is not None:
         return
     a, b = (
         matrix_of(codes_of(M, element, "A or B"), element)
         for M, element in ((given.A, form.a), (given.B, form.b))
     )
     right = {"A": a, "B": b.T}
-    bits = {"A": form.a.bits, "B": form.b.bits}
+    elements = {"A": form.a, "B": form.b}
     for reading in _READINGS:
-        changed = {name: reading.read(values, bits[name]) for name, values in right.items()}
+        changed = {name: reading.read(values, elements[name]) for name, values in right.items()}
         for names in reading.operands:
-            if all(changed[name] is not None for name in names):
+            if all(changed[name] is not None for name in names) and not (form.sparse and "A" in names):
                 both = right | {name: changed[name] for name in names}
-                yield _candidate(loop, view, reading, names, both)
+                yield reading.text.format(" and ".join(names)), reading.advice, both
+    for name in "B" if form.sparse else "AB":
+        for text, values in _at_strides(name, right[name], (*loop.shape, a.shape[1])):
+            yield (
+                text,
+                "use the distance of rows of the matrix in memory, padding included",
+                right | {name: values},
+            )
 
 
-def _candidate(loop: Loop, view: View, reading: Reading, names: str, read: dict[str, Any]) -> Candidate:
+def _at_strides(name: str, lines: Values, sizes: tuple[int, ...]) -> Iterator[tuple[str, Values]]:
+    """Yield an operand whose rows, along k or across it, lie and are read at other distances."""
+    orders = {"A": ("A", "A, stored [K][M],"), "B": ("B, stored [N][K],", "B")}[name]
+    for text, across in zip(orders, (False, True), strict=True):
+        rows = np.ascontiguousarray(lines.T if across else lines)
+        for strides in strides_of(rows.shape[1], sizes):
+            read = read_at(rows, strides)
+            yield f"{text} is {strides}", read.T if across else read
+
+
+def _candidate(loop: Loop, view: View, name: str, advice: str, read: dict[str, Any]) -> Candidate:
     form, given = loop.form, loop.given
 
     def run() -> Codes:
         d = gemm(form, read["A"], np.ascontiguousarray(read["B"].T), given.C)
         return loop.tiles_of(codes_of(d, form.d, "D"))
 
-    text = reading.text.format(" and ".join(names))
-    return Candidate(name=text, advice=reading.advice, change=_change(loop, view, read), exact=run)
+    return Candidate(name=name, advice=advice, change=_change(loop, view, read), exact=run)
 
 
 def _change(loop: Loop, view: View, read: dict[str, Any]) -> npt.NDArray[np.float64]:
@@ -89,10 +123,10 @@ def _part(values: Values, lines: slice) -> npt.NDArray[np.float64]:
 # --- ways to read ----------------------------------------------------------------------------------------
 
 
-def _ordered(order: tuple[int, ...], across: bool) -> Callable[[Values, int], Values | None]:
+def _ordered(order: tuple[int, ...], across: bool) -> Callable[[Values, Format], Values | None]:
     """Return groups of eight elements in another order, along k or across it."""
 
-    def read(values: Values, _: int) -> Values | None:
+    def read(values: Values, _: Format) -> Values | None:
         lines = values.T if across else values
         if lines.shape[1] % len(order):
             return None
@@ -102,23 +136,23 @@ def _ordered(order: tuple[int, ...], across: bool) -> Callable[[Values, int], Va
     return read
 
 
-def _as_mn_major(values: Values, _: int) -> Values:
+def _as_mn_major(values: Values, _: Format) -> Values:
     """Return what lies K-major read as if it lay MN-major."""
     lines, k = values.shape
     return values.reshape(-1).reshape(k, lines).T
 
 
-def _as_k_major(values: Values, _: int) -> Values:
+def _as_k_major(values: Values, _: Format) -> Values:
     """Return what lies MN-major read as if it lay K-major."""
     return values.T.reshape(-1).reshape(values.shape)
 
 
-def _swizzled(chunks: int, across: bool) -> Callable[[Values, int], Values | None]:
+def _swizzled(chunks: int, across: bool) -> Callable[[Values, Format], Values | None]:
     """Return chunks of 16 bytes exchanged within a row by the row, as swizzles of 32, 64, 128 bytes do."""
 
-    def read(values: Values, bits: int) -> Values | None:
+    def read(values: Values, element: Format) -> Values | None:
         lines = values.T if across else values
-        size = _CHUNK // bits
+        size = _CHUNK // element.bits
         if lines.shape[1] % (chunks * size):
             return None
         count = lines.shape[1] // size
@@ -131,9 +165,9 @@ def _swizzled(chunks: int, across: bool) -> Callable[[Values, int], Values | Non
     return read
 
 
-def _to_bf16(nearest: bool) -> Callable[[Values, int], Values | None]:
-    def read(values: Values, bits: int) -> Values | None:
-        if bits < 16 or values.dtype not in (np.float16, np.float32):
+def _to_bf16(nearest: bool) -> Callable[[Values, Format], Values | None]:
+    def read(values: Values, element: Format) -> Values | None:
+        if element.bits < 16 or values.dtype not in (np.float16, np.float32):
             return None
         single = values.astype(np.float32)
         cut = (single.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -143,11 +177,35 @@ def _to_bf16(nearest: bool) -> Callable[[Values, int], Values | None]:
     return read
 
 
-def _offset(by: int) -> Callable[[Values, int], Values | None]:
-    def read(values: Values, bits: int) -> Values | None:
+def _offset(by: int) -> Callable[[Values, Format], Values | None]:
+    def read(values: Values, element: Format) -> Values | None:
         if values.dtype != np.float16:
             return None
         return (values.astype(np.float32) + np.float32(by)).astype(values.dtype)
+
+    return read
+
+
+def _of_type(name: str) -> Callable[[Values, Format], Values | None]:
+    """Return the codes of another type of as many bits, taken for those of the own type."""
+
+    def read(values: Values, element: Format) -> Values | None:
+        other = FORMATS[name]
+        if other == element or other.bits != element.bits or not element.is_float or element.ignored_bits:
+            return None
+        with np.errstate(all="ignore"):
+            return values.astype(np.float32).astype(other.dtype).view(element.dtype)
+
+    return read
+
+
+def _added(by: int) -> Callable[[Values, Format], Values | None]:
+    """Return integers with an offset that wrap; none of values that it would not change."""
+
+    def read(values: Values, element: Format) -> Values | None:
+        if element.is_float or element.bits != 8:
+            return None
+        return (values.astype(np.int64) + by).astype(np.uint8).view(values.dtype)
 
     return read
 
@@ -157,8 +215,22 @@ _TYPES = tuple(
     Reading(f"{{}} {how} to bf16", "keep the elements in their own type", _to_bf16(nearest), ("A", "B", "AB"))
     for how, nearest in (("truncated", False), ("rounded", True))
 )
+_BYTES = floats_of(8)
 _READINGS = (
     *_TYPES,
+    *(
+        Reading(
+            f"the codes of {{}} are of type {name}, and are multiplied as another type",
+            "use one type on both sides",
+            _of_type(name),
+        )
+        for name in _BYTES
+    ),
+    Reading(
+        "{}: the sign bit of every element is flipped (an offset of 128)",
+        "subtract the zero point of 128",
+        _added(128),
+    ),
     Reading("{} is read MN-major but stored K-major", _SAME, _as_mn_major),
     Reading("{} is read K-major but stored MN-major", _SAME, _as_k_major),
     *(

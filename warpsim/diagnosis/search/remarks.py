@@ -28,6 +28,8 @@ from .result_permutations import permutations
 
 Matrix = npt.NDArray[np.float64]
 _TIGHT = 2.0**-20  # of the size of the values: one or two roundings
+_ALONE = {RemarkKind.ROUNDINGS, RemarkKind.TRUNCATED}  # what comes after these is a part of them
+_EQUATIONS = 16  # elements of D, from which two factors are solved
 _SMALL = 2.0**-18  # of the size of the values: roundings of some steps
 
 
@@ -66,7 +68,12 @@ def remarks(seen: ResultComparison) -> tuple[Remark, ...]:
     if not all(np.isfinite(each).all() for each in values) or (seen.expected == seen.actual).all():
         return ()
     with np.errstate(all="ignore"):
-        return tuple(found for check in _CHECKS for found in check(seen))[:3]
+        found: list[Remark] = []
+        for check in _CHECKS:
+            found += check(seen)
+            if any(each.kind in _ALONE for each in found):
+                break  # factors and biases of so little mean nothing
+        return tuple(found)[:3]
 
 
 def remarks_of(case: Case, expected: Words) -> tuple[Remark, ...]:
@@ -121,6 +128,15 @@ def _activated(seen: ResultComparison) -> Iterator[Remark]:
             return
 
 
+def _activated_first(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield an activation of A·B alone, and C added after it."""
+    for name, function in _ACTIVATIONS if seen.c.any() else ():
+        wanted = function(seen.products) + seen.c
+        if not seen.same(wanted, seen.expected) and seen.same(wanted, seen.actual):
+            yield remark(RemarkKind.FUNCTION_FIRST, function=name)
+            return
+
+
 def _normal(x: Matrix) -> Matrix:
     """Return the share of a normal distribution below x."""
     below: Matrix = np.vectorize(erf, otypes=[np.float64])(x / np.sqrt(2))
@@ -147,6 +163,17 @@ def _narrowed(seen: ResultComparison) -> Iterator[Remark]:
         dtype = FORMATS[name].dtype
         if np.array_equal(seen.expected.astype(dtype).astype(np.float64), seen.actual) and not seen.exact:
             yield remark(RemarkKind.NARROWED, format=name)
+
+
+def _truncated(seen: ResultComparison) -> Iterator[Remark]:
+    for name in () if seen.exact else TYPES[::-1]:
+        element = FORMATS[name]
+        nearest = seen.expected.astype(element.dtype)
+        codes = nearest.view(element.code_dtype)
+        beyond = np.abs(nearest.astype(np.float64)) > np.abs(seen.expected)
+        cut = np.where(beyond, codes - element.code_dtype.type(1), codes).view(element.dtype)
+        if np.array_equal(cut.astype(np.float64), seen.actual) and (cut != nearest).any():
+            yield remark(RemarkKind.TRUNCATED, format=name)
 
 
 def _multiple(seen: ResultComparison) -> Iterator[Remark]:
@@ -194,6 +221,19 @@ def _of_c(seen: ResultComparison) -> Iterator[Remark]:
     level = float(np.round(rest.mean(), 5))
     if seen.c.any() and seen.same(rest, np.full_like(rest, level)):
         yield remark(RemarkKind.C_CONSTANT, level=level)
+
+
+def _alpha_beta(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield a factor of A·B and a factor of C."""
+    if not seen.c.any() or seen.actual.size < _EQUATIONS:
+        return
+    system = np.stack([seen.products.reshape(-1), seen.c.reshape(-1)], axis=1)
+    found, _, rank, _ = np.linalg.lstsq(system, seen.actual.reshape(-1), rcond=None)
+    alpha, beta = (_near_simple(float(x), 2.0**-12) for x in found)
+    if rank < 2 or alpha in (0, 1) or beta in (0, 1) or alpha == beta:
+        return  # what others say
+    if seen.same(alpha * seen.products + beta * seen.c, seen.actual):
+        yield remark(RemarkKind.ALPHA_BETA, alpha=alpha, beta=beta)
 
 
 def _rounded(seen: ResultComparison) -> Iterator[Remark]:
@@ -270,7 +310,11 @@ def _factor(x: Matrix, y: Matrix, near: float = 2.0**-12) -> float | None:
     size = float((x * x).sum())
     if not size:
         return None
-    factor = float((x * y).sum()) / size
+    return _near_simple(float((x * y).sum()) / size, near)
+
+
+def _near_simple(factor: float, near: float) -> float:
+    """Return the simple fraction that is near a factor, if there is any."""
     simple = float(Fraction(factor).limit_denominator(64))
     return simple if abs(simple - factor) < near * max(abs(factor), 2.0**-4) else factor
 
@@ -278,10 +322,13 @@ def _factor(x: Matrix, y: Matrix, near: float = 2.0**-12) -> float | None:
 _CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
     _permuted,
     _activated,
+    _activated_first,
     _narrowed,
+    _truncated,
     _rounded,
     _multiple,
     _of_c,
+    _alpha_beta,
     _along,
     _both_zero_points,
     _scaled_along,
