@@ -59,7 +59,10 @@ NOTES: dict[str, tuple[Feature, ...]] = {
     ),
     "sm_90a": (Feature.WGMMA,),
     f"sm_90a, {_FAMILIES}": (Feature.SETMAXNREG, Feature.TENSORMAP_REPLACE),
-    _FAMILIES: (Feature.KINDS, Feature.BYTE_MATRICES, Feature.NARROW_CONVERSIONS),
+    _FAMILIES: (
+        *(Feature.KINDS, Feature.BYTE_MATRICES, Feature.NARROW_CONVERSIONS),
+        Feature.LAUNCH_MULTICAST,
+    ),
     "sm_120a, sm_120f, sm_121a, sm_121f": (Feature.NARROW_KINDS,),
     "sm_120a, sm_121a": (Feature.SPARSE_F4,),
     "sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f": (Feature.CTA_PAIRS,),

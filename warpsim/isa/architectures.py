@@ -362,7 +362,7 @@ SM_90A = Architecture(
 # The a and f spellings enable the kinds. Sparse 4-bit kinds are a's alone.
 _FAMILY = frozenset(
     {Feature.KINDS, Feature.SETMAXNREG, Feature.TENSORMAP_REPLACE, Feature.BYTE_MATRICES}
-    | {Feature.NARROW_CONVERSIONS}
+    | {Feature.NARROW_CONVERSIONS, Feature.LAUNCH_MULTICAST}
 )
 _REPLACED = _FAMILY | {Feature.REPLACED_ATOMS}
 _DATACENTER = _FAMILY | {Feature.TCGEN05}

@@ -72,6 +72,7 @@ class Feature(Enum):
     WIDE_ATOMS = "tensor maps with atoms of more than 16 bytes and elements with gaps"
     BULK_STORE = "st.bulk"
     LAUNCH_CONTROL = "clusterlaunchcontrol"
+    LAUNCH_MULTICAST = "clusterlaunchcontrol with .multicast::cluster::all"
     BYTE_MATRICES = "ldmatrix and stmatrix of 8-bit, 6-bit and 4-bit elements"
     NARROW_CONVERSIONS = "cvt of 6-bit and 4-bit floats and of ue8m0"
     CTA_PAIRS = "cp.async.bulk.tensor with .cta_group, and the modes that sm_120 lacks"

@@ -36,6 +36,7 @@ from .run.memories import Memories
 from .run.schedules import Schedule
 from .run.wave import Entry, Record, Wave
 from .run.windows import PLACES
+from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
 from .state.spaces import DEVICE_BASE, Bytes
@@ -204,6 +205,20 @@ class Launch:
         return min(last * self.together, ctas) - min(self.first * self.together, ctas)
 
     @cached_property
+    def queue(self) -> ClusterQueue:
+        """Return the clusters that have not begun."""
+        x, y, z = self.grid
+        order, together = self.schedule.ctas(x * y * z // self.cluster.count), self.together
+        last = self.wave_count if self.count is None else self.first + self.count
+        part = slice(self.first * together // self.cluster.count, last * together // self.cluster.count)
+        return ClusterQueue(order if self.count is None else order[part], self.schedule.grants())
+
+    @cached_property
+    def gives_work(self) -> bool:
+        """Whether clusters may ask for the work of others, so that not all that fit begin at once."""
+        return any(record.statement.opcode == "clusterlaunchcontrol" for record in self.entry.code)
+
+    @cached_property
     def waits_at(self) -> frozenset[int]:
         """Return the branches of loops in which lanes wait for others."""
         return waiting_loops(self.entry.code)
@@ -222,6 +237,7 @@ class Launch:
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))
+        CLUSTER_QUEUE.set(wave, self.queue)
         if self.schedule.moment not in AT_ONCE:
             wave.code = self._mended(wave.code)
         return wave
@@ -233,18 +249,22 @@ class Launch:
         return self.kept[id(code)][1]
 
     def waves(self) -> Iterator[Wave]:
-        """Yield every wave that is executed, made when it is needed; a cluster is never in two waves."""
-        x, y, z = self.grid
-        count = self.cluster.count
-        together, order = self.together // count, self.schedule.ctas(x * y * z // count)
-        last = self.wave_count if self.count is None else self.first + self.count
-        for number in range(self.first, last):
-            chosen = order[number * together : (number + 1) * together]
+        """Yield every wave that is executed, made when it is needed; a cluster is never in two waves.
+
+        Of clusters that may ask for the work of others, half begin at first, or as many as fit.
+        """
+        x, y, _ = self.grid
+        count, queue = self.cluster.count, self.queue
+        number = self.first
+        while len(queue):
+            most = -(-len(queue) // 2) if self.gives_work and number == self.first else len(queue)
+            chosen = queue.begin(min(self.together // count, most))
             if count > 1:
                 yield self.wave(number, np.array([*ctas_of(self.cluster, self.grid, chosen)], np.int64))
-                continue
-            cta = np.array(chosen, np.int64)
-            yield self.wave(number, np.stack([cta % x, cta // x % y, cta // (x * y)], axis=1))
+            else:
+                cta = np.array(chosen, np.int64)
+                yield self.wave(number, np.stack([cta % x, cta // x % y, cta // (x * y)], axis=1))
+            number += 1
 
 
 def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> npt.NDArray[np.int64]:
@@ -257,7 +277,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     turn = TURN if communicates(launch.entry) else QUANTUM
     left, pending, detector = launch.waves(), list[Wave](), LivelockDetector()
     allowance = Allowance(launch.most_statements)
-    while done < total:
+    while done + launch.queue.cancelled * launch.cluster.count < total:
         going, before = list[Wave](), len(pending)
         for wave in _in_flight(pending, left, IN_FLIGHT):
             if not allowance.run(wave, turn):

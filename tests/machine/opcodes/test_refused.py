@@ -15,10 +15,6 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        (
-            "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, q;",
-            "a launch does not pass the work of CTAs that have not begun to others",
-        ),
         ("multimem.red.relaxed.sys.global.add.u32 [%d1], %r1;", "several devices are not simulated"),
     ],
 )

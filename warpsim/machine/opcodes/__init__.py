@@ -21,7 +21,7 @@ GROUPS = (
     *("control.flow", "memory.mov", "memory.transfers", "control.barriers", "control.cluster"),
     *("control.exchange", "memory.atomics", "control.fences", "matrix.mma", "matrix.tiles"),
     *("asynchronous.cp_async", "asynchronous.bulk", "asynchronous.mbarriers", "asynchronous.remote"),
-    "memory.bulk_stores",
+    *("memory.bulk_stores", "asynchronous.launch_control"),
     *("control.setmaxnreg", "memory.caches", "matrix.wmma", "asynchronous.tensors"),
     *("asynchronous.tensormap", "matrix.wgmma", "integer.integers", "integer.carries", "integer.bits"),
     *("integer.prmt", "integer.compare", "floating.singles", "floating.halves", "floating.minmax"),

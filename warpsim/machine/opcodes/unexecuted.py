@@ -20,13 +20,7 @@ class Unexecuted(NamedTuple):
     reason: str
 
 
-_ROWS = (
-    Unexecuted("multimem", (8, 1), Feature.MULTIMEM, "several devices are not simulated"),
-    Unexecuted(
-        "clusterlaunchcontrol", (8, 6), Feature.LAUNCH_CONTROL,
-        "a launch does not pass the work of CTAs that have not begun to others",
-    ),
-)  # fmt: skip
+_ROWS = (Unexecuted("multimem", (8, 1), Feature.MULTIMEM, "several devices are not simulated"),)
 REFUSED = {row.start: row.reason for row in _ROWS}
 
 

@@ -3,7 +3,8 @@
     "program"            CTAs by their number, the lanes at the lowest statement first: fast, all in step;
                          what is asynchronous completes where it is issued
     "earliest"           the same, but the first warp of each CTA runs ahead until it has to wait
-    "latest"             the same, but nothing completes before lanes wait for it and no path can run
+    "latest"             the same, but nothing completes before lanes wait for it and no path can run, and
+                         every cluster begins: no request for the work of others is granted
     7 or "random:7"      CTAs and warps in an order that the seed decides; warps are not kept in step, but
                          go in two teams where they are many (warp_scheduling.py); asynchronous operations
                          complete in between, in any order, the same in all clusters that run together
@@ -14,7 +15,7 @@ machine. Knows paths; does not know statements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import overload
 
@@ -27,6 +28,7 @@ from .scheduler import Order
 from .warp_scheduling import Drawn, first_warps, in_step
 
 _STRETCH = 1 << 17  # CTAs that are put in order at a time
+_GRANTED = 0.5  # the chance that a request for the work of others is granted
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
 
 
@@ -50,6 +52,13 @@ class Schedule:
         if self.seed is None:
             return range(count)
         return _Shuffled(self.seed, count)
+
+    def grants(self) -> Callable[[], bool]:
+        """Return what decides whether the work of a cluster that has not begun is given to others."""
+        if self.moment != "random":
+            return lambda: self.moment != "latest"
+        random = Random(f"{self.seed} grants")
+        return lambda: random.random() < _GRANTED
 
     def order_of(self, wave: int) -> Order:
         """Return which lanes of a wave are next."""

@@ -106,7 +106,8 @@ def _remote(binder: StatementBinder, space: str, count: int, type_name: str, wri
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         offsets, barriers = (
-            _in_shared(wave, path, lanes, space, read, each) for read, each in ((address, size), (barrier, 8))
+            in_shared_memory(wave, path, lanes, space, read, each)
+            for read, each in ((address, size), (barrier, 8))
         )
         _check_ctas(wave, path, lanes, offsets, barriers, other)
         words = _words(wave, path, lanes, sources, type_name)
@@ -115,7 +116,9 @@ def _remote(binder: StatementBinder, space: str, count: int, type_name: str, wri
     return step
 
 
-def _in_shared(wave: Wave, path: DivergentPath, lanes: Lanes, space: str, read: Reader, size: int) -> Values:
+def in_shared_memory(
+    wave: Wave, path: DivergentPath, lanes: Lanes, space: str, read: Reader, size: int
+) -> Values:
     """Return offsets of words in the wave's shared memory; raises Fault outside it, and InvalidAccess."""
     where = np.broadcast_to(lanes.of(read(wave, path)), (lanes.count,))
     if space == "generic":
