@@ -7,6 +7,7 @@ from typing import Any
 
 from ..diagnosis.origins.element_origins import OperandOrigins, Origins
 from ..diagnosis.origins.packing_checks import PackingFinding
+from ..diagnosis.origins.tagged_runs import Given
 from .text_columns import words
 
 Document = dict[str, Any]
@@ -66,9 +67,15 @@ def _statement_lines(operands: Sequence[OperandOrigins]) -> Iterator[str]:
     count = len(given.places)
     unit = "warp" if given.instruction.lanes == 32 else "warpgroup"
     place, times = given.location, f"{count} execution{'s'[: count != 1]} of a {unit}"
-    yield f"{place.line_name}: {given.instruction.mnemonic}, {times}"
+    yield f"{place.line_name}: {_spelling(given)}, {times}"
     for operand in operands:
         yield f"  {operand.role}: {_operand_text(operand)}"
+
+
+def _spelling(given: Given) -> str:
+    """Return the matrix instruction as it is written; of wmma, a mma of the target computes it."""
+    statement = given.record.statement
+    return statement.mnemonic if statement.opcode == "wmma" else given.instruction.mnemonic
 
 
 def _operand_text(traced: OperandOrigins) -> str:
@@ -96,7 +103,7 @@ def fragment_lines(traced: OperandOrigins, execution: int) -> Iterator[str]:
         f"CTA ({x}, {y}, {z}), warp {warp}, step {step}"
     )
     table = traced.table(execution)
-    if traced.operand.in_shared:
+    if traced.operand.is_matrix:
         tile = [(str(each.lane), str(each.register), each.source) for each in table]
         yield from (f"  {line}" for line in words([("nm"[traced.role == "a"], "k", "from"), *tile]))
         return

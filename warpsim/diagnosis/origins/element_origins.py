@@ -3,7 +3,7 @@
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
 registers of every mma says which byte it was (tags.py, tagged_runs.py). Dependence is reported.
 Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". mma and wgmma are traced, wmma is not: its fragments are opaque.
+the arrays hold are "constant". mma, wgmma and wmma are traced, but no wmma with elements below a byte.
 Knows kernels and arrays; prints nothing.
 """
 
@@ -122,15 +122,20 @@ class Origins:
         """Operands in the order of the text."""
         return tuple(_origins_of(operand) for operand in operands_of(self.movement))
 
+    @property
+    def statements(self) -> tuple[Mapping[str, OperandOrigins], ...]:
+        """The operands of each matrix statement, by role."""
+        statements: dict[int, dict[str, OperandOrigins]] = {}
+        for operand in self.operands:
+            statements.setdefault(id(operand.operand.given), {})[operand.role] = operand
+        return tuple(statements.values())
+
     @cached_property
     def findings(self) -> tuple[PackingFinding, ...]:
         """What of the operands does not fit together, statement by statement."""
         found = list[PackingFinding]()
-        statements: dict[int, dict[str, OperandOrigins]] = {}
         products, words = list[Products](), list[Served]()
-        for operand in self.operands:
-            statements.setdefault(id(operand.operand.given), {})[operand.role] = operand
-        for given in statements.values():
+        for given in self.statements:
             operands = {role: arrangement.operand for role, arrangement in given.items()}
             a, b = (given[role].tiles if role in given else None for role in "ab")
             found += tile_findings(a, b)

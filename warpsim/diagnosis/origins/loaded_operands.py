@@ -49,9 +49,20 @@ class Operand:
         return self.given.instruction
 
     @property
-    def in_shared(self) -> bool:
-        """Whether it is a tile in shared memory: its lanes are rows along m or n, its values k."""
+    def is_matrix(self) -> bool:
+        """Whether it is a tile in shared memory or a fragment of wmma: its lanes are rows along m or n, its
+        values k."""
         return self.role in self.given.tiles
+
+    @property
+    def of_wmma(self) -> bool:
+        """Whether it is a fragment of wmma, whose registers have no meaning."""
+        return self.given.record.statement.opcode == "wmma"
+
+    @property
+    def holder(self) -> str:
+        """Where a tile lies that is no fragment of registers."""
+        return "in the fragment" if self.of_wmma else "in shared memory"
 
     @property
     def places(self) -> npt.NDArray[np.int64]:
@@ -184,14 +195,14 @@ def word_text(buffer: TaggedBuffer, byte: int) -> str:
 
 def layout_of(operand: Operand) -> Layout:
     """Return where lanes and values stand in the tile."""
-    if operand.in_shared:
+    if operand.is_matrix:
         return _tile_layout(*operand.bits.shape[1:], operand.role == "b")
     return operand.instruction.in_registers(operand.role).layout
 
 
 @cache
 def _tile_layout(rows: int, columns: int, swapped: bool) -> Layout:
-    """Return a tile in shared memory, row by row along k; B's is its transpose."""
+    """Return a tile that is a matrix, row by row along k; B's is its transpose."""
     steps = ((0, 1), (1, 0)) if swapped else ((1, 0), (0, 1))
     return Layout(lane_modes=modes((rows, steps[0])), value_modes=modes((columns, steps[1])))
 
@@ -223,7 +234,7 @@ def _advances_across(tiles: Tiles) -> bool:
     """
     operand = tiles.operand
     _, size, depth = tiles.outer.shape
-    if operand.role == "c" or operand.in_shared or size % _CORE or depth % _CORE:
+    if operand.role == "c" or (operand.is_matrix and not operand.of_wmma) or size % _CORE or depth % _CORE:
         return False
     if size == depth == _CORE:
         return False  # a single matrix of ldmatrix: it looks the same whichever way it lies
@@ -235,7 +246,7 @@ def _advances_across(tiles: Tiles) -> bool:
     first = (axis.min(axis=(1, 2)) for axis in (tiles.outer, tiles.inner))
     across, along = (values[later] - values[later - 1] for values in first)
     steps = (across > 0) & (across % depth == 0) & (along == 0)
-    return bool(steps.all()) and _transposed_in_place(tiles, whole)
+    return bool(steps.all()) and (operand.of_wmma or _transposed_in_place(tiles, whole))
 
 
 def _transposed_in_place(tiles: Tiles, whole: Mask) -> bool:

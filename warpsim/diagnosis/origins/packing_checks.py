@@ -10,7 +10,7 @@ lane's and the element's numbers, and elements that break the sum are reported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +18,33 @@ import numpy.typing as npt
 from ...errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
-from .loaded_operands import Mask, Operand, Tiles, index_text, mode
+from .loaded_operands import Mask, Operand, index_text, mode
 from .tags import Indices
 from .tile_patterns import named
 
 
 @dataclass(frozen=True, kw_only=True)
+class TilesAtFault:
+    """Executions whose tiles are not as they should be: where they begin, and their partners."""
+
+    tiles: Anchored
+    other: Anchored | None
+    events: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PackingFinding:
-    """Something that does not fit: ``kind``, the operand, what is wrong in words, and where it happens."""
+    """Something that does not fit: ``kind``, the operand, what is wrong in words, and where it happens.
+
+    ``fault`` has the tiles, where it is they that are wrong.
+    """
 
     kind: str
     operand: str
     message: str
     location: Location
     places: Places
+    fault: TilesAtFault | None = field(default=None, compare=False, repr=False)
 
     @property
     def where(self) -> str:
@@ -74,52 +87,63 @@ def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFi
         wrong &= ~permuted_together(anchored, other)
     found: dict[tuple[str, str], list[int]] = {}
     unnamed = list[int]()
-    turned = _turned(anchored, wrong)
+    other_way, turned = _turned(anchored, wrong)
     for event in np.flatnonzero(wrong).tolist():
         order = anchored.disorders[event] or turned.get(event)
         if order is None:
             unnamed.append(event)
         else:
             found.setdefault(order, []).append(event)
-    inner = _expected_inner(anchored, other)
+    inner = expected_inner(anchored, other)
     for pattern, events in alike(anchored.tiles, anchored.outer, inner, np.array(unnamed, np.intp)):
         found.setdefault(named(pattern), []).extend(events)
     for (kind, message), group in found.items():
-        yield _finding(anchored.tiles, kind, message, np.array(sorted(group)))
+        turn = group[0] in turned and anchored.disorders[group[0]] is None
+        chosen = np.array(sorted(group), np.intp)
+        fault = TilesAtFault(tiles=other_way if turn else anchored, other=other, events=chosen)
+        yield _finding(fault, kind, message)
 
 
-def _turned(anchored: Anchored, wrong: Mask) -> dict[int, tuple[str, str]]:
+def _turned(anchored: Anchored, wrong: Mask) -> tuple[Anchored, dict[int, tuple[str, str]]]:
     """Return the tiles of which every 8x8 matrix is transposed: k seems to run along the other axis of the
-    buffer.
+    buffer; and all tiles that way.
     """
-    tiles = anchored.tiles
     if not any(anchored.disorders[event] is None for event in np.flatnonzero(wrong)):
-        return {}
+        return anchored, {}
+    other_way = turned_tiles(anchored)
+    found = enumerate(other_way.disorders)
+    named_so = {event: order for event, order in found if order is not None and order[0] == "transposed"}
+    return other_way, named_so
+
+
+def turned_tiles(anchored: Anchored) -> Anchored:
+    """Return the same tiles with k along the other axis of the buffer."""
+    tiles = anchored.tiles
     other = replace(tiles, outer=tiles.inner, inner=tiles.outer, inner_axis=tiles.outer_axis)
-    found = enumerate(anchored_tiles(other).disorders)
-    return {event: order for event, order in found if order is not None and order[0] == "transposed"}
+    return anchored_tiles(other)
 
 
-def _finding(tiles: Tiles, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
-    operand = tiles.operand
+def _finding(fault: TilesAtFault, kind: str, message: str) -> PackingFinding:
+    operand = fault.tiles.tiles.operand
     return PackingFinding(
         kind=kind,
         operand=operand.role,
         message=message,
         location=operand.given.location,
-        places=operand.places[events],
+        places=operand.places[fault.events],
+        fault=fault,
     )
 
 
-def _expected_inner(anchored: Anchored, other: Anchored | None) -> Indices:
+def expected_inner(anchored: Anchored, other: Anchored | None) -> Indices:
     """Return ``(n,)``: the first k of each tile; that of a disordered tile is its partner's."""
     if other is None:
         return anchored.inner
     usable = other.usable & ~anchored.usable
-    return np.where(usable, _converted(anchored, other), anchored.inner)
+    return np.where(usable, inner_of_partner(anchored, other), anchored.inner)
 
 
-def _converted(anchored: Anchored, other: Anchored) -> Indices:
+def inner_of_partner(anchored: Anchored, other: Anchored) -> Indices:
     """Return the first k of the partner, in the elements of this operand."""
     k = other.logical()
     pattern = anchored.tiles.operand.instruction.pattern
@@ -138,10 +162,24 @@ def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
     for event in sides.unlike.tolist():
         blamed.setdefault(sides.blame(event), []).append(event)
     for (role, by), events in blamed.items():
-        anchored, other = (a, b) if role != "b" else (b, a)
-        yield _finding(
-            anchored.tiles, "stage", _step_message(anchored, other, role, by, events), np.array(events)
-        )
+        yield _unlike(a, b, role, by, events)
+
+
+def steps_of_operand(a: Anchored, b: Anchored, role: str) -> Iterator[PackingFinding]:
+    """Yield executions in which A and B are of different k, as a mistake of one of the operands."""
+    sides = sides_of(a, b)
+    blamed: dict[int, list[int]] = {}
+    for event in sides.unlike.tolist():
+        by = int(sides.a[event] - sides.b[event])
+        blamed.setdefault(by if role == "a" else -by, []).append(event)
+    for by, events in blamed.items():
+        yield _unlike(a, b, role, by, events)
+
+
+def _unlike(a: Anchored, b: Anchored, role: str, by: int, events: list[int]) -> PackingFinding:
+    anchored, other = (a, b) if role != "b" else (b, a)
+    fault = TilesAtFault(tiles=anchored, other=other, events=np.array(events))
+    return _finding(fault, "stage", _step_message(anchored, other, role, by, events))
 
 
 def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
@@ -245,7 +283,7 @@ def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
             f"{b.tiles.inner_axis} {_range(b, first)} are multiplied again, the first time in "
             f"step {int(a.tiles.operand.places[first, 4])}"
         )
-        yield _finding(a.tiles, "repeated", message, again)
+        yield _finding(TilesAtFault(tiles=a, other=b, events=again), "repeated", message)
 
 
 def _in_time(products: Sequence[Products]) -> list[tuple[int, int]]:
@@ -329,13 +367,13 @@ def _message(operand: Operand, index: Indices, expected: Indices, wrong: npt.NDA
             index_text(operand.buffer, int(indices[place]), width) for indices in (index, expected)
         )
         register = place % values // operand.each
-        if operand.in_shared:
+        if operand.is_matrix:
             texts.append(f"row {place // values}, k {register} is {held}, not {should}")
             continue
         texts.append(f"lane {place // values} holds {held} in {operand.role}{register}, not {should}")
     where = (
-        "in shared memory"
-        if operand.in_shared
+        operand.holder
+        if operand.is_matrix
         else (
             f"lane{'s'[: lanes.size != 1]} {', '.join(map(str, lanes.tolist()))}, "
             f"{', '.join(f'{operand.role}{register}' for register in registers.tolist())}"

@@ -5,7 +5,7 @@ Knows waves and lanes; does not know what tags say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,16 +19,18 @@ from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
 from ...isa.warps import WARP
 from ...machine.run.engines import DEFAULT_MODES, Modes
-from ...machine.run.events import MatrixExecution, Observer
+from ...machine.run.events import MatrixExecution, Observer, helper
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.slots import Slot
 
 Words = npt.NDArray[Any]
+Numbers = npt.NDArray[np.intp]
 Sums = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _SALT = np.uint64(0xD1B54A32D192ED03)
+_BYTE = 8  # bits: elements of fewer have no tag of their own
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Event:
     instruction: Instruction
     inputs: Inputs
     places: npt.NDArray[np.int64]
-    tiles: frozenset[str]  # operands that lie in shared memory
+    tiles: frozenset[str]  # operands that are given as matrices: in shared memory, or fragments of wmma
     number: int  # in the order of execution
 
 
@@ -57,21 +59,36 @@ class Watch(Observer):
     events: list[Event] = field(default_factory=list)
     last: Lanes | None = None  # many consecutive statements are executed by the same lanes
     last_sum: np.uint64 = _ODD
+    now: tuple[int, Record] | None = None  # what is being executed
 
-    def engine(self, instruction: Instruction, inputs: Inputs) -> Words:
+    @helper
+    def registers(self, wave: Wave, warps: Numbers, instruction: Instruction, inputs: Inputs) -> Words:
         """Return a D of tags: nothing is computed."""
         read = inputs.registers.get("a", inputs.b_descriptor)
         lead = (present(read, "A or B").shape[0], instruction.lanes)
         word = np.dtype(f"u{instruction.register_bits // 8}")
-        byte = int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)
-        return np.full((*lead, instruction.registers["d"]), byte, word)
+        return np.full((*lead, instruction.registers["d"]), self._byte(word), word)
+
+    @helper
+    def fragments(
+        self, wave: Wave, warps: Numbers, instruction: Instruction, codes: Mapping[str, Words]
+    ) -> Words:
+        """Keep an executed wmma, whose fragments are matrices; return a D of tags."""
+        if min(instruction.a.bits, instruction.b.bits) >= _BYTE:
+            self._keep(wave, warps, instruction, Inputs(registers=dict(codes)), frozenset(codes))
+        return np.full_like(codes["c"], self._byte(codes["c"].dtype))
+
+    def _byte(self, word: np.dtype[Any]) -> int:
+        """Return a word of tags of D."""
+        return int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)
 
     def step(self, pc: int, before: Step) -> Step:
         """Return a step that is noted, and then done as before."""
 
         def noted(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             if wave.modes is DEFAULT_MODES:
-                wave.modes = Modes(engine=self.engine)
+                wave.modes = Modes(interposed=self)
+            self.now = pc, wave.code[pc]
             if lanes is not self.last:
                 self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
             self.executed[pc : pc + 1] += self.last_sum
@@ -92,13 +109,23 @@ class Watch(Observer):
 
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Keep an executed matrix instruction; tiles in shared memory are kept as registers would be."""
-        lanes, inputs = execution.warps * WARP, execution.inputs
-        places = np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
+        inputs = execution.inputs
         tiles = dict(_tiles(execution.instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
-        pc, record = execution.path.pc, execution.record
-        number, names = len(self.events), frozenset(tiles)
-        self.events.append(Event(pc, record, execution.instruction, kept, places, names, number))
+        self.now = execution.path.pc, execution.record
+        self._keep(wave, execution.warps, execution.instruction, kept, frozenset(tiles))
+
+    def _keep(
+        self, wave: Wave, warps: Numbers, form: Instruction, inputs: Inputs, tiles: frozenset[str]
+    ) -> None:
+        pc, record = present(self.now, "a statement")
+        self.events.append(Event(pc, record, form, inputs, places_of(wave, warps), tiles, len(self.events)))
+
+
+def places_of(wave: Wave, warps: Numbers) -> npt.NDArray[np.int64]:
+    """Return ``(executions, 4)``: x, y, z of the CTA, and the warp in it."""
+    lanes = warps * WARP
+    return np.column_stack([wave.ctas[wave.cta[lanes]], wave.thread[lanes] // WARP])
 
 
 def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:

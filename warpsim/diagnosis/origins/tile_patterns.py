@@ -160,7 +160,7 @@ def _permuted_registers(pattern: Pattern) -> str:
     """Describe whole registers that are where others should be, in every lane."""
     number, lane = pattern.registers(), pattern.lanes()
     count = int(number.max()) + 1
-    if pattern.tiles.operand.in_shared or count == 1 or not pattern.valid.all():
+    if pattern.tiles.operand.is_matrix or count == 1 or not pattern.valid.all():
         return ""
     holds = [_register_held(pattern, number, lane, register) for register in range(count)]
     if sorted(holds) != list(range(count)):
@@ -246,6 +246,17 @@ def _transposed(pattern: Pattern) -> str:
     )
 
 
+def _turned(pattern: Pattern) -> str:
+    """Return the whole square tile is transposed."""
+    size, k = pattern.valid.shape
+    rows, columns = np.indices(pattern.valid.shape)
+    if size != k or not pattern.gives(columns, rows) or pattern.gives(rows, columns):
+        return ""
+    other = "row_major where col_major is loaded, or the other way round"
+    how = f": it lies {other}" if pattern.tiles.operand.of_wmma else ""
+    return f"the tile of {pattern.name} is transposed{how}"
+
+
 def _slipped_rows(pattern: Pattern) -> str:
     """Return some rows of ldmatrix or core matrices, 16 bytes each, are others."""
     units = list(_units(pattern))
@@ -263,7 +274,7 @@ def _units(pattern: Pattern) -> Iterator[tuple[int, int]]:
 
 def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
     """Describe one wrong row: its register and lanes, the lane of its address, and what it is."""
-    if pattern.tiles.operand.in_shared:
+    if pattern.tiles.operand.is_matrix:
         return _core_text(pattern, row, chunk)
     part = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk)
     number, lane = pattern.registers()[row, part], pattern.lanes()[row, part]
@@ -283,7 +294,8 @@ def _unit_text(pattern: Pattern, row: int, chunk: int) -> str:
 def _core_text(pattern: Pattern, row: int, chunk: int) -> str:
     """Describe one wrong row of a core matrix in shared memory, and what it is."""
     part, axis = slice(chunk * pattern.chunk, (chunk + 1) * pattern.chunk), pattern.outer_name[:-1]
-    held = f"{axis} {row}, k {part.start}..{part.stop - 1} of the tile of {pattern.name} in shared memory"
+    place = f"{axis} {row}, k {part.start}..{part.stop - 1}"
+    held = f"{place} of the tile of {pattern.name} {pattern.tiles.operand.holder}"
     if not _moved_whole(pattern, row, part):
         return f"{held} is something else"
     across, along = pattern.across[row, part], pattern.along[row, part]
@@ -310,7 +322,8 @@ def _scattered(pattern: Pattern) -> str:
     lanes = np.unique(lane[wrong]).tolist()
     whole = len(lanes) == layout_of(pattern.tiles.operand).lanes
     holders = "all lanes" if whole else f"lanes {', '.join(map(str, lanes))}"
-    where = "in shared memory" if pattern.tiles.operand.in_shared else f"registers {registers}; {holders}"
+    operand = pattern.tiles.operand
+    where = operand.holder if operand.is_matrix else f"registers {registers}; {holders}"
     return (
         f"{int(wrong.sum())} of {wrong.size} elements of {pattern.name} are not of the tile "
         f"({where}); the first: "
@@ -324,6 +337,7 @@ ORDERS: tuple[tuple[str, Description], ...] = (  # where the tile begins is know
     ("order", _permuted),
     ("registers", _permuted_registers),
     ("transposed", _transposed),
+    ("transposed", _turned),
     ("ldmatrix row", _slipped_rows),
 )
 PATTERNS: tuple[tuple[str, Description], ...] = (

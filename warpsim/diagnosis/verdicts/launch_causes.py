@@ -16,27 +16,14 @@ from ..loops.loop_search import LoopCause, diagnose_product
 from ..origins.anchors import Anchored
 from ..origins.element_origins import Names, Origins, find_origins
 from ..origins.packing_checks import PackingFinding
+from .hypotheses import rank
+from .order_fixes import fix_of
 from .output_errors import OutputError, output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
 from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
 
 SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
 _SECONDS = 20.0  # that further schedules may take together
-_ORDER = (  # of origins: what says most about the mistake comes first
-    "stage",
-    "repeated",
-    "registers",
-    "transposed",
-    "ldmatrix row",
-    "swizzle",
-    "stride",
-    "metadata step",
-    "metadata lane",
-    "metadata bytes",
-    "metadata rows",
-    "order",
-    "scattered",
-)
 _FIXES = {
     "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
     "repeated": "give this instruction tiles of its own: these are those of an earlier execution",
@@ -52,7 +39,7 @@ _FIXES = {
     "order": "give every element its place in the fragment's layout",
 }
 _AT_INSTRUCTION = ("repeated",)  # kinds whose fault is the matrix instruction's own
-_BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
+BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with
 
 
@@ -116,7 +103,7 @@ def _of_finding(finding: LaunchFinding, attempt: Attempt) -> tuple[int, Cause]:
         message=finding.message,
         location=finding.location,
         evidence=f"found by a check under schedule {attempt.schedule}",
-        fix=finding.fix,
+        fix=fix_of(finding),
         also=also,
     )
     return (0 if finding.fix else 1), cause
@@ -198,7 +185,13 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
 
 def origin_causes(launch: RepeatedLaunch, origins: Origins) -> Iterator[Cause]:
     """Yield what does not fit of the operands, the most significant first, with what brings it."""
-    findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
+    yield from causes_of(launch, sorted(origins.findings, key=lambda finding: rank(finding.kind)))
+
+
+def causes_of(
+    launch: RepeatedLaunch, findings: Sequence[PackingFinding], evidence: str = BY_TAGS
+) -> Iterator[Cause]:
+    """Yield findings as causes, each mistake once, with what brings the operand."""
     if not findings:
         return
     writers = SharedWriters()
@@ -210,7 +203,7 @@ def origin_causes(launch: RepeatedLaunch, origins: Origins) -> Iterator[Cause]:
         if key in seen:
             continue  # the same mistake at another instruction or in another turn
         seen.add(key)
-        yield _of_origin(finding, chain)
+        yield replace(_of_origin(finding, chain), evidence=evidence)
 
 
 def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
@@ -219,15 +212,11 @@ def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
         kind=finding.kind,
         message=f"operand {finding.operand} of the matrix instruction: {finding.message} [{finding.where}]",
         location=finding.location if at_instruction else chain.nearest or finding.location,
-        evidence=_BY_TAGS,
+        evidence=BY_TAGS,
         operand=finding.operand,
         fix=_FIXES.get(finding.kind, ""),
         also=tuple(_along(chain, finding)),
     )
-
-
-def _rank(kind: str) -> int:
-    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
 
 
 def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWriters) -> Chain:
@@ -258,7 +247,7 @@ def unused_causes(origins: Origins) -> Iterator[Cause]:
                     kind="array",
                     message=f"operands a and b both come from {name}; nothing of {buffer.name} is multiplied",
                     location=places["b"],
-                    evidence=_BY_TAGS,
+                    evidence=BY_TAGS,
                     operand="b",
                     fix=f"check which pointer the loads of a and b start from: {name}, {buffer.name}",
                 )

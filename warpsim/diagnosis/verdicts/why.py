@@ -20,7 +20,6 @@ from ...host.launching import LaunchableKernel
 from .launch_causes import (
     Cause,
     order_cause,
-    origin_causes,
     product_causes,
     schedule_cause,
     traced,
@@ -30,6 +29,7 @@ from .launch_causes import (
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
+from .tried_causes import tried_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
@@ -209,30 +209,34 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
         cause = schedule_cause(launch, first, wanted, tolerance)
         causes = [cause] if cause is not None else []
     if errors and not causes:
-        causes = _of_wrong_outputs(launch, errors) or [*unwritten_causes(first)]
+        causes = _of_wrong_outputs(launch, errors, wanted, tolerance) or [*unwritten_causes(first)]
     untraced = _untraced(launch) if errors and not causes else ()
     notes = (*_seen(launch, errors), *_warnings(first, causes), *untraced)
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
-def _of_wrong_outputs(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> list[Cause]:
+def _of_wrong_outputs(
+    launch: RepeatedLaunch,
+    errors: Sequence[OutputError],
+    wanted: Mapping[int, npt.ArrayLike],
+    tolerance: float,
+) -> list[Cause]:
     """Return causes of outputs that are wrong though no check found anything under any schedule."""
     origins = traced(launch, [error.argument for error in errors])
     if origins is None:
         return []
-    searches = (
-        unused_causes(origins),
-        origin_causes(launch, origins),
-        product_causes(launch, origins, errors),
+    return (
+        [*unused_causes(origins)]
+        or tried_causes(launch, origins, wanted, tolerance)
+        or [*product_causes(launch, origins, errors)]
     )
-    return next((found for search in searches if (found := [*search])), [])
 
 
 def _untraced(launch: RepeatedLaunch) -> Iterator[str]:
     """Yield why the operands of matrix instructions say nothing, where they do not."""
     opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
-    if not opcodes & {"mma", "wgmma"}:
-        reason = "those of wmma are not traced" if "wmma" in opcodes else "there is no matrix instruction"
+    if not opcodes & {"mma", "wgmma", "wmma"}:
+        reason = "tcgen05 is not traced" if "tcgen05" in opcodes else "there is no matrix instruction"
         yield f"which operand is wrong was not looked for: {reason}"
 
 

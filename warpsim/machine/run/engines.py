@@ -5,10 +5,10 @@ Knows names and what they stand for; does not know instructions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,19 +25,41 @@ Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
 Multiply = Callable[[Operands, Rule], Codes]
 
 
+class Interposed(Protocol):
+    """What computes matrix instructions in place of ``Modes.engine``, and knows which warps execute them.
+
+    ``warps`` (executions,) are the numbers in the wave of the warps, of the first warp of each warpgroup.
+    """
+
+    def registers(
+        self, wave: Any, warps: npt.NDArray[Any], form: Instruction, inputs: Inputs
+    ) -> npt.NDArray[Any]:
+        """Return D ``(executions, lanes, registers)`` of mma and wgmma."""
+
+    def fragments(
+        self, wave: Any, warps: npt.NDArray[Any], form: Instruction, codes: Mapping[str, Codes]
+    ) -> Codes:
+        """Return codes of D ``(executions, m, n)`` of wmma, from A, B as its columns, and C."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Modes:
     """What computes matrix instructions, and how.
 
     ``literal`` computes with metadata that have no meaning instead of refusing them. ``given`` says that
     ``engine`` is a function of the user: it gets D as it was before as ``c`` whatever scale-d says, as a chip
-    might read it.
+    might read it. ``interposed`` computes in place of ``engine``.
     """
 
     engine: Engine = execute_inputs
     multiply: Multiply = execute_operands  # of instructions whose operands lie in no registers
     literal: bool = False
     given: bool = False
+    interposed: Interposed | None = None
+
+    def engine_of(self, wave: Any, warps: npt.NDArray[Any]) -> Engine:
+        """Return what computes an instruction that these warps execute."""
+        return self.engine if self.interposed is None else partial(self.interposed.registers, wave, warps)
 
 
 DEFAULT_MODES = Modes()
@@ -82,4 +104,13 @@ def _listed(names: Any) -> str:
     return " or ".join(map(repr, get_args(names)))
 
 
-__all__ = ["DEFAULT_MODES", "Engine", "EngineName", "Modes", "Undefined", "executions_of", "modes_of"]
+__all__ = [
+    "DEFAULT_MODES",
+    "Engine",
+    "EngineName",
+    "Interposed",
+    "Modes",
+    "Undefined",
+    "executions_of",
+    "modes_of",
+]

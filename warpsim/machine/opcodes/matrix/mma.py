@@ -228,7 +228,7 @@ def computed(
 
     Only metadata can be undefined or not modelled: errors point at its place.
     """
-    engine = wave.modes.engine
+    engine = wave.modes.engine_of(wave, warps)
     try:
         return engine(form, inputs)
     except (UndefinedBehavior, NotModelled):

@@ -213,6 +213,13 @@ def product(engine: Engine, form: Instruction, a: Codes, b: Codes, c: Codes) -> 
     return d[:, :rows]
 
 
+def _computed(wave: Wave, warps: Warps, form: Instruction, codes: dict[str, Codes]) -> Codes:
+    interposed = wave.modes.interposed
+    if interposed is not None:
+        return interposed.fragments(wave, warps, form, codes)
+    return product(wave.modes.engine, form, codes["a"], codes["b"], codes["c"])
+
+
 def _mma(
     binder: StatementBinder, modifiers: tuple[str, ...], shape: str, kinds: tuple[str, str, str, str]
 ) -> Step:
@@ -249,7 +256,7 @@ def _mma(
             for role, words in columns.items()
         }
         c = codes["c"] if kind_c == kind_d else codes["c"].view(np.float16).astype(np.float32).view(np.uint32)
-        d = product(wave.modes.engine, form, codes["a"], codes["b"], c)
+        d = _computed(wave, warps, form, codes | {"c": c})
         lines = np.ascontiguousarray(d).view(np.uint8)
         unstack(wave, path, lanes, warps, writers, fragments["d"].words_of(lines, count))
 

@@ -1,0 +1,1 @@
+"""Mistakes planted in kernels, written down before ``--why`` tried its causes."""

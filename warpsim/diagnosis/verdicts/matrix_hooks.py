@@ -1,0 +1,85 @@
+"""Computing the matrix instructions of a launch in another way, with statement and execution of each.
+
+Knows waves and warps; does not know what is computed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import present
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
+from ...machine.run.events import Observer, helper
+from ...machine.run.wave import Record, Step, Wave
+from ...machine.state.lanes import DivergentPath, Lanes
+from ..origins.tagged_observer import Numbers, places_of
+
+Array = npt.NDArray[Any]
+_OPCODES = ("mma", "wgmma", "wmma")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixStep:
+    """Executions of one statement: its number in the text, and ``places (n, 5)`` as those of origins."""
+
+    pc: int
+    form: Instruction
+    places: npt.NDArray[np.int64]
+
+
+class MatrixHook(Observer, ABC):
+    """An observer of one launch that computes its matrix instructions."""
+
+    def __init__(self) -> None:
+        self._now: int | None = None
+        self._times = Counter[tuple[int, ...]]()
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """Return the records, those of matrix instructions with a note of what is executed."""
+        return [
+            record.stepping(self._noted(pc, record.step)) if record.statement.opcode in _OPCODES else record
+            for pc, record in enumerate(code)
+        ]
+
+    def _noted(self, pc: int, before: Step) -> Step:
+        def noted(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+            if wave.modes.interposed is not self:
+                wave.modes = replace(wave.modes, interposed=self)
+            self._now = pc
+            return before(wave, path, lanes)
+
+        return noted
+
+    @helper
+    def registers(self, wave: Wave, warps: Numbers, form: Instruction, inputs: Inputs) -> Array:
+        """Return D of mma and wgmma."""
+        return self.of_registers(self._step(wave, warps, form), inputs)
+
+    @helper
+    def fragments(self, wave: Wave, warps: Numbers, form: Instruction, codes: Mapping[str, Array]) -> Array:
+        """Return D of wmma."""
+        return self.of_fragments(self._step(wave, warps, form), codes)
+
+    def _step(self, wave: Wave, warps: Numbers, form: Instruction) -> MatrixStep:
+        pc, places = present(self._now, "a statement"), places_of(wave, warps)
+        times = []
+        for place in places.tolist():
+            times.append(self._times[pc, *place])
+            self._times[pc, *place] += 1
+        return MatrixStep(pc=pc, form=form, places=np.column_stack([places, times]))
+
+    @abstractmethod
+    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
+        """Return D ``(n, lanes, registers)``."""
+
+    @abstractmethod
+    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
+        """Return codes of D ``(n, rows, columns)``."""

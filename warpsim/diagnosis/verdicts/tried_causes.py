@@ -1,0 +1,85 @@
+"""Causes that are tried: the launch once more with an operand put right, before it is called a cause.
+
+What makes every output right is the cause. What does not is said to be located only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+import numpy.typing as npt
+
+from ..origins.element_origins import Origins
+from .corrections import Corrected, Correction
+from .hypotheses import Hypothesis, hypotheses
+from .launch_causes import BY_TAGS, Cause, causes_of, origin_causes
+from .output_errors import output_error
+from .repeated_launch import RepeatedLaunch
+
+Wanted = Mapping[int, npt.ArrayLike]
+_SECONDS = 10.0  # that trials may take together
+_RIGHT = "with the operand put right, every output is as expected"
+
+
+def tried_causes(launch: RepeatedLaunch, origins: Origins, expected: Wanted, tolerance: float) -> list[Cause]:
+    """Return causes from the origins of operands: those that are confirmed, else all that was located."""
+    possible = hypotheses(launch, origins)
+    trial = _Trial(launch=launch, expected=expected, tolerance=tolerance)
+    for hypothesis in possible:
+        if trial.wrong(hypothesis.corrections) == 0:
+            return _confirmed(launch, [hypothesis], _RIGHT)
+    several = [*_compatible(possible)]
+    if (
+        len(several) > 1
+        and trial.wrong([each for hypothesis in several for each in hypothesis.corrections]) == 0
+    ):
+        texts = f"with these {len(several)} put right together, every output is as expected"
+        return _confirmed(launch, several, texts)
+    return [replace(cause, evidence=trial.evidence()) for cause in origin_causes(launch, origins)]
+
+
+def _confirmed(launch: RepeatedLaunch, found: Sequence[Hypothesis], what: str) -> list[Cause]:
+    causes = list[Cause]()
+    for hypothesis in found:
+        causes += causes_of(launch, hypothesis.findings, f"{BY_TAGS}; {what}")
+    return causes
+
+
+def _compatible(possible: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
+    """Yield hypotheses, of those on k steps the first only."""
+    steps = 0
+    for hypothesis in possible:
+        steps += hypothesis.first.kind == "stage"
+        if hypothesis.first.kind != "stage" or steps == 1:
+            yield hypothesis
+
+
+class _Trial:
+    """Launches with corrections; counts what stays wrong."""
+
+    def __init__(self, *, launch: RepeatedLaunch, expected: Wanted, tolerance: float) -> None:
+        self.launch, self.expected, self.tolerance = launch, expected, tolerance
+        self.end = perf_counter() + _SECONDS
+        self.left: int | None = None  # of the last trial
+
+    def wrong(self, corrections: Sequence[Correction]) -> int | None:
+        """Return how many elements of outputs are wrong; None where that is not known."""
+        if perf_counter() > self.end:
+            return None
+        attempt = self.launch.attempt(checks="off", observers=(Corrected(list(corrections)),))
+        if attempt.error is not None:
+            return None
+        errors = [
+            output_error(index, self.launch.name(index), attempt.arrays[index], value, self.tolerance)
+            for index, value in self.expected.items()
+        ]
+        self.left = sum(error.count for error in errors if error is not None)
+        return self.left
+
+    def evidence(self) -> str:
+        """Return what shows causes that are located only."""
+        if self.left is None:
+            return f"{BY_TAGS}; located: what it would be right was not tried"
+        return f"{BY_TAGS}; located: with it put right {self.left:,} elements of outputs are still wrong"
