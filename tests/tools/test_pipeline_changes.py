@@ -13,7 +13,7 @@ from tools.pipeline_changes.page import Row
 from tools.pipeline_changes.trial import alarms, became
 
 BY_NAME = {one.entry: one for one in PIPELINES}
-QUICK = ("cooperative_f16", "pingpong_f16", "bulk_ring", "tensor_ring", "cluster_argmax")
+QUICK = ("cooperative_f16", "pingpong_f16", "bulk_ring", "tensor_ring", "cluster_argmax", "tensor_in_turn")
 
 
 @cache
@@ -70,6 +70,29 @@ ASKED = (
     ),
     ("pingpong_f16", 1392, "the next barrier", "barrier reuse", "others go on without warp 0"),
     ("pingpong_f16", 1418, "the next barrier", "barrier reuse", "others go on without warp 4"),
+    ("tensor_stored", 44, "count - 1", "phase split", "before all lanes of the warp have arrived"),
+    ("tensor_stored", 210, "left out", "not visible", "no fence.proxy.async has come between"),
+    (
+        "tensor_stored",
+        233,
+        "left out",
+        "overwritten early",
+        "of line 250 may still read",
+    ),
+    ("tensor_stored", 403, "left out", "deallocated early", "no barrier orders this behind tcgen05.wait::ld"),
+    (
+        "tensor_stored",
+        408,
+        "left out",
+        "not deallocated",
+        "columns 0..63 of tensor memory are still",
+    ),
+    ("tensor_in_turn", 1277, "left out", "read early", "has arrived at the mbarrier ready[0]"),
+    ("tensor_in_turn", 1299, "left out", "overwritten early", "only a use of its registers says"),
+    ("tensor_attention", 876, "left out", "read early", "reads A in columns 64..71"),
+    ("tensor_attention", 804, "left out", "overwritten early", "warp 0 has not waited for it"),
+    ("tensor_pair", 1699, "left out", "deallocated early", "of tensor memory, which tcgen05.ld"),
+    ("tensor_pair", 1611, "only to itself", "deadlock", "does the mask of a multicast leave out CTA rank 1?"),
 )
 
 

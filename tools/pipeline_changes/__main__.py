@@ -1,6 +1,6 @@
 """Leave out or change one synchronising statement of a pipeline after the other, and say what launches say.
 
-    python -m tools.pipeline_changes [--entry NAME] [--only TEXT] [--show] [--page FILE]
+    python -m tools.pipeline_changes [--entry NAME] [--target SM] [--only TEXT] [--show] [--page FILE]
     python -m tools.pipeline_changes --schedules N [--first SEED] [--entry NAME]    intact ones
     python -m tools.pipeline_changes --sentryward [--lines N] [--entry NAME] [--page FILE]    what it says
     python -m tools.pipeline_changes --messages                      a dozen, as users see them
@@ -29,6 +29,7 @@ from .trial import alarms, became
 
 @click.command()
 @click.option("--entry", default="", help="Pipelines whose names begin with this.")
+@click.option("--target", default="", help="Pipelines for this target: sm_90a or sm_100a.")
 @click.option("--only", default="", help="Changes with this in their line.")
 @click.option("--show", is_flag=True, help="The messages, too.")
 @click.option("--schedules", type=int, help="Run intact ones under so many random schedules instead.")
@@ -39,6 +40,7 @@ from .trial import alarms, became
 @click.option("--page", type=click.Path(path_type=Path), help="Write the tables there; a heading stays.")
 def main(
     entry: str,
+    target: str,
     only: str,
     show: bool,
     schedules: int | None,
@@ -52,7 +54,7 @@ def main(
     if dozen:
         click.echo("\n".join(messages()))
         return
-    chosen = [one for one in PIPELINES if one.entry.startswith(entry)]
+    chosen = [one for one in PIPELINES if one.entry.startswith(entry) and target in ("", one.target)]
     if schedules is not None:
         sys.exit(_intact(chosen, range(first, first + schedules)))
     if sentryward:

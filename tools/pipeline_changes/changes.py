@@ -21,6 +21,7 @@ _SYNCHRONISES = (
     r"st\.async\.",
     r"wgmma\.(?:fence|commit_group|wait_group)\.",
     r"setmaxnreg\.",
+    r"tcgen05\.(?:alloc|dealloc|relinquish_alloc_permit|commit|wait|fence|cp)",
 )
 _STATEMENT = re.compile(r"^\s*(?P<guard>@!?\S+\s+)?(?P<name>[a-z][\w.:]*)\s*(?P<operands>[^;]*);\s*$")
 _NEEDED = re.compile("|".join(_SYNCHRONISES))
@@ -54,6 +55,7 @@ class _Number:
 _INIT, _WAIT, _ARRIVE = r"mbarrier\.init\.", r"mbarrier\.(?:try|test)_wait\.", r"mbarrier\.arrive\.(?!expect)"
 _EXPECT, _LOAD = r"mbarrier\.arrive\.expect_tx\.", r"cp\.async\.bulk\.(?:tensor\.\dd\.)?shared::cluster\."
 _GROUPS = r"(?:wgmma|cp\.async\.bulk)\.wait_group"
+_COMMIT, _MMA = r"tcgen05\.commit\.", r"tcgen05\.mma\."
 _LAST = r"(?s:.*)\[(%\w+)\]"  # the mbarrier of a copy comes last
 _STAGE = "the next stage's"
 _NUMBERS = (
@@ -63,6 +65,9 @@ _NUMBERS = (
     _Number(name=_EXPECT, operand=r", (\S+)$", what="16 bytes more", by="add.s32 other, {0}, 16;"),
     _Number(name=_EXPECT, operand=r", (\S+)$", what="16 bytes less", by="sub.s32 other, {0}, 16;"),
     _Number(name=_INIT, operand=r"\[(%\w+)\]", what=f"{_STAGE} mbarrier", by="", ring="barriers"),
+    _Number(name=_COMMIT, operand=r"\[(%\w+)\]", what=f"{_STAGE} mbarrier", by="", ring="barriers"),
+    _Number(name=_MMA, operand=r"\], (%rd\d+)", what=f"{_STAGE} A", by="", ring="tiles", wide=True),
+    _Number(name=_MMA, operand=r", (%rd\d+), %r\d+,", what=f"{_STAGE} B", by="", ring="tiles", wide=True),
     _Number(name=_WAIT, operand=r"\[(%\w+)\]", what=f"{_STAGE} mbarrier", by="", ring="barriers"),
     _Number(name=_ARRIVE, operand=r"\[(\w+|%\w+)\]", what=f"{_STAGE} mbarrier", by="", ring="barriers"),
     _Number(name=_EXPECT, operand=r"\[(%\w+)\]", what=f"{_STAGE} mbarrier", by="", ring="barriers"),
@@ -98,12 +103,23 @@ _TEXTS = (  # a pattern in the statement, what stands there instead, in words
     (r"bar\.(?:sync|arrive)", r"^(\d+)", lambda n: str(n + 1), "the next barrier"),
     (r"setmaxnreg\.inc", r"(\d+)$", lambda n: str(n + 8), "8 registers more"),
     (r"setmaxnreg\.dec", r"(\d+)$", lambda n: str(n + 8), "8 registers more"),
+    (r"tcgen05\.(?:de)?alloc", r", (\d+)$", lambda n: str(n // 2), "half the columns"),
+    (r"tcgen05\.alloc", r", (\d+)$", lambda n: str(n + 16), "16 columns more"),
 )
 _REGISTERS = (  # as _Number, of named barriers whose numbers stand in registers
     (r"bar\.(?:sync|arrive)", r", (%\w+)$", "32 threads more", "add.s32 other, {0}, 32;"),
     (r"bar\.(?:sync|arrive)", r", (%\w+)$", "32 threads less", "sub.s32 other, {0}, 32;"),
     (r"bar\.(?:sync|arrive)", r"^(%\w+)", "the next barrier", "add.s32 other, {0}, 1;"),
     (r"cp\.async\.bulk.*multicast", r", (%\w+)$", "only to itself", "mov.b16 other, 1;"),
+    (r"tcgen05\.commit.*multicast", r", (\w+)$", "only to itself", "mov.b16 other, 1;"),
+    (r"tcgen05\.commit.*multicast", r", (\w+)$", "only to the peer", "mov.b16 other, 2;"),
+    (r"tcgen05\.(?:de)?alloc", r", (%\w+)$", "half the columns", "shr.u32 other, {0}, 1;"),
+    (r"tcgen05\.alloc", r", (%\w+)$", "16 columns more", "add.s32 other, {0}, 16;"),
+    (r"tcgen05\.dealloc", r"^(%\w+)", "another address", "add.s32 other, {0}, 32;"),
+    (r"tcgen05\.(?:ld|st)\.", r"\[(%\w+)", "the next warp's lanes", "add.s32 other, {0}, 2097152;"),
+    (r"tcgen05\.(?:ld|st)\.", r"\[(%\w+)", "columns not allocated", "add.s32 other, {0}, 256;"),
+    (r"tcgen05\.mma", r"%rd\d+, (%r\d+),", "the sparse bit", "xor.b32 other, {0}, 4;"),
+    (r"tcgen05\.mma", r"^\[(%r\d+)", "D 32 columns further", "add.s32 other, {0}, 32;"),
 )
 _ALL_NUMBERS = (*_NUMBERS, *(_Number(name=n, operand=o, what=w, by=b) for n, o, w, b in _REGISTERS))
 

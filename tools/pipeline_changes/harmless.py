@@ -11,7 +11,33 @@ import re
 from .changes import Change
 
 _RING = "cooperative|multicast|pingpong|stream_k"
+_TENSOR = "tensor_(?!ring|split)"  # pipelines with products in tensor memory
 _ROWS = (  # entries or entry:line, statements, changes, why
+    (
+        _TENSOR,
+        r"tcgen05\.fence",
+        "left out",
+        "the mbarriers and barriers next to it acquire and release; compiled kernels of CUTLASS and Triton "
+        "have none",
+    ),
+    (
+        _TENSOR,
+        r"tcgen05\.relinquish",
+        "left out",
+        "only another CTA on the same multiprocessor waits for it",
+    ),
+    (
+        r"tensor_stored:(?:57|69|73)$",
+        r"mbarrier\.init",
+        ".*",
+        "this kernel does not use the object",
+    ),
+    (
+        _TENSOR,
+        r"bar\.warp\.sync",
+        "left out",
+        "the lanes meet at the barrier behind it",
+    ),
     (
         "stream_k_f16:3830",
         r"mbarrier\.try_wait",

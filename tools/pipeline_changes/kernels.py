@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tests.helpers import pipeline_products, tensor_products
+from tests.helpers import pipeline_products, tensor_core_products, tensor_products
 from tests.helpers.cluster_cases import CLUSTERS
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Case, Rng
+from tests.helpers.tensor_pipeline_products import TENSOR_PIPELINES
 from warpsim.host.launching import LaunchReport
 
 _F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -41,6 +42,7 @@ class Pipeline:
     barriers: Ring | None = None
     tiles: Ring | None = None
     about: str = ""
+    target: str = "sm_90a"
 
     @cached_property
     def case(self) -> Case:
@@ -108,6 +110,18 @@ def _split(rng: Rng) -> Case:
     return replace(tensor_products.split(rng), grid=1)
 
 
+def _tensor(entry: str, made: Callable[[Rng], Case], about: str, stages: int, each: int) -> Pipeline:
+    """Return a pipeline with products in tensor memory."""
+    return Pipeline(
+        entry=entry,
+        make=made,
+        barriers=Ring(variable="full", offset=0, each=8, count=stages),
+        tiles=Ring(variable="memory", offset=0, each=each, count=stages),
+        about=about,
+        target="sm_100a",
+    )
+
+
 PIPELINES = (
     _wgmma(
         "cooperative_f16",
@@ -154,4 +168,18 @@ PIPELINES = (
     ),
     _three_stages("tensor_split", 12288, _split, "D is added to by tensor reductions"),
     *(Pipeline(entry=name, make=make, about="CTAs of a cluster") for name, make in CLUSTERS.items()),
+    _tensor(
+        "tensor_f16", partial(tensor_core_products.f16, size=(128, 64, 320)), "a ring filled by TMA", 3, 33792
+    ),
+    _tensor(
+        "tensor_mxf8",
+        partial(tensor_core_products.mxf8, size=(128, 64, 640)),
+        "block scales by tcgen05.cp",
+        3,
+        33792,
+    ),
+    _tensor("tensor_stored", TENSOR_PIPELINES["tensor_stored"], "threads store the tiles", 2, 24576),
+    _tensor("tensor_attention", TENSOR_PIPELINES["tensor_attention"], "A in tensor memory", 2, 16384),
+    _tensor("tensor_in_turn", TENSOR_PIPELINES["tensor_in_turn"], "two accumulators in turn", 2, 24576),
+    _tensor("tensor_pair", TENSOR_PIPELINES["tensor_pair"], "a pair of CTAs", 2, 20480),
 )

@@ -18,7 +18,7 @@ from .copy_order import CopyOrder
 from .findings import Findings, LaunchFinding
 from .flags import FlagOrder
 from .map_fences import MapFences
-from .mbarrier_checks import LiveBarriers
+from .mbarrier_checks import LiveBarriers, SplitArrivals
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .register_use import RegisterUse
@@ -47,6 +47,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
         DivergentBarriers(findings),
         BarrierReuse(findings, order),
         LiveBarriers(findings),
+        SplitArrivals(findings),
     ]
     return [
         *(reads, flying, *tiles, *barriers, *far),

@@ -1,4 +1,4 @@
-"""mbarriers: their memory used for something else while they are valid, and waits that may miss a phase.
+"""mbarriers: memory used for something else while they are valid, waits that may miss a phase, wrong counts.
 
 Between mbarrier.init and mbarrier.inval only mbarrier operations may touch an object, and init is none of
 them: what else writes there, or begins another object, has no defined result (PTX ISA 9.1, sections
@@ -9,6 +9,9 @@ error of its own. Loads are not looked at.
 A wait by parity distinguishes a phase from the next only. So a warp that waits for the end of phase n must
 have looked before phase n + 1 ends, which is so where something that ends it comes after the wait: the
 arrival of a warp that knows of it (section 9.7.13.15.16).
+
+A warp whose lanes arrive by a statement arrives in a phase: where the phase is over after some of its lanes,
+and the others arrive in the next, the count of the object is not that of the threads that arrive.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..isa.warps import WARP
 from ..machine.run.events import Observer
+from ..machine.run.mbarrier import Object, named
 from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
-from ..machine.state.spaces import Offsets
+from ..machine.state.spaces import Offsets, words_at
 from .clocks import Clocks, Warps
 from .findings import Findings, LaunchFinding
 
@@ -121,6 +126,49 @@ class LiveBarriers(Observer):
             note="where it begins",
         )
         self.findings.add(("mbarrier", pc, self.begun[offset]), finding)
+
+
+class SplitArrivals(Observer):
+    """Reports warps of which some lanes arrive in a phase, and the others in the next."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+
+    def updated(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets, ends: dict[int, int]
+    ) -> None:
+        """Lanes have arrived at mbarriers, some of whose phases are complete now."""
+        statement = wave.code[path.pc].statement
+        words = statement.modifiers
+        counted = len(statement.operands or ()) > 2 and "expect_tx" not in words
+        if counted or "arrive" not in words:
+            return
+        for offset, count in ends.items():
+            barrier = Object.of(int(words_at(wave.memories.shared, np.array([offset]), 8)[0, 0]))
+            late = barrier.expected - barrier.pending
+            if count != 1 or not late:
+                continue
+            each = np.unique(lanes.index[offsets == offset] // WARP, return_counts=True)
+            behind = np.cumsum(each[1][::-1]).tolist()  # of the last warp, of the last two
+            if late not in behind:
+                warp = next(one for one, most in zip(each[0][::-1], behind, strict=True) if late < most)
+                self._found(wave, path.pc, int(warp), offset, late)
+
+    def _found(self, wave: Wave, pc: int, warp: int, offset: int, late: int) -> None:
+        record = wave.code[pc]
+        message = (
+            f"{record.statement.mnemonic} ends a phase of the mbarrier {named(wave, offset)} before all "
+            f"lanes of the warp have arrived: the next phase has {late} of its arrivals "
+            f"[{wave.describe_lane(warp * WARP)}]"
+        )
+        finding = LaunchFinding(
+            kind="phase split",
+            severity="warning",
+            message=message,
+            location=record.statement.location(),
+            fix="let the count of mbarrier.init be the number of threads that arrive in a phase",
+        )
+        self.findings.add(("phase split", pc), finding)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class TensorOrder(Observer):
             return
         self.held.get(cta, {}).pop(change.first, None)
         block = Block(name="the columns", cta=cta, lanes=slice(0, LANES), columns=columns)
-        late = self._written(block, clocks, warp, 0) or self._read(block, clocks, warp, (0, 0))
+        late = self._read(block, clocks, warp, (0, 0)) or self._written(block, clocks, warp, 0)
         if late is not None:
             self.words.freed(wave, change.path, lane, late)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _TRY = "mbarrier.try_wait.parity"
 _WAITS = {"tcgen05.ld": "tcgen05.wait::ld.sync.aligned", "tcgen05.st": "tcgen05.wait::st.sync.aligned"}
+_Commit = tuple[int, tuple[int, ...], int]  # its number, mbarriers and statement
+_KEPT = 256  # accesses of a group that is not waited for
 _OPERANDS = ("D", "A", "metadata", "scale factors of A", "scale factors of B")
 
 
@@ -61,17 +63,25 @@ class Words:
 
     def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
-        # by family, lane of the cluster and group: the time of the warp as it issued the latest of these
-        self.times: dict[tuple[str, int, int], int] = {}
-        # by family and lane of the cluster: number, mbarriers and statement of each commit
-        self.commits: dict[tuple[str, int], list[tuple[int, tuple[int, ...], int]]] = {}
+        # by family, lane of the cluster and group: the times of the warp, and the columns that it touched
+        self.times: dict[tuple[str, int, int], list[tuple[int, range]]] = {}
+        self.filled: set[tuple[str, int, int]] = set()  # groups of commits with any work
+        # by family and lane of the cluster
+        self.commits: dict[tuple[str, int], list[_Commit]] = {}
 
     # --- what messages need ---
 
     def issued(self, clocks: Clocks, access: TensorAccess) -> None:
-        """Remember when a lane issues an access."""
+        """Remember when a warp loads or stores, and which groups of commits have anything in them."""
+        if access.family not in _WAITS:
+            lane = access.lane % (clocks.of_cluster * WARP)
+            self.filled.add((access.family, lane, access.number))
+            return
         key = access.family, access.lane % (clocks.of_cluster * WARP), access.number
-        self.times[key] = int(clocks.own(np.array([access.lane // WARP]))[0])
+        known, time = self.times.setdefault(key, []), int(clocks.own(np.array([access.lane // WARP]))[0])
+        for block in (*access.reads, *access.writes):
+            known.append((time, range(block.columns.start, block.columns.stop)))
+        del known[:-_KEPT]
 
     def committed(self, pending: Pending, pc: int) -> None:
         """Remember a commit."""
@@ -171,7 +181,9 @@ class Words:
         if family not in _WAITS:
             return self._commit(wave, (family, waiter, due), lane, lines)
         wait, warp = _WAITS[family], waiter // WARP
-        when = self.times.get((family, waiter, due - 1), 0)
+        columns = np.flatnonzero(late.cells.any(axis=1)) + late.block.columns.start
+        touched = self.times.get((family, waiter, due - 1), [])
+        when = max((time for time, own in touched if int(columns[0]) in own), default=0)
         known = bool(self.order.clocks.visible[lane // WARP, warp] >= when)
         if known and closed < due:
             mild = family == "tcgen05.ld"
@@ -191,8 +203,7 @@ class Words:
     def _commit(self, wave: Wave, work: tuple[str, int, int], lane: int, lines: tuple[int, int]) -> _Missing:
         """Return what is missing between work of one thread, (family, lane, group), and a later access."""
         family, waiter, due = work
-        commits = self.commits.get((family, waiter), [])
-        commit = next((found for found in commits if found[0] >= due), None)
+        commit = self._covering(family, waiter, due)
         warp, group = lane // WARP % wave.warps, family.removeprefix("tcgen05.")
         if commit is None:
             return _Missing(
@@ -206,6 +217,16 @@ class Words:
             f"mbarrier {barriers}, and warp {warp} has not waited for that"
         )
         return _Missing(what, f"put {_TRY} on {barriers} before line {lines[1]}")
+
+    def _covering(self, family: str, waiter: int, due: int) -> _Commit | None:
+        """Return the first commit that covers a group, or the last of those that follow it at once."""
+        covering = [found for found in self.commits.get((family, waiter), []) if found[0] >= due]
+        chosen = None
+        for commit in covering:
+            if chosen is not None and (family, waiter, commit[0] - 1) in self.filled:
+                break
+            chosen = commit
+        return chosen
 
     def _say(
         self,

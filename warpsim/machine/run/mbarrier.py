@@ -234,7 +234,23 @@ def _lacks(wave: Wave, offset: int) -> str:
     found += f", which lacks {' and '.join(lacking)}" if lacking else ""
     if barrier.tx < 0:
         found += f", {'and ' * bool(lacking)}to which {-barrier.tx} bytes more have come than it expects"
-    return found + (f" ({_arrivals(wave, history)})" if barrier.pending else "")
+    return found + (
+        f" ({_arrivals(wave, history)}{_ahead(wave, offset, history)})" if barrier.pending else ""
+    )
+
+
+def _ahead(wave: Wave, offset: int, history: History) -> str:
+    """Return where the same object of another CTA of the cluster is in a later phase."""
+    stride, count = wave.memories.shared_stride, wave.cluster.count
+    own, place = divmod(offset, stride)
+    for peer in range(own - own % count, own - own % count + count):
+        other = _HISTORIES.of(wave).get(peer * stride + place)
+        if other is not None and other.over > history.over:
+            return (
+                f"; that of CTA rank {peer % count} is in phase {other.over + 1}: does the mask of a "
+                f"multicast leave out CTA rank {own % count}?"
+            )
+    return ""
 
 
 def _arrivals(wave: Wave, history: History) -> str:
