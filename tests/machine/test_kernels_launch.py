@@ -52,7 +52,7 @@ def launched(module: LoadedModule, case: Case, **options: Any) -> dict[int, Arra
     given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
     options |= {"shared_bytes": case.shared_bytes, "cluster": case.cluster}
     report = module[case.entry](case.grid, case.block, case.passed(given), **options)
-    assert report.hazards == ()
+    assert not [found for found in report.hazards if found.severity != "note"]
     return {index: one for index, one in enumerate(given) if isinstance(one, np.ndarray)}
 
 

@@ -33,6 +33,19 @@ _ROWS = (  # entries or entry:line, statements, changes, why
         "this kernel does not use the object",
     ),
     (
+        "tensor_(?:f16|mxf8)",
+        r"tcgen05\.wait::ld",
+        "left out",
+        "the last wait of the warp covers all of its loads, and nothing overwrites these columns before",
+    ),
+    (
+        "tensor_(?:f16|mxf8)",
+        r"mbarrier\.try_wait",
+        "the next stage's mbarrier",
+        "waits for the reads of a later step, which come behind those of the stage that is filled: slower, "
+        "and right",
+    ),
+    (
         _TENSOR,
         r"bar\.warp\.sync",
         "left out",

@@ -151,7 +151,7 @@ class SplitArrivals(Observer):
             each = np.unique(lanes.index[offsets == offset] // WARP, return_counts=True)
             behind = np.cumsum(each[1][::-1]).tolist()  # of the last warp, of the last two
             if late not in behind:
-                warp = next(one for one, most in zip(each[0][::-1], behind, strict=True) if late < most)
+                warp = next(own for own, most in zip(each[0][::-1], behind, strict=True) if late < most)
                 self._found(wave, path.pc, int(warp), offset, late)
 
     def _found(self, wave: Wave, pc: int, warp: int, offset: int, late: int) -> None:
