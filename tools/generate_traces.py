@@ -31,6 +31,7 @@ from warpsim.files.archives import write_arrays
 from warpsim.isa.codes import codes_of
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 
@@ -418,16 +419,15 @@ class Tiles:
         element = self.section.form.format("ab"[side])
         codes = codes_of(tile, element, "tile")
         codes = np.packbits(codes, axis=-1, bitorder="little") if element.bits == 1 else codes
-        layout = {"major": self.section.majors[side], "swizzle": self.section.swizzles[side]}
-        bits, (mn, k) = 8 * codes.itemsize, codes.shape
-        packed = {"mn": mn, "k": k, "element_bits": bits, **layout}
+        shape, swizzle = TileShape.of(codes, self.section.majors[side]), self.section.swizzles[side]
         for step, (inputs, part_codes) in enumerate(
             zip(self.steps, np.split(codes, len(self.steps), axis=-1), strict=True)
         ):
-            part = canonical_descriptor(start, **packed, first_k=step * k // len(self.steps))
-            store_tile(memory, part, part_codes, major=layout["major"])
+            first_k = step * shape.k // len(self.steps)
+            part = canonical_descriptor(start, shape, swizzle=swizzle, first_k=first_k)
+            store_tile(memory, part, part_codes, major=shape.major)
             inputs[f"{'ab'[side]}_desc"] = part.encode()
-        return start + canonical_bytes(**packed)
+        return start + canonical_bytes(shape, swizzle=swizzle)
 
     def set_immediates(self) -> None:
         """imm-scale, which floating point has, negates A in every other step; imm-trans as the tiles lie."""

@@ -23,6 +23,7 @@ from warpsim.diagnosis.library.grids import Setting, SharedTiles
 from warpsim.diagnosis.search.cases import probe
 from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.placements import Inputs, ScaleSelectors
 
@@ -70,15 +71,9 @@ def shared_tiles(form: Instruction, rng: np.random.Generator) -> SharedTiles:
         bits = max(form.a.bits, 8)
         extent = 2 * k * form.a.bits // bits  # of bytes, for 1-bit elements
         fitting = [mode for mode in SWIZZLES if mode == "none" or extent * bits // 16 <= 8 * int(mode[:-1])]
-        where: Any = {
-            "mn": mn,
-            "k": extent,
-            "element_bits": bits,
-            "major": "K",
-            "swizzle": rng.choice(fitting),
-        }
-        words.append(canonical_descriptor(start, **where).encode())
-        start += -(-canonical_bytes(**where) // 1024) * 1024
+        shape, swizzle = TileShape(mn=mn, k=extent, element_bits=bits, major="K"), rng.choice(fitting)
+        words.append(canonical_descriptor(start, shape, swizzle=swizzle).encode())
+        start += -(-canonical_bytes(shape, swizzle=swizzle) // 1024) * 1024
     in_shared = bool(rng.integers(2))
     return SharedTiles(a=words[0] if in_shared else None, b=words[1], memory_bytes=start)
 

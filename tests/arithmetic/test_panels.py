@@ -25,6 +25,7 @@ from warpsim.arithmetic.kernels.variants import Variant
 from warpsim.execution import fused_registers, matrix_kernels, pipeline, recipes
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.fragments import fields_of, registers_of, write_fields
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.placements import Inputs
@@ -474,8 +475,8 @@ def test_warpgroups_equal_the_scalar_kernels(form: Instruction, monkeypatch: pyt
 
 
 def _descriptor(form: Instruction, start: int, mn: int, k: int, swizzle: Any) -> int:
-    how = {"element_bits": form.b.bits, "major": "K", "swizzle": swizzle}
-    return canonical_descriptor(start, mn=mn, k=k, **how).encode()
+    shape = TileShape(mn=mn, k=k, element_bits=form.b.bits, major="K")
+    return canonical_descriptor(start, shape, swizzle=swizzle).encode()
 
 
 def _inputs(given: dict[str, Array], descriptor: int) -> Inputs:

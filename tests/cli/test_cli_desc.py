@@ -11,6 +11,7 @@ from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 
 WORD = 0xC000001000010040  # start 1024, SBO 256, 32B swizzle
 
@@ -22,7 +23,7 @@ def run(*arguments):
 @pytest.fixture
 def files(tmp_path):
     tile = np.random.default_rng(0).standard_normal((64, 16)).astype(np.float16)
-    descriptor = canonical_descriptor(1024, mn=64, k=16, element_bits=16, major="K", swizzle="32B")
+    descriptor = canonical_descriptor(1024, TileShape(mn=64, k=16, element_bits=16, major="K"), swizzle="32B")
     memory = np.zeros(8192, np.uint8)
     store_tile(memory, descriptor, tile, major="K")
     np.save(tmp_path / "memory.npy", memory)

@@ -14,6 +14,7 @@ from tests.helpers.slow_boxes import moved
 from warpsim.cli import cli
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.tile_addresses import tile_addresses
+from warpsim.isa.descriptors.tile_shape import TileShape
 
 TEXT = """\
 tensor map, tile: 100 x 96 elements of f16 at 0x0
@@ -58,8 +59,8 @@ def test_descriptors_read_the_box(swizzle):
     assert {one["major"] for one in document["descriptors"]} >= {"K"}
     for one in document["descriptors"]:
         descriptor = Descriptor.decode(one["word"])
-        size = {"mn": one["mn"], "k": one["k"], "element_bits": 16, "major": one["major"]}
-        addresses = tile_addresses(descriptor, **size, literal=True)
+        shape = TileShape(mn=one["mn"], k=one["k"], element_bits=16, major=one["major"])
+        addresses = tile_addresses(descriptor, shape, literal=True)
         rows = addresses if one["major"] == "K" else addresses.T
         for row, column in ((0, 0), (3, 1), (127, span // 2 - 1)):
             assert rows[row, column] == moved(8192 + row * span + column * 2, swizzle)

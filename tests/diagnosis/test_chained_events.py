@@ -16,6 +16,7 @@ from warpsim.cli import cli
 from warpsim.diagnosis.recordings.event_chains import diagnose_stretch, is_made, predecessors, stretch
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 
@@ -217,7 +218,9 @@ def test_of_wgmma() -> None:
     lines = ["wgmma.fence.sync.aligned;"]
     for at, a in enumerate(words):
         group[f"%a{at}_<4>"] = a
-        where = canonical_descriptor(1024 * at, mn=8, k=16, element_bits=16, major="K", swizzle="none")
+        where = canonical_descriptor(
+            1024 * at, TileShape(mn=8, k=16, element_bits=16, major="K"), swizzle="none"
+        )
         store_tile(group.shared.data, where, _floats(8, 16).astype(np.float16).view(np.uint16), major="K")
         group[f"%b{at}"] = np.uint64(where.encode())
         registers = "{%d0, %d1, %d2, %d3}"

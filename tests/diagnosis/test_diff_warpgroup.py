@@ -19,6 +19,7 @@ from warpsim.diagnosis.library.tile_mistakes import TILE_ROWS
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile, tile_addresses
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 
 DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
@@ -58,11 +59,11 @@ class Case:
         """A packed tile whose second half along k is other numbers."""
         codes = np.ascontiguousarray(tile).view(f"u{tile.itemsize}")
         mn, k = codes.shape
-        where = {"element_bits": 8 * tile.itemsize, "major": "K", "swizzle": swizzle}
+        whole = TileShape(mn=mn, k=2 * k, element_bits=8 * tile.itemsize, major="K")
         for first_k, part in ((0, codes), (k, codes[::-1].copy())):
-            descriptor = canonical_descriptor(start, mn=mn, k=2 * k, first_k=first_k, **where)
+            descriptor = canonical_descriptor(start, whole, swizzle=swizzle, first_k=first_k)
             store_tile(self.memory, descriptor, part, major="K")
-        return canonical_descriptor(start, mn=mn, k=2 * k, **where).encode()
+        return canonical_descriptor(start, whole, swizzle=swizzle).encode()
 
     def d(self, **others: Any) -> Any:
         """D of execute with some arguments others."""
@@ -240,14 +241,14 @@ def test_fast_enough(n: int) -> None:
 
 def test_misreadings_are_what_other_descriptors_read() -> None:
     descriptor = Descriptor(start_address=1024, leading_byte_offset=128, stride_byte_offset=256)
-    given = {"mn": 16, "k": 16, "element_bits": 16, "major": "K", "memory_bytes": 1 << 14}
-    found = misreadings(descriptor, **given)
+    shape = TileShape(mn=16, k=16, element_bits=16, major="K")
+    found = misreadings(descriptor, shape, 1 << 14)
     assert len({one.addresses.tobytes() for one in found}) == len(found)
-    own = tile_addresses(descriptor, **given)
+    own = tile_addresses(descriptor, shape)
     assert all(not np.array_equal(one.addresses, own) for one in found)
     (exchanged,) = (one for one in found if "LBO and SBO are exchanged" in one.mistakes)
     other = replace(descriptor, leading_byte_offset=256, stride_byte_offset=128)
-    assert np.array_equal(exchanged.addresses, tile_addresses(other, **given))
+    assert np.array_equal(exchanged.addresses, tile_addresses(other, shape))
     assert exchanged.how == f"{other.encode():#018x} (start 0x0400, LBO 256, SBO 128, swizzle none), K-major"
     assert all(one.addresses.min() >= 0 and one.addresses.max() < 1 << 14 for one in found)
 
@@ -255,7 +256,7 @@ def test_misreadings_are_what_other_descriptors_read() -> None:
 def test_a_misreading_outside_of_the_memory_hides_no_other() -> None:
     """A step further leaves the memory at once, steps back do not."""
     descriptor = Descriptor(start_address=4096 - 512, leading_byte_offset=128, stride_byte_offset=256)
-    found = misreadings(descriptor, mn=16, k=16, element_bits=16, major="K", memory_bytes=4096)
+    found = misreadings(descriptor, TileShape(mn=16, k=16, element_bits=16, major="K"), memory_bytes=4096)
     phrases = [one.mistakes[0] for one in found if "K step" in one.mistakes[0]]
     assert phrases == [
         "the start address is 1 K step of 256 bytes too high",

@@ -12,6 +12,7 @@ from tests.helpers.compilation import done_by_kernels, done_by_numpy
 from warpsim.errors import OperandError
 from warpsim.execution.pipeline import execute_inputs, execute_operands, rule_for
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.families.mma import fragment
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.fragments import fields_of, gather, gathered_scales, registers_of
@@ -96,7 +97,7 @@ def test_operands_lie_where_the_family_says() -> None:
     given = matrices(form)
     registers = {x: warpsim.pack(form, x, given[x]) for x in "abc"}
     image = canonical_image(given["b"].T, major="K", swizzle="none")
-    word = canonical_descriptor(0, mn=8, k=16, element_bits=16, major="K", swizzle="none").encode()
+    word = canonical_descriptor(0, TileShape(mn=8, k=16, element_bits=16, major="K"), swizzle="none").encode()
     inputs = Inputs(
         registers={x: registers[x] for x in "ac"},
         shared=image,

@@ -10,6 +10,7 @@ import pytest
 import warpsim
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 
 COLUMNS = (8, 24, 64, 96, 136, 256)
@@ -143,9 +144,11 @@ class Case:
         words = stored(tile, element)
         bits = max(element.bits, 8)
         mn, k = words.shape
-        descriptor = canonical_descriptor(start, mn=mn, k=k, element_bits=bits, major=major, swizzle=swizzle)
+        descriptor = canonical_descriptor(
+            start, TileShape(mn=mn, k=k, element_bits=bits, major=major), swizzle=swizzle
+        )
         store_tile(memory, descriptor, words, major=major)
-        end = start + canonical_bytes(mn=mn, k=k, element_bits=bits, major=major, swizzle=swizzle)
+        end = start + canonical_bytes(TileShape(mn=mn, k=k, element_bits=bits, major=major), swizzle=swizzle)
         return descriptor.encode(), -(-end // 1024) * 1024
 
 
@@ -226,7 +229,9 @@ def test_kernel_and_reference_agree_on_raw_bits(form):
     registers = random.integers(0, 1 << 32, (128, 4), dtype=np.uint32)
     c = random.integers(0, 1 << 32, (128, form.registers["c"]), dtype=np.uint32)
     k = form.shape.k * form.b.bits // max(form.b.bits, 8)
-    b = canonical_descriptor(0, mn=8, k=k, element_bits=max(form.b.bits, 8), major="K", swizzle="none")
+    b = canonical_descriptor(
+        0, TileShape(mn=8, k=k, element_bits=max(form.b.bits, 8), major="K"), swizzle="none"
+    )
     inputs = dict(a=registers, c=c, b_desc=b.encode(), shared=memory, **Case(form).inputs)
     kernel = warpsim.execute(form, **inputs)
     assert np.array_equal(kernel, warpsim.execute(form, **inputs, engine="reference"))

@@ -31,6 +31,7 @@ from warpsim.explanation.rule_steps import steps_of
 from warpsim.explanation.yardsticks import ulp, yardsticks
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.families import _forms_of
 from warpsim.isa.families.wgmma import WGMMA, WGMMA_SP
 from warpsim.isa.formats import FORMATS
@@ -210,7 +211,9 @@ def in_shared(tile, start, size):
     mn, k = tile.shape
     bits = 8 * tile.dtype.itemsize
     memory = np.zeros(size, np.uint8)
-    described = canonical_descriptor(start, mn=mn, k=k, element_bits=bits, major="K", swizzle="none")
+    described = canonical_descriptor(
+        start, TileShape(mn=mn, k=k, element_bits=bits, major="K"), swizzle="none"
+    )
     store_tile(memory, described, tile, major="K")
     return np.uint64(described.encode()), memory
 
@@ -227,7 +230,7 @@ def test_warpgroup_instructions(family, part, scale_d, negate):
     }
     B = numbers["b"].view(form.b.code_dtype)
     size = canonical_bytes(
-        mn=form.shape.n, k=form.shape.k, element_bits=form.b.bits, major="K", swizzle="none"
+        TileShape(mn=form.shape.n, k=form.shape.k, element_bits=form.b.bits, major="K"), swizzle="none"
     )
     descriptor, shared = in_shared(np.ascontiguousarray(B.T), 0, size)
     operands = {

@@ -9,6 +9,7 @@ import numpy as np
 
 import warpsim
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.vectors.sets import DESCRIPTORS, IMMEDIATES, VectorSet, make_vectors
 
@@ -95,6 +96,8 @@ def _warpgroup(form: Instruction, cases: int, rng: np.random.Generator) -> dict[
     for name, start in (("a", 4096), ("b", 0))[int(rng.integers(2)) :]:
         rows, columns = form.matrix_shape(name) if name == "a" else form.matrix_shape(name)[::-1]
         k = columns * form.a.bits // bits
-        word = canonical_descriptor(start, mn=rows, k=k, element_bits=bits, major="K", swizzle="none")
+        word = canonical_descriptor(
+            start, TileShape(mn=rows, k=k, element_bits=bits, major="K"), swizzle="none"
+        )
         given[f"{name}_desc"] = np.full(cases, word.encode(), np.uint64)
     return given | {"scale_d": rng.integers(0, 2, cases)}

@@ -17,6 +17,7 @@ import warpsim
 from tests.helpers.kernel_texts import kernel, registers
 from warpsim.host.launching import LaunchReport, load_text
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.layouts.swizzle import Swizzle
 
@@ -63,20 +64,21 @@ class Case:
         """Of the grid."""
         return self.ctas * self.threads
 
-    def tile(self, side: int) -> dict[str, Any]:
-        """What describes the tile of A (side 0) or B."""
+    def tile(self, side: int) -> TileShape:
+        """The shape of the tile of A (side 0) or B."""
         form = self.form
         rows, columns = form.matrix_shape("a") if side == 0 else (form.shape.n, form.shape.k)
         bits = max(form.format("ab"[side]).bits, 8)
         k = columns * form.format("ab"[side]).bits // bits
-        major = "MN" if self.imm_trans[side] else "K"
-        return {"mn": rows, "k": k, "element_bits": bits, "major": major, "swizzle": self.swizzle}
+        return TileShape(mn=rows, k=k, element_bits=bits, major="MN" if self.imm_trans[side] else "K")
 
     def descriptors(self) -> tuple[tuple[int, int], int]:
         """Of A and B, one tile behind the other, and the bytes of both."""
-        second = -(-canonical_bytes(**self.tile(0)) // 1024) * 1024
-        size = second + canonical_bytes(**self.tile(1))
-        a, b = (canonical_descriptor(at, **self.tile(side)).encode() for side, at in ((0, 0), (1, second)))
+        tiles, swizzle = (self.tile(0), self.tile(1)), self.swizzle
+        second = -(-canonical_bytes(tiles[0], swizzle=swizzle) // 1024) * 1024
+        size = second + canonical_bytes(tiles[1], swizzle=swizzle)
+        places = zip((0, second), tiles, strict=True)
+        a, b = (canonical_descriptor(at, tile, swizzle=swizzle).encode() for at, tile in places)
         unit = lcm(1024, 4 * self.threads)
         return (a, b), -(-size // unit) * unit
 

@@ -13,6 +13,7 @@ from warpsim.host import shared_memory
 from warpsim.host.interactive import Warpgroup
 from warpsim.host.shared_memory import SharedMemory
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 
 ACCUMULATOR = "{" + ", ".join(f"%c{i}" for i in range(32)) + "}"
 WGMMA = f"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {ACCUMULATOR}, %x, %y, 1, 1, 1, 0, 0;"
@@ -24,7 +25,7 @@ def multiplier(**settings: Any) -> Warpgroup:
     """A warpgroup whose descriptors point at bytes 0 and 4096."""
     machine = Warpgroup(**settings)
     for name, start in (("%x", 0), ("%y", 4096)):
-        tile = canonical_descriptor(start, mn=64, k=16, element_bits=16, major="K", swizzle="none")
+        tile = canonical_descriptor(start, TileShape(mn=64, k=16, element_bits=16, major="K"), swizzle="none")
         machine[name] = np.uint64(tile.encode())
     machine["%c<32>"] = np.float32(0)
     return machine

@@ -20,6 +20,7 @@ from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.interactive import Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 
 Words = npt.NDArray[Any]
 
@@ -514,7 +515,7 @@ class Case:
         codes = np.ascontiguousarray(tile).view(f"u{tile.itemsize}")
         mn, k = codes.shape
         descriptor = canonical_descriptor(
-            start, mn=mn, k=k, element_bits=8 * tile.itemsize, major="K", swizzle="none"
+            start, TileShape(mn=mn, k=k, element_bits=8 * tile.itemsize, major="K"), swizzle="none"
         )
         store_tile(self.memory, descriptor, codes, major="K")
         return descriptor.encode()

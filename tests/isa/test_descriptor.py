@@ -6,6 +6,7 @@ as the manual prints them (``evaluate``).
 """
 
 import re
+from dataclasses import replace
 from itertools import combinations, product
 
 import ml_dtypes
@@ -20,6 +21,7 @@ from warpsim.host.shared_memory import SharedMemory
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
 from warpsim.isa.descriptors.tile_addresses import load_tile, store_tile, tile_addresses, touched_bytes
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.memory import SHARED_BYTES
 
 ROW = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
@@ -42,12 +44,11 @@ def random_memory(size=SHARED_BYTES, seed=1):
 
 
 def request(mn, k, size, major):
-    return {"mn": mn, "k": k, "element_bits": 8 * size, "major": major}
+    return TileShape(mn=mn, k=k, element_bits=8 * size, major=major)
 
 
 def read(memory, descriptor, tile, major, **more):
-    mn, k = tile.shape
-    return load_tile(memory, descriptor, mn=mn, k=k, dtype=tile.dtype, major=major, **more)
+    return load_tile(memory, descriptor, TileShape.of(tile, major), **more).view(tile.dtype)
 
 
 def raises(kind, message):
@@ -102,11 +103,11 @@ def strides(major, swizzle, between_mn, between_k):
 @all_modes
 def test_every_element_of_every_packed_tile_is_where_the_walk_finds_it(major, swizzle, size, extent):
     k, start = 32 // size, 3072
-    descriptor = canonical_descriptor(start, **request(extent, k, size, major), swizzle=swizzle)
+    descriptor = canonical_descriptor(start, request(extent, k, size, major), swizzle=swizzle)
     atom, across = 8 * ROW[swizzle], (8 if major == "K" else ROW[swizzle] // size)
     between_k = atom * -(-extent // across)
     expected = walk(start, extent, k, size, major, swizzle, atom, between_k)
-    addresses = tile_addresses(descriptor, **request(extent, k, size, major))
+    addresses = tile_addresses(descriptor, request(extent, k, size, major))
     assert addresses.shape == (extent, k)
     assert np.array_equal(addresses, expected)
 
@@ -123,7 +124,7 @@ def test_every_element_is_where_the_walk_finds_it_for_any_strides(major, swizzle
         start_address=start, leading_byte_offset=leading, stride_byte_offset=stride, swizzle=swizzle
     )
     expected = walk(start, mn, k, size, major, swizzle, between_mn, between_k)
-    assert np.array_equal(tile_addresses(descriptor, **request(mn, k, size, major)), expected)
+    assert np.array_equal(tile_addresses(descriptor, request(mn, k, size, major)), expected)
 
 
 @pytest.mark.parametrize(("swizzle", "size"), list(product(["32B", "64B", "128B"], [1, 2, 4])))
@@ -132,7 +133,7 @@ def test_steps_along_k_inside_a_row_read_the_next_columns(swizzle, size):
     first = Descriptor(start_address=2048, stride_byte_offset=8 * ROW[swizzle], swizzle=swizzle)
     k = 32 // size
     for step in range(ROW[swizzle] // 32):
-        part = tile_addresses(first.advanced(32 * step), **request(64, k, size, "K"))
+        part = tile_addresses(first.advanced(32 * step), request(64, k, size, "K"))
         assert np.array_equal(part, whole[:, step * k : (step + 1) * k])
 
 
@@ -141,19 +142,19 @@ def test_the_wider_b_of_sparse_forms_takes_64_bytes_of_a_row(swizzle):
     whole = walk(0, 32, ROW[swizzle] // 2, 2, "K", swizzle, 8 * ROW[swizzle], 0)
     first = Descriptor(start_address=0, stride_byte_offset=8 * ROW[swizzle], swizzle=swizzle)
     for start in range(0, ROW[swizzle] - 63, 32):
-        part = tile_addresses(first.advanced(start), **request(32, 32, 2, "K"))
+        part = tile_addresses(first.advanced(start), request(32, 32, 2, "K"))
         assert np.array_equal(part, whole[:, start // 2 : start // 2 + 32])
 
 
 @all_modes
 def test_a_packed_tile_is_a_bijection_onto_its_bytes(major, swizzle, size):
     mn, k = 256, ROW[swizzle] // size if major == "K" else 32
-    arguments = request(mn, k, size, major)
-    descriptor = canonical_descriptor(0, **arguments, swizzle=swizzle)
-    addresses = tile_addresses(descriptor, **arguments)
+    shape = request(mn, k, size, major)
+    descriptor = canonical_descriptor(0, shape, swizzle=swizzle)
+    addresses = tile_addresses(descriptor, shape)
     assert np.array_equal(np.sort(addresses, axis=None), np.arange(0, mn * k * size, size))
-    assert canonical_bytes(**arguments, swizzle=swizzle) == mn * k * size
-    assert touched_bytes(descriptor, **arguments).tolist() == [[0, mn * k * size]]
+    assert canonical_bytes(shape, swizzle=swizzle) == mn * k * size
+    assert touched_bytes(descriptor, shape).tolist() == [[0, mn * k * size]]
 
 
 # --- third derivation: the manual's canonical layouts --------------------------------------------------
@@ -194,20 +195,20 @@ EXAMPLES = [
 )
 def test_the_examples_of_the_manual(major, swizzle, bits, rows, columns, size, leading, stride):
     mn, k = int(np.prod(rows[0])), int(np.prod(columns[0]))
-    descriptor = canonical_descriptor(0, **request(mn, k, size, major), swizzle=swizzle)
+    descriptor = canonical_descriptor(0, request(mn, k, size, major), swizzle=swizzle)
     assert (descriptor.leading_byte_offset, descriptor.stride_byte_offset) == (leading, stride)
     expected = [
         [cute_swizzle(bits, size * (evaluate(*rows, i) + evaluate(*columns, j))) for j in range(k)]
         for i in range(mn)
     ]
-    assert tile_addresses(descriptor, **request(mn, k, size, major)).tolist() == expected
+    assert tile_addresses(descriptor, request(mn, k, size, major)).tolist() == expected
 
 
 @all_modes
 def test_the_canonical_layouts_of_the_manual(major, swizzle, size):
     bits, width, t = list(ROW).index(swizzle), ROW[swizzle] // 16, 16 // size
     mn, k = 128, 32 // size
-    descriptor = canonical_descriptor(0, **request(mn, k, size, major), swizzle=swizzle)
+    descriptor = canonical_descriptor(0, request(mn, k, size, major), swizzle=swizzle)
     leading, stride = descriptor.leading_byte_offset // size, descriptor.stride_byte_offset // size
     if major == "K":
         rows = ((8, mn // 8), (width * t, stride))
@@ -220,7 +221,7 @@ def test_the_canonical_layouts_of_the_manual(major, swizzle, size):
         [cute_swizzle(bits, size * (evaluate(*rows, i) + evaluate(*columns, j))) for j in range(k)]
         for i in range(mn)
     ]
-    assert tile_addresses(descriptor, **request(mn, k, size, major)).tolist() == expected
+    assert tile_addresses(descriptor, request(mn, k, size, major)).tolist() == expected
 
 
 # --- the word ------------------------------------------------------------------------------------------
@@ -362,11 +363,11 @@ def test_the_strides_are_explained_for_the_mode(major, is_swizzled):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("shape", "message"),
     [
         (request(64, 16, 2, "M"), "major 'M': a tile is 'K' or 'MN' major"),
         (
-            request(64, 16, 2, "K") | {"element_bits": 1},
+            replace(request(64, 16, 2, "K"), element_bits=1),
             "tiles of 1-bit elements are tiles of bytes: element_bits=8, and k in bytes",
         ),
         (
@@ -387,9 +388,9 @@ def test_the_strides_are_explained_for_the_mode(major, is_swizzled):
         (request(64, 12, 2, "MN"), "MN-major tiles have multiples of 8 x 8 elements, not 64 x 12"),
     ],
 )
-def test_a_tile_that_no_descriptor_reads_is_refused(arguments, message):
+def test_a_tile_that_no_descriptor_reads_is_refused(shape, message):
     with raises(OperandError, message):
-        tile_addresses(Descriptor(start_address=0), **arguments)
+        tile_addresses(Descriptor(start_address=0), shape)
 
 
 def test_a_base_offset_is_refused_even_literally():
@@ -400,7 +401,7 @@ def test_a_base_offset_is_refused_even_literally():
     )
     for literal in (False, True):
         with raises(NotModelled, message):
-            tile_addresses(descriptor, **request(64, 16, 2, "K"), literal=literal)
+            tile_addresses(descriptor, request(64, 16, 2, "K"), literal=literal)
     assert descriptor.explain()[-1] == f"note: {message}"
 
 
@@ -415,14 +416,14 @@ def test_a_start_beyond_the_first_row_of_the_pattern_is_undefined(swizzle, start
         f"multiples of {pattern} bytes: align the tile to {pattern} bytes"
     )
     with raises(UndefinedBehavior, message):
-        tile_addresses(descriptor, **request(8, 16, 2, "K"))
+        tile_addresses(descriptor, request(8, 16, 2, "K"))
     assert descriptor.explain()[6:] == (f"note: {message}",)
 
 
 def test_an_unaligned_start_is_read_literally_by_absolute_address_bits():
     whole = walk(0, 64, 64, 2, "K", "128B", 1024, 0)
     descriptor = Descriptor(start_address=256, stride_byte_offset=1024, swizzle="128B")
-    addresses = tile_addresses(descriptor, **request(56, 16, 2, "K"), literal=True)
+    addresses = tile_addresses(descriptor, request(56, 16, 2, "K"), literal=True)
     assert np.array_equal(addresses, whole[2:58, :16])
 
 
@@ -446,13 +447,13 @@ def test_a_tile_that_crosses_the_end_of_a_row_is_not_modelled(major, swizzle, st
         f"{ROW[swizzle]}, and PTX does not say where it continues"
     )
     with raises(NotModelled, message):
-        tile_addresses(descriptor, **request(mn, k, 2, major))
-    assert tile_addresses(descriptor, **request(mn, k, 2, major), literal=True).shape == (mn, k)
+        tile_addresses(descriptor, request(mn, k, 2, major))
+    assert tile_addresses(descriptor, request(mn, k, 2, major), literal=True).shape == (mn, k)
 
 
 def test_a_row_that_is_crossed_runs_on_into_the_next_literally():
     descriptor = Descriptor(start_address=0, leading_byte_offset=16, stride_byte_offset=256, swizzle="32B")
-    addresses = tile_addresses(descriptor, **request(16, 32, 2, "K"), literal=True)
+    addresses = tile_addresses(descriptor, request(16, 32, 2, "K"), literal=True)
     rows = walk(0, 24, 16, 2, "K", "32B", 256, 0)
     assert np.array_equal(addresses[:, :16], rows[:16])
     assert np.array_equal(addresses[:, 16:], rows[1:17])
@@ -461,20 +462,18 @@ def test_a_row_that_is_crossed_runs_on_into_the_next_literally():
 def test_a_tile_may_end_inside_a_row():
     descriptor = Descriptor(start_address=64, stride_byte_offset=1024, swizzle="128B")
     whole = walk(0, 64, 16, 2, "MN", "128B", 0, 1024)
-    assert np.array_equal(tile_addresses(descriptor, **request(32, 16, 2, "MN")), whole[32:])
+    assert np.array_equal(tile_addresses(descriptor, request(32, 16, 2, "MN")), whole[32:])
 
 
 def test_a_tile_that_leaves_the_memory_is_refused():
     descriptor = Descriptor(start_address=232_448 - 1024, stride_byte_offset=1024, swizzle="128B")
-    assert tile_addresses(descriptor, **request(8, 64, 2, "K")).max() == 232_446
+    assert tile_addresses(descriptor, request(8, 64, 2, "K")).max() == 232_446
     with raises(
         OperandError, "element (15, 7) of the tile lies at 0x38ffe, outside the 232448 bytes of memory"
     ):
-        tile_addresses(descriptor, **request(16, 64, 2, "K"))
+        tile_addresses(descriptor, request(16, 64, 2, "K"))
     with raises(OperandError, "element (7, 7) of the tile lies at 0x7e, outside the 127 bytes of memory"):
-        load_tile(
-            np.zeros(127, np.uint8), Descriptor(start_address=0), mn=8, k=8, dtype=np.float16, major="K"
-        )
+        load_tile(np.zeros(127, np.uint8), Descriptor(start_address=0), request(8, 8, 2, "K"))
 
 
 def test_the_largest_strides_never_wrap():
@@ -482,7 +481,7 @@ def test_the_largest_strides_never_wrap():
     with raises(
         OperandError, "element (255, 15) of the tile lies at 0x83fe6e, outside the 232448 bytes of memory"
     ):
-        tile_addresses(descriptor, **request(256, 16, 2, "K"))
+        tile_addresses(descriptor, request(256, 16, 2, "K"))
 
 
 # --- tiles in memory -----------------------------------------------------------------------------------
@@ -493,7 +492,7 @@ def test_a_stored_tile_is_loaded_from_the_walked_bytes(major, swizzle, size):
     mn, k, start = 64, 32 // size, 4096
     tile, memory = random_tile(mn, k, size), random_memory()
     before = memory.copy()
-    descriptor = canonical_descriptor(start, **request(mn, k, size, major), swizzle=swizzle)
+    descriptor = canonical_descriptor(start, request(mn, k, size, major), swizzle=swizzle)
     store_tile(memory, descriptor, tile, major=major)
     assert np.array_equal(read(memory, descriptor, tile, major), tile)
     atom, across = 8 * ROW[swizzle], (8 if major == "K" else ROW[swizzle] // size)
@@ -509,7 +508,7 @@ def test_a_stored_tile_is_loaded_from_the_walked_bytes(major, swizzle, size):
 def test_tiles_come_back_in_their_dtype_bit_for_bit(dtype):
     size = np.dtype(dtype).itemsize
     tile, memory = random_tile(24, 32 // size, size).view(dtype), random_memory()
-    descriptor = canonical_descriptor(0, **request(24, 32 // size, size, "K"), swizzle="64B")
+    descriptor = canonical_descriptor(0, request(24, 32 // size, size, "K"), swizzle="64B")
     store_tile(memory, descriptor, tile, major="K")
     loaded = read(memory, descriptor, tile, "K")
     assert loaded.dtype == dtype
@@ -517,14 +516,15 @@ def test_tiles_come_back_in_their_dtype_bit_for_bit(dtype):
 
 
 def test_a_batch_of_memories_is_read_and_written_at_once():
-    descriptor = canonical_descriptor(1024, **request(32, 16, 2, "MN"), swizzle="32B")
+    descriptor = canonical_descriptor(1024, request(32, 16, 2, "MN"), swizzle="32B")
     tiles = np.stack([random_tile(32, 16, 2, seed) for seed in range(6)]).reshape(2, 3, 32, 16)
     memories = np.zeros((2, 3, 4096), np.uint8)
     store_tile(memories, descriptor, tiles, major="MN")
-    assert np.array_equal(load_tile(memories, descriptor, mn=32, k=16, dtype=np.uint16, major="MN"), tiles)
+    assert np.array_equal(load_tile(memories, descriptor, request(32, 16, 2, "MN")), tiles)
     store_tile(memories, descriptor, tiles[0, 0], major="MN")
     assert np.array_equal(
-        load_tile(memories, descriptor, mn=32, k=16, dtype=np.uint16, major="MN")[1, 2], tiles[0, 0]
+        load_tile(memories, descriptor, request(32, 16, 2, "MN"))[1, 2],
+        tiles[0, 0],
     )
 
 
@@ -541,7 +541,7 @@ def test_arrays_that_hold_no_tile_are_refused():
     with raises(OperandError, "an array of shape (2, 8, 8) cannot be stored as (8, 8): memories, addresses"):
         store_tile(memory, descriptor, np.zeros((2, 8, 8), np.uint16), major="K")
     with raises(OperandError, "a memory is a uint8 array (..., bytes), not a SharedMemory: pass its .data"):
-        load_tile(SharedMemory(64), descriptor, mn=8, k=8, dtype=np.uint16, major="K")
+        load_tile(SharedMemory(64), descriptor, request(8, 8, 2, "K"))
     with raises(
         OperandError, "two elements of the tile share an address: start 0x0000, LBO 0, SBO 128, swizzle none"
     ):
@@ -551,10 +551,10 @@ def test_arrays_that_hold_no_tile_are_refused():
 def test_the_touched_bytes_are_those_of_the_elements():
     descriptor = Descriptor(start_address=32, stride_byte_offset=1024, swizzle="128B")
     for mn, major in ((16, "K"), (32, "MN")):
-        arguments = request(mn, 16, 2, major)
-        ranges = touched_bytes(descriptor, **arguments)
+        shape = request(mn, 16, 2, major)
+        ranges = touched_bytes(descriptor, shape)
         named = np.concatenate([np.arange(*pair) for pair in ranges])
-        used = np.unique(tile_addresses(descriptor, **arguments)[..., None] + np.arange(2))
+        used = np.unique(tile_addresses(descriptor, shape)[..., None] + np.arange(2))
         assert np.array_equal(named, used)
         assert (ranges[1:, 0] > ranges[:-1, 1]).all()
         assert len(ranges) > 1
@@ -562,13 +562,13 @@ def test_the_touched_bytes_are_those_of_the_elements():
 
 def test_touched_bytes_with_small_gaps_stay_apart():
     descriptor = Descriptor(start_address=16, leading_byte_offset=288, stride_byte_offset=144)
-    ranges = touched_bytes(descriptor, **request(16, 16, 2, "K"))
+    ranges = touched_bytes(descriptor, request(16, 16, 2, "K"))
     assert ranges.tolist() == [[16, 144], [160, 288], [304, 432], [448, 576]]
 
 
 def test_the_touched_bytes_end_where_the_memory_does():
     with raises(OperandError, "element (7, 7) of the tile lies at 0x7e, outside the 126 bytes of memory"):
-        touched_bytes(Descriptor(start_address=0), **request(8, 8, 2, "K"), memory_bytes=126)
+        touched_bytes(Descriptor(start_address=0), request(8, 8, 2, "K"), memory_bytes=126)
 
 
 # --- packed tiles --------------------------------------------------------------------------------------
@@ -578,17 +578,15 @@ def test_the_touched_bytes_end_where_the_memory_does():
 @pytest.mark.parametrize(("mn", "k_bytes"), [(64, 32), (128, 256), (320, 64), (40, 384)])
 def test_a_packed_tile_is_cut_into_instructions(major, swizzle, size, mn, k_bytes):
     tile = random_tile(mn, k_bytes // size, size)
-    arguments = request(*tile.shape, size, major)
+    shape = request(*tile.shape, size, major)
     image = canonical_image(tile, major=major, swizzle=swizzle)
-    assert image.shape == (canonical_bytes(**arguments, swizzle=swizzle),)
+    assert image.shape == (canonical_bytes(shape, swizzle=swizzle),)
     start, k = 2048, 32 // size
     memory = np.zeros(start + image.size, np.uint8)
     memory[start:] = image
     height = 40 if mn == 40 else 64
     for first_mn, first_k in product(range(0, mn, height), range(0, tile.shape[1], k)):
-        descriptor = canonical_descriptor(
-            start, **arguments, swizzle=swizzle, first_mn=first_mn, first_k=first_k
-        )
+        descriptor = canonical_descriptor(start, shape, swizzle=swizzle, first_mn=first_mn, first_k=first_k)
         part = tile[first_mn : first_mn + height, first_k : first_k + k]
         assert np.array_equal(read(memory, descriptor, part, major), part)
 
@@ -610,22 +608,22 @@ def test_a_batch_of_tiles_has_a_batch_of_images():
 
 
 def test_a_tile_that_ends_inside_an_atom_takes_all_of_it():
-    arguments = request(24, 16, 2, "MN")
-    assert canonical_bytes(**arguments, swizzle="128B") == 2048
+    shape = request(24, 16, 2, "MN")
+    assert canonical_bytes(shape, swizzle="128B") == 2048
     image = canonical_image(random_tile(24, 16, 2) | 1, major="MN", swizzle="128B")
     assert np.count_nonzero(image.view(np.uint16)) == 24 * 16
 
 
 @pytest.mark.parametrize(("swizzle", "pattern"), [("none", 16), ("32B", 256), ("64B", 512), ("128B", 1024)])
 def test_a_packed_tile_starts_at_a_multiple_of_its_pattern(swizzle, pattern):
-    arguments = request(64, 16, 2, "K") | {"swizzle": swizzle}
-    assert canonical_descriptor(3 * pattern, **arguments).start_address == 3 * pattern
+    shape = request(64, 16, 2, "K")
+    assert canonical_descriptor(3 * pattern, shape, swizzle=swizzle).start_address == 3 * pattern
     start = 3 * pattern + pattern // 2
     message = (
         f"start address {start:#x} of a packed tile with swizzle {swizzle} is no multiple of {pattern} bytes"
     )
     with raises(OperandError, message):
-        canonical_descriptor(start, **arguments)
+        canonical_descriptor(start, shape, swizzle=swizzle)
 
 
 @pytest.mark.parametrize(("first_mn", "first_k"), [(4, 0), (64, 0), (-8, 0), (0, 4), (0, 64)])
@@ -633,7 +631,7 @@ def test_a_part_of_a_packed_tile_begins_inside_it(first_mn, first_k):
     place = f"({first_mn}, {first_k})"
     message = f"a part of a packed 64 x 64 tile begins at multiples of 8 x 8 inside it, not at {place}"
     with raises(OperandError, message):
-        canonical_descriptor(0, **request(64, 64, 2, "K"), swizzle="128B", first_mn=first_mn, first_k=first_k)
+        canonical_descriptor(0, request(64, 64, 2, "K"), swizzle="128B", first_mn=first_mn, first_k=first_k)
 
 
 # --- diagnosis -----------------------------------------------------------------------------------------
@@ -644,10 +642,10 @@ ATOM = {swizzle: 8 * row for swizzle, row in ROW.items()}
 def stored(major, swizzle, size, *, mn=128, start=8192, first_k=0, k_bytes=32):
     """A memory full of noise with a packed tile in it; the descriptor and the part of one instruction."""
     whole = random_tile(mn, 128 // size, size, seed=2)
-    arguments = request(*whole.shape, size, major) | {"swizzle": swizzle}
+    shape = request(*whole.shape, size, major)
     memory, image = random_memory(65536), canonical_image(whole, major=major, swizzle=swizzle)
     memory[start : start + image.size] = image
-    descriptor = canonical_descriptor(start, **arguments, first_k=first_k // size)
+    descriptor = canonical_descriptor(start, shape, swizzle=swizzle, first_k=first_k // size)
     return memory, descriptor, whole[:, first_k // size : (first_k + k_bytes) // size]
 
 
@@ -664,9 +662,9 @@ def check(memory, wrong, right, tile, major, *, wrong_major=None, phrase=None, m
     assert len(first.mistakes) == mistakes
     if phrase is not None:
         assert phrase in first.sentence
-    arguments = request(*tile.shape, tile.dtype.itemsize, major)
+    shape = request(*tile.shape, tile.dtype.itemsize, major)
     assert any(
-        np.array_equal(tile_addresses(one.descriptor, **arguments), tile_addresses(right, **arguments))
+        np.array_equal(tile_addresses(one.descriptor, shape), tile_addresses(right, shape))
         for one in suggestions
         if one.major == major and not one.move
     )
@@ -807,8 +805,8 @@ def test_a_tile_swizzled_relative_to_its_unaligned_start_is_found(major, swizzle
     tile = random_tile(64, 32 // size, size)
     image = canonical_image(tile, major=major, swizzle=swizzle)
     memory[start : start + image.size] = image
-    arguments = request(*tile.shape, size, major)
-    right = changed(canonical_descriptor(0, **arguments, swizzle=swizzle), start_address=start)
+    shape = request(*tile.shape, size, major)
+    right = changed(canonical_descriptor(0, shape, swizzle=swizzle), start_address=start)
     suggestions = diagnose(memory, right, tile, major=major)
     assert suggestions[0].mistakes == (
         f"the tile was swizzled relative to its own start {start:#06x}, no multiple of {ATOM[swizzle]}, "
@@ -880,7 +878,7 @@ def test_strides_and_starts_off_by_one_core_matrix_or_atom_are_found(major, swiz
 @pytest.mark.parametrize(("major", "swizzle", "size"), [mode for mode in MODES if mode[1] != "none"])
 def test_rows_that_were_not_swizzled_are_found(major, swizzle, size):
     mn, k = 64, 32 // size
-    descriptor = canonical_descriptor(4096, **request(mn, k, size, major), swizzle=swizzle)
+    descriptor = canonical_descriptor(4096, request(mn, k, size, major), swizzle=swizzle)
     tile, memory = random_tile(mn, k, size), random_memory(65536)
     row, atom = ROW[swizzle], ATOM[swizzle]
     for i, j in np.ndindex(mn, k):
@@ -972,7 +970,7 @@ def test_suggestions_read_different_addresses_and_come_simplest_first():
     memory[:] = 0
     memory[right.start_address : right.start_address + 64] = 1
     suggestions = diagnose(memory, right, blank)
-    maps = {tile_addresses(one.descriptor, **request(64, 16, 2, one.major)).tobytes() for one in suggestions}
+    maps = {tile_addresses(one.descriptor, request(64, 16, 2, one.major)).tobytes() for one in suggestions}
     assert len(maps) == len(suggestions) > 1
     assert all(len(one.mistakes) == 1 for one in suggestions)
 
@@ -990,7 +988,7 @@ def test_nan_tiles_are_compared_bit_for_bit():
     tile = np.full((64, 16), np.nan, np.float16)
     tile.view(np.uint16)[:] |= np.arange(16, dtype=np.uint16)
     memory = np.zeros(65536, np.uint8)
-    right = canonical_descriptor(1024, **request(64, 16, 2, "K"), swizzle="64B")
+    right = canonical_descriptor(1024, request(64, 16, 2, "K"), swizzle="64B")
     store_tile(memory, right, tile, major="K")
     assert diagnose(memory, right, tile) == []
     assert diagnose(memory, changed(right, swizzle="128B"), tile)[0].descriptor == right

@@ -11,6 +11,7 @@ from tests.helpers.slow_boxes import BITS, expected, moved, pixel_steps, row_ste
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.tile_addresses import tile_addresses
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.layouts.swizzle import tensor_swizzled
 from warpsim.isa.tensor_maps.tensor_box import box_pieces, row_pieces
 from warpsim.isa.tensor_maps.tensor_fields import SWIZZLES, Im2col
@@ -89,9 +90,9 @@ def test_a_box_lands_where_wgmma_reads_it(swizzle, rows: int) -> None:
     start = 8 * span * 3
     landing = box_pieces(map_, (0, 0), element=True).landing(start, map_).reshape(rows, wide)
     tile = Descriptor(start_address=start, stride_byte_offset=8 * span, swizzle=swizzle)
-    k_major = tile_addresses(tile, mn=rows, k=wide, element_bits=16, major="K")
+    k_major = tile_addresses(tile, TileShape(mn=rows, k=wide, element_bits=16, major="K"))
     np.testing.assert_array_equal(landing, k_major)
-    mn_major = tile_addresses(tile, mn=wide, k=rows, element_bits=16, major="MN")
+    mn_major = tile_addresses(tile, TileShape(mn=wide, k=rows, element_bits=16, major="MN"))
     np.testing.assert_array_equal(landing.T, mn_major)
 
 

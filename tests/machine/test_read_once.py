@@ -13,6 +13,7 @@ from warpsim.errors import IllegalInstruction, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host.interactive import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.machine.opcodes.matrix import mma
 from warpsim.machine.run import engines
 from warpsim.ptx import source, statements
@@ -39,7 +40,11 @@ Counts = Counter[str]
 
 
 def descriptor(start: int) -> int:
-    return int(canonical_descriptor(start, mn=64, k=16, element_bits=16, major="K", swizzle="none").encode())
+    return int(
+        canonical_descriptor(
+            start, TileShape(mn=64, k=16, element_bits=16, major="K"), swizzle="none"
+        ).encode()
+    )
 
 
 def filled(machine: Machine, seed: int = 0) -> Machine:

@@ -18,6 +18,7 @@ from tests.helpers import ptxas
 from tests.helpers.explorer import Scripts
 from warpsim.cli import main as run_cli
 from warpsim.isa.descriptors.tile_addresses import tile_addresses
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.families import forms
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.instruction import Instruction
@@ -172,8 +173,9 @@ def check_tile(form: Instruction, operand: str, tile: dict[str, Any]) -> None:
     known = shared_tile(form, operand, tile["swizzle"], tile["major"])
     offsets = grid_of(tile["mn"], tile["k"], (*tile["extent"], 1))[..., 0]
     moved = offsets ^ ((offsets >> 7) & tile["mask"]) << 4
-    where = {"mn": known.addresses.shape[0], "k": known.addresses.shape[1], "element_bits": 8 * known.size}
-    assert np.array_equal(moved, tile_addresses(known.descriptor, **where, major=known.major))
+    mn, k = known.addresses.shape
+    shape = TileShape(mn=mn, k=k, element_bits=8 * known.size, major=known.major)
+    assert np.array_equal(moved, tile_addresses(known.descriptor, shape))
     assert int(tile["word"], 16) == known.descriptor.encode()
 
 

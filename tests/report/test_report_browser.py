@@ -17,6 +17,7 @@ from warpsim.explanation.digits import code_text
 from warpsim.explanation.explain import explain_inputs
 from warpsim.explanation.explanation_text import operand_table, product_table, reading_notes, term_table
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.places import feeds, lane_places
 from warpsim.report import Report
@@ -296,7 +297,7 @@ def wide(folder: Path) -> Path:
     registers = ", ".join(f"%d{index}" for index in range(128))
     events = []
     group["%a<4>"] = rng.standard_normal((128, 8)).astype(np.float16).view(np.uint32)
-    tile = canonical_descriptor(0, mn=256, k=16, element_bits=16, major="K", swizzle="none")
+    tile = canonical_descriptor(0, TileShape(mn=256, k=16, element_bits=16, major="K"), swizzle="none")
     group["%b"] = np.uint64(tile.encode())
     for _ in range(3):
         group["%d<128>"] = rng.standard_normal((128, 128)).astype(np.float32).view(np.uint32)

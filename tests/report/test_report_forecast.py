@@ -37,11 +37,8 @@ def chain(form: Instruction, rounds: int, count: int, *, any_bits: bool, seed: i
     Codes are moderate numbers, or any bits: Inf, NaN, zeros of both signs, subnormals, saturation.
     """
     group, random = warpsim.Warpgroup("sm_90a"), np.random.default_rng(seed)
-    packed: Any = {
-        "mn": form.shape.n, "k": form.shape.k * form.a.bits // max(form.a.bits, 8),
-        "element_bits": max(form.a.bits, 8), "major": "K", "swizzle": "none",
-    }  # fmt: skip
-    step = -(-canonical_bytes(**packed) // 1024) * 1024
+    shape = form.in_shared_memory("b").shape()
+    step = -(-canonical_bytes(shape, swizzle="none") // 1024) * 1024
 
     def words(operand: str) -> npt.NDArray[Any]:
         if any_bits:
@@ -60,7 +57,7 @@ def chain(form: Instruction, rounds: int, count: int, *, any_bits: bool, seed: i
         for index in range(count):
             name = f"{round_}x{index}_"
             group[f"%a{name}<{form.registers['a']}>"] = words("a")
-            group[f"%b{name}"] = np.uint64(canonical_descriptor(index * step, **packed).encode())
+            group[f"%b{name}"] = np.uint64(canonical_descriptor(index * step, shape, swizzle="none").encode())
             if form.sparse:
                 group[f"%e{name}"] = 0x44444444
             lines.append(statement(form, name))

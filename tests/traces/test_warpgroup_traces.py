@@ -26,6 +26,7 @@ from warpsim.files.archives import write_arrays
 from warpsim.host.interactive import Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.traces.checks import ByteDifference, Difference
 from warpsim.traces.reading import Trace, read_trace
 from warpsim.traces.running import Run, run_trace
@@ -186,7 +187,7 @@ DENSE = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, %d3}"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%d0, %d1, %d2, %d3}"
 A = "{%a0, %a1, %a2, %a3}"
 B_DENSE, B_SPARSE, A_TILE = (
-    canonical_descriptor(start, mn=mn, k=k, element_bits=16, major="K", swizzle="none")
+    canonical_descriptor(start, TileShape(mn=mn, k=k, element_bits=16, major="K"), swizzle="none")
     for start, mn, k in ((4096, 8, 16), (4096, 8, 32), (0, 64, 16))
 )
 STAGE = 8192 >> 4

@@ -21,6 +21,7 @@ from warpsim.errors import OperandError
 from warpsim.execution.inputs import inputs_by_name
 from warpsim.files.read_files import inputs_kept
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.fragments import gather
 from warpsim.vectors.benches import bit_maps, write_bench
 from warpsim.vectors.benches.sv_layout import package_lines
@@ -273,7 +274,9 @@ def test_the_package_finds_tiles_of_every_layout(swizzle: Any, major: Any, tmp_p
     form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n64k16.f16.f16.f16", target="sm_90a")
     vectors, descriptors = unexecuted(form, 1), {}
     for side, start in (("a", 4096), ("b", 0)):
-        word = canonical_descriptor(start, mn=64, k=16, element_bits=16, major=major, swizzle=swizzle)
+        word = canonical_descriptor(
+            start, TileShape(mn=64, k=16, element_bits=16, major=major), swizzle=swizzle
+        )
         descriptors[f"{side}_desc"] = np.full(1, word.encode(), np.uint64)
     vectors = replace(
         vectors,

@@ -17,6 +17,7 @@ import numpy as np
 
 from warpsim.host.interactive import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.ptx import statements
 from warpsim.ptx.parser import parse
 from warpsim.traces.reading import Trace, read_trace
@@ -89,7 +90,11 @@ def _with_registers(machine: Machine) -> Machine:
 def _descriptors() -> dict[str, int]:
     places = {"%a": (0, 64), "%b": (8192, 64)}
     return {
-        name: int(canonical_descriptor(at, mn=mn, k=16, element_bits=16, major="K", swizzle="none").encode())
+        name: int(
+            canonical_descriptor(
+                at, TileShape(mn=mn, k=16, element_bits=16, major="K"), swizzle="none"
+            ).encode()
+        )
         for name, (at, mn) in places.items()
     }
 

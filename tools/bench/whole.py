@@ -85,7 +85,7 @@ def _warpgroups(repeat: int) -> tuple[float, float]:
         "e": warpsim.pack_metadata(form, indices),
         "c": warpsim.pack(form, "c", rng.standard_normal((count, 64, 256)).astype(np.float32)),
         "shared": rng.standard_normal((count, 8192)).astype(np.float16).view(np.uint8),
-        "b_desc": canonical_descriptor(0, mn=256, k=32, element_bits=16, major="K", swizzle="none").encode(),
+        "b_desc": canonical_descriptor(0, form.in_shared_memory("b").shape(), swizzle="none").encode(),
     }
     seconds = best(lambda: warpsim.execute(form, threads=1, **operands), repeat)
     sparse = warpsim.decode(_SPARSE, target="sm_90a")

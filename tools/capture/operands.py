@@ -18,6 +18,7 @@ from warpsim.execution.pipeline import Engine
 from warpsim.isa.codes import codes_of
 from warpsim.isa.descriptors.matrix_descriptor import Major
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
+from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.formats import Format
 from warpsim.isa.fragments import known_fields, metadata_map, registers_of, write_fields
 from warpsim.isa.instruction import Instruction
@@ -100,10 +101,7 @@ def _tiles(form: Instruction, a: Array, b: Array, placement: Placement) -> dict[
         image = np.concatenate([np.pad(image, ((0, 0), (0, start - image.shape[1]))), packed], axis=1)
         descriptor = canonical_descriptor(
             start,
-            mn=tile.shape[1],
-            k=tile.shape[2],
-            element_bits=8 * tile.itemsize,
-            major=major,
+            TileShape.of(tile, major),
             swizzle=placement.swizzle,
         )
         arguments[f"{name}_desc"] = np.full(len(b), descriptor.encode(), np.uint64)

@@ -284,18 +284,18 @@ def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
 
     from ..errors import OperandError
     from ..isa.codes import codes_of
-    from ..isa.descriptors.matrix_descriptor import Descriptor
+    from ..isa.descriptors.matrix_descriptor import MAJORS, Descriptor
     from ..isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
     from ..isa.descriptors.tile_addresses import load_tile, store_tile
+    from ..isa.descriptors.tile_shape import TileShape
 
     tile = np.ascontiguousarray(np.swapaxes(codes_of(B, form.b, "B"), -1, -2))
     if tile.ndim != 2:
         raise OperandError("B of a wgmma is one matrix: give shared= and b_desc= for several tiles")
-    where: Any = {"mn": tile.shape[0], "k": tile.shape[1], "element_bits": 8 * tile.itemsize}
-    where |= {"major": "K", "swizzle": "none"}
-    word = canonical_descriptor(0, **where).encode()
+    shape = TileShape.of(tile, "K")
+    word = canonical_descriptor(0, shape, swizzle="none").encode()
     if "shared" not in given and "b_desc" not in given:
-        memory = np.zeros(canonical_bytes(**where), np.uint8)
+        memory = np.zeros(canonical_bytes(shape, swizzle="none"), np.uint8)
         store_tile(memory, Descriptor.decode(word), tile, major="K")
         return {"shared": memory, "b_desc": word}
     if not {"shared", "b_desc"} <= given.keys():
@@ -303,9 +303,8 @@ def _in_shared(form: Any, B: Any, given: dict[str, Any]) -> dict[str, Any]:
             f"B lies in shared memory by its descriptor: give shared= and b_desc= (0x{word:016x} where it is "
             f"packed from address 0 on without swizzle), or B alone"
         )
-    major: Any = "MN" if given.get("imm_trans_b") else "K"
-    descriptor = Descriptor.decode(int(given["b_desc"]))
-    held = load_tile(given["shared"], descriptor, mn=where["mn"], k=where["k"], dtype=tile.dtype, major=major)
+    shape = TileShape.of(tile, MAJORS[bool(given.get("imm_trans_b"))])
+    held = load_tile(given["shared"], Descriptor.decode(int(given["b_desc"])), shape)
     if not np.array_equal(held, tile):
         count = int((held == tile).sum())
         raise OperandError(

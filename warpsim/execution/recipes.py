@@ -189,18 +189,9 @@ def _words(form: Instruction, operand: str, tiles: Tiles | None, literal: bool) 
     descriptor = None if tiles is None else {"a": tiles.a, "b": tiles.b}[operand]
     if tiles is None or descriptor is None:
         return words_of(form.in_registers(operand).layout.inverse, each, "ba".index(operand))
-    rows, columns = form.matrix_shape("a") if operand == "a" else form.matrix_shape("b")[::-1]
-    bits = form.format(operand).bits
-    addresses = tile_addresses(
-        Descriptor.decode(descriptor),
-        mn=rows,
-        k=columns,
-        element_bits=bits,
-        major="K",
-        memory_bytes=4 * tiles.words,
-        literal=literal,
-    )
-    return _tile_words(addresses.reshape(rows, -1, each), bits // 8, operand)
+    shape, word = form.in_shared_memory(operand).shape(), Descriptor.decode(descriptor)
+    addresses = tile_addresses(word, shape, memory_bytes=4 * tiles.words, literal=literal)
+    return _tile_words(addresses.reshape(shape.mn, -1, each), shape.size, operand)
 
 
 def _tile_words(addresses: Table, size: int, operand: str) -> Table:

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import IllegalInstruction, present
-from .descriptors.matrix_descriptor import Descriptor, Major
+from .descriptors.matrix_descriptor import MAJORS, Descriptor
 from .descriptors.tile_addresses import load_tile, touched_bytes
+from .descriptors.tile_shape import TileShape
 from .formats import Format
 from .layouts.field_layout import BIT, LANE, FieldLayout, scale_fields
 from .layouts.fragment_layout import Layout
@@ -348,6 +349,17 @@ class BehindDescriptor:
         """0 for A, 1 for B."""
         return "ab".index(self.operand)
 
+    @property
+    def elements_in_unit(self) -> int:
+        """Elements that an address stands for: 8 of 1 bit, in a byte, otherwise 1."""
+        return max(8 // self.element.bits, 1)
+
+    def shape(self, *, transposed: bool = False) -> TileShape:
+        """Return the shape that descriptors address; bytes where elements have 1 bit."""
+        units = self.elements_in_unit
+        bits, major = self.element.bits * units, MAJORS[transposed]
+        return TileShape(mn=self.rows, k=self.columns // units, element_bits=bits, major=major)
+
     def holds(self, inputs: Inputs) -> bool:
         """Return whether the inputs give a descriptor of the operand."""
         return inputs.descriptor(self.operand) is not None
@@ -371,33 +383,24 @@ class SharedTile(BehindDescriptor):
         """Return codes ``(..., rows, columns)`` of A, ``(..., columns, rows)`` of B."""
         shared = present(inputs.shared, "shared")
         descriptors = present(inputs.descriptor(self.operand), "descriptors")
-        major: Major = "MN" if product.transposed[self.side] else "K"
+        shape = self.shape(transposed=product.transposed[self.side])
         if np.unique(descriptors).size == 1:
-            tile = self._read(shared, int(descriptors.flat[0]), major, inputs.literal)
+            tile = self._read(shared, int(descriptors.flat[0]), shape, inputs.literal)
         else:
             batch = np.broadcast_shapes(descriptors.shape, shared.shape[:-1])
             memories = np.broadcast_to(shared, (*batch, shared.shape[-1]))
             values = np.broadcast_to(descriptors, batch)
             tiles = [
-                self._read(memories[index], int(values[index]), major, inputs.literal)
+                self._read(memories[index], int(values[index]), shape, inputs.literal)
                 for index in np.ndindex(batch)
             ]
             tile = np.stack(tiles).reshape(*batch, self.rows, self.columns)
         return np.swapaxes(tile, -1, -2) if self.operand == "b" else tile
 
-    def _read(self, memory: npt.NDArray[np.uint8], word: int, major: Major, literal: bool) -> Codes:
+    def _read(self, memory: npt.NDArray[np.uint8], word: int, shape: TileShape, literal: bool) -> Codes:
         """Return one tile; eight 1-bit elements are read as a byte, the first in its lowest bit."""
-        bits = self.element.bits
-        tile = load_tile(
-            memory,
-            Descriptor.decode(word),
-            mn=self.rows,
-            k=self.columns * bits // max(bits, 8),
-            dtype=np.dtype(f"u{max(bits, 8) // 8}"),
-            major=major,
-            literal=literal,
-        )
-        return tile if bits >= 8 else np.unpackbits(tile, axis=-1, bitorder="little")
+        tile = load_tile(memory, Descriptor.decode(word), shape, literal=literal)
+        return tile if self.elements_in_unit == 1 else np.unpackbits(tile, axis=-1, bitorder="little")
 
 
 @lru_cache(maxsize=4096)
@@ -406,15 +409,8 @@ def tile_bytes(
 ) -> npt.NDArray[np.int64]:
     """Return the bytes ``(n, 2)`` that a tile takes up in shared memory; do not write to them.
 
-    Raises as descriptor.touched_bytes does.
+    Raises as touched_bytes does.
     """
-    bits = tile.element.bits
-    return touched_bytes(
-        Descriptor.decode(np.uint64(descriptor)),
-        mn=tile.rows,
-        k=tile.columns * bits // max(bits, 8),
-        element_bits=max(bits, 8),
-        major="MN" if transposed else "K",
-        memory_bytes=memory_bytes,
-        literal=literal,
-    )
+    shape = tile.shape(transposed=transposed)
+    word = Descriptor.decode(np.uint64(descriptor))
+    return touched_bytes(word, shape, memory_bytes=memory_bytes, literal=literal)

@@ -141,10 +141,9 @@ def _registers(form: Instruction) -> None:
 
 
 def _with_tiles(form: Instruction, registers: dict[str, Any]) -> Inputs:
-    if form.family.opcode == "mma":
+    if not form.reads_tiles:
         return Inputs(registers=registers)
-    size = {"element_bits": form.b.bits, "major": "K", "swizzle": "none"}
-    word = canonical_descriptor(0, mn=form.shape.n, k=form.shape.k, **size).encode()  # type: ignore[arg-type]
+    word = canonical_descriptor(0, form.in_shared_memory("b").shape(), swizzle="none").encode()
     return Inputs(
         registers=registers,
         shared=np.zeros(SHARED_BYTES, np.uint8),

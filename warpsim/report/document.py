@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..checks.wgmma.hazard import Hazard
 from ..environment import in_default_environment
-from ..isa.descriptors.matrix_descriptor import Descriptor, Major
+from ..isa.descriptors.matrix_descriptor import MAJORS, Descriptor, Major
 from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs, ScaleSelectors
@@ -210,24 +210,15 @@ def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArra
 
 
 def _major(side: str, inputs: Inputs) -> Major:
-    return "MN" if inputs.transposed["ab".index(side)] else "K"
+    return MAJORS[inputs.transposed["ab".index(side)]]
 
 
 def _addresses(form: Instruction, side: str, word: int, inputs: Inputs) -> npt.NDArray[Any]:
     """Return the byte address of every element, by row and column of the matrix; 1-bit elements share it."""
-    rows, columns = form.matrix_shape(side)
-    mn, k = (rows, columns) if side == "a" else (columns, rows)
-    bits = form.format(side).bits
-    bytewise = max(bits, 8)
-    addresses = tile_addresses(
-        Descriptor.decode(word),
-        mn=mn,
-        k=k * bits // bytewise,
-        element_bits=bytewise,
-        major=_major(side, inputs),
-        literal=inputs.literal,
-    )
-    each = np.repeat(addresses, bytewise // bits, axis=1)
+    tile = form.in_shared_memory(side)
+    shape = tile.shape(transposed=inputs.transposed[tile.side])
+    addresses = tile_addresses(Descriptor.decode(word), shape, literal=inputs.literal)
+    each = np.repeat(addresses, tile.elements_in_unit, axis=1)
     return each if side == "a" else each.T
 
 

@@ -14,6 +14,7 @@ from ..isa.descriptors.instruction_descriptor import InstructionDescriptor
 from ..isa.descriptors.matrix_descriptor import Descriptor, Major
 from ..isa.descriptors.tensor_descriptor import TensorDescriptor
 from ..isa.descriptors.tile_addresses import load_tile, touched_bytes
+from ..isa.descriptors.tile_shape import TileShape
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 
@@ -40,7 +41,8 @@ def explained(word: int | None, fields: dict[str, Any], major: Major) -> Documen
 def touched(document: Document, mn: int, k: int, bits: int) -> None:
     """Add the byte ranges that a tile of ``mn x k`` elements of so many bits takes."""
     descriptor, major = Descriptor.decode(document["word"]), document["major"]
-    ranges = touched_bytes(descriptor, mn=mn, k=k, element_bits=bits, major=major).tolist()
+    shape = TileShape(mn=mn, k=k, element_bits=bits, major=major)
+    ranges = touched_bytes(descriptor, shape).tolist()
     document["touches"] = ranges
     total = sum(end - first for first, end in ranges)
     document["lines"] += [f"a tile of {mn} x {k} elements of {bits} bits reads {total} bytes:"]
@@ -71,14 +73,12 @@ def compared(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any
 
 
 def _reads(document: Document, shared: npt.NDArray[Any], tile: npt.NDArray[Any]) -> bool:
-    mn, k = tile.shape
     try:
-        descriptor = Descriptor.decode(document["word"])
-        found = load_tile(shared, descriptor, mn=mn, k=k, dtype=tile.dtype, major=document["major"])
+        shape = TileShape.of(tile, document["major"])
+        found = load_tile(shared, Descriptor.decode(document["word"]), shape)
     except WarpsimError:
         return False
-    code = f"u{tile.dtype.itemsize}"
-    return bool((np.ascontiguousarray(found).view(code) == np.ascontiguousarray(tile).view(code)).all())
+    return bool((found == np.ascontiguousarray(tile).view(shape.code_dtype)).all())
 
 
 def tensor_explained(word: int | None, fields: dict[str, Any], major: Major) -> Document:

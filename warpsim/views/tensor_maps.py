@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import NotModelled, OperandError, WarpsimError
 from ..isa.descriptors.matrix_descriptor import Descriptor, Major
 from ..isa.descriptors.tile_addresses import tile_addresses
+from ..isa.descriptors.tile_shape import TileShape
 from ..isa.layouts.swizzle import SWIZZLE_BYTES, pattern_bytes
 from ..isa.tensor_maps.tensor_box import Pieces, box_pieces
 from ..isa.tensor_maps.tensor_map import TensorMap
@@ -191,8 +192,9 @@ def _descriptor(map_: TensorMap, major: Major, rows: int, size: int, start: int)
         swizzle=map_.swizzle,  # type: ignore[arg-type]
     )
     mn, k = (rows, map_.inner) if major == "K" else (map_.inner, rows)
+    shape = TileShape(mn=mn, k=k, element_bits=8 * size, major=major)
     try:
-        wanted = tile_addresses(candidate, mn=mn, k=k, element_bits=8 * size, major=major, literal=True)
+        wanted = tile_addresses(candidate, shape, literal=True)
     except WarpsimError:
         return None
     single = replace(map_, sizes=tuple(max(a, b) for a, b in zip(map_.sizes, map_.box, strict=True)))

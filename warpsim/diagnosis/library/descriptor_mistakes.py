@@ -18,7 +18,8 @@ import numpy.typing as npt
 from ...errors import OperandError
 from ...isa.descriptors.matrix_descriptor import PLACES, RESERVED, TCGEN05_BIT, Descriptor, Major, Tile
 from ...isa.descriptors.packed_tiles import canonical_descriptor
-from ...isa.descriptors.tile_addresses import check_tile, element_dtype, is_aligned, row_bytes, tile_offsets
+from ...isa.descriptors.tile_addresses import is_aligned, row_bytes, tile_offsets
+from ...isa.descriptors.tile_shape import TileShape, element_dtype
 from ...isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes, swizzled
 from ...isa.memory import SHARED_BYTES, Addresses, Bytes, element_view
 
@@ -61,15 +62,15 @@ def diagnose(
     tile reads as expected, and where no suggestion was found. Raises OperandError for arguments that no
     tile can have.
     """
-    element = element_dtype(tile.dtype)
+    element_dtype(tile.dtype)
     if memory.ndim != 1 or tile.ndim != 2:
         raise OperandError(f"diagnose takes one memory and one tile, not {memory.shape} and {tile.shape}")
     if memory.size > SHARED_BYTES:
         raise OperandError(f"a memory of {memory.size} bytes: a CTA has at most {SHARED_BYTES}")
-    mn, k = tile.shape
-    check_tile(mn, k, 8 * element.itemsize, major)
-    expected = np.ascontiguousarray(tile).view(f"u{element.itemsize}")
-    question = _Question(view=element_view(memory, element.itemsize), expected=expected)
+    shape = TileShape.of(tile, major)
+    shape.check()
+    expected = np.ascontiguousarray(tile).view(shape.code_dtype)
+    question = _Question(view=element_view(memory, shape.size), expected=expected)
     given, mistakes = _first_reading(descriptor, major)
     if question.is_answered_by(given):
         return [question.suggestion(given, mistakes)] if mistakes else []
@@ -89,18 +90,16 @@ class Misreading:
     addresses: Addresses
 
 
-def misreadings(
-    descriptor: Descriptor, *, mn: int, k: int, element_bits: int, major: Major, memory_bytes: int
-) -> tuple[Misreading, ...]:
+def misreadings(descriptor: Descriptor, shape: TileShape, memory_bytes: int) -> tuple[Misreading, ...]:
     """Return the tile as each of the mistakes that diagnose knows would read it, once for each set of
     addresses.
 
     Only those that stay inside the memory and read anything else than the descriptor itself.
     """
-    dtype = np.dtype(f"u{element_bits // 8}")
+    dtype = shape.code_dtype
     memory = np.broadcast_to(dtype.type(0), memory_bytes // dtype.itemsize)
-    question = _Question(view=memory, expected=np.broadcast_to(dtype.type(0), (mn, k)))
-    given = _Reading(descriptor, major)
+    question = _Question(view=memory, expected=np.broadcast_to(dtype.type(0), shape.extents))
+    given = _Reading(descriptor, shape.major)
     own = question.addresses(given)
     own = np.empty(0, np.int64) if own is None else own
     found: dict[bytes, Misreading] = {}
@@ -153,8 +152,7 @@ class _Question:
     def addresses(self, reading: _Reading) -> Addresses | None:
         """Return ``(mn, k)``, or None where the reading leaves the memory."""
         descriptor, major, origin = reading
-        mn, k = self.expected.shape
-        linear = descriptor.start_address + tile_offsets(descriptor, mn, k, self.size, major)
+        linear = descriptor.start_address + tile_offsets(descriptor, TileShape.of(self.expected, major))
         if origin is not None:
             linear = origin + swizzled(linear - origin, descriptor.swizzle)
         inside = linear.min() >= 0 and linear.max() < self.view.nbytes
@@ -169,28 +167,29 @@ class _Question:
 
     def is_legal(self, reading: _Reading, given: _Reading) -> bool:
         """Return whether a reading could be recommended; a start that is given may be unaligned."""
-        descriptor, (mn, k) = reading.descriptor, self.expected.shape
+        descriptor, shape = reading.descriptor, TileShape.of(self.expected, reading.major)
         start, swizzle = descriptor.start_address - (reading.xor_origin or 0), descriptor.swizzle
         kept = start == given.descriptor.start_address
-        _, end = row_bytes(start, swizzle, mn, k, self.size, reading.major)
+        _, end = row_bytes(start, swizzle, shape)
         return end <= SWIZZLE_BYTES[swizzle] and (kept or is_aligned(start, swizzle))
 
     def suggestion(self, reading: _Reading, mistakes: tuple[str, ...]) -> Suggestion:
         """Return what a reading suggests; tiles that must move go to the next aligned start."""
         descriptor, major, origin = reading
         if major == "MN" and self.size != 2:
-            mn, k = self.expected.shape
-            descriptor, major, origin = _k_major(descriptor, mn, k, self.size), "K", None
+            shape = TileShape.of(self.expected, "K")
+            descriptor, major, origin = _k_major(descriptor, shape), "K", None
         if origin:
             descriptor = descriptor.advanced(-origin % pattern_bytes(descriptor.swizzle))
         return Suggestion(mistakes=mistakes, descriptor=descriptor, major=major, move=origin != 0)
 
 
-def _k_major(descriptor: Descriptor, mn: int, k: int, size: int) -> Descriptor:
+def _k_major(descriptor: Descriptor, shape: TileShape) -> Descriptor:
     """Return the descriptor of the same tile stored packed and K-major, at the next aligned start."""
-    swizzle: Swizzle = descriptor.swizzle if k * size <= SWIZZLE_BYTES[descriptor.swizzle] else "none"
+    fits = shape.k * shape.size <= SWIZZLE_BYTES[descriptor.swizzle]
+    swizzle: Swizzle = descriptor.swizzle if fits else "none"
     start = descriptor.start_address + -descriptor.start_address % pattern_bytes(swizzle)
-    return canonical_descriptor(start, mn=mn, k=k, element_bits=8 * size, major="K", swizzle=swizzle)
+    return canonical_descriptor(start, shape, swizzle=swizzle)
 
 
 def _first_reading(descriptor: Descriptor | SupportsIndex, major: Major) -> tuple[_Reading, tuple[str, ...]]:

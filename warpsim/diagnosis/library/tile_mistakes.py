@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
-from ...isa.descriptors.matrix_descriptor import Descriptor, Major
+from ...isa.descriptors.matrix_descriptor import Descriptor
 from ...isa.descriptors.tile_addresses import tile_addresses
+from ...isa.descriptors.tile_shape import TileShape
 from ...isa.formats import Format
 from ...isa.memory import Bytes, element_view
 from .descriptor_mistakes import Misreading, misreadings
@@ -24,30 +25,16 @@ from .rearrangements import Row
 Codes = npt.NDArray[Any]  # (..., mn, k): of A, or of B transposed
 
 
-def _extent(setting: Setting, operand: str) -> tuple[Format, int, int, Major]:
-    """Return format, rows along M or N, columns along K in words of a descriptor, and major-ness."""
-    tiles = present(setting.tiles, "tiles")
-    side = "ab".index(operand)
-    rows, columns = setting.instruction.matrix_shape(operand)
-    mn, k = (rows, columns) if operand == "a" else (columns, rows)
-    element = setting.instruction.format(operand)
-    major: Major = "MN" if tiles.transposed[side] else "K"
-    return element, mn, k * element.bits // max(element.bits, 8), major
+def _shape(setting: Setting, operand: str) -> TileShape:
+    tile = setting.instruction.in_shared_memory(operand)
+    return tile.shape(transposed=present(setting.tiles, "tiles").transposed[tile.side])
 
 
 def read_tile(setting: Setting, operand: str, memory: Bytes) -> Codes:
     """Return codes ``(..., mn, k)`` of A or B as its descriptor finds them in memories ``(..., bytes)``."""
-    element, mn, k, major = _extent(setting, operand)
-    addresses = tile_addresses(
-        _descriptor(setting, operand),
-        mn=mn,
-        k=k,
-        element_bits=max(element.bits, 8),
-        major=major,
-        memory_bytes=memory.shape[-1],
-        literal=True,
-    )
-    return codes_at(addresses, element, memory)
+    descriptor, shape = _descriptor(setting, operand), _shape(setting, operand)
+    addresses = tile_addresses(descriptor, shape, memory_bytes=memory.shape[-1], literal=True)
+    return codes_at(addresses, setting.instruction.format(operand), memory)
 
 
 def codes_at(addresses: Index, element: Format, memory: Bytes) -> Codes:
@@ -67,16 +54,8 @@ def _descriptor(setting: Setting, operand: str) -> Descriptor:
 def misread(setting: Setting, operand: str) -> Iterator[tuple[Misreading, Format]]:
     """Yield every way to read a tile with one mistake in its descriptor, and the format of its elements."""
     tiles = present(setting.tiles, "tiles")
-    element, mn, k, major = _extent(setting, operand)
-    descriptor = _descriptor(setting, operand)
-    found = misreadings(
-        descriptor,
-        mn=mn,
-        k=k,
-        element_bits=max(element.bits, 8),
-        major=major,
-        memory_bytes=tiles.memory_bytes,
-    )
+    descriptor, element = _descriptor(setting, operand), setting.instruction.format(operand)
+    found = misreadings(descriptor, _shape(setting, operand), tiles.memory_bytes)
     yield from ((reading, element) for reading in found)
 
 

@@ -18,6 +18,7 @@ from ...errors import OperandError
 from ...isa.descriptors.matrix_descriptor import Descriptor, Major
 from ...isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
 from ...isa.descriptors.tile_addresses import tile_offsets
+from ...isa.descriptors.tile_shape import TileShape
 from ...isa.formats import Format
 from ...isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, swizzled
 from ..library.grids import Registers
@@ -65,21 +66,19 @@ class Tile:
 
     def descriptor(self, phase: int) -> Descriptor:
         """Return the right tile."""
-        return canonical_descriptor(
-            0,
-            mn=self.mn,
-            k=self.block,
-            element_bits=self.element.bits,
-            major=self.major,
-            swizzle=self.swizzle,
-            first_k=phase * self.k,
-        )
+        whole = replace(self.shape(), k=self.block)
+        return canonical_descriptor(0, whole, swizzle=self.swizzle, first_k=phase * self.k)
+
+    def shape(self, major: Major | None = None) -> TileShape:
+        """Return the shape of what one instruction reads, along the tile's own axis or another."""
+        bits = self.element.bits
+        return TileShape(mn=self.mn, k=self.k, element_bits=bits, major=major or self.major)
 
     def addresses(
         self, descriptor: Descriptor, major: Major | None = None, *, plain: bool = False
     ) -> Addresses:
         """Return ``(mn, k)``: the bytes that a descriptor reads; ``plain``: nothing is swizzled."""
-        offsets = tile_offsets(descriptor, self.mn, self.k, self.size, major or self.major)
+        offsets = tile_offsets(descriptor, self.shape(major))
         linear: Addresses = descriptor.start_address + offsets
         return linear if plain else swizzled(linear, descriptor.swizzle)
 

@@ -133,20 +133,9 @@ def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Word
     for side, operand in enumerate("ab"):
         descriptors = getattr(inputs, f"{operand}_descriptor")
         if descriptors is not None:
-            rows, columns = instruction.matrix_shape(operand)[:: -1 if side else 1]
-            bits = instruction.format(operand).bits
-            yield (
-                operand,
-                load_tile(
-                    present(inputs.shared, "shared"),
-                    Descriptor.decode(int(descriptors[0])),
-                    mn=rows,
-                    k=columns * bits // max(bits, 8),
-                    dtype=np.dtype(f"u{max(bits, 8) // 8}"),
-                    major="MN" if inputs.transposed[side] else "K",
-                    literal=inputs.literal,
-                ),
-            )
+            shape = instruction.in_shared_memory(operand).shape(transposed=inputs.transposed[side])
+            memory, descriptor = present(inputs.shared, "shared"), Descriptor.decode(int(descriptors[0]))
+            yield operand, load_tile(memory, descriptor, shape, literal=inputs.literal)
 
 
 def _threads(wave: Wave, lanes: Lanes) -> Sums:

@@ -7,15 +7,17 @@ legal value of each occurs. What an instruction does not read holds bits that wo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
 from ...errors import NotModelled, present
-from ...isa.descriptors.matrix_descriptor import Major
+from ...isa.descriptors.matrix_descriptor import MAJORS, Major
 from ...isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
 from ...isa.descriptors.tile_addresses import tile_addresses
+from ...isa.descriptors.tile_shape import TileShape
 from ...isa.fragments import (
     indices_of,
     known_fields,
@@ -191,13 +193,13 @@ def _negated(codes: Array, instruction: Instruction, where: Array, side: str) ->
 
 def _images(tiles: Array, transposed: Array, start: int, choice: Array) -> tuple[Array, Array]:
     """Return bytes of tiles ``(count, mn, k)`` in shared memory from ``start``, and descriptors."""
-    count, mn, k = tiles.shape
-    bits = 8 * tiles.dtype.itemsize
-    legal = layouts(mn, k, bits)
-    sizes = [canonical_bytes(mn=mn, k=k, element_bits=bits, major=x, swizzle=y) for x, y in legal]
+    count = len(tiles)
+    shapes = {major: TileShape.of(tiles, major) for major in MAJORS}
+    legal = layouts(shapes["K"])
+    sizes = [canonical_bytes(shapes[x], swizzle=y) for x, y in legal]
     images = np.zeros((count, -(-max(sizes) // _TILE_START) * _TILE_START), np.uint8)
     words = np.zeros(count, np.uint64)
-    for flag, major in enumerate(_MAJORS):
+    for flag, major in enumerate(MAJORS):
         swizzles = [swizzle for legal_major, swizzle in legal if legal_major == major]
         for index, swizzle in enumerate(swizzles):
             cases = np.flatnonzero((transposed == flag) & (choice % len(swizzles) == index))
@@ -205,27 +207,24 @@ def _images(tiles: Array, transposed: Array, start: int, choice: Array) -> tuple
                 continue
             image = canonical_image(np.ascontiguousarray(tiles[cases]), major=major, swizzle=swizzle)
             images[cases, : image.shape[1]] = image
-            packed = canonical_descriptor(start, mn=mn, k=k, element_bits=bits, major=major, swizzle=swizzle)
+            packed = canonical_descriptor(start, shapes[major], swizzle=swizzle)
             words[cases] = packed.encode()
     return images, words
 
 
-_MAJORS: tuple[Major, Major] = ("K", "MN")
-
-
 @cache
-def layouts(mn: int, k: int, element_bits: int) -> tuple[tuple[Major, Swizzle], ...]:
-    """Return major axes and swizzles in which one instruction reads a packed ``mn x k`` tile.
+def layouts(shape: TileShape) -> tuple[tuple[Major, Swizzle], ...]:
+    """Return major axes and swizzles in which one instruction reads a packed tile of these extents.
 
     Only 16-bit elements may lie MN-major; a swizzled row has to hold all of k.
     """
     found: list[tuple[Major, Swizzle]] = []
-    for major in _MAJORS if element_bits == 16 else _MAJORS[:1]:
+    for major in MAJORS if shape.element_bits == 16 else MAJORS[:1]:
+        turned = replace(shape, major=major)
         for swizzle in SWIZZLES:
-            shape: dict[str, Any] = {"mn": mn, "k": k, "element_bits": element_bits, "major": major}
-            descriptor = canonical_descriptor(0, swizzle=swizzle, **shape)
+            descriptor = canonical_descriptor(0, turned, swizzle=swizzle)
             try:
-                tile_addresses(descriptor, memory_bytes=1 << 18, **shape)
+                tile_addresses(descriptor, turned, memory_bytes=1 << 18)
             except NotModelled:
                 continue
             found.append((major, swizzle))
@@ -234,8 +233,5 @@ def layouts(mn: int, k: int, element_bits: int) -> tuple[tuple[Major, Swizzle], 
 
 def swizzles_of(instruction: Instruction, side: str) -> tuple[Swizzle, ...]:
     """Return the swizzles in which A or B of a wgmma may lie."""
-    rows, columns = instruction.matrix_shape(side)
-    mn, k = (rows, columns) if side == "a" else (columns, rows)
-    element_bits = max(instruction.format(side).bits, 8)
-    legal = layouts(mn, k * instruction.format(side).bits // element_bits, element_bits)
+    legal = layouts(instruction.in_shared_memory(side).shape())
     return tuple(dict.fromkeys(swizzle for _, swizzle in legal))

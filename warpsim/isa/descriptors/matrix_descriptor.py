@@ -18,7 +18,8 @@ import numpy.typing as npt
 from ...errors import OperandError
 from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes
 
-Major = Literal["K", "MN"]  # imm-trans 0 and 1
+Major = Literal["K", "MN"]
+MAJORS: tuple[Major, Major] = ("K", "MN")  # by imm-trans: 0 and 1
 Tile = npt.NDArray[Any]  # (..., mn, k)
 
 LARGEST_OFFSET = 0x3FFF0  # 14 bits of multiples of 16 bytes

@@ -13,35 +13,27 @@ from ...errors import OperandError
 from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes
 from ..memory import Bytes
 from .matrix_descriptor import Descriptor, Major, Tile
-from .tile_addresses import check_tile, element_dtype, store_tile
+from .tile_addresses import store_tile
+from .tile_shape import TileShape
 
 
 def canonical_descriptor(
-    start: int,
-    *,
-    mn: int,
-    k: int,
-    element_bits: int,
-    major: Major,
-    swizzle: Swizzle,
-    first_mn: int = 0,
-    first_k: int = 0,
+    start: int, shape: TileShape, *, swizzle: Swizzle, first_mn: int = 0, first_k: int = 0
 ) -> Descriptor:
-    """Return the descriptor of a tightly packed ``mn x k`` tile at ``start``, as CuTe lays it out.
+    """Return the descriptor of a tightly packed tile at ``start``, as CuTe lays it out.
 
     Atoms follow each other along M or N first, then along K (``tile_to_shape`` of the Layout_*_Atom);
     a tile that ends inside an atom still takes all of it. ``first_mn, first_k`` is where the part that
     one instruction reads begins. Raises OperandError for a start that is no multiple of the pattern and
     for a part that begins outside the tile or inside a core matrix.
     """
-    check_tile(mn, k, element_bits, major)
-    unit = 128 // element_bits if major == "K" else 8
-    if first_mn not in range(0, mn, 8) or first_k not in range(0, k, unit):
+    packing = _Packing.of(shape, swizzle)
+    unit = 128 // shape.element_bits if shape.major == "K" else 8
+    if first_mn not in range(0, shape.mn, 8) or first_k not in range(0, shape.k, unit):
         raise OperandError(
-            f"a part of a packed {mn} x {k} tile begins at multiples of 8 x {unit} inside it, "
+            f"a part of a packed {shape.mn} x {shape.k} tile begins at multiples of 8 x {unit} inside it, "
             f"not at ({first_mn}, {first_k})"
         )
-    packing = _Packing.of(mn, k, element_bits // 8, major, swizzle)
     if start % pattern_bytes(swizzle):
         raise OperandError(
             f"start address {start:#x} of a packed tile with swizzle {swizzle} is no multiple of "
@@ -50,10 +42,9 @@ def canonical_descriptor(
     return packing.descriptor(start, first_mn, first_k)
 
 
-def canonical_bytes(*, mn: int, k: int, element_bits: int, major: Major, swizzle: Swizzle) -> int:
+def canonical_bytes(shape: TileShape, *, swizzle: Swizzle) -> int:
     """Return the bytes that a packed tile takes."""
-    check_tile(mn, k, element_bits, major)
-    return _Packing.of(mn, k, element_bits // 8, major, swizzle).bytes
+    return _Packing.of(shape, swizzle).bytes
 
 
 def canonical_image(tile: Tile, *, major: Major, swizzle: Swizzle) -> Bytes:
@@ -62,12 +53,9 @@ def canonical_image(tile: Tile, *, major: Major, swizzle: Swizzle) -> Bytes:
     The image is right at every start that is a multiple of the pattern; bytes of partial atoms that no
     element occupies are 0.
     """
-    element = element_dtype(tile.dtype)
-    mn, k = tile.shape[-2:]
-    check_tile(mn, k, 8 * element.itemsize, major)
-    packing = _Packing.of(mn, k, element.itemsize, major, swizzle)
+    packing = _Packing.of(TileShape.of(tile, major), swizzle)
     image: Bytes = np.zeros((*tile.shape[:-2], packing.bytes), np.uint8)
-    for first in range(0, k, packing.step):
+    for first in range(0, tile.shape[-1], packing.step):
         part = tile[..., first : first + packing.step]
         store_tile(image, packing.descriptor(0, 0, first), part, major=major)
     return image
@@ -88,11 +76,12 @@ class _Packing:
     bytes: int
 
     @classmethod
-    def of(cls, mn: int, k: int, size: int, major: Major, swizzle: Swizzle) -> _Packing:
-        """Return the packing of an ``mn x k`` tile of elements of ``size`` bytes."""
-        width = SWIZZLE_BYTES[swizzle]
+    def of(cls, shape: TileShape, swizzle: Swizzle) -> _Packing:
+        """Return the packing of a tile; raises OperandError for a shape that no descriptor has."""
+        shape.check()
+        width, size, major = SWIZZLE_BYTES[swizzle], shape.size, shape.major
         atom = (8, width // size) if major == "K" else (width // size, 8)
-        across, along = -(-mn // atom[0]), -(-k // atom[1])
+        across, along = -(-shape.mn // atom[0]), -(-shape.k // atom[1])
         return cls(
             size=size,
             major=major,
@@ -101,7 +90,7 @@ class _Packing:
             atom_k=atom[1],
             along_mn=8 * width,
             along_k=8 * width * across,
-            step=atom[1] if major == "K" and swizzle != "none" else k,
+            step=atom[1] if major == "K" and swizzle != "none" else shape.k,
             bytes=8 * width * across * along,
         )
 

@@ -15,6 +15,7 @@ from ...errors import WarpsimError
 from ...isa.architectures import ARCHITECTURES
 from ...isa.descriptors.matrix_descriptor import Field, Major
 from ...isa.descriptors.tile_addresses import tile_modes
+from ...isa.descriptors.tile_shape import TileShape
 from ...isa.families import FAMILIES, forms
 from ...isa.formats import FORMATS
 from ...isa.fragments import metadata_layout
@@ -291,7 +292,8 @@ def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
                 yield {**named, "error": error.message}
                 continue
             mn, k = tile.addresses.shape
-            along_mn, along_k = tile_modes(tile.descriptor, mn, k, tile.size, major)
+            shape = TileShape(mn=mn, k=k, element_bits=8 * tile.size, major=major)
+            along_mn, along_k = tile_modes(tile.descriptor, shape)
             yield {
                 **named,
                 "mn": _written(along_mn),

@@ -6,7 +6,7 @@ banks. Where elements lie is known to isa/descriptors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,15 +81,11 @@ def shared_tile(
     """
     if instruction.lanes == 32 or operand not in ("a", "b"):
         raise OperandError(f"{operand} of {instruction} does not lie in shared memory: wgmma's a and b do")
-    rows, columns = instruction.matrix_shape(operand)
-    mn, k = (rows, columns) if operand == "a" else (columns, rows)
-    bits = max(instruction.a.bits, 8)
-    k = k * instruction.a.bits // bits
+    shape = instruction.in_shared_memory(operand).shape(transposed=major == "MN")
     if major == "K":
-        k = max(k, 8 * SWIZZLE_BYTES[swizzle] // bits)
-    where: dict[str, Any] = {"mn": mn, "k": k, "element_bits": bits, "major": major}
-    descriptor = canonical_descriptor(0, swizzle=swizzle, **where)
-    addresses = tile_addresses(descriptor, **where)
+        shape = replace(shape, k=max(shape.k, SWIZZLE_BYTES[swizzle] // shape.size))
+    descriptor = canonical_descriptor(0, shape, swizzle=swizzle)
+    addresses = tile_addresses(descriptor, shape)
     return SharedTile(
         instruction=instruction, operand=operand, major=major, descriptor=descriptor, addresses=addresses
     )
