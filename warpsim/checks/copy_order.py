@@ -184,7 +184,7 @@ class CopyOrder(Watcher, Observer):
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Check that what a new operation reads and overwrites is free for it."""
-        if not self.looks(wave) or pending.group == "wgmma":
+        if not self.looks(wave) or pending.record.matrix is not None:
             return
         end = self._end(wave, path, pending)
         if end is None:

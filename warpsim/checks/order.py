@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..machine.run.pending import Pending
     from ..machine.run.wave import Record, Wave
 
+_WGMMA = "wgmma"  # the family of its groups
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
 
@@ -346,12 +347,17 @@ class Order(Observer):
             return
         warps, complete = Warpgroups.of(wave).members(groups), np.maximum(self.committed[groups] - most, 0)
         first = Warpgroups.of(wave).first[groups]
-        clocks.complete_groups("wgmma", first[:, None], warps, complete[:, None])
+        clocks.complete_groups(_WGMMA, first[:, None], warps, complete[:, None])
         for group, own, number in zip(groups.tolist(), warps, complete.tolist(), strict=True):
             loaded = self.loaded.get(group, {})
             for known in [step for step in loaded if step <= number]:
                 clocks.acquire(own, loaded.pop(known))
         clocks.happen_together(warps)
+
+    @helper
+    def groups_of(self, wave: Wave, groups: Groups) -> npt.NDArray[np.int64]:
+        """Return the component of the wgmma-groups of each warpgroup (``Clocks.groups_of``)."""
+        return self.clocks.groups_of(_WGMMA, Warpgroups.of(wave).first[groups])
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes have exited: a barrier of their CTA no longer waits for them."""

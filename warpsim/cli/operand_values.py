@@ -231,8 +231,9 @@ def _wanted(form: Instruction, name: str) -> Any:
         return None
     shape = form.shape
     rows, columns = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(small, (shape.m, shape.n))
-    values = form.registers[small] * form.register_bits // form.storage(small).bits
-    return Wanted(name=name, rows=rows, columns=columns, lanes=form.lanes, values=values)
+    return Wanted(
+        name=name, rows=rows, columns=columns, lanes=form.lanes, values=form.in_registers(small).layout.values
+    )
 
 
 def _text(source: str, layout: str | None = None, wanted: Any = None) -> str | None:

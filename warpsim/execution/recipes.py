@@ -148,7 +148,7 @@ def _shape(form: Instruction, name: str, tiles: Tiles | None) -> tuple[int, int]
     if name == "shared":
         tiles = present(tiles, "tiles")
         return 1, tiles.words
-    return form.lanes, form.registers[name]
+    return form.held(name).shape
 
 
 def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:

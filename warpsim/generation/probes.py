@@ -57,7 +57,7 @@ class _Writer:
         for name, words in self.vectors.registers.items():
             if not (self.descriptors and name == "c"):
                 self.load(f"{name}{case}", words[case], self.type_of(name))
-        count = self.form.registers["d"]
+        count = self.form.held("d").words
         self.lines.append(f".reg .{_TYPES.get(self.form.d.name, 'b32')} %{d}_<{count}>;")
         statement = self.warpgroup(case) if self.descriptors else self.warp(case)
         self.lines += statement
@@ -75,7 +75,7 @@ class _Writer:
         return _TYPES.get(self.form.format(operand).name, "b32")
 
     def names(self, operand: str, case: int) -> str:
-        count = self.form.registers[operand]
+        count = self.form.held(operand).words
         return "{" + ", ".join(f"%{operand}{case}_{i}" for i in range(count)) + "}"
 
     def immediate(self, name: str, case: int) -> int:
@@ -98,7 +98,7 @@ class _Writer:
         shared = present(self.vectors.shared, "shared")
         self.arrays[f"shared{case}"] = shared[case]
         self.arrays[f"c{case}"] = self.vectors.registers["c"][case]
-        count = self.form.registers["d"]
+        count = self.form.held("d").words
         lines = [
             f"//! load %d{case}_<{count}> = c{case}",
             f"//! shared tiles = shared{case}",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import IllegalInstruction, Location
 from ..execution.pipeline import evidence
+from ..isa.families import OPCODES, TILE_OPCODES
 from ..isa.instruction import Instruction
 from ..machine.load.program import Module
 from ..machine.run.wave import Record
@@ -30,10 +31,10 @@ LABELS = ("exact", "inferred", "approximate")
 Cell = tuple[str, str, int]  # of a register: its function and number; of a memory: its name
 Taint = dict[Cell, int]  # the program counter of the first approximation that may be in a cell
 
-_MATRIX = frozenset({"mma", "wgmma", "wmma", "tcgen05"})
+_MATRIX = OPCODES | {"wmma", "tcgen05"}
 _JUMPS = frozenset({"bra", "brx", "call"})
 _SYNCHRONISATIONS = frozenset({"bar", "barrier", "mbarrier"})
-_LOADS = frozenset({"ld", "ldu", "ldmatrix", "prefetch", "prefetchu", "wgmma"})
+_LOADS = TILE_OPCODES | {"ld", "ldu", "ldmatrix", "prefetch", "prefetchu"}
 _STORES = frozenset({"st", "stmatrix"})
 _SPACES = ("global", "shared", "local")
 _CARRY: Cell = ("carry", "", 0)
@@ -108,7 +109,7 @@ def fidelity_of(module: Module, counts: Sequence[int], inferred: Mapping[int, st
 def matrix_form(module: Module, record: Record) -> Instruction | None:
     """Return the matrix instruction that a statement is, or None."""
     statement = record.statement
-    if statement.opcode not in ("mma", "wgmma"):
+    if statement.opcode not in OPCODES:
         return None
     try:
         return resolve(statement.opcode, statement.modifiers, module.target, module.version)
@@ -220,7 +221,7 @@ def _memories(record: Record) -> tuple[frozenset[Cell], frozenset[Cell]]:
         return frozenset(), frozenset()
     if record.flow.framed:
         touched = {_FRAMES}
-    elif opcode == "wgmma":
+    elif opcode in TILE_OPCODES:
         touched = {("shared", "", 0)}
     elif opcode == "mbarrier" or not any(
         isinstance(operand, Address) for operand in statement.operands or ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..errors import IllegalInstruction, NotModelled, UndefinedBehavior
-from ..isa.warps import WARPGROUP
+from ..isa.families import lanes_of
 from ..machine.bind.scope import Meaning, Scope, Variable
 from ..machine.bind.value_types import bits_of
 from ..machine.load.program import Module
@@ -19,7 +19,6 @@ from ..machine.opcodes import bind
 from ..machine.opcodes.statement_binder import Reader, StatementBinder, Writer
 from ..machine.run import special
 from ..machine.run.wave import Execution, Record
-from ..ptx.binding import Bound
 from ..ptx.operands import Address, Operand, Register, Sink
 from ..ptx.statements import InstructionStatement, operand_names
 from .register_file import RegisterFile
@@ -106,7 +105,7 @@ class InteractiveBinder(StatementBinder):
 
     def _accessed(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the registers that the statement reads and writes before the next statement, by name."""
-        if self.matrix is not None and not isinstance(self.matrix, Bound):
+        if self.matrix is not None and self.matrix.instruction.reads_tiles:
             return (), ()
         flow = self.flow()
         read = flow.values | flow.addresses
@@ -119,7 +118,7 @@ class InteractiveBinder(StatementBinder):
 
     def _check_opcode(self, machine: str) -> None:
         mnemonic, modifiers = self.statement.mnemonic, self.statement.modifiers
-        if self.statement.opcode == "wgmma" and self.file.lanes < WARPGROUP:
+        if lanes_of(self.statement.opcode) > self.file.lanes:
             raise NotModelled(
                 f"'{mnemonic}' is not modelled here: a warpgroup executes it, and not a {machine}"
             )

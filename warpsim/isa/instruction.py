@@ -136,6 +136,11 @@ class Family:
     types: str = "dabc"
     fields: frozenset[int] | None = None
 
+    @property
+    def reads_tiles(self) -> bool:
+        """Whether an operand may lie in shared memory, behind a matrix descriptor."""
+        return any(in_shared_memory in places for places in self.places.values())
+
     def __hash__(self) -> int:
         return hash(self.name)  # names are unique, and caches look a family up in every call
 

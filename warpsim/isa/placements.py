@@ -349,17 +349,6 @@ class BehindDescriptor:
         """0 for A, 1 for B."""
         return "ab".index(self.operand)
 
-    @property
-    def elements_in_unit(self) -> int:
-        """Elements that an address stands for: 8 of 1 bit, in a byte, otherwise 1."""
-        return max(8 // self.element.bits, 1)
-
-    def shape(self, *, transposed: bool = False) -> TileShape:
-        """Return the shape that descriptors address; bytes where elements have 1 bit."""
-        units = self.elements_in_unit
-        bits, major = self.element.bits * units, MAJORS[transposed]
-        return TileShape(mn=self.rows, k=self.columns // units, element_bits=bits, major=major)
-
     def holds(self, inputs: Inputs) -> bool:
         """Return whether the inputs give a descriptor of the operand."""
         return inputs.descriptor(self.operand) is not None
@@ -378,6 +367,17 @@ class SharedTile(BehindDescriptor):
     columns: int
 
     lanes = words = 0
+
+    @property
+    def elements_in_unit(self) -> int:
+        """Elements that an address stands for: 8 of 1 bit, in a byte, otherwise 1."""
+        return 8 // min(self.element.bits, 8)
+
+    def shape(self, *, transposed: bool = False) -> TileShape:
+        """Return the shape that descriptors address; bytes where elements have 1 bit."""
+        units = self.elements_in_unit
+        bits, major = self.element.bits * units, MAJORS[transposed]
+        return TileShape(mn=self.rows, k=self.columns // units, element_bits=bits, major=major)
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:
         """Return codes ``(..., rows, columns)`` of A, ``(..., columns, rows)`` of B."""

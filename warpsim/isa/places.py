@@ -105,10 +105,11 @@ def _element_places(instruction: Instruction, operand: str) -> tuple[Place, ...]
 
 
 def _element(instruction: Instruction, operand: str, lane: int, index: int) -> Place:
-    layout = instruction.in_registers(operand).layout
+    held = instruction.in_registers(operand)
+    layout = held.layout
     rows, _ = instruction.matrix_shape(operand)
     storage = instruction.storage(operand)
-    slots = layout.values // instruction.registers[operand]
+    slots = layout.values // held.words
     row, column = int(layout.row_index[lane, index]), int(layout.column_index[lane, index])
     return Place(
         operand=operand,
@@ -177,7 +178,8 @@ def element_place(instruction: Instruction, operand: str, row: int, column: int,
     """
     check_operand(instruction, operand)
     check_element(instruction, operand, row, column, product)
-    layout = instruction.in_registers(operand).layout
+    held = instruction.in_registers(operand)
+    layout = held.layout
     rows, _ = instruction.matrix_shape(operand)
     lane, index = divmod(int(layout.inverse[product * rows + row, column]), layout.values)
     return _element(instruction, operand, lane, index)
@@ -214,7 +216,7 @@ def lane_places(
     if not 0 <= lane < instruction.lanes:
         raise OperandError(f"lane {lane}: {instruction} has lanes 0..{instruction.lanes - 1}")
     found = places(instruction, operand, selector, scales)
-    count = instruction.registers[operand]
+    count = instruction.held(operand).words
     if register is not None and not 0 <= register < count:
         raise OperandError(f"register {register} of {operand}: {instruction} has 0..{count - 1}")
     return tuple(place for place in found if place.lane == lane and register in (None, place.register))

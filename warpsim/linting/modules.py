@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from ..errors import IllegalInstruction, Location, NotModelled, WarpsimError
 from ..host.launching import LoadedModule
+from ..isa.families import OPCODES
 from ..machine.load.program import Module
-from ..ptx.decode import OPCODES, decode_statement
+from ..ptx.decode import decode_statement
 from .pipelines import PipelineFinding, pipeline_findings
 
 

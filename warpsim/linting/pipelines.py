@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import Location
+from ..isa.families import multiplies_tiles
 from ..ptx.constants import Immediate
 from ..ptx.operands import Address, Operand, Register, Vector
 from ..ptx.statements import (
@@ -239,7 +240,7 @@ class _Pipeline:
         return replace(state, flying={**state.flying, **issued})
 
     def _at(self, statement: InstructionStatement, state: _State) -> Iterator[PipelineFinding]:
-        if statement.opcode == "wgmma":
+        if multiplies_tiles(statement.opcode, statement.modifiers):
             yield from self._unfenced(statement, state)
             return
         if statement.opcode in ("ret", "exit") and state.flying:
@@ -285,7 +286,7 @@ class _Pipeline:
 
 def _results(statement: InstructionStatement) -> tuple[str, ...]:
     """Return the accumulator registers of a wgmma.mma_async; none for other statements."""
-    if statement.opcode != "wgmma" or statement.modifiers[:1] != ("mma_async",) or not statement.operands:
+    if not multiplies_tiles(statement.opcode, statement.modifiers) or not statement.operands:
         return ()
     first = statement.operands[0]
     elements: tuple[Operand, ...] = first.elements if isinstance(first, Vector) else ()

@@ -72,21 +72,30 @@ def _unsuitable(role: str, allowed: TypeSet, element: Atom, kind: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """An instruction with its operands: register names, immediates, None for the sink ``_``.
+    """A matrix instruction with its operands: register names, immediates, None for the sink ``_``.
 
-    ``places`` says where each operand stands in the statement: d, a, b and c; e and selector; scale_a,
-    ids_a, scale_b and ids_b. ``ids`` are byte-id-a, thread-id-a, byte-id-b, thread-id-b, as numbers or
-    register names.
+    ``places`` says where each operand stands in the statement. What the operands are besides D and metadata
+    depends on where they lie: see WarpBound and WarpgroupBound.
     """
 
     instruction: Instruction
     places: Places = field(compare=False, repr=False)
     d: tuple[str | None, ...]
+    e: str | None = None
+    selector: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpBound(Bound):
+    """An mma with its operands, all of which lie in registers.
+
+    ``places`` are those of d, a, b and c; e and selector; scale_a, ids_a, scale_b and ids_b. ``ids`` are
+    byte-id-a, thread-id-a, byte-id-b, thread-id-b, as numbers or register names.
+    """
+
     a: tuple[str | Immediate, ...]
     b: tuple[str | Immediate, ...]
     c: tuple[str | Immediate, ...]
-    e: str | None = None
-    selector: int = 0
     scale_a: str | None = None
     scale_b: str | None = None
     ids: tuple[str | int, ...] = ()
@@ -272,14 +281,14 @@ class Binder:
             raise IllegalInstruction(f"guard {name} {fault}").at(_guard_location(self.statement))
 
 
-def bind(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> Bound:
+def bind(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> WarpBound:
     """Return the statement's operands by role; raises IllegalInstruction pointing at the operand at fault.
 
     ``types`` None takes every register to have the right type.
     """
     binder = Binder(instruction, statement, types, _operand_names(instruction))
     binder.check()
-    bound = Bound(
+    bound = WarpBound(
         instruction=instruction,
         places=binder.places,
         d=binder.result(),

@@ -8,21 +8,19 @@ from typing import TypeAlias, TypeVar
 
 from ..errors import IllegalInstruction, NotModelled, OperandError, located
 from ..isa.arrays import as_integer
-from ..isa.families import FAMILIES, tcgen05
+from ..isa.families import OPCODES, tcgen05
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
 from .statements import InstructionStatement, RegisterDeclaration
-from .warpgroup import WarpgroupBound, bind_warpgroup
+from .warpgroup import bind_warpgroup
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 _SHORT = 24  # characters of what was given that an error message quotes
-OPCODES = frozenset(family.opcode for family in FAMILIES)
 NOT_MODELLED = frozenset({"spcompress", "spdecompress", "wmma"})
-_B = TypeVar("_B", bound=Bound | WarpgroupBound)
+_B = TypeVar("_B", bound=Bound)
 Bind: TypeAlias = Callable[[Instruction, InstructionStatement, Types | None], _B]
-_BINDERS: dict[str, Bind[Bound | WarpgroupBound]] = {"mma": bind, "wgmma": bind_warpgroup}
 
 Form = Instruction | str
 Version = tuple[int, int]  # of PTX: major, minor
@@ -76,7 +74,7 @@ def decode(
     instruction = decode_statement(statement, target, version_of(version, target))
     if statement.operand_text is not None:
         types = None if declarations is None else declared_types(declarations)
-        _BINDERS[instruction.family.opcode](instruction, statement, types)
+        bind_operands(instruction, statement, types)
     return instruction
 
 
@@ -109,6 +107,12 @@ def _described(
             f"{form.mnemonic}: its instruction descriptor says shape and types; give it, as idesc=0x08100010"
         )
     return tcgen05.spelling_of(form, target).described(as_integer(idesc, "idesc"))
+
+
+def bind_operands(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> Bound:
+    """Return the operands of a matrix instruction, as the places that they may have require."""
+    binder: Bind[Bound] = bind_warpgroup if instruction.reads_tiles else bind
+    return binder(instruction, statement, types)
 
 
 def bind_statement(

@@ -7,11 +7,11 @@ that ptxas 13.0 takes, and so are the types (see operand_types.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ..isa.instruction import Instruction
-from .binding import Binder, Places, Types, choices_text
+from .binding import Binder, Bound, Types, choices_text
 from .constants import Immediate
 from .operand_types import operand_types, width_of
 from .operands import NegatedPredicate, Register, Vector
@@ -19,23 +19,18 @@ from .statements import InstructionStatement
 
 
 @dataclass(frozen=True, kw_only=True)
-class WarpgroupBound:
-    """A wgmma with its operands: register names, immediates, None for the sink ``_``.
+class WarpgroupBound(Bound):
+    """A wgmma with its operands.
 
     ``a`` is None where A comes from shared memory; ``a_descriptor`` then names its descriptor.
-    ``scale_d`` is a constant, or (negated, predicate). ``places`` says where each operand stands in the
-    statement: d; a or a_descriptor; b_descriptor; e and selector; scale_d; and the immediates.
+    ``scale_d`` is a constant, or (negated, predicate). ``places`` are those of d; a or a_descriptor;
+    b_descriptor; e and selector; scale_d; and the immediates.
     """
 
-    instruction: Instruction
-    places: Places = field(compare=False, repr=False)
-    d: tuple[str | None, ...]
     a: tuple[str | Immediate, ...] | None
     a_descriptor: str | int | None
     b_descriptor: str | int
     scale_d: bool | tuple[bool, str]
-    e: str | None = None
-    selector: int = 0
     imm_scale: tuple[int, int] = (1, 1)
     imm_trans: tuple[int, int] = (0, 0)
 

@@ -14,7 +14,6 @@ from ..isa.placements import Inputs
 from ..isa.warps import WARP
 from ..ptx.binding import Bound
 from ..ptx.statements import InstructionStatement
-from ..ptx.warpgroup import WarpgroupBound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,7 +25,7 @@ class Event:
     """
 
     statement: InstructionStatement
-    bound: Bound | WarpgroupBound
+    bound: Bound
     inputs: Inputs  # registers (lanes of the machine, registers)
     d: npt.NDArray[Any]  # (lanes of the machine, registers), sinks included, 0 in lanes that did not execute
     warps: tuple[int, ...]

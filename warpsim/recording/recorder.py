@@ -18,15 +18,14 @@ from ..isa.instruction import Instruction
 from ..isa.placements import Inputs, arrays_of, part_of, tile_bytes
 from ..isa.warps import WARP
 from ..machine.run.events import MatrixExecution, Observer
-from ..ptx.binding import Bound, bind
-from ..ptx.warpgroup import WarpgroupBound, bind_warpgroup
+from ..ptx.binding import Bound
+from ..ptx.decode import bind_operands
 from .matrix_events import Event
 from .selection import EVERYTHING, Executions, Selection, Warps
 
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
     from ..machine.run.wave import Record, Wave
-    from ..ptx.statements import InstructionStatement
 
 _WHOLE = 128  # bytes of which recorded shared memory is a multiple
 RECORDED_BYTES = 1 << 28  # of the registers of all events of a launch
@@ -91,7 +90,7 @@ class _Batch:
 
     record: Record
     pc: int
-    bound: Bound | WarpgroupBound
+    bound: Bound
     inputs: Inputs
     d: npt.NDArray[Any]
     ctas: npt.NDArray[np.int64]  # (executions, 3)
@@ -134,7 +133,7 @@ class Recorder(Observer):
         self.bytes = 0
         self._batches: list[_Batch] = []
         self._executions = Executions()
-        self._bound: dict[int, Bound | WarpgroupBound] = {}
+        self._bound: dict[int, Bound] = {}
         self._lines: dict[int, int] = {}
 
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
@@ -143,7 +142,7 @@ class Recorder(Observer):
         numbers = self._executions.numbers(wave, pc, warps)
         if pc not in self._lines:
             self._lines[pc] = execution.record.statement.location().line
-            self._bound[pc] = bound_of(instruction, execution.record.statement)
+            self._bound[pc] = bind_operands(instruction, execution.record.statement, None)
         width = instruction.lanes // WARP
         chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, width)
         if not chosen.any():
@@ -192,10 +191,3 @@ def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
             read = tile_bytes(tile, word, size, inputs.literal, inputs.transposed[side])
             end = max(end, int(read[-1, 1]))
     return replace(inputs, shared=inputs.shared[..., : min(-(-end // _WHOLE) * _WHOLE, size)])
-
-
-def bound_of(instruction: Instruction, statement: InstructionStatement) -> Bound | WarpgroupBound:
-    """Return the operands of a matrix instruction by name."""
-    binder: Any = bind if instruction.lanes == WARP else bind_warpgroup
-    bound: Bound | WarpgroupBound = binder(instruction, statement, None)
-    return bound

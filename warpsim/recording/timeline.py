@@ -172,7 +172,8 @@ class TimelineRecorder(StripKeeper):
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Record that an operation begins."""
         warp, pc = pending.lane // WARP, path.pc
-        if pending.kind == "wgmma":
+        multiplies = pending.record.matrix is not None
+        if multiplies:
             strip = self._multiplication(wave, warp, pc)
         else:
             shared = any(write.space == "shared" for write in pending.writes)
@@ -181,7 +182,7 @@ class TimelineRecorder(StripKeeper):
         if strip is None:
             return
         strip.flying, strip.last = strip.flying + 1, None
-        touched = (pending.writes or pending.reads) if pending.kind != "wgmma" else ()
+        touched = () if multiplies else pending.writes or pending.reads
         strip.size += sum(
             int((stretches.ranges[:, 1] - stretches.ranges[:, 0]).sum()) for stretches in touched
         )

@@ -75,7 +75,7 @@ def _operand_document(
     held = places(instruction, operand, selector, scales)
     table = _place_table(instruction, operand, selector, scales)
     return {
-        "registers": instruction.registers[operand],
+        "registers": instruction.held(operand).words,
         "bits": held[0].bits,
         "count": len(held),
         "places": pool.add_narrow(table),

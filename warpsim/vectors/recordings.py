@@ -146,7 +146,7 @@ def _registers(events: Sequence[LaunchEvent]) -> dict[str, Words]:
     """Return registers by operand; an execution that does not read D has zeros if others read it."""
     names = dict.fromkeys(name for event in events for name in event.inputs.registers)
     form = events[0].instruction
-    none = np.zeros((form.lanes, form.registers["d"]), np.uint32)
+    none = np.zeros(form.held("d").shape, np.uint32)
     return {name: np.stack([event.inputs.registers.get(name, none) for event in events]) for name in names}
 
 

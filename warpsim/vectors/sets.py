@@ -185,11 +185,10 @@ def make_vectors(
     arrays = {name: np.asarray(value) for name, value in arguments.items() if name not in immediate}
     registers = {name: array for name, array in arrays.items() if name not in (*DESCRIPTORS, "shared")}
     cases = len(next(iter(registers.values()), ()))
-    lanes, bits = form.lanes, form.register_bits
     vectors = VectorSet(
         instruction=form,
         registers=registers,
-        d=np.zeros((cases, lanes, form.registers["d"]), f"u{bits // 8}"),
+        d=np.zeros((cases, *form.held("d").shape), f"u{form.register_bits // 8}"),
         immediates={name: _immediate(value) for name, value in immediate.items()},
         descriptors={name: arrays[name] for name in DESCRIPTORS if name in arrays},
         shared=arrays.get("shared"),

@@ -40,7 +40,7 @@ def form_lines(form: Instruction) -> Iterator[str]:
     for operand in filter(form.has_registers, "dabc"):
         rows, columns = form.matrix_shape(operand)
         yield (
-            f"  {operand}          {form.registers[operand]} registers of {form.register_bits} bits: "
+            f"  {operand}          {form.held(operand).words} registers of {form.register_bits} bits: "
             f"{rows} x {columns} {form.format(operand)}, {form.storage(operand).bits} bits an element"
         )
     if form.pattern:

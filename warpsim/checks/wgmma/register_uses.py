@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ...isa.families import multiplies_tiles
 from ...machine.bind.scope import RegisterName
 from ...machine.run.events import RegisterUse, observers_of
 from ...machine.state.lanes import DivergentPath, Lanes
@@ -78,7 +79,7 @@ def _noting(inner: Step, use: RegisterUse) -> Step:
 
 def is_multiplication(statement: InstructionStatement) -> bool:
     """Return whether a statement is a wgmma.mma_async."""
-    return statement.opcode == "wgmma" and statement.modifiers[:1] == ("mma_async",)
+    return multiplies_tiles(statement.opcode, statement.modifiers)
 
 
 def _registers(statement: InstructionStatement) -> Iterator[str]:

@@ -56,9 +56,9 @@ class TileReads(Observer):
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check the tiles that some warpgroups are about to read."""
-        cells, shadow, clocks = self.order.tiles(wave, share), self.order.shared(wave), self.order.clocks
+        cells, shadow = self.order.tiles(wave, share), self.order.shared(wave)
         self._race(wave, path, share, cells, shadow)
-        columns = clocks.groups_of("wgmma", Warpgroups.of(wave).first[share.groups])[:, None]
+        columns = self.order.groups_of(wave, share.groups)[:, None]
         records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)
         shadow.take_later(share.key, 1 + self._numbers(wave, share.groups)[:, None], records)
 
@@ -107,7 +107,7 @@ class TileReads(Observer):
         """Return whether warps that write need not know of all waits of the warpgroups that have a row."""
         clocks, each = self.order.clocks, self._of_cluster(wave)
         groups = np.arange(row - 1, len(Warpgroups.of(wave).first), each)
-        column = int(clocks.groups_of("wgmma", Warpgroups.of(wave).first[groups[:1]])[0])
+        column = int(self.order.groups_of(wave, groups[:1])[0])
         warps, writers = Warpgroups.of(wave).members(groups), warps_of(access.lanes.mask)
         known = clocks.visible[warps[:, 0], column]
         if (clocks.visible[writers, column] < known[writers // clocks.of_cluster]).any():

@@ -60,9 +60,10 @@ def _held(setting: Setting, operand: str, some: Mask, axis: int) -> Iterator[str
         yield f"row{'s'[: len(count) != 1]} {ranges(count)} of the tile of {operand.upper()} in shared memory"
         return
     form = setting.instruction
-    layout = form.in_registers(operand).layout
+    held = form.in_registers(operand)
+    layout = held.layout
     index = layout.column_index if axis else layout.row_index
-    elements = some[index].reshape(layout.lanes, form.registers[operand], -1)
+    elements = some[index].reshape(*held.shape, -1)
     inside = np.asarray(elements.all(axis=2))
     if text := places_text(inside, operand):
         yield text

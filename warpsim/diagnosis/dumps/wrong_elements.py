@@ -36,10 +36,11 @@ class Wrong:
 
 def wrong_elements(instruction: Instruction, mask: Mask) -> Wrong:
     """Return the pattern of a mask ``(tiles, lanes * registers * slots)`` in the order of the registers."""
-    layout = instruction.in_registers("d").layout
+    held = instruction.in_registers("d")
+    layout = held.layout
     anywhere = mask.any(axis=0).reshape(layout.lanes, -1)
     matrix = layout.collect(anywhere)
-    words = anywhere.reshape(layout.lanes, instruction.registers["d"], -1)
+    words = anywhere.reshape(*held.shape, -1)
     return Wrong(
         count=int(mask.sum()),
         total=mask.size,

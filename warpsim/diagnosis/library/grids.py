@@ -105,7 +105,7 @@ def grid_of(setting: Setting, operand: str) -> Grid:
         setting=setting,
         operand=operand,
         lanes=instruction.lanes,
-        registers=instruction.registers[operand],
+        registers=instruction.held(operand).words,
         slots=width // bits,
         bits=bits,
     )

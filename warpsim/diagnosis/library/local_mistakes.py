@@ -54,7 +54,7 @@ def local_mistakes(setting: Setting) -> tuple[Mistake, ...]:
 
 def _registers(setting: Setting, operand: str) -> Made:
     """Yield registers that are zero, or hold what another register should."""
-    count = setting.instruction.registers[operand]
+    count = setting.instruction.held(operand).words
     for register in range(count if 1 < count <= 8 else 0):
         advice = f"load register {register} of {operand.upper()}"
         yield in_operand(f"register {register} is zero", operand, advice, _with_register(register, None))
@@ -293,7 +293,7 @@ def other_tiles(setting: Setting) -> Made:
         ):
             yield in_operand(name, operand, "check the index of the tile in its addresses", change)
     for operand in (name for name in "abc" if not setting.in_shared(name)):
-        count = setting.instruction.registers[operand]
+        count = setting.instruction.held(operand).words
         for register in range(count if count <= 8 else 0):
             name = f"register {register} is stale: it holds that of the previous tile"
             yield in_operand(name, operand, f"load register {register} for every tile", _stale(register))

@@ -68,7 +68,7 @@ def _where(kept: npt.NDArray[np.bool_]) -> Reading:
 
 def _registers(setting: Setting) -> Made:
     """Yield registers that are not stored, or stored in another's place."""
-    count = setting.instruction.registers["d"]
+    count = setting.instruction.held("d").words
     halves = [(np.arange(count) + count // 2) % count] if count % 2 == 0 else []
     for register in range(count if count <= _MOST else 0):
         keep = np.arange(count) != register
@@ -102,7 +102,7 @@ def _partly(setting: Setting) -> Made:
                 operands=("d",),
                 read=_on_lanes(known.read, chosen(lane)),
             )
-    count = setting.instruction.registers["d"]
+    count = setting.instruction.held("d").words
     swapped = np.arange(count) ^ 1
     for text, chosen in LANE_SETS if count % 2 == 0 else ():
         read = _on_lanes(lambda d: d[..., swapped], chosen(lane))

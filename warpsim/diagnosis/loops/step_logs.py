@@ -88,8 +88,7 @@ class _Log:
         """Return the C with which the loop begins: that of the matrix, or zero."""
         if "c" in self.operands.codes:
             return self.operands.expected("c", (0, 0))
-        shape = self.form.lanes, self.form.registers["d"]
-        return np.zeros(shape, dumps["d" if "d" in dumps else "c"].dtype)
+        return np.zeros(self.form.held("d").shape, dumps["d" if "d" in dumps else "c"].dtype)
 
     def _accumulators(self, dumps: Mapping[str, Words]) -> tuple[str, Words]:
         """Return D after every step; C of a log is that before each if it begins as the loop does."""

@@ -65,9 +65,9 @@ class Watch(Observer):
     def registers(self, wave: Wave, warps: Numbers, instruction: Instruction, inputs: Inputs) -> Words:
         """Return a D of tags: nothing is computed."""
         read = inputs.registers.get("a", inputs.b_descriptor)
-        lead = (present(read, "A or B").shape[0], instruction.lanes)
+        count = present(read, "A or B").shape[0]
         word = np.dtype(f"u{instruction.register_bits // 8}")
-        return np.full((*lead, instruction.registers["d"]), self._byte(word), word)
+        return np.full((count, *instruction.held("d").shape), self._byte(word), word)
 
     @helper
     def fragments(

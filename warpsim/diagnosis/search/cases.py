@@ -87,8 +87,7 @@ def _single(descriptors: npt.NDArray[np.uint64], name: str) -> int:
 
 
 def _with_c(instruction: Instruction, registers: Registers) -> Registers:
-    shape = instruction.lanes, instruction.registers["c"]
-    zeros = np.zeros(shape, f"u{instruction.register_bits // 8}")
+    zeros = np.zeros(instruction.held("c").shape, f"u{instruction.register_bits // 8}")
     return {"c": zeros} | registers
 
 

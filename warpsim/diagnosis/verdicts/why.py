@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine
 from ...host.launching import LaunchableKernel
+from ...isa.families import OPCODES
 from .launch_causes import (
     Cause,
     order_cause,
@@ -235,7 +236,7 @@ def _of_wrong_outputs(
 def _untraced(launch: RepeatedLaunch) -> Iterator[str]:
     """Yield why the operands of matrix instructions say nothing, where they do not."""
     opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
-    if not opcodes & {"mma", "wgmma", "wmma"}:
+    if not opcodes & (OPCODES | {"wmma"}):
         reason = "tcgen05 is not traced" if "tcgen05" in opcodes else "there is no matrix instruction"
         yield f"which operand is wrong was not looked for: {reason}"
 

@@ -18,8 +18,22 @@ from .wgmma import WGMMA, WGMMA_SP
 
 FAMILIES: tuple[Family, ...] = (MMA, MMA_SP, WGMMA, WGMMA_SP)
 
+OPCODES = frozenset(family.opcode for family in FAMILIES)
+TILE_OPCODES = frozenset(family.opcode for family in FAMILIES if family.reads_tiles)
+
 # Storage bits of an element of A -> pattern. PTX ISA 9.1, section 9.7.14.6.1.
 _PATTERNS: dict[int, Pattern] = {32: ONE_OF_TWO, 16: TWO_OF_FOUR, 8: TWO_OF_FOUR, 4: FOUR_OF_EIGHT}
+
+
+def lanes_of(opcode: str) -> int:
+    """Return how many lanes execute the matrix instructions of an opcode together; 0 for other opcodes."""
+    return next((family.lanes for family in FAMILIES if family.opcode == opcode), 0)
+
+
+def multiplies_tiles(opcode: str, modifiers: tuple[str, ...]) -> bool:
+    """Return whether a statement is a matrix instruction of a family that reads tiles in shared memory."""
+    tiles = (family for family in FAMILIES if family.reads_tiles and family.opcode == opcode)
+    return any(modifiers[: len(family.modifiers)] == family.modifiers for family in tiles)
 
 
 @cache

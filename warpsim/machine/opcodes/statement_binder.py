@@ -30,7 +30,6 @@ from ...ptx.operand_types import (
 )
 from ...ptx.operands import Address, Displacement, NegatedPredicate, Operand, Register, Sink, Vector
 from ...ptx.statements import InstructionStatement, operand_names
-from ...ptx.warpgroup import WarpgroupBound
 from ..bind.constants import constant_bits
 from ..bind.functions import ModuleNames
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
@@ -56,7 +55,7 @@ class StatementBinder:
     module: ModuleNames
     operands: Sequence[Operand] = field(init=False)
     declared: ClassVar[bool] = True  # whether every register has a declared type
-    matrix: Bound | WarpgroupBound | None = field(init=False, default=None)  # the operands by role
+    matrix: Bound | None = field(init=False, default=None)  # the operands by role
     _values: set[int] = field(init=False, default_factory=set)
     _addresses: set[int] = field(init=False, default_factory=set)
     _written: set[int] = field(init=False, default_factory=set)

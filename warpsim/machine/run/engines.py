@@ -85,7 +85,7 @@ def _engine(engine: EngineName | Engine) -> Engine:
 def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
     """D of an engine that a user gives; raises OperandError where it is no D."""
     d = engine(form, inputs)
-    wanted = (*executions_of(inputs), form.lanes, form.registers["d"])
+    wanted = (*executions_of(inputs), *form.held("d").shape)
     dtype = np.dtype(f"u{form.register_bits // 8}")
     if not isinstance(d, np.ndarray) or d.shape != wanted or d.dtype != dtype:
         given = f"{d.dtype} {d.shape}" if isinstance(d, np.ndarray) else type(d).__name__

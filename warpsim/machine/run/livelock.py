@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import Deadlock, Fault
+from ...isa.families import OPCODES
 from ...ptx.operands import Register
 from ..bind.scope import LabelName
 from ..state.lanes import DivergentPath, Frame, Lanes
@@ -30,9 +31,8 @@ from .windows import place_of
 
 _READING = frozenset({"atom", "nanosleep"})
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "mmio", "test_wait"})
-_ACTING = frozenset(  # what others may wait for, or what a loop that waits has no time for
-    {"st", "red", "bar", "barrier", "call", "ret", "exit", "cp", "mma", "wmma", "wgmma", "stmatrix", "brx"}
-)
+# what others may wait for, or what a loop that waits has no time for
+_ACTING = OPCODES | {"st", "red", "bar", "barrier", "call", "ret", "exit", "cp", "wmma", "stmatrix", "brx"}
 _SHOWN = 4  # groups of lanes that an error describes
 _ROUND = 256  # statements in which a loop that waits comes round, to see what it reads
 

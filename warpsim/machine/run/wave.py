@@ -22,7 +22,6 @@ from ...errors import Fault, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.warps import WARP
 from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement
-from ...ptx.warpgroup import WarpgroupBound
 from ..bind.scope import NOTHING, Flow, Scope, Variable
 from ..bind.tuning import Dimensions, Tuning
 from ..state import spaces
@@ -49,7 +48,7 @@ class Execution(NamedTuple):
 
     step: Step
     flow: Flow = NOTHING
-    matrix: Bound | WarpgroupBound | None = None
+    matrix: Bound | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -70,7 +69,7 @@ class Record:
     scope: Scope | None = None  # what the names in the statement mean
     step: Step = field(init=False, repr=False)
     flow: Flow = field(init=False, repr=False)
-    matrix: Bound | WarpgroupBound | None = field(init=False, repr=False)
+    matrix: Bound | None = field(init=False, repr=False)
 
     def __getattr__(self, name: str) -> Any:
         """Bind the statement; called for attributes that are not set."""

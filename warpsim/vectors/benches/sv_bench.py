@@ -159,7 +159,7 @@ def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     yield ""
     yield f"module {names.bench};"
     yield f"  import {names.vectors}::*;"
-    yield f"  localparam int REGISTERS = {form.registers['d']};  // of D in a lane"
+    yield f"  localparam int REGISTERS = {form.held('d').words};  // of D in a lane"
     yield f"  localparam int REGISTER_BITS = {form.register_bits};"
     yield from _wires(inputs)
     yield from _loading(inputs)

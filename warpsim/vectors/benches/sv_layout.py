@@ -8,6 +8,7 @@ of a matrix descriptor are written out again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def _in_registers(vectors: VectorSet) -> Iterator[str]:
 
 def width(form: Instruction, operand: str) -> int:
     """Return the number of bits of all lanes' registers of an operand."""
-    return form.lanes * form.registers[operand] * form.register_bits
+    return prod(form.held(operand).shape) * form.register_bits
 
 
 # --- a, b, c, d ------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def _operand(form: Instruction, name: str) -> Iterator[str]:
     bit = value % each * form.storage(name).bits
     shift = form.storage(name).shift
     yield f"\n  // --- {name}: {rows * form.products} x {columns} elements of {element.name} ---"
-    yield f"  localparam int {capital}_REGISTERS = {form.registers[name]};"
+    yield f"  localparam int {capital}_REGISTERS = {form.held(name).words};"
     yield f"  localparam int {capital}_ROWS = {rows * form.products};"
     yield f"  localparam int {capital}_COLUMNS = {columns};"
     yield f"  localparam int {capital}_BITS = {element.bits};"

@@ -27,11 +27,11 @@ from ...environment import in_default_environment
 from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
 from ...isa.placements import Inputs, ScaleSelectors
-from ...ptx.decode import decode_statement
+from ...ptx.decode import bind_operands, decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
 from ...ptx.statements import InstructionStatement
-from ...recording.recorder import LaunchEvent, bound_of
+from ...recording.recorder import LaunchEvent
 from ...recording.strips import Timeline
 from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
@@ -362,7 +362,7 @@ def _assembled(
     form = vectors.instruction
     if decode_statement(statement, form.target) != form:
         raise TraceError(f"{statement.mnemonic} is recorded as {form.mnemonic}")
-    bound = bound_of(form, statement)
+    bound = bind_operands(form, statement, None)
     constants, varying = vectors.constants(), vectors.varying()
     source = source_from(given["source"]) if "source" in given else None
     for case, (x, y, z, warp, index, time) in enumerate(where.tolist()):

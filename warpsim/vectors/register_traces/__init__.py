@@ -55,7 +55,7 @@ class Execution:
     @property
     def wanted(self) -> range:
         """The numbers of the registers of D."""
-        return range(self.sass.registers[0], self.sass.registers[0] + self.form.registers["d"])
+        return range(self.sass.registers[0], self.sass.registers[0] + self.form.held("d").words)
 
     @property
     def complete(self) -> bool:
@@ -141,7 +141,7 @@ def _numbers(sass: Sass, form: Instruction | None, count: int) -> tuple[int, ...
     """Return the registers of the recorded values: all of each operand, or equally many of each."""
     operands = sass.registers
     if form and len(operands) == len(_operands(form)):
-        widths = [form.registers[name] for name in _operands(form)]
+        widths = [form.held(name).words for name in _operands(form)]
         for zero in (None, 1, 0):  # RZ may count as its operand, as one register, or not at all
             full = zip(operands, widths, strict=True)
             counts = [width if zero is None or item != ZERO else zero for item, width in full]
@@ -167,7 +167,7 @@ def _observe(waiting: list[Execution], sass: Sass, form: Instruction | None, val
 
     The first operand may be written, four registers of it at most where the form is not known.
     """
-    width = form.registers["d"] if form else 4
+    width = form.held("d").words if form else 4
     written = range(sass.registers[0], sass.registers[0] + width) if sass.registers else range(0)
     for item in waiting:
         unseen = set(item.wanted) - item.d.keys() - item.lost
@@ -187,7 +187,7 @@ def _execution(
         return None
     inputs = {}
     for name, first in zip(_operands(form)[1:], sass.registers[1:], strict=True):
-        count = form.registers[name]
+        count = form.held(name).words
         known = {number: values[number] for number in range(first, first + count) if number in values}
         if first != ZERO and len(known) < count:
             missing[f"{sass.name}: {len(known)} of the {count} registers of {name} are in the log"] += 1

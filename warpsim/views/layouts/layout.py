@@ -93,7 +93,7 @@ def notes(instruction: Instruction, operand: str, selector: int = 0) -> list[str
 
 def _registers_text(instruction: Instruction, operand: str) -> str:
     held = lane_places(instruction, operand, 0)
-    count = instruction.registers[operand]
+    count = instruction.held(operand).words
     each = len(held) // count
     names = [
         f"%{operand}{register} = {_element_names(operand, register * each, each)}"
@@ -191,7 +191,7 @@ def _operand_document(instruction: Instruction, name: str, selector: int, scales
     rule = formula(instruction, name, selector)
     cute = [] if name.startswith("scale_") else cute_layouts(instruction, name, selector)
     return {
-        "registers": instruction.registers[name],
+        "registers": instruction.held(name).words,
         "section": rule.section,
         "formula": dict(rule.results),
         "cute": [str(layout) for layout in cute],

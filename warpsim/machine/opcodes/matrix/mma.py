@@ -19,11 +19,10 @@ from ....isa.families import forms
 from ....isa.instruction import Instruction
 from ....isa.placements import Inputs, ScaleSelectors, part_of
 from ....isa.warps import WARP
-from ....ptx.binding import Bound, bind
+from ....ptx.binding import Bound, WarpBound, bind
 from ....ptx.constants import Immediate
 from ....ptx.decode import Bind, bind_statement
 from ....ptx.operands import NegatedPredicate, Register, Vector
-from ....ptx.warpgroup import WarpgroupBound
 from ...bind.constants import constant_bits
 from ...bind.scope import RegisterName
 from ...bind.value_types import bits_of
@@ -35,7 +34,7 @@ from ..statement_binder import Reader, StatementBinder
 from .warpwide import Columns, Warps, whole_warps, write_registers
 
 Engine = Callable[[Instruction, Inputs], Values]
-B = TypeVar("B", Bound, WarpgroupBound)
+B = TypeVar("B", bound=Bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +115,7 @@ def _check_width(
         raise binder.illegal(message, operand, element)
 
 
-def _sources(binder: StatementBinder, bound: Bound) -> dict[str, Columns]:
+def _sources(binder: StatementBinder, bound: WarpBound) -> dict[str, Columns]:
     """Return the columns of each operand but D."""
     bits, places = bound.instruction.register_bits, bound.places
     found = {role: sources_of(binder, getattr(bound, role), bits, role, places[role]) for role in "abc"}
@@ -146,7 +145,7 @@ def numbers_of(binder: StatementBinder, names: Sequence[object]) -> Iterator[int
             yield found.number
 
 
-def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[int | None]:
+def targets_of(binder: StatementBinder, bound: Bound) -> list[int | None]:
     """Return the number of each register of D, None for a sink."""
     operand, bits = binder.operands[0], bound.instruction.register_bits
     assert isinstance(operand, Vector)
@@ -162,7 +161,7 @@ def targets_of(binder: StatementBinder, bound: Bound | WarpgroupBound) -> list[i
 Choose = Callable[[Wave, DivergentPath, Lanes], ScaleSelectors]
 
 
-def _selectors(binder: StatementBinder, bound: Bound) -> Choose:
+def _selectors(binder: StatementBinder, bound: WarpBound) -> Choose:
     """Byte and thread ids of block scales: constants, or registers on which all lanes agree."""
     if all(isinstance(source, int) for source in bound.ids):
         constant = ScaleSelectors(*(int(source) & 0xFFFF for source in bound.ids))

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from ....errors import located
+from ....isa.families.wgmma import WGMMA
 from ....isa.features import Feature
 from ....isa.warps import WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
@@ -154,7 +155,7 @@ def _issue(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share)
         pending = latest[group] = Pending(
             record=wave.code[path.pc],
             lane=int(places.first[group]),
-            kind="wgmma",
+            kind=FAMILY,
             complete=Completion(later, group),
             reads=(Stretches(space="shared", ranges=share.ranges + base),),
             group=FAMILY,
@@ -198,9 +199,9 @@ class _ProductRow(MatrixRow):
 
 
 ROWS: tuple[Effect, ...] = (
-    _ProductRow(opcode="wgmma", slots=(), bind=_mma_async, together=WARPGROUP),
+    _ProductRow(opcode=WGMMA.opcode, slots=(), bind=_mma_async, together=WARPGROUP),
     Effect(
-        opcode="wgmma",
+        opcode=WGMMA.opcode,
         slots=(_ORDERS, ("sync",), ("aligned", "")),
         bind=_order,
         since=(8, 0),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....isa.families import multiplies_tiles
 from ...run.asynchronous import ASYNCHRONY, finish_together
 from ...run.convergence import Warpgroups
 from ...run.pending import Pending
@@ -24,18 +25,22 @@ def mended(code: Sequence[Record]) -> Sequence[Record]:
     """Return records of which those that touch registers of a wgmma complete it first."""
     used: dict[int, Numbers] = {}
     for record in code:
-        if record.statement.opcode == "wgmma":
+        if _multiplies(record):
             known = used.get(record.function, frozenset())
             used[record.function] = known | record.flow.values | record.flow.written
     nothing: Numbers = frozenset()
     return [_completing(record, used.get(record.function, nothing)) for record in code] if used else code
 
 
+def _multiplies(record: Record) -> bool:
+    return multiplies_tiles(record.statement.opcode, record.statement.modifiers)
+
+
 def _completing(record: Record, used: Numbers) -> Record:
     flow = record.flow
     reads = used & (flow.values | flow.addresses | ({record.guard} if record.guard >= 0 else frozenset()))
     writes = used & flow.written
-    if record.statement.opcode == "wgmma" or not (reads or writes):
+    if _multiplies(record) or not (reads or writes):
         return record
     return record.stepping(_after_wgmma(record.step, reads, writes))
 
