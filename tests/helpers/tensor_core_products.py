@@ -19,21 +19,30 @@ from tests.helpers.tensor_core import metadata_field
 _SHARED = 3 * (128 * 128 + 2 * 64 * 128 + 1024)  # a ring of three stages
 
 
-def _case(
-    entry: str, arguments: Sequence[Any], d: Array, expected: Array, maps: dict[int, tuple[int, int]]
+def tensor_case(
+    file: str,
+    entry: str,
+    arguments: Sequence[Any],
+    d: Array,
+    expected: Array,
+    maps: dict[int, tuple[int, int]],
+    more: int = 0,
 ) -> Case:
-    """``maps`` are the boxes of the arguments that are passed as tensor maps."""
+    """``maps`` are the boxes of arguments passed as tensor maps; ``more`` bytes lie behind the ring."""
     m, n = d.shape
     return Case(
-        file="tensor_core.ptx",
+        file=f"{file}.ptx",
         entry=entry,
-        grid=(n // 64, m // 128),
+        grid=(n // 64, -(-m // 128)),
         block=192,
         arguments=arguments,
         expected={next(i for i, one in enumerate(arguments) if one is d): expected},
-        shared_bytes=_SHARED,
+        shared_bytes=_SHARED + more,
         passed=partial(_with_maps, maps),
     )
+
+
+_case = partial(tensor_case, "tensor_core")
 
 
 def _with_maps(maps: dict[int, tuple[int, int]], given: Sequence[Any]) -> list[Any]:

@@ -29,6 +29,7 @@ UNORDERED = (
     *("dense_f16 normal", "sparse_tf32 normal", "sparse_nvf4 normal", "sparse_product normal"),
     *("tensor_ring of parts of tiles", "tensor_split"),
     *("tensor_f16", "tensor_sparse_f16", "tensor_mxf8", "tensor_nvf4"),
+    *("tensor_s8", "tensor_sparse_e4m3", "tensor_copied_metadata", "tensor_stationary_f16"),
     *("cooperative_f16", "multicast_f16", "pingpong_f16", "cooperative_sparse_f16"),
     *("warpgroup_f16 normal", "warpgroup_sparse_f16 normal", "warpgroup_e4m3 normal"),
 )

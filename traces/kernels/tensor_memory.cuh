@@ -14,6 +14,12 @@ __device__ __forceinline__ descriptor tile_descriptor(const void* tile, word str
            static_cast<descriptor>(swizzle) << 61;
 }
 
+// A K-major tile without swizzle; leading is the distance of 16 bytes along K to the next ones.
+__device__ __forceinline__ descriptor plain_descriptor(const void* tile, word leading, word stride) {
+    const descriptor offset = static_cast<descriptor>(leading >> 4) - 1;
+    return tile_descriptor(tile, stride, NO_SWIZZLE) + (offset << 16);
+}
+
 // Columns of tensor memory; where they begin is written to shared memory.
 __device__ __forceinline__ void allocate(word& address, word columns) {
     asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(shared_address(&address)),
@@ -79,6 +85,52 @@ __device__ __forceinline__ void multiply_nvf4(
                  "[%0], %1, %2, %3, [%4], [%5], adds;\n}" ::"r"(d),
                  "l"(a), "l"(b), "r"(form), "r"(scale_a), "r"(scale_b), "r"(static_cast<word>(adds))
                  : "memory");
+}
+
+__device__ __forceinline__ void multiply_f8(word d, descriptor a, descriptor b, word form, bool adds) {
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %4, 0;\n"
+                 "tcgen05.mma.cta_group::1.kind::f8f6f4 [%0], %1, %2, %3, adds;\n}" ::"r"(d),
+                 "l"(a), "l"(b), "r"(form), "r"(static_cast<word>(adds))
+                 : "memory");
+}
+
+__device__ __forceinline__ void multiply_i8(word d, descriptor a, descriptor b, word form, bool adds) {
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %4, 0;\n"
+                 "tcgen05.mma.cta_group::1.kind::i8 [%0], %1, %2, %3, adds;\n}" ::"r"(d),
+                 "l"(a), "l"(b), "r"(form), "r"(static_cast<word>(adds))
+                 : "memory");
+}
+
+__device__ __forceinline__ void multiply_tf32(word d, descriptor a, descriptor b, word form, bool adds) {
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %4, 0;\n"
+                 "tcgen05.mma.cta_group::1.kind::tf32 [%0], %1, %2, %3, adds;\n}" ::"r"(d),
+                 "l"(a), "l"(b), "r"(form), "r"(static_cast<word>(adds))
+                 : "memory");
+}
+
+__device__ __forceinline__ void multiply_sparse_f8(
+    word d, descriptor a, descriptor b, word metadata, word form, bool adds) {
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %5, 0;\n"
+                 "tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [%0], %1, %2, [%3], %4, adds;\n}" ::"r"(d),
+                 "l"(a), "l"(b), "r"(metadata), "r"(form), "r"(static_cast<word>(adds))
+                 : "memory");
+}
+
+// B stays in the tensor core, and rows of A go past it.
+__device__ __forceinline__ void multiply_stationary_f16(word d, descriptor a, descriptor b, word form, bool adds) {
+    asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %4, 0;\n"
+                 "tcgen05.mma.ws.cta_group::1.kind::f16 [%0], %1, %2, %3, adds;\n}" ::"r"(d),
+                 "l"(a), "l"(b), "r"(form), "r"(static_cast<word>(adds))
+                 : "memory");
+}
+
+// 128 rows of 16 bytes to four columns, and of 32 bytes to eight.
+__device__ __forceinline__ void copy_rows_16(word to, descriptor from) {
+    asm volatile("tcgen05.cp.cta_group::1.128x128b [%0], %1;" ::"r"(to), "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void copy_rows_32(word to, descriptor from) {
+    asm volatile("tcgen05.cp.cta_group::1.128x256b [%0], %1;" ::"r"(to), "l"(from) : "memory");
 }
 
 // 32 rows of 16 bytes to four columns, once for each quarter of the lanes.
