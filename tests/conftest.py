@@ -1,12 +1,29 @@
-"""Tests are of compiled kernels, however little they compute; those of NumPy's way say so."""
+"""Tests are of compiled kernels, however little they compute; those of NumPy's way say so.
+
+Garbage is not looked for while tests are collected, and never among what was collected: tens of thousands of
+tests and the tables of all modules stay until the end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from tests.helpers.compilation import done_by_kernels
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Pause the collection of garbage; from here on it is of what tests make."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from ..errors import IllegalInstruction, NotModelled, OperandError, located
@@ -122,7 +124,8 @@ def bind_statement(
     return binder(decode_statement(statement, target, version), statement, types)
 
 
-def declared_types(declarations: str) -> dict[str, str]:
+@lru_cache(maxsize=8)  # a program that decodes many statements gives the same declarations with each
+def declared_types(declarations: str) -> Types:
     """Register name to type, of PTX text made of ``.reg`` declarations.
 
     A vector register has a type of its own, such as ``v2.b32``, and elements, such as ``%r.x``.
@@ -137,7 +140,7 @@ def declared_types(declarations: str) -> dict[str, str]:
         types.update(dict.fromkeys(statement.names, f"v{statement.vector}.{statement.type}"))
         elements = (letter for letters in ("xyzw", "rgba") for letter in letters[: statement.vector])
         types.update({f"{name}.{letter}": statement.type for letter in elements for name in statement.names})
-    return types
+    return MappingProxyType(types)
 
 
 def version_of(version: Version | str | None, target: str | None = None) -> Version:

@@ -108,7 +108,7 @@ class Cursor:
         self.end = end
         # The pattern matches everywhere, if only the empty string.
         self.position = _SKIP.match(self.text, end).end()  # type: ignore[union-attr]
-        if self.sees("/*"):
+        if self.text.startswith("/*", self.position):
             raise self.error(
                 "this comment is never closed: no '*/' follows", self.position, self.position + 2
             )
