@@ -7,6 +7,7 @@
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
       x Fault                 a kernel did what no machine allows: an address outside, a deadlock, a trap
         x Deadlock            no lane can continue
+        x DeviceAssertion     an assert of device code fails
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
       x TraceError            a trace or vector file is malformed
       x ClusterError          a Dask cluster cannot do a job: not there, no workers, or other versions
@@ -191,6 +192,10 @@ class Fault(WarpsimError):
 
 class Deadlock(Fault):
     """Lanes that wait for something that no lane can still do."""
+
+
+class DeviceAssertion(Fault):
+    """An assert of device code that does not hold."""
 
 
 class OperandError(WarpsimError, ValueError):

@@ -323,11 +323,11 @@ def fault_of(body, *arguments, kind=warpsim.Fault, **options):
 def test_out_of_bounds():
     found = fault_of("st.global.u32 [%rd1+4], %r0;", 2, 32)
     assert found.message == (
-        "st.global.u32: address 0x7f0000000100 is in no allocation: 0 bytes past the end of out of 256 bytes "
-        "at 0x7f0000000000 [CTA (1, 0, 0), warp 0, lane 31]"
+        "st.global.u32: address 0x200000000100 is in no allocation: 0 bytes past the end of out of 256 bytes "
+        "at 0x200000000000 [CTA (1, 0, 0), warp 0, lane 31]"
     )
     found = fault_of("ld.global.u32 %r1, [%rd0+-4];", 1, 1)
-    assert "4 bytes before out of 4 bytes at 0x7f0000000000" in found.message
+    assert "4 bytes before out of 4 bytes at 0x200000000000" in found.message
     found = fault_of("mov.u64 %rd9, 0; ld.u32 %r1, [%rd9];", 1, 1)
     assert found.message.startswith("ld.u32: address 0x0 is in no allocation")
 
@@ -367,7 +367,7 @@ def test_buffers_do_not_touch():
 def test_misaligned():
     found = fault_of("ld.global.u32 %r1, [%rd1+2];", 1, 2)
     assert found.message == (
-        "ld.global.u32: address 0x7f0000000002 is not a multiple of 4 [CTA (0, 0, 0), warp 0, lane 0]"
+        "ld.global.u32: address 0x200000000002 is not a multiple of 4 [CTA (0, 0, 0), warp 0, lane 0]"
     )
     assert str(found).splitlines()[1:] == ["    ld.global.u32 %r1, [%rd1+2];", "    ^~~~~~~~~~~~~"]
 

@@ -35,6 +35,7 @@ from .output import (
 _MODULES = {  # modules of each verb, in the order of --help; imported when the verb is used
     "run": "run",
     "launch": "launch",
+    "exec": "exec",
     "check": "check",
     "gemm": "gemm",
     "vectors": "vectors",

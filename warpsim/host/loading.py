@@ -47,23 +47,23 @@ def load(
     """
     if isinstance(source, bytes | bytearray | memoryview):
         text = bytes(source).decode("utf-8", errors="surrogateescape").rstrip("\0")
-        return load_text(text, target=target, read=_lines_of)
+        return load_text(text, target=target, read=source_lines)
     if isinstance(source, str) and ("\n" in source or ".version" in source):
-        return load_text(source.rstrip("\0"), target=target, read=_lines_of)
+        return load_text(source.rstrip("\0"), target=target, read=source_lines)
     path = Path(source)
     if path.suffix in _SOURCES:
         text, name = compiled(path, target, nvcc), f"PTX of {path.name}"
         if keep is not None:
             name = str(keep)
             write_lines(Path(keep), text.splitlines())
-        return load_text(text, name, target, _lines_of)
+        return load_text(text, name, target, source_lines)
     try:
-        return load_text(read_text(path).rstrip("\0"), str(path), target, _lines_of)
+        return load_text(read_text(path).rstrip("\0"), str(path), target, source_lines)
     except OSError as error:
         raise OperandError(f"{path}: {error.strerror or error}") from None
 
 
-def _lines_of(file: str) -> tuple[str, ...]:
+def source_lines(file: str) -> tuple[str, ...]:
     """Return the lines of a source file that PTX names; none where it is no readable, regular file."""
     path = Path(file)
     try:

@@ -32,23 +32,23 @@ class UnwrittenReads:
     def __init__(self, launch: Launch) -> None:
         memory = launch.device.memory
         self.launch = launch
-        self.data: Bytes = memory.data.copy()
+        self.data = memory.snapshot()
         self.fresh: Bytes | None = None if memory.fresh is None else memory.fresh.copy()
         self.allocations: Sequence[Allocation] = tuple(memory.allocations)
         self.heap: tuple[int, dict[int, HeapBlock]] = launch.device.heap.state()
 
     def judge(self, findings: Findings, counts: Counts) -> None:
         """Make notes of the warnings about unwritten bytes, where nothing depends on these."""
-        if any(map(_questionable, findings.found)) and not any(
-            self._matters(fill, counts) for fill in _FILLS
-        ):
+        if self.data is None or not any(map(_questionable, findings.found)):
+            return
+        if not any(self._matters(self.data.copy(), fill, counts) for fill in _FILLS):
             findings.found[:] = [_noted(found) if _questionable(found) else found for found in findings.found]
 
-    def _matters(self, fill: int, counts: Counts) -> bool:
+    def _matters(self, data: Bytes, fill: int, counts: Counts) -> bool:
         """Return whether the launch does or leaves anything else with these bytes."""
         first = self.launch
         device = Device(first.module.target, heap_bytes=first.device.heap.limit)
-        device.memory.restore(self._filled(fill), self.allocations, None)
+        device.memory.restore(self._filled(data, fill), self.allocations, None)
         device.heap.restore(self.heap)
         device.symbols[first.module] = first.device.symbols[first.module]
         workspace = first.runtime.grid_workspace if first.runtime else 0
@@ -65,9 +65,8 @@ class UnwrittenReads:
             return True
         return not _alike(first.device, device)
 
-    def _filled(self, fill: int) -> Bytes:
+    def _filled(self, data: Bytes, fill: int) -> Bytes:
         """Return the memory with other bytes where none were written, variables apart."""
-        data = self.data.copy()
         if self.fresh is not None:
             places = self.fresh != 0
             for allocation in self.allocations:

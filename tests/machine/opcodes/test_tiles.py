@@ -164,7 +164,7 @@ PLACE = r" \[CTA \(0, 0, 0\), warp 1, lane 4\]"
             8,
             "0x2018 is not a multiple of 16",
         ),
-        (f"{X1}.b16 {{%d0}}, [%wide];", 0, "the generic address 0x7f0000000000 is not in shared memory"),
+        (f"{X1}.b16 {{%d0}}, [%wide];", 0, "the generic address 0x200000000000 is not in shared memory"),
     ],
 )
 def test_addresses_at_fault(body: str, wrong: int, message: str) -> None:

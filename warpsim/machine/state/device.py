@@ -25,11 +25,13 @@ class Device:
     of the heap that malloc of device code takes from, as cudaLimitMallocHeapSize sets it.
     """
 
-    def __init__(self, target: str | None = None, *, heap_bytes: int = HEAP_BYTES) -> None:
+    def __init__(
+        self, target: str | None = None, *, heap_bytes: int = HEAP_BYTES, memory: DeviceMemory | None = None
+    ) -> None:
         if target is not None:
             check_target(target)
         self.target = target
-        self.memory = DeviceMemory()
+        self.memory = DeviceMemory() if memory is None else memory
         self.symbols: dict[Any, dict[str, int]] = {}  # addresses of variables, by module
         self.heap = Heap(self.memory, heap_bytes)
 

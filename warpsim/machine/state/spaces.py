@@ -25,7 +25,9 @@ from .lanes import Lanes, Values
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
 
-DEVICE_BASE = 0x7F00_0000_0000  # of the first allocation; small integers are never addresses
+DEVICE_BASE = (
+    0x2000_0000_0000  # of the first allocation: where Linux maps nothing of a host program by itself
+)
 SHARED_WINDOW = 0x7E00_0000_0000  # generic addresses of shared memory start here
 LOCAL_WINDOW = 0x7D00_0000_0000
 PARAM_WINDOW = 0x7C00_0000_0000
@@ -80,13 +82,17 @@ def put_words(memory: Bytes, offsets: Offsets, words: Values) -> None:
         view[first + place] = words[:, place]
 
 
+class Misaligned(InvalidAccess):
+    """An access whose address is no multiple of its size."""
+
+
 def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
     """Raise InvalidAccess for the first address that is no multiple of the size."""
     wrong = addresses & (size - 1)
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         lane, address = _culprit(lanes, addresses, place)
-        raise InvalidAccess(lane, address, f"is not a multiple of {size}")
+        raise Misaligned(lane, address, f"is not a multiple of {size}")
 
 
 def leave(addresses: Offsets, size: int, limit: int) -> bool:
@@ -128,16 +134,29 @@ class DeviceMemory:
         alignment = max(alignment, _ALIGNMENT)
         offset = -(-self._end // alignment) * alignment
         self._end = offset + size + _GAP
-        if self._end > self.data.size:
-            grown = padded(max(self._end, 2 * self.data.size))
-            grown[: self.data.size] = self.data
-            self.data = grown
-            if self.fresh is not None:
-                self.fresh = np.concatenate([self.fresh, np.zeros(grown.size - self.fresh.size, np.uint8)])
+        self._reach(self._end)
         found = Allocation(address=DEVICE_BASE + offset, size=size, name=name, space=space)
         self.allocations.append(found)
         self._bases.append(found.address)
         return found
+
+    def _reach(self, end: int) -> None:
+        """Have room for the bytes before an offset."""
+        if end > self.data.size:
+            self.data = self._grown(max(end, 2 * self.data.size))
+            if self.fresh is not None:
+                more = np.zeros(self.data.size - self.fresh.size, np.uint8)
+                self.fresh = np.concatenate([self.fresh, more])
+
+    def _grown(self, size: int) -> Bytes:
+        """Return at least so many bytes, which begin with those of ``data``."""
+        grown = padded(size)
+        grown[: self.data.size] = self.data
+        return grown
+
+    def snapshot(self) -> Bytes | None:
+        """Return a copy of all bytes; None where that would take too much."""
+        return self.data.copy()
 
     def restore(self, data: Bytes, allocations: Sequence[Allocation], fresh: Bytes | None) -> None:
         """Take the memory of another device, and its allocations, in place of what is here."""
@@ -191,7 +210,7 @@ class DeviceMemory:
     def unwritten(self, allocation: Allocation) -> None:
         """Mark the bytes of an allocation as not written."""
         if self.fresh is None:
-            self.fresh = np.zeros_like(self.data)
+            self.fresh = np.zeros(self.data.size, np.uint8)
         start = allocation.address - DEVICE_BASE
         self.fresh[start : start + allocation.size] = 255
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....errors import Fault
+from ....errors import DeviceAssertion
 from ...run.wave import Entry, Wave
 from ...run.windows import WINDOWS
 from ...state import spaces
@@ -67,7 +67,8 @@ def _assert(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[V
     texts = [string_at(wave, lane, words[place]) for place in (0, 1, 3)]
     expression, file, function = ((text or b"?").decode("utf-8", errors="replace") for text in texts)
     message = f"assertion '{expression}' failed at {file}:{words[2]}, in {function}"
-    raise Fault(f"{message} [{wave.describe_lanes(lanes)}]", wave.code[path.pc].statement.location())
+    place = wave.code[path.pc].statement.location()
+    raise DeviceAssertion(f"{message} [{wave.describe_lanes(lanes)}]", place)
 
 
 def _allocate(wave: Wave, path: DivergentPath, lanes: Lanes, arguments: Sequence[Values]) -> Values:

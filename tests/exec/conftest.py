@@ -1,0 +1,77 @@
+"""Host programs, compiled once: nvcc and a C compiler are needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+
+@dataclass(frozen=True)
+class Done:
+    """A run of ``warpsim exec``: its exit code, what it printed, and the report."""
+
+    code: int
+    stdout: str
+    stderr: str
+    report: dict[str, Any]
+
+    def findings(self, severity: str = "error") -> list[tuple[str, str]]:
+        found = [each for each in self.report["findings"] if each["severity"] == severity]
+        return [(each["kind"], each["message"]) for each in found]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The executable of programs.cu, with a shared runtime and plain PTX."""
+    if not sys.platform.startswith("linux") or shutil.which("cc") is None:
+        pytest.skip("needs Linux and a C compiler")
+    if shutil.which("nvcc") is None:
+        pytest.skip("needs nvcc")
+    path = tmp_path_factory.mktemp("programs") / "programs"
+    compiled(path, "-lineinfo", "-arch=compute_80", "-Xfatbin", "--compress-mode=none")
+    return path
+
+
+def compiled(path: Path, *options: str) -> None:
+    """Compile programs.cu with a shared runtime."""
+    command = ["nvcc", "-cudart", "shared", *options, "-o", str(path), str(HERE / "programs.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"nvcc cannot compile: {done.stderr[-400:]}")
+
+
+@pytest.fixture(scope="session")
+def run(programs: Path) -> Run:
+    """Run modes of the programs, or another command, under ``warpsim exec``."""
+
+    def runs(*modes: str, options: tuple[str, ...] = (), command: tuple[str, ...] = ()) -> Done:
+        report = programs.parent / f"{os.getpid()}-{len(list(programs.parent.iterdir()))}.json"
+        command = command or (str(programs), *modes)
+        all_options = ["--chip", "sm_80", "--report", str(report), *options]
+        done = subprocess.run(
+            [sys.executable, "-m", "warpsim", "exec", *all_options, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        found = json.loads(report.read_text()) if report.exists() else {}
+        return Done(done.returncode, done.stdout, done.stderr, found)
+
+    return runs

@@ -1,0 +1,230 @@
+"""A client: one process that uses CUDA, with its memory, modules, streams and errors.
+
+Knows what a process owns, and lets go of it when the process has left. Does not know functions of CUDA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import WarpsimError
+from ..files.archives import read_content
+from ..host.device import Device
+from ..machine.state.spaces import DEVICE_BASE, Allocation
+from .client_memory import DEVICE, ClientMemory, Kind, OutOfMemory
+from .client_modules import Modules
+from .error_codes import CudaError
+from .graphs import Capture, Graph, GraphNode, Run
+from .messages import Channel
+from .processes import HostMemory, working_folder
+from .settings import Settings
+from .streams import PER_THREAD, Clock, Conflict, Event, Order, Stream, Touches, join
+from .tally import Tally
+
+_TEXT_BYTES = 256  # of a string that the client keeps
+_FIRST_HANDLE, _HANDLE_STEP = 0x10000, 16
+_SHORT = 1 << 16
+
+
+@dataclass(eq=False)
+class Context:
+    """A context: what the driver has threads make current. ``flags`` are those of its making."""
+
+    handle: int
+    flags: int = 0
+    primary: bool = False
+    uses: int = 0
+
+
+@dataclass(eq=False)
+class Process:
+    """A client process; ``first`` is the address of its first exported function of the driver."""
+
+    number: int
+    first: int
+    settings: Settings
+    tally: Tally
+    device: Device = field(init=False)
+    failed: CudaError | None = None  # an error that no later call survives
+    printed: list[str] = field(default_factory=list)  # by device code, until the next synchronisation
+    handles: dict[int, Any] = field(default_factory=dict)
+    events: dict[int, Event] = field(default_factory=dict)
+    limits: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.client_memory = HostMemory(self.number)
+        self.memory = ClientMemory(self.settings.memory_bytes)
+        self.device = Device(self.settings.chip, memory=self.memory)
+        self.order = Order()
+        self.captures: dict[int, Capture] = {}  # by the handle of the stream
+        self.modules = Modules(self.settings.chip, self.tally.program)
+        self.primary = Context(handle=self.handle(None), primary=True)
+        self.handles[self.primary.handle] = self.primary
+        self._numbers = count(1)
+        self._texts: dict[str, int] = {}
+        self._text_place = 0
+        self.threads = 0  # that are connected
+        self.registered: dict[
+            int, tuple[int, int]
+        ] = {}  # host memory that cudaHostRegister knows: bytes, flags
+
+    # --- handles ---
+
+    def handle(self, value: Any) -> int:
+        """Return a new handle of an object."""
+        number = _FIRST_HANDLE + _HANDLE_STEP * len(self.handles)
+        self.handles[number] = value
+        return number
+
+    def held(self, handle: int, kind: type, what: str) -> Any:
+        """Return the object of a handle; raises CudaError "InvalidResourceHandle"."""
+        found = self.handles.get(handle)
+        if not isinstance(found, kind):
+            raise CudaError("InvalidResourceHandle", f"{handle:#x} is no {what}")
+        return found
+
+    def drop(self, handle: int, kind: type, what: str) -> Any:
+        """Forget a handle; return its object. Raises CudaError."""
+        found = self.held(handle, kind, what)
+        self.handles[handle] = None
+        return found
+
+    # --- memory ---
+
+    def allocate(self, size: int, what: str, kind: Kind = DEVICE) -> Allocation:
+        """Allocate memory of the device; raises CudaError "MemoryAllocation"."""
+        name = f"{what} #{next(self._numbers)}"
+        try:
+            return self.memory.host_allocate(size, name, kind)
+        except OutOfMemory as error:
+            raise CudaError("MemoryAllocation", f"{what}: {error}") from None
+
+    def shared_allocation(self, channel: Channel, size: int, what: str, kind: Kind) -> Allocation:
+        """Allocate memory that the client reads and writes, too."""
+        allocation = self.allocate(size, what, kind)
+        if channel.protect(allocation.address, max(size, 1), accessible=True):
+            self.memory.host_free(allocation.address)
+            raise CudaError("MemoryAllocation", f"{what}: the client cannot map {size} bytes")
+        return allocation
+
+    def free(self, channel: Channel, address: int) -> None:
+        """Free an allocation; raises CudaError for an address where none begins."""
+        try:
+            allocation, kind = self.memory.host_free(address)
+        except KeyError:
+            raise CudaError("InvalidValue", f"{address:#x} {self.where(address)}") from None
+        if kind.shared:
+            channel.protect(allocation.address, max(allocation.size, 1), accessible=False)
+
+    def on_device(self, address: int) -> bool:
+        """Return whether an address is one of device memory, allocated or not."""
+        return DEVICE_BASE <= address < DEVICE_BASE + self.memory.capacity
+
+    def where(self, address: int) -> str:
+        """Describe an address that is none of an allocation's first byte."""
+        found = self.memory.find(address)
+        if found is not None:
+            return f"is byte {address - found.address} of {found}"
+        if not self.on_device(address):
+            return "is memory of the host"
+        return self.memory.describe(address)
+
+    def bytes_at(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        """Return bytes of the device, to read or write. Raises CudaError, naming the nearest allocation."""
+        if size and self.memory.find(address, size) is None:
+            found = self.memory.find(address)
+            place = f"leave {found} from byte {address - found.address} on" if found else self.where(address)
+            raise CudaError("InvalidValue", f"{size} bytes at {address:#x}: {place}")
+        start = address - DEVICE_BASE
+        return self.memory.data[start : start + size]
+
+    def fresh_at(self, address: int, size: int) -> npt.NDArray[np.uint8] | None:
+        """Return which bytes of the device are unwritten (255); None where all are written."""
+        fresh, start = self.memory.fresh, address - DEVICE_BASE
+        return None if fresh is None else fresh[start : start + size]
+
+    def kept_text(self, channel: Channel, text: str) -> int:
+        """Return the address of a string in memory that the client reads."""
+        if text not in self._texts:
+            content = text.encode()[:_SHORT] + b"\0"
+            allocation = self.shared_allocation(channel, max(len(content), _TEXT_BYTES), "a string", _STRING)
+            self.bytes_at(allocation.address, len(content))[:] = np.frombuffer(content, np.uint8)
+            self._texts[text] = allocation.address
+        return self._texts[text]
+
+    # --- files of the client ---
+
+    def file_content(self, name: str) -> bytes:
+        """Return a file that the client names. Raises CudaError "FileNotFound"."""
+        try:
+            return read_content(working_folder(self.number) / name)
+        except (OSError, WarpsimError) as error:
+            raise CudaError("FileNotFound", f"{name}: {error}") from None
+
+    # --- streams ---
+
+    def stream(self, handle: int, own: int) -> Stream:
+        """Return a stream by its handle; ``own`` is that of the thread's stream. Raises CudaError."""
+        if handle == PER_THREAD:
+            handle = own
+            if handle not in self.order.streams:
+                self.order.create(handle, blocking=True)
+        found = self.order.streams.get(handle)
+        if found is None:
+            raise CudaError("InvalidResourceHandle", f"{handle:#x} is no stream")
+        return found
+
+    def submit(self, call: Any, stream: Stream, label: str, run: Run) -> None:
+        """Do work of a stream, now; or keep it, where the stream is being captured."""
+        capture = self.captures.get(stream.handle)
+        if capture is not None:
+            capture.add(stream.handle, GraphNode(label, run))
+            return
+        clock = self.order.begin(stream)
+        touches = run(call)
+        self._note(self.order.done(stream.line, clock, label, touches) if self.order.several else None)
+
+    def run_graph(self, call: Any, stream: Stream, graph: Graph) -> None:
+        """Do the work of a graph as work of a stream."""
+        start = self.order.begin(stream)
+        ends: dict[GraphNode, Clock] = {}
+        for node in graph.ordered():
+            before = [ends[other] for other in node.after]
+            line, clock = self.order.branch(join(start, *before))
+            touches = node.run(call) if node.run else Touches()
+            self._note(self.order.done(line, clock, node.label, touches))
+            ends[node] = clock
+        stream.clock = self.order.step(join(start, *ends.values()), stream.line)
+
+    def _note(self, conflict: Conflict | None) -> None:
+        if conflict is not None:
+            allocation = self.memory.find(conflict.byte)
+            place = (
+                f"byte {conflict.byte - allocation.address} of {allocation}" if allocation else "host memory"
+            )
+            self.tally.stream_race(conflict, place)
+
+    # --- the end ---
+
+    def reset(self) -> None:
+        """Forget all memory and streams, as cudaDeviceReset does."""
+        for address in list(self.memory.kinds):
+            if self.memory.kinds[address] is not _STRING:
+                self.memory.host_free(address)
+        self.failed = None
+        self.order = Order()
+        self.captures.clear()
+        self.device.symbols.clear()
+
+    def close(self) -> None:
+        """Free all that the process had."""
+        self.client_memory.close()
+        self.memory.close()
+
+
+_STRING = Kind(name="string", shared=True)

@@ -1,0 +1,142 @@
+"""A launch of a client's kernel: parameters as bytes, limits as CUDA has them, and what is made of its end.
+
+Knows kernels and sizes; does not know which function of CUDA asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..errors import WarpsimError
+from ..isa.architectures import ARCHITECTURES
+from .access_log import AccessLog
+from .client import Process
+from .client_modules import Kernel
+from .deadline import Deadline, progress
+from .error_codes import CudaError, error_of
+from .streams import Touches
+
+Dimensions3 = tuple[int, int, int]
+_PORTABLE_SHARED = 48 << 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """What a client launches; ``parameters`` are the bytes of each."""
+
+    kernel: Kernel
+    grid: Dimensions3
+    block: Dimensions3
+    parameters: Sequence[bytes]
+    shared_bytes: int = 0
+    cluster: Dimensions3 | None = None
+    cooperative: bool = False
+
+    @property
+    def label(self) -> str:
+        """What findings call the launch."""
+        return f"kernel {self.kernel.signature}"
+
+    def check(self) -> None:
+        """Raise CudaError for what no launch of the kernel can be."""
+        kernel = self.kernel
+        static = kernel.launchable._entry.static_shared_bytes
+        allowed = kernel.dynamic_bytes
+        if allowed is None:
+            allowed = max(_PORTABLE_SHARED - static, 0)
+        if self.shared_bytes > allowed:
+            raise CudaError(
+                "InvalidValue",
+                f"{kernel.signature}: {self.shared_bytes} bytes of dynamic shared memory, where "
+                f"{allowed} are allowed: set cudaFuncAttributeMaxDynamicSharedMemorySize",
+            )
+        if 0 in self.grid or 0 in self.block:
+            raise CudaError(
+                "InvalidConfiguration", f"{kernel.signature}: grid {self.grid}, block {self.block}"
+            )
+
+
+def parameter_bytes(kernel: Kernel, read: Callable[[int, int], bytes], pointers: int) -> list[bytes]:
+    """Return the parameters of a launch, whose addresses lie behind ``pointers`` in the client."""
+    parameters = kernel.parameters
+    if not parameters:
+        return []
+    if not pointers:
+        raise CudaError("InvalidValue", f"{kernel.name} has {len(parameters)} parameters, and none is given")
+    raw = read(pointers, 8 * len(parameters))
+    places = [int.from_bytes(raw[8 * index : 8 * index + 8], "little") for index in range(len(parameters))]
+    return [read(place, parameter.bytes) for place, parameter in zip(places, parameters, strict=True)]
+
+
+def packed_parameters(kernel: Kernel, content: bytes) -> list[bytes]:
+    """Return the parameters of a launch that come as a block of bytes."""
+    last = max((each.offset + each.bytes for each in kernel.parameters), default=0)
+    if len(content) < last:
+        raise CudaError("InvalidValue", f"{kernel.name}: parameters of {len(content)} bytes, not {last}")
+    return [content[each.offset : each.offset + each.bytes] for each in kernel.parameters]
+
+
+def execute(process: Process, request: LaunchRequest) -> Touches:
+    """Execute a launch; an error that no later call survives is kept in the process. Raises CudaError.
+
+    Returns the bytes that it touches, where the process has several streams.
+    """
+    settings, tally = process.settings, process.tally
+    kernel = request.kernel.launchable
+    log = AccessLog() if process.order.several else None
+    start = time.perf_counter()
+    try:
+        with Deadline(settings.limit):
+            report = kernel(
+                request.grid,
+                request.block,
+                request.parameters,
+                request.shared_bytes,
+                request.cluster,
+                schedule=settings.schedule,
+                checks=settings.checks,
+                device=process.device,
+                observers=() if log is None else (log,),
+                output=process.printed.append,
+                cooperative=request.cooperative,
+                progress=progress(kernel.signature, tally.progress),
+            )
+    except WarpsimError as error:
+        _failed(process, request, error)
+        return Touches() if log is None else log.touches()
+    tally.launched(kernel.signature, replace(report, launched=None), time.perf_counter() - start)
+    return Touches() if log is None else log.touches()
+
+
+def _failed(process: Process, request: LaunchRequest, error: WarpsimError) -> None:
+    """Keep what ended a launch: a fault for all later calls, anything else as the error of this call."""
+    known = error_of(error)
+    process.tally.fault(request.kernel.signature, error, known.name)
+    _hint(process, request)
+    if not known.sticky:
+        raise CudaError(known.name)
+    process.failed = CudaError(known.name)
+
+
+def _hint(process: Process, request: LaunchRequest) -> None:
+    """Name parameters that are addresses of the host: what a forgotten copy passes."""
+    for parameter, content in zip(request.kernel.parameters, request.parameters, strict=True):
+        if parameter.kind not in ("u64", "b64", "s64"):
+            continue
+        address = int.from_bytes(content, "little")
+        if address >> 40 in (0x55, 0x56, 0x7E, 0x7F):
+            process.tally.host_finding(
+                "host pointer",
+                "note",
+                f"{request.kernel.name} {parameter.index}",
+                f"{request.kernel.signature}: parameter {parameter.index} is {address:#x}, an address of the "
+                "host: copy the data with cudaMemcpy, or allocate it with cudaMallocManaged",
+            )
+
+
+def cluster_limit(kernel: Kernel) -> int:
+    """Return the most CTAs of a cluster."""
+    limits = ARCHITECTURES[kernel.image.chip].limits
+    return limits.cluster if kernel.any_cluster else limits.portable_cluster

@@ -1,0 +1,155 @@
+"""Modules of a client: fat binaries that its runtime registers, and images that it loads itself.
+
+An image is unpacked and loaded when one of its kernels or variables is first asked for, since programs
+register far more than they use. Knows images and names; does not know launches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ..errors import WarpsimError
+from ..host.launching import LaunchableKernel, LoadedModule, load_text
+from ..host.loading import source_lines
+from ..isa.architectures import ARCHITECTURES
+from ..machine.load.program import Module
+from ..machine.run.wave import Parameter
+from .error_codes import CudaError, error_of
+from .fatbinary import Entry, best_ptx, entries_of
+
+_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
+_ELF = b"\x7fELF"
+
+
+@dataclass(eq=False)
+class Image:
+    """A module of a client; ``content`` gives its fat binary, PTX or cubin when that is asked for."""
+
+    content: Callable[[], bytes]
+    chip: str
+    name: str
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+
+    @cached_property
+    def loaded(self) -> LoadedModule:
+        """The module for the chip. Raises CudaError, which names the fix where there is no PTX."""
+        text = self._ptx(self.content())
+        try:
+            return load_text(
+                text.decode(errors="surrogateescape"), f"PTX of {self.name}", self.chip, source_lines
+            )
+        except WarpsimError as error:
+            raise error_of(error) from None
+
+    def _ptx(self, content: bytes) -> bytes:
+        """Return the PTX that suits the chip."""
+        architecture = ARCHITECTURES[self.chip]
+        if content.startswith(_ELF):
+            raise CudaError("NoKernelImageForDevice", f"{self.name}: the module is SASS alone: {self._fix()}")
+        if b".version" in content[:4096] and not content.startswith(b"\x50\xed\x55\xba"):
+            return content.rstrip(b"\0")
+        try:
+            entries = list(entries_of(content))
+            return self._chosen(entries, architecture.number).text()
+        except WarpsimError as error:
+            raise CudaError("InvalidPtx", f"{self.name}: {error}") from None
+
+    def _chosen(self, entries: list[Entry], chip: int) -> Entry:
+        """Return the PTX of an image. Raises CudaError."""
+        found = best_ptx([entry for entry in entries if self._runs(entry)], chip)
+        if found is None:
+            held = ", ".join(
+                sorted({f"{'PTX' if entry.ptx else 'SASS'} of sm_{entry.chip}" for entry in entries})
+            )
+            why = f"{self.name} has no PTX for {self.chip}, only {held or 'nothing'}: {self._fix()}"
+            raise CudaError("NoKernelImageForDevice", why)
+        return found
+
+    def _runs(self, entry: Entry) -> bool:
+        """Return whether PTX is for every later chip, or for this."""
+        if not entry.ptx:
+            return False
+        if entry.chip > ARCHITECTURES[self.chip].number:
+            return False
+        found = _TARGET.search(entry.text()[:8192])
+        if found is None or not found[2]:
+            return True
+        return f"sm_{found[1].decode()}{found[2].decode()}" == self.chip
+
+    def _fix(self) -> str:
+        number = ARCHITECTURES[self.chip].name.removeprefix("sm_")
+        return f"compile with -gencode arch=compute_{number},code=compute_{number}"
+
+    @property
+    def module(self) -> Module:
+        """What the machine executes."""
+        return self.loaded.module
+
+    def kernel(self, name: str) -> Kernel:
+        """Return a kernel by its name in the PTX. Raises CudaError "SymbolNotFound"."""
+        if name not in self.kernels:
+            if name not in self.loaded.entries:
+                raise CudaError("SymbolNotFound", f"{self.name} has no kernel {name}")
+            self.kernels[name] = Kernel(self, name)
+        return self.kernels[name]
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A kernel of an image, and what the host has set for it."""
+
+    image: Image
+    name: str
+    dynamic_bytes: int | None = None  # of shared memory that launches may ask for; None as it comes
+    any_cluster: bool = False  # clusters of sizes that are not portable
+    attributes: dict[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def launchable(self) -> LaunchableKernel:
+        """The kernel, bound. Raises CudaError "InvalidPtx" for statements that are not known."""
+        try:
+            return self.image.loaded[self.name]
+        except WarpsimError as error:
+            raise error_of(error) from None
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its parameters, whether it can be executed or not."""
+        return self.image.loaded.parameters(self.name)
+
+    @property
+    def signature(self) -> str:
+        """Its name in C++."""
+        return self.launchable.signature
+
+
+@dataclass(eq=False)
+class Library:
+    """What cuLibraryLoadData or cuModuleLoadData made of an image."""
+
+    image: Image
+
+
+@dataclass(eq=False)
+class Modules:
+    """What the runtime of one process has registered."""
+
+    chip: str
+    program: str
+    binaries: dict[int, int] = field(default_factory=dict)  # addresses, by handle
+    images: dict[int, Image] = field(default_factory=dict)  # by handle, once asked for
+    functions: dict[int, tuple[int, int]] = field(default_factory=dict)  # by host function: handle, name
+    variables: dict[int, tuple[int, int]] = field(default_factory=dict)  # by host variable: handle, name
+    kernels: dict[int, Kernel] = field(default_factory=dict)  # by host function, once asked for
+
+    def forked(self) -> Modules:
+        """Return what a child has registered after fork: the same, in memory of its own."""
+        binaries, functions = dict(self.binaries), dict(self.functions)
+        return Modules(self.chip, self.program, binaries, functions=functions, variables=dict(self.variables))
+
+    def image(self, content: Callable[[], bytes], name: str) -> Image:
+        """Make an image."""
+        return Image(content, self.chip, name)

@@ -1,0 +1,15 @@
+"""The functions of CUDA, a row each, by what they are about."""
+
+from . import (  # noqa: F401 (they fill the table of rows)
+    device_calls,
+    driver_contexts,
+    driver_modules,
+    error_calls,
+    graph_calls,
+    launch_calls,
+    memory_calls,
+    pool_calls,
+    registration,
+    stream_calls,
+    tensor_map_calls,
+)

@@ -1,0 +1,216 @@
+"""Modules and libraries that a program loads itself, and cuLink*, which joins PTX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...errors import OperandError
+from ...host.symbols import symbol_of
+from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
+from ..client_modules import Image, Kernel, Library
+from ..error_codes import CudaError
+from .registration import image_bytes
+
+_INPUT_CUBIN, _INPUT_PTX, _INPUT_FATBIN = 0, 1, 2  # of CUjitInputType
+_NAMES = {_INPUT_CUBIN: "a cubin", 3: "an object", 4: "a library"}
+
+
+@dataclass(eq=False)
+class Link:
+    """Parts that are linked: PTX texts; the result is kept for the client."""
+
+    parts: list[bytes] = field(default_factory=list)
+
+
+def _loaded(call: Call, result: int, content: bytes, name: str) -> None:
+    """Load an image at once, so that what is wrong is said now."""
+    image = call.process.modules.image(lambda: content, name)
+    image.loaded  # noqa: B018 (it raises what is wrong)
+    call.put(result, "Q", call.process.handle(Library(image)))
+
+
+def _library(call: Call, handle: int) -> Image:
+    found = call.process.held(handle, Library, "module")
+    assert isinstance(found, Library)
+    return found.image
+
+
+@row("cuModuleLoadData", "cuModuleLoadFatBinary")
+def module_load_data(call: Call, result: Pointer, image: Pointer) -> None:
+    """Load a module from memory."""
+    _loaded(call, result, image_bytes(call, image), call.process.modules.program)
+
+
+@row("cuModuleLoadDataEx")
+def module_load_data_ex(
+    call: Call, result: Pointer, image: Pointer, count: Unsigned, options: Pointer, values: Pointer
+) -> None:
+    """Load a module from memory; options have no effect."""
+    _loaded(call, result, image_bytes(call, image), call.process.modules.program)
+
+
+@row("cuLibraryLoadData", "cudaLibraryLoadData")
+def library_load_data(call: Call, result: Pointer, image: Pointer) -> None:
+    """Load a library from memory; options have no effect."""
+    _loaded(call, result, image_bytes(call, image), call.process.modules.program)
+
+
+@row("cuModuleLoad", "cuLibraryLoadFromFile", "cudaLibraryLoadFromFile")
+def module_load(call: Call, result: Pointer, name: Pointer) -> None:
+    """Load a module from a file, whose name counts from the client's folder."""
+    file = call.text(name)
+    _loaded(call, result, call.process.file_content(file), file)
+
+
+@row("cuModuleUnload", "cuLibraryUnload", "cudaLibraryUnload")
+def module_unload(call: Call, handle: Handle) -> None:
+    """Forget a module."""
+    call.process.drop(handle, Library, "module")
+
+
+@row("cuModuleGetLoadingMode")
+def loading_mode(call: Call, result: Pointer) -> None:
+    """Modules are loaded when they are used."""
+    call.put(result, "i", 2)
+
+
+@row("cuModuleGetFunction", "cuLibraryGetKernel", "cudaLibraryGetKernel")
+def get_function(call: Call, result: Pointer, module: Handle, name: Pointer) -> None:
+    """Give a kernel of a module."""
+    call.put(result, "Q", _kernel_handle(call, _library(call, module).kernel(call.text(name))))
+
+
+def _kernel_handle(call: Call, kernel: Kernel) -> int:
+    handles = call.process.handles
+    known = next((handle for handle, value in handles.items() if value is kernel), None)
+    return call.process.handle(kernel) if known is None else known
+
+
+@row("cuKernelGetFunction")
+def kernel_function(call: Call, result: Pointer, kernel: Handle) -> None:
+    """Give a kernel for the current context: the same."""
+    call.process.held(kernel, Kernel, "kernel")
+    call.put(result, "Q", kernel)
+
+
+@row("cuKernelGetLibrary")
+def kernel_library(call: Call, result: Pointer, kernel: Handle) -> None:
+    """Give the library of a kernel."""
+    image = call.process.held(kernel, Kernel, "kernel").image
+    known = next(
+        handle
+        for handle, value in call.process.handles.items()
+        if isinstance(value, Library) and value.image is image
+    )
+    call.put(result, "Q", known)
+
+
+@row("cuLibraryGetModule", "cuFuncGetModule")
+def library_module(call: Call, result: Pointer, library: Handle) -> None:
+    """Give the module of a library: the same."""
+    call.put(result, "Q", library)
+
+
+@row("cuModuleGetFunctionCount", "cuLibraryGetKernelCount", "cudaLibraryGetKernelCount")
+def function_count(call: Call, result: Pointer, module: Handle) -> None:
+    """Give the number of kernels."""
+    call.put(result, "I", len(_library(call, module).loaded.entries))
+
+
+@row("cuLibraryEnumerateKernels", "cuModuleEnumerateFunctions", "cudaLibraryEnumerateKernels")
+def enumerate_kernels(call: Call, results: Pointer, number: Unsigned, library: Handle) -> None:
+    """Give the kernels of a library."""
+    image = _library(call, library)
+    for place, name in enumerate(image.loaded.entries[:number]):
+        call.put(results + 8 * place, "Q", _kernel_handle(call, image.kernel(name)))
+
+
+@row("cuFuncIsLoaded")
+def function_is_loaded(call: Call, result: Pointer, function: Handle) -> None:
+    """Give that a kernel is loaded."""
+    call.put(result, "i", 1)
+
+
+@row("cuFuncLoad")
+def function_load(call: Call, function: Handle) -> None:
+    """Load a kernel."""
+    call.process.held(function, Kernel, "kernel").launchable  # noqa: B018
+
+
+@row("cuKernelGetParamInfo", "cuFuncGetParamInfo")
+def parameter_info(call: Call, kernel: Handle, index: Size, offset: Pointer, size: Pointer) -> None:
+    """Give place and bytes of a parameter."""
+    parameters = call.process.held(kernel, Kernel, "kernel").parameters
+    if index >= len(parameters):
+        raise CudaError("InvalidValue")
+    call.put(offset, "Q", parameters[index].offset)
+    call.put_some(size, "Q", parameters[index].bytes)
+
+
+@row("cuModuleGetGlobal_v2", "cuLibraryGetGlobal", "cudaLibraryGetGlobal")
+def get_global(call: Call, address: Pointer, size: Pointer, module: Handle, name: Pointer) -> None:
+    """Give address and bytes of a variable."""
+    image = _library(call, module)
+    try:
+        found = symbol_of(call.process.device, image.module, call.text(name))
+    except OperandError as error:
+        raise CudaError("SymbolNotFound", f"{call.name}: {error}") from None
+    call.put_some(address, "Q", found.address)
+    call.put_some(size, "Q", found.allocation.size)
+
+
+# --- links -----------------------------------------------------------------------------------------
+
+
+@row("cuLinkCreate_v2")
+def link_create(call: Call, count: Unsigned, options: Pointer, values: Pointer, result: Pointer) -> None:
+    """Begin to link."""
+    call.put(result, "Q", call.process.handle(Link()))
+
+
+@row("cuLinkAddData_v2")
+def link_add_data(call: Call, state: Handle, kind: Int, data: Pointer, size: Size, name: Pointer) -> None:
+    """Add PTX."""
+    link = call.process.held(state, Link, "link")
+    if kind != _INPUT_PTX:
+        what = _NAMES.get(kind, f"input of type {kind}")
+        raise CudaError("InvalidPtx", f"{call.name}: {what} cannot be linked here: compile to PTX")
+    link.parts.append(call.read(data, size).rstrip(b"\0"))
+
+
+@row("cuLinkAddFile_v2")
+def link_add_file(call: Call, state: Handle, kind: Int, name: Pointer) -> None:
+    """Add a file of PTX."""
+    link = call.process.held(state, Link, "link")
+    if kind != _INPUT_PTX:
+        raise CudaError("InvalidPtx", f"{call.name}: only PTX can be linked here")
+    link.parts.append(call.process.file_content(call.text(name)))
+
+
+@row("cuLinkComplete")
+def link_complete(call: Call, state: Handle, image: Pointer, size: Pointer) -> None:
+    """Give all PTX together, as a module to load."""
+    link = call.process.held(state, Link, "link")
+    text = joined(link.parts)
+    call.put(image, "Q", call.kept(text))
+    call.put_some(size, "Q", len(text) + 1)
+
+
+def joined(parts: list[bytes]) -> str:
+    """Return PTX texts as a single text: the directives of the first, the declarations of all."""
+    texts = [part.decode(errors="surrogateescape") for part in parts]
+    rest = [
+        "\n".join(
+            line
+            for line in text.splitlines()
+            if not line.strip().startswith((".version", ".target", ".address_size"))
+        )
+        for text in texts[1:]
+    ]
+    return "\n".join([*texts[:1], *rest])
+
+
+@row("cuLinkDestroy")
+def link_destroy(call: Call, state: Handle) -> None:
+    """Forget a link."""
+    call.process.drop(state, Link, "link")

@@ -1,0 +1,313 @@
+"""Launches of every kind, and attributes of kernels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...isa.architectures import ARCHITECTURES
+from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, Unsigned, row
+from ..client_launches import LaunchRequest, execute, packed_parameters, parameter_bytes
+from ..client_modules import Kernel
+from ..error_codes import CudaError
+from ..occupancy import ctas_of_multiprocessor
+from .device_calls import MULTIPROCESSORS
+from .registration import kernel_of
+
+_CLUSTER, _COOPERATIVE = 4, 2  # of cudaLaunchAttributeID and CUlaunchAttributeID
+_ATTRIBUTE_BYTES = 72
+_BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # of the extra parameters of cuLaunchKernel
+_MAX_DYNAMIC, _NON_PORTABLE = 8, 14  # of cudaFuncAttribute and CUfunction_attribute
+_EXTRA_WORDS = 5
+
+
+def submit(call: Call, stream: int, request: LaunchRequest) -> None:
+    """Give a launch to a stream. Raises CudaError for what cannot be launched."""
+    request.check()
+    process = call.process
+    process.submit(call, call.stream(stream), request.label, lambda later: execute(later.process, request))
+
+
+class RuntimeLaunch(NamedTuple):
+    """The parameters of cudaLaunchKernel and cudaLaunchCooperativeKernel."""
+
+    function: Pointer
+    grid: Dimensions3
+    block: Dimensions3
+    arguments: Pointer
+    shared: Size
+    stream: Handle
+
+
+class DriverLaunch(NamedTuple):
+    """The parameters of cuLaunchKernel; cuLaunchCooperativeKernel lacks the last."""
+
+    function: Handle
+    grid_x: Unsigned
+    grid_y: Unsigned
+    grid_z: Unsigned
+    block_x: Unsigned
+    block_y: Unsigned
+    block_z: Unsigned
+    shared: Unsigned
+    stream: Handle
+    arguments: Pointer
+    extra: Pointer
+
+
+def _runtime_request(call: Call, asked: RuntimeLaunch, *, cooperative: bool) -> LaunchRequest:
+    kernel = kernel_of(call, asked.function)
+    return LaunchRequest(
+        kernel=kernel,
+        grid=asked.grid,
+        block=asked.block,
+        parameters=parameter_bytes(kernel, call.read, asked.arguments),
+        shared_bytes=asked.shared,
+        cooperative=cooperative,
+    )
+
+
+@row("cudaLaunchKernel", "__cudaLaunchKernel")
+def launch_kernel(call: Call, asked: RuntimeLaunch) -> None:
+    """Launch what <<<>>> launches."""
+    submit(call, asked.stream, _runtime_request(call, asked, cooperative=False))
+
+
+@row("cudaLaunchCooperativeKernel")
+def launch_cooperative(call: Call, asked: RuntimeLaunch) -> None:
+    """Launch a grid that may synchronise as a whole."""
+    submit(call, asked.stream, _runtime_request(call, asked, cooperative=True))
+
+
+@row("cudaLaunchKernelExC")
+def launch_with_attributes(call: Call, config: Pointer, function: Pointer, arguments: Pointer) -> None:
+    """Launch with a cudaLaunchConfig_t."""
+    *sizes, shared, stream, attributes, count = call.get(config, "6IQQQI")
+    kernel = kernel_of(call, function)
+    parameters = parameter_bytes(kernel, call.read, arguments)
+    _launch_ex(call, kernel, tuple(sizes), (shared, stream, attributes, count), parameters)
+
+
+@row("cuLaunchKernelEx")
+def driver_launch_ex(
+    call: Call, config: Pointer, function: Handle, arguments: Pointer, extra: Pointer
+) -> None:
+    """Launch with a CUlaunchConfig."""
+    *sizes, shared, stream, attributes, count = call.get(config, "7I4xQQI")
+    kernel = kernel_of(call, function)
+    parameters = _parameters(call, kernel, arguments, extra)
+    _launch_ex(call, kernel, tuple(sizes), (shared, stream, attributes, count), parameters)
+
+
+def _launch_ex(
+    call: Call, kernel: Kernel, sizes: tuple[int, ...], config: tuple[int, ...], parameters: list[bytes]
+) -> None:
+    shared, stream, place, count = config
+    attributes = dict[int, bytes]()
+    for index in range(count):
+        raw = call.read(place + index * _ATTRIBUTE_BYTES, _ATTRIBUTE_BYTES)
+        attributes[int.from_bytes(raw[:4], "little")] = raw[8:]
+    cluster = None
+    if _CLUSTER in attributes:
+        x, y, z = (
+            int.from_bytes(attributes[_CLUSTER][4 * axis : 4 * axis + 4], "little") for axis in range(3)
+        )
+        cluster = (x, y, z) if (x, y, z) != (0, 0, 0) else None
+    cooperative = any(attributes.get(_COOPERATIVE, b"")[:4])
+    request = LaunchRequest(
+        kernel=kernel,
+        grid=(sizes[0], sizes[1], sizes[2]),
+        block=(sizes[3], sizes[4], sizes[5]),
+        parameters=parameters,
+        shared_bytes=shared,
+        cluster=cluster,
+        cooperative=cooperative,
+    )
+    submit(call, stream, request)
+
+
+def _driver_request(call: Call, asked: DriverLaunch, *, cooperative: bool) -> LaunchRequest:
+    kernel = kernel_of(call, asked.function)
+    return LaunchRequest(
+        kernel=kernel,
+        grid=(asked.grid_x, asked.grid_y, asked.grid_z),
+        block=(asked.block_x, asked.block_y, asked.block_z),
+        parameters=_parameters(call, kernel, asked.arguments, 0 if cooperative else asked.extra),
+        shared_bytes=asked.shared,
+        cooperative=cooperative,
+    )
+
+
+@row("cuLaunchKernel")
+def driver_launch(call: Call, asked: DriverLaunch) -> None:
+    """Launch a kernel of a module."""
+    submit(call, asked.stream, _driver_request(call, asked, cooperative=False))
+
+
+@row("cuLaunchCooperativeKernel")
+def driver_launch_cooperative(call: Call, asked: DriverLaunch) -> None:
+    """Launch a grid that may synchronise as a whole."""
+    submit(call, asked.stream, _driver_request(call, asked, cooperative=True))
+
+
+def _parameters(call: Call, kernel: Kernel, arguments: int, extra: int) -> list[bytes]:
+    """Return parameters, by an address each, or packed in a block."""
+    if arguments or not extra:
+        return parameter_bytes(kernel, call.read, arguments)
+    words = call.get(extra, f"{_EXTRA_WORDS}Q")
+    pairs = dict(zip(words[::2], words[1::2], strict=False))
+    if _BUFFER_POINTER not in pairs or _BUFFER_SIZE not in pairs:
+        raise CudaError("InvalidValue", f"{call.name}: extra parameters without a block of bytes")
+    (size,) = call.get(pairs[_BUFFER_SIZE], "Q")
+    return packed_parameters(kernel, call.read(pairs[_BUFFER_POINTER], size))
+
+
+# --- attributes ----------------------------------------------------------------------------------
+
+
+def set_attribute(kernel: Kernel, attribute: int, value: int) -> None:
+    """Set an attribute of a kernel. Raises CudaError."""
+    limits = ARCHITECTURES[kernel.image.chip].limits
+    if attribute == _MAX_DYNAMIC:
+        static = kernel.launchable._entry.static_shared_bytes
+        if not 0 <= value <= limits.shared_bytes - static:
+            most = limits.shared_bytes - static
+            raise CudaError("InvalidValue", f"{kernel.signature}: {value} dynamic bytes, at most {most}")
+        kernel.dynamic_bytes = value
+    elif attribute == _NON_PORTABLE:
+        kernel.any_cluster = bool(value)
+    kernel.attributes[attribute] = value
+
+
+def attribute_of(kernel: Kernel, attribute: int) -> int:
+    """Return an attribute of a kernel, by its number in CUfunction_attribute."""
+    limits = ARCHITECTURES[kernel.image.chip].limits
+    entry = kernel.launchable._entry
+    number = ARCHITECTURES[kernel.image.chip].number
+    known = {
+        0: entry.tuning.most_threads or limits.threads,
+        1: entry.static_shared_bytes,
+        2: sum(each.size for each in kernel.image.module.variables if each.space == "const"),
+        3: entry.local_bytes,
+        4: min(entry.registers, limits.thread_registers),
+        5: _version(kernel),
+        6: number,
+        7: 0,
+        _MAX_DYNAMIC: _dynamic(kernel),
+        9: -1,
+        _NON_PORTABLE: int(kernel.any_cluster),
+    }
+    return known.get(attribute, kernel.attributes.get(attribute, 0))
+
+
+def _dynamic(kernel: Kernel) -> int:
+    if kernel.dynamic_bytes is not None:
+        return kernel.dynamic_bytes
+    return max((48 << 10) - kernel.launchable._entry.static_shared_bytes, 0)
+
+
+def _version(kernel: Kernel) -> int:
+    major, minor = kernel.image.loaded.version
+    return major * 10 + minor
+
+
+@row("cudaFuncSetAttribute", "cuFuncSetAttribute")
+def func_set_attribute(call: Call, function: Pointer, attribute: Int, value: Int) -> None:
+    """Set an attribute of a kernel."""
+    set_attribute(kernel_of(call, function), attribute, value)
+
+
+@row("cuKernelSetAttribute")
+def kernel_set_attribute(call: Call, attribute: Int, value: Int, function: Handle, device: Int) -> None:
+    """Set an attribute of a kernel of a library."""
+    set_attribute(kernel_of(call, function), attribute, value)
+
+
+@row("cuFuncGetAttribute")
+def func_get_attribute(call: Call, result: Pointer, attribute: Int, function: Handle) -> None:
+    """Give an attribute of a kernel."""
+    call.put(result, "i", attribute_of(kernel_of(call, function), attribute))
+
+
+@row("cuKernelGetAttribute")
+def kernel_get_attribute(call: Call, result: Pointer, attribute: Int, function: Handle, device: Int) -> None:
+    """Give an attribute of a kernel of a library."""
+    call.put(result, "i", attribute_of(kernel_of(call, function), attribute))
+
+
+@row("cudaFuncGetAttributes")
+def func_get_attributes(call: Call, result: Pointer, function: Pointer) -> None:
+    """Give cudaFuncAttributes."""
+    kernel = kernel_of(call, function)
+    value = {number: attribute_of(kernel, number) for number in range(10)}
+    words = [value[1], value[2], value[3]]
+    numbers = [value[0], value[4], value[5], value[6], 0, value[8], value[9]]
+    call.put(result, "3Q7i", *words, *numbers)
+
+
+@row(
+    "cudaFuncSetCacheConfig", "cuFuncSetCacheConfig", "cudaFuncSetSharedMemConfig", "cuFuncSetSharedMemConfig"
+)
+def func_set_cache(call: Call, function: Pointer, config: Int) -> None:
+    """Nothing depends on it."""
+    kernel_of(call, function)
+
+
+@row("cudaFuncGetName", "cuFuncGetName", "cuKernelGetName")
+def func_get_name(call: Call, result: Pointer, function: Pointer) -> None:
+    """Give the name of a kernel."""
+    call.put(result, "Q", call.kept(kernel_of(call, function).name))
+
+
+# --- occupancy -----------------------------------------------------------------------------------
+
+
+@row(
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+)
+def occupancy(call: Call, result: Pointer, function: Pointer, threads: Int, shared: Size) -> None:
+    """Give the CTAs that a multiprocessor can have at a time."""
+    call.put(result, "i", ctas_of_multiprocessor(kernel_of(call, function), threads, shared))
+
+
+@row("cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxPotentialBlockSizeWithFlags")
+def potential_block(
+    call: Call, grid: Pointer, block: Pointer, function: Pointer, callback: Pointer, shared: Size
+) -> None:
+    """Give the block that fills a multiprocessor best, and how many of them the chip has at a time."""
+    kernel = kernel_of(call, function)
+
+    def filled(threads: int) -> int:
+        bytes_ = call.connection.call_host(callback, threads) if callback else shared
+        return ctas_of_multiprocessor(kernel, threads, bytes_) * threads
+
+    best = max(range(attribute_of(kernel, 0), 0, -32), key=filled)
+    call.put(block, "i", best)
+    call.put(grid, "i", max(filled(best) // best, 1) * MULTIPROCESSORS)
+
+
+@row("cudaOccupancyAvailableDynamicSMemPerBlock", "cuOccupancyAvailableDynamicSMemPerBlock")
+def available_shared(call: Call, result: Pointer, function: Pointer, ctas: Int, threads: Int) -> None:
+    """Give the dynamic shared memory that so many CTAs of a multiprocessor can have each."""
+    kernel = kernel_of(call, function)
+    limits = ARCHITECTURES[kernel.image.chip].limits
+    share = limits.multiprocessor_shared_kib * 1024 // max(ctas, 1) - 1024
+    static = kernel.launchable._entry.static_shared_bytes
+    call.put(result, "Q", max(min(share, limits.shared_bytes) - static, 0))
+
+
+@row("cudaOccupancyMaxPotentialClusterSize", "cuOccupancyMaxPotentialClusterSize")
+def potential_cluster(call: Call, result: Pointer, function: Pointer, config: Pointer) -> None:
+    """Give the largest cluster of a kernel."""
+    kernel = kernel_of(call, function)
+    limits = ARCHITECTURES[kernel.image.chip].limits
+    call.put(result, "i", limits.cluster if kernel.any_cluster else limits.portable_cluster)
+
+
+@row("cudaOccupancyMaxActiveClusters", "cuOccupancyMaxActiveClusters")
+def active_clusters(call: Call, result: Pointer, function: Pointer, config: Pointer) -> None:
+    """Give the clusters that the chip can have at a time, as many as multiprocessors allow."""
+    kernel_of(call, function)
+    call.put(result, "i", MULTIPROCESSORS // 2)

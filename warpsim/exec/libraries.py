@@ -1,0 +1,133 @@
+"""The libraries that a client process loads in place of NVIDIA's: libcuda.so.1, libcudart.so.12 and .13.
+
+agent.c is compiled at the first use by the host's C compiler and kept in the user's cache. Which functions
+each library exports is read from tables/, which tools/cuda_tables writes; a function is its library and its
+place there. Does not know what functions do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from ..errors import WarpsimError
+
+_HERE = Path(__file__).parent
+_TABLES = ("driver", "runtime_12", "runtime_13")  # in the order of the numbers of libraries
+_SONAMES = {"driver": "libcuda.so.1", "runtime_12": "libcudart.so.12", "runtime_13": "libcudart.so.13"}
+_LIBRARY_SHIFT = 16  # of the library's number in the number of a function
+_ENTRY_BYTES = 16  # of an exported function
+_STUB = """.balign 16
+.globl {name}
+.type {name},@function
+{name}: endbr64
+movl ${number},%r11d
+jmp *warpsim_enter@GOTPCREL(%rip)
+.size {name},.-{name}
+"""
+
+
+class HostError(WarpsimError):
+    """The machine cannot run clients: no C compiler, or no Linux on x86-64."""
+
+
+@cache
+def table(name: str) -> tuple[str, ...]:
+    """Return the lines of a table."""
+    return tuple((_HERE / "tables" / f"{name}.txt").read_text().splitlines())
+
+
+def function_named(number: int) -> tuple[str, str]:
+    """Return library ("driver", "runtime_12", "runtime_13") and name of a function. Raises IndexError."""
+    library = _TABLES[number >> _LIBRARY_SHIFT]
+    return library, table(library)[number & (1 << _LIBRARY_SHIFT) - 1]
+
+
+def driver_place(name: str) -> int | None:
+    """Return how many bytes behind the driver's first function one of a name lies, or None."""
+    places = _driver_places()
+    return places[name] * _ENTRY_BYTES if name in places else None
+
+
+@cache
+def _driver_places() -> dict[str, int]:
+    return {name: place for place, name in enumerate(table("driver"))}
+
+
+def libraries() -> Path:
+    """Return the folder of the libraries, compiled at the first use. Raises HostError."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        raise HostError(
+            f"warpsim exec runs programs of Linux on x86-64, and this is {platform.system()} on "
+            f"{platform.machine()}"
+        )
+    folder = _cache() / f"exec-{_digest()}"
+    if not folder.is_dir():
+        _compile(folder)
+    return folder
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "warpsim"
+
+
+def _digest() -> str:
+    content = [(_HERE / "agent.c").read_bytes(), _STUB.encode(), Path(__file__).read_bytes()]
+    content += ["\n".join(table(name)).encode() for name in _TABLES]
+    return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
+
+
+def _compile(folder: Path) -> None:
+    """Compile the libraries beside their final place, and move them there together. Raises HostError."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        raise HostError(
+            "warpsim exec compiles a small C file at its first use: no cc, gcc or clang is on PATH"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".exec-") as name:
+        build = Path(name) / "libraries"
+        build.mkdir()
+        for library in _TABLES:
+            _compile_library(compiler, build, library)
+        (build / "libcuda.so").symlink_to(_SONAMES["driver"])
+        try:
+            build.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process was not first
+                raise
+
+
+def _compile_library(compiler: str, build: Path, library: str) -> None:
+    soname = _SONAMES[library]
+    source, versions = build / f"{library}.S", build / f"{library}.map"
+    source.write_text("\n".join(_assembly(library)))
+    versions.write_text(f"{soname} {{ global: *; }};\n")
+    command = [compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", str(build / soname)]
+    command += [f"-Wl,-soname,{soname}", "-Wl,-z,now", str(source)]
+    if library == "driver":
+        command.append(str(_HERE / "agent.c"))
+    else:
+        command += [str(build / _SONAMES["driver"]), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={versions}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+    if done.returncode:
+        raise HostError(f"{compiler} cannot compile the agent:\n{done.stderr.strip()}")
+
+
+def _assembly(library: str) -> Iterator[str]:
+    """Yield the exported functions of a library; all have the same size."""
+    yield ".text\n.balign 16"
+    if library == "driver":
+        yield ".globl warpsim_first\n.hidden warpsim_first\nwarpsim_first:"
+    first = _TABLES.index(library) << _LIBRARY_SHIFT
+    for place, name in enumerate(table(library)):
+        yield _STUB.format(name=name, number=first + place)
+    yield '.section .note.GNU-stack,"",@progbits\n'

@@ -1,0 +1,138 @@
+"""Copies and fills, in whatever memory an address says: of the device, of the host, or of both.
+
+Knows addresses, bytes and what was never written; does not know functions of CUDA or streams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .calls import Call
+from .client import Process
+from .error_codes import CudaError
+from .streams import Touches
+
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, DEFAULT = 1, 2, 3, 4
+_DEVICE_SIDES = {0: (False, False), 1: (True, False), 2: (False, True), 3: (True, True)}  # target, source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plane:
+    """A box of bytes: ``width`` bytes in a row, rows ``pitch`` bytes apart, layers ``slice`` bytes apart."""
+
+    address: int
+    pitch: int = 0
+    slice: int = 0
+
+
+def check_direction(process: Process, target: int, source: int, kind: int) -> None:
+    """Raise CudaError where addresses are not those of a cudaMemcpyKind."""
+    if kind == DEFAULT:
+        return
+    if kind not in _DEVICE_SIDES:
+        raise CudaError("InvalidMemcpyDirection", f"cudaMemcpyKind {kind}")
+    for address, wanted, what in zip(
+        (target, source), _DEVICE_SIDES[kind], ("target", "source"), strict=True
+    ):
+        found = process.on_device(address)
+        kinds = process.memory.kinds
+        holder = process.memory.find(address) if found else None
+        shared = holder is not None and holder.address in kinds and kinds[holder.address].shared
+        if found != wanted and not shared:
+            side = ("the host", "the device")
+            raise CudaError(
+                "InvalidValue",
+                f"a copy from {side[_DEVICE_SIDES[kind][1]]} to {side[_DEVICE_SIDES[kind][0]]}: the {what} "
+                f"{address:#x} is memory of {side[found]}",
+            )
+
+
+def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False) -> Touches:
+    """Copy bytes; ``quiet`` does not look for bytes that were never written. Raises CudaError."""
+    if not size:
+        return Touches()
+    process, channel = call.process, call.connection.channel
+    to_device, from_device = process.on_device(target), process.on_device(source)
+    if from_device:
+        content = process.bytes_at(source, size)
+        if to_device:
+            process.bytes_at(target, size)[:] = content.copy()
+            _inherit(process, target, source, size)
+        else:
+            if not quiet:
+                _unwritten(call, source, size)
+            process.client_memory.write(channel, target, content)
+    elif to_device:
+        process.client_memory.read_into(channel, source, process.bytes_at(target, size))
+        _written(process, target, size)
+    else:
+        process.client_memory.write(channel, target, call.read(source, size))
+    return Touches(reads=((source, source + size),), writes=((target, target + size),))
+
+
+def copy_box(call: Call, target: Plane, source: Plane, sizes: tuple[int, int, int]) -> Touches:
+    """Copy bytes of a row, rows and layers. Raises CudaError."""
+    width, height, depth = sizes
+    reads, writes = list[tuple[int, int]](), list[tuple[int, int]]()
+    for layer in range(depth):
+        for row in range(height):
+            to = target.address + layer * target.slice + row * target.pitch
+            of = source.address + layer * source.slice + row * source.pitch
+            copy(call, to, of, width)
+            reads.append((of, of + width))
+            writes.append((to, to + width))
+    return Touches(reads=tuple(reads), writes=tuple(writes))
+
+
+def fill(call: Call, target: int, pattern: bytes, count: int) -> Touches:
+    """Write a pattern so many times. Raises CudaError."""
+    size = len(pattern) * count
+    if not size:
+        return Touches()
+    process = call.process
+    if not process.on_device(target):
+        raise CudaError("InvalidValue", f"{call.name}: {target:#x} {process.where(target)}")
+    process.bytes_at(target, size).reshape(count, -1)[:] = np.frombuffer(pattern, np.uint8)
+    _written(process, target, size)
+    return Touches(writes=((target, target + size),))
+
+
+def _written(process: Process, target: int, size: int) -> None:
+    fresh = process.fresh_at(target, size)
+    if fresh is not None:
+        fresh[:] = 0
+
+
+def _inherit(process: Process, target: int, source: int, size: int) -> None:
+    """Bytes that were never written stay so when they are copied."""
+    fresh, of = process.fresh_at(target, size), process.fresh_at(source, size)
+    if fresh is not None and of is not None:
+        fresh[:] = of.copy()
+
+
+def _unwritten(call: Call, source: int, size: int) -> None:
+    """Find bytes that go to the host and that nothing has written."""
+    process = call.process
+    fresh = process.fresh_at(source, size)
+    if fresh is None or process.settings.checks == "off":
+        return
+    count = int(np.count_nonzero(fresh))
+    if count:
+        allocation = process.memory.find(source)
+        assert allocation is not None, "the bytes have been found"
+        first = int((fresh != 0).argmax()) + source - allocation.address
+        message = (
+            f"{call.name} copies {count} bytes of {size} to the host that nothing has written: the first is "
+            f"byte {first} of {allocation}"
+        )
+        process.tally.host_finding("uninitialised", "warning", allocation.name, message)
+
+
+def range_of(process: Process, address: int) -> tuple[int, int]:
+    """Return address and size of the allocation around an address; raises CudaError."""
+    found = process.memory.find(address)
+    if found is None:
+        raise CudaError("InvalidValue", f"{address:#x} {process.where(address)}")
+    return found.address, found.size

@@ -1,0 +1,130 @@
+"""What goes over the socket between a client's agent and the server; agent.c has the same layouts.
+
+A call is one message: the function's number, six integer and four floating registers, and the words of the
+stack behind the return address. Orders go back until the return. Knows bytes; does not know functions.
+"""
+
+from __future__ import annotations
+
+import array
+import socket
+import struct
+from dataclasses import dataclass
+
+HELLO = 0xFFFF_FFFF  # numbers of messages that are no calls
+CALLED = 0xFFFF_FFFE
+_MESSAGE = struct.Struct("<II6Q4d12QQ")
+_ORDER = struct.Struct("<II7Q")
+_WORD = struct.Struct("<Q")
+_RETURN, _PUT, _GET, _SYSTEM_CALL, _CALL, _PRINT, _DESCRIPTOR = range(7)
+_MOST = 1 << 30  # bytes of an order
+_MMAP, _MPROTECT = 9, 10  # system calls of Linux on x86-64
+_PIECE = 1 << 20
+
+
+class Gone(Exception):
+    """The client has closed its socket, or sent what is no message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A call of a client: ``words`` are integer registers, then words of the stack."""
+
+    number: int
+    integers: tuple[int, ...]
+    floats: tuple[float, ...]
+    stack: tuple[int, ...]
+    caller: int  # the address that the function returns to
+
+
+class Channel:
+    """One thread of a client, by its socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def peer(self) -> tuple[int, int]:
+        """Return process and user of the client, as the kernel knows them."""
+        raw = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        process, user, _ = struct.unpack("3i", raw)
+        return process, user
+
+    def receive(self) -> Message:
+        """Wait for the next message. Raises Gone."""
+        fields = _MESSAGE.unpack(self._bytes(_MESSAGE.size))
+        return Message(fields[0], fields[2:8], fields[8:12], fields[12:24], fields[24])
+
+    def answer(self, value: int) -> None:
+        """Order the return from the call. Raises Gone."""
+        self._order(_RETURN, value & 0xFFFF_FFFF_FFFF_FFFF)
+
+    def put(self, address: int, content: bytes) -> None:
+        """Order the client to write bytes into its memory."""
+        for first in range(0, len(content), _MOST):
+            part = content[first : first + _MOST]
+            self._order(_PUT, address + first, payload=part)
+
+    def get(self, address: int, size: int) -> bytes:
+        """Return bytes of the client's memory, which the client sends."""
+        self._order(_GET, address, size)
+        return self._bytes(size)
+
+    def print(self, text: bytes) -> None:
+        """Order the client to print on its stdout."""
+        self._order(_PRINT, payload=text)
+
+    def call(self, function: int, *arguments: int) -> None:
+        """Order the client to call a function of its own; a message with CALLED comes when that has ended."""
+        self._order(_CALL, function, *arguments)
+
+    def share(self, descriptor: int, base: int, size: int) -> int:
+        """Let the client map memory at an address, without access; return the address that it got."""
+        shared = array.array("i", [descriptor])
+        order = _ORDER.pack(_DESCRIPTOR, 0, *([0] * 7))
+        self._send_with(order, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, shared)])
+        there = self._word()
+        shared_and_fixed = 0x01 | 0x100000 | 0x4000  # MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE
+        found = self._system_call(_MMAP, base, size, 0, shared_and_fixed, there, 0)
+        if found != base:  # a child that has its parent's mapping after fork
+            found = self._system_call(_MMAP, base, size, 0, 0x01 | 0x10 | 0x4000, there, 0)
+        return found
+
+    def protect(self, address: int, size: int, *, accessible: bool) -> int:
+        """Let the client read and write mapped memory, or not; return 0, or an error number of Linux."""
+        return self._system_call(_MPROTECT, address, size, 3 if accessible else 0)
+
+    def _system_call(self, number: int, *arguments: int) -> int:
+        self._order(_SYSTEM_CALL, number, *arguments)
+        return self._word()
+
+    def _word(self) -> int:
+        found: int = _WORD.unpack(self._bytes(_WORD.size))[0]
+        return found
+
+    def _order(self, verb: int, *arguments: int, payload: bytes = b"") -> None:
+        padded = (*arguments, 0, 0, 0, 0, 0, 0, 0)[:7]
+        self._send(_ORDER.pack(verb, len(payload), *padded) + payload)
+
+    def _send(self, content: bytes) -> None:
+        try:
+            self._socket.sendall(content)
+        except OSError:
+            raise Gone from None
+
+    def _send_with(self, content: bytes, ancillary: list[tuple[int, int, array.array[int]]]) -> None:
+        try:
+            self._socket.sendmsg([content], ancillary)
+        except OSError:
+            raise Gone from None
+
+    def _bytes(self, size: int) -> bytes:
+        content = b""
+        while len(content) < size:
+            try:
+                part = self._socket.recv(min(size - len(content), _PIECE))
+            except OSError:
+                raise Gone from None
+            if not part:
+                raise Gone
+            content = content + part if content else part
+        return content

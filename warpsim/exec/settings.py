@@ -1,0 +1,33 @@
+"""What a run of host programs is asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ..checks.findings import Mode
+from ..isa.architectures import ARCHITECTURES, Architecture
+
+DEFAULT_CHIP = "sm_90a"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """``limit`` is in seconds of a launch; ``memory_bytes`` are those of the device."""
+
+    chip: str = DEFAULT_CHIP
+    checks: Mode = "warn"
+    schedule: str = "program"
+    limit: float | None = None
+    trace_calls: bool = False
+    memory_bytes: int = 16 << 30
+
+    @property
+    def architecture(self) -> Architecture:
+        """The record of the chip."""
+        return ARCHITECTURES[self.chip]
+
+
+def host_memory_bytes() -> int:
+    """Return the bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

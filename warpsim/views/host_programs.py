@@ -1,0 +1,69 @@
+"""The report of a run of host programs, as text: launches by kernel, findings once each, how exact it was.
+
+Knows a tally; prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..exec.tally import Finding, KernelTally, Tally
+from ..host.fidelity import LABELS
+from .text_columns import words
+
+_LONGEST = 60  # characters of a kernel's name
+_SEVERITIES = ("error", "warning", "note")
+
+
+def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
+    """Yield the lines of the report."""
+    kernels = list(tally.kernels.values())
+    launches = sum(kernel.launches for kernel in kernels)
+    counts = f"{_counted(launches, 'launch')} of {_counted(len(kernels), 'kernel')}"
+    yield f"warpsim exec: {tally.program} on {chip}: {counts}"
+    if kernels:
+        yield from _table(kernels)
+        yield from _fidelity(kernels)
+    found = [
+        _counted(sum(finding.severity == severity for finding in tally.findings.values()), severity)
+        for severity in _SEVERITIES
+    ]
+    yield f"findings: {', '.join(found)}"
+    for severity in _SEVERITIES:
+        for key, finding in tally.findings.items():
+            if finding.severity == severity:
+                yield from _finding(finding, tally.times[key])
+    if tally.missing:
+        yield f"not there: {', '.join(tally.missing)}"
+
+
+def _counted(number: int, what: str) -> str:
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number} {what}{plural if number != 1 else ''}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+
+
+def _table(kernels: list[KernelTally]) -> Iterator[str]:
+    rows = [("kernel", "launches", "statements", "seconds")]
+    for kernel in sorted(kernels, key=lambda kernel: -kernel.seconds):
+        rows.append(
+            (_short(kernel.name), str(kernel.launches), f"{kernel.statements:,}", f"{kernel.seconds:.2f}")
+        )
+    yield from (f"  {line}" for line in words(rows))
+
+
+def _fidelity(kernels: list[KernelTally]) -> Iterator[str]:
+    totals = {label: sum(kernel.fidelity[label] for kernel in kernels) for label in LABELS}
+    yield f"fidelity: {', '.join(f'{count:,} {label}' for label, count in totals.items())}"
+    notes = {name: note for kernel in kernels for name, note in kernel.inferred.items()}
+    yield from (f"  {name}: {note}" for name, note in notes.items())
+
+
+def _finding(finding: Finding, times: int) -> Iterator[str]:
+    often = f"{times} times" if times > 1 else ""
+    where = ", ".join(filter(None, (_short(finding.kernel), finding.place, often)))
+    yield f"{finding.severity}: {finding.kind}: {where}"
+    yield from (f"  {line}" for line in finding.text.splitlines())
