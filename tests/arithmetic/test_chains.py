@@ -18,9 +18,9 @@ import pytest
 
 from tests.helpers import nasty
 from warpsim.arithmetic import chains, numerics
-from warpsim.arithmetic.kernels import compiled as kernels
 from warpsim.arithmetic.kernels import hardware
 from warpsim.arithmetic.kernels._jit import interpreted
+from warpsim.arithmetic.kernels.scalar import compiled as kernels
 from warpsim.arithmetic.kernels.scalar.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
 from warpsim.environment import default_environment, is_default
 from warpsim.execution.pipeline import rule_for
