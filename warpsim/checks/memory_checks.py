@@ -21,7 +21,7 @@ from ..machine.state.spaces import DEVICE_BASE, Allocation
 from ..ptx.symbols import shown
 from .findings import Findings, LaunchFinding
 from .order import Order
-from .wgmma.tile_reads import Wrong, tile_finding
+from .wgmma.tile_reads import TileFault, tile_finding
 
 if TYPE_CHECKING:
     from ..machine.run.events import Share, WgmmaStatement
@@ -124,10 +124,8 @@ class UninitialisedReads(Observer):
         cells = self.order.tiles(wave, share)
         missing = self.order.shared(wave).filled[cells] == 0
         if missing.any():
-            wrong = Wrong(
-                "uninitialised", "warning", "reads {byte} of shared memory, which was never written"
-            )
-            tile_finding(self.findings, wave, path, share, missing, wrong)
+            fault = TileFault("uninitialised", "warning")
+            tile_finding(self.findings, wave, path, share, missing, fault)
         else:
             self.complete.add(share.key)
 
@@ -220,9 +218,8 @@ class CopiesInFlight(Observer):
         cells = self.order.tiles(wave, share)
         started = self.order.shared(wave).flying[cells]
         if started.any():
-            message = "reads {byte} of shared memory while the cp.async of {line} is in flight"
-            wrong = Wrong("in flight", "error", message, int(started[started > 0][0]) - 1)
-            tile_finding(self.findings, wave, path, share, started > 0, wrong)
+            fault = TileFault("in flight", "error", int(started[started > 0][0]) - 1)
+            tile_finding(self.findings, wave, path, share, started > 0, fault)
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""

@@ -10,7 +10,7 @@ Does not know proxies or wgmma in flight (see warpgroup_order.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,13 +34,25 @@ if TYPE_CHECKING:
 _GROUP = 4  # warps of a warpgroup
 
 
-@dataclass(frozen=True)
-class Wrong:
-    """What is wrong with bytes that a wgmma reads: the kind of finding, its text, another statement."""
+FaultKind = Literal["race", "uninitialised", "in flight"]
+_SENTENCES: dict[FaultKind, str] = {
+    "race": (
+        "race: wgmma reads byte {byte:#x} of shared memory, which another warp has written at {other} "
+        "without a barrier in between"
+    ),
+    "uninitialised": "{mnemonic} reads byte {byte:#x} of shared memory, which was never written",
+    "in flight": (
+        "{mnemonic} reads byte {byte:#x} of shared memory while the cp.async of {other} is in flight"
+    ),
+}
 
-    kind: str
+
+@dataclass(frozen=True)
+class TileFault:
+    """What is wrong with bytes that a wgmma reads: the kind of finding, and another statement."""
+
+    kind: FaultKind
     severity: Severity
-    message: str
     other: int | None = None
 
 
@@ -202,12 +214,8 @@ class TileReads(Observer):
         self, wave: Wave, path: DivergentPath, share: Share, clash: Mask, wrote: Records, severity: Severity
     ) -> None:
         """Report tiles that another warp has written."""
-        message = (
-            "race: wgmma reads {byte} of shared memory, which another warp has written at {line} "
-            "without a barrier in between"
-        )
-        wrong = Wrong("race", severity, message, int(places(wrote[clash][0])))
-        tile_finding(self.findings, wave, path, share, clash, wrong)
+        fault = TileFault("race", severity, int(places(wrote[clash][0])))
+        tile_finding(self.findings, wave, path, share, clash, fault)
 
 
 def tile_finding(
@@ -216,20 +224,19 @@ def tile_finding(
     path: DivergentPath,
     share: Share,
     wrong: Mask,
-    fault: Wrong,
+    fault: TileFault,
 ) -> None:
     """Report the first cell that is wrong, ``(warpgroups, cells)``."""
     row, byte = first_of_tiles(share, wrong)
     other = fault.other
     place: Location | None = None if other is None else wave.code[other].statement.location()
-    said = fault.message.format(byte=f"byte {byte:#x}", line="" if place is None else place.short)
     statement = wave.code[path.pc].statement
-    prefix = "" if said.startswith("race") else f"{statement.mnemonic} "
+    said = _SENTENCES[fault.kind].format(mnemonic=statement.mnemonic, byte=byte, other=place and place.short)
     where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
     finding = LaunchFinding(
         kind=fault.kind,
         severity=fault.severity,
-        message=f"{prefix}{said} [{where}]",
+        message=f"{said} [{where}]",
         location=statement.location(),
         other=place,
     )
