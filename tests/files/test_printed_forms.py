@@ -5,15 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import warpsim
 from tools.dump_mistakes import prints
+from tools.five_engineers import log_keeper
+from tools.five_engineers.listing import Case, judged
 from tools.user_mistakes.__main__ import answered
 from tools.user_mistakes.case import UserMistake
+from warpsim.cli import cli
+from warpsim.files.foreign_numbers import in_plain_notation
 from warpsim.files.lane_logs import lane_log
 from warpsim.files.printed_forms import Wanted, plain_text
 from warpsim.files.register_text import numbers_from, words_from
@@ -27,6 +34,12 @@ D = np.arange(128).reshape(16, 8) / 4
 def test_prints_of_other_people_are_read_or_asked_back(mistake: UserMistake) -> None:
     found, _, text = answered(mistake)
     assert found == ("asked" if mistake.asked else "named"), text
+
+
+@pytest.mark.parametrize("case", log_keeper.LIST.cases, ids=lambda case: case.name)
+def test_logs_are_read_or_asked_back(case: Case) -> None:
+    found, _, text = judged(case)
+    assert found in ("named", "asked" if case.asked else "named"), text
 
 
 def matrix(text: str) -> Any:
@@ -132,6 +145,9 @@ def test_hexadecimal_words_of_16_lines_are_registers() -> None:
         '{"D":',
         "\t",
         "D[",
+        "\\begin{array}{",
+        "\\\\[1",
+        "1,5;",
     ],
 )
 @pytest.mark.parametrize("start", ["", "lane", "D[1][1] = ", "lane 3: a", "row"])
@@ -165,3 +181,57 @@ def test_the_matrix_of_the_name_is_taken() -> None:
 def test_vectors_of_c_are_registers() -> None:
     text = "\n".join(f"(tid={i}) d.x={i} d.y=1.5 d.z=2.5 d.w=3.5" for i in range(32))
     assert "lane 7: d[2] = 2.5" in plain_text(text, REGISTERS).splitlines()
+
+
+# --- numbers of other programs ---------------------------------------------------------------------------
+
+
+def _ordered(text: str, order: str) -> Any:
+    return numbers_from(plain_text(text, replace(MATRIX, order=order)), 8)[0]
+
+
+def test_numbers_without_rows_are_read_in_the_order_that_is_given() -> None:
+    across, down = ("\n".join(map(str, each.reshape(-1).tolist())) for each in (D, D.T))
+    assert (_ordered(across, "row-major") == D).all()
+    assert (_ordered(down, "column-major") == D).all()
+    with pytest.raises(warpsim.WarpsimError, match=r"two readings.*row-major.*column-major"):
+        matrix(across)
+    turned = "\n".join(" ".join(map(str, row)) for row in D.T.tolist())
+    assert (_ordered(turned, "column-major") == D).all()
+    with pytest.raises(warpsim.WarpsimError, match=r"8 lines of 16 numbers.*transposed"):
+        matrix(turned)
+
+
+def test_a_flat_index_has_to_be_complete() -> None:
+    cells = [f"D[{at}] = {value}" for at, value in enumerate(D.reshape(-1).tolist())]
+    assert (matrix("\n".join(cells)) == D).all()
+    with pytest.raises(warpsim.WarpsimError, match="element 17 is missing"):
+        matrix("\n".join(cells[:17] + cells[18:]))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1.5D+00 -2.5d-3", "1.5e+00 -2.5e-3"),
+        ("{1.5, 2*^-3}", "{1.5, 2e-3}"),
+        ("\u22121.5", "-1.5"),
+        ("1,5;2\n3;4,25", "1.5 2\n3 4.25"),
+        ("1,5;2;3", "1,5;2;3"),  # three cells, where two are expected
+        ("1,2;3.5,4", "1,2;3.5,4"),
+        (r"$\begin{pmatrix} 1 & 2 \times 10^{-3} \\[2pt] \hline 3 & 4 \end{pmatrix}$", "1 2e-3\n3 4"),
+        ("0x1d+00 1.5", "0x1d+00 1.5"),
+    ],
+)
+def test_notations_of_other_programs(text: str, wanted: str) -> None:
+    assert in_plain_notation(text, 2) == wanted
+
+
+def test_a_text_of_decimals_is_compared_to_its_digits(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
+    np.save(tmp_path / "D.npy", values)
+    (tmp_path / "D.txt").write_text("\n".join(" ".join(f"{x:f}" for x in row) for row in values))
+    same = CliRunner().invoke(cli, ["diff", str(tmp_path / "D.npy"), str(tmp_path / "D.txt")])
+    assert same.output == "equal to the digits printed, 6 decimals\n"
+    (tmp_path / "D.txt").write_text("\n".join(" ".join(f"{x + 1e-5:f}" for x in row) for row in values))
+    other = CliRunner().invoke(cli, ["diff", str(tmp_path / "D.txt"), str(tmp_path / "D.npy")])
+    assert other.output.startswith(("128 more, of 128 elements\n", "0 equal")), other.output

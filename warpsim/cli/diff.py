@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..isa.warps import WARP
-from .operand_values import OPERANDS, operands_from, read_dump
+from .operand_values import OPERANDS, operands_from, read_decimals, read_dump
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
 from .sources import (
@@ -44,7 +44,8 @@ Diagnosed = list[tuple[str, Any]]
     metavar="TYPE|TEXT",
     help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of D.npy: "
     "the type of a byte in which D was stored, e4m3 or e5m2. Of texts "
-    "of registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}.",
+    "of registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}. Of numbers "
+    "without rows: row-major or column-major.",
 )
 @SELECT
 @json_option
@@ -165,7 +166,7 @@ def _of_operands(
     form, given = decoded(source, target, operands, layout)
     printed = given.pop("printed", None)
     logged = _logged(form, given, printed)
-    held = _held(form, given)
+    held = _held(form, given, printed)
     if logged:
         return [*(pair for pair in held if pair[1].operand not in "cd"), *logged]
     if held and not (given.keys() & {"d", "D"} and _has_operands(given)):
@@ -227,7 +228,7 @@ def _is_product(form: Any, given: dict[str, Any]) -> bool:
     )
 
 
-def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
+def _held(form: Any, given: dict[str, Any], printed: Any = None) -> Diagnosed:
     """Return whether dumps hold the matrices of their operands; such dumps leave ``given``.
 
     Metadata keep the words that the selector does not read.
@@ -241,6 +242,8 @@ def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
     names = "ACD" if form.lanes > WARP else "ABCD"
     matrices = {name: given[name] for name in names if name in given}
     dumps = {name: given[name] for name in "abcde" if name in given}
+    if printed is not None and {"D"} <= matrices.keys() and "d" in dumps:
+        dumps["d"] = _to_the_digits(form, matrices["D"], dumps["d"], printed)
     if _has_operands(given):  # D is computed, and not looked up
         matrices.pop("D", None)
     found = held(form, matrices, dumps, selector=selector)
@@ -249,6 +252,21 @@ def _held(form: Any, given: dict[str, Any]) -> Diagnosed:
         if item.operand == "e" and dump.ndim == 2:
             given["e_unread"] = np.where(words_read(form, "e", dump.shape, selector), 0, dump)
     return [("", item) for item in found]
+
+
+def _to_the_digits(form: Any, D: Any, dump: Any, printed: Any) -> Any:
+    """Return registers of D in which numbers that print as those of the matrix are these."""
+    import numpy as np
+
+    from ..isa.codes import codes_of
+    from ..isa.fragments import codes_from, registers_of
+
+    codes = codes_of(D, form.d, "D")
+    if codes.shape != form.matrix_shape("d") or dump.ndim != 2:
+        return dump
+    wanted = codes_from(dump, form, "d")
+    settled = printed.settled(codes, wanted, form.d) == wanted
+    return registers_of(np.where(settled, codes, wanted), form, "d")
 
 
 def _packed(form: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -338,22 +356,54 @@ def _compare(first: str, second: str, element: str | None, as_json: bool) -> int
     found = attempt(_compared, Path(first), first, second, element)
     if isinstance(found, Failure):
         return fail(found, as_json)
-    comparison, x, y = found
+    comparison, x, y, printed = found
     if as_json:
         print_json(comparison_document(comparison))
+    elif printed is not None and comparison.equal:
+        say(f"equal {printed.reach}, {printed}")
     else:
         say("\n".join(comparison_lines(comparison, x, y)))
     return EXPECTED if comparison.equal else MISMATCH
 
 
-def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[Any, Any, Any]:
+def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[Any, Any, Any, Any]:
     from ..diagnosis import compare
+    from ..files.decimals import Decimals
 
     sides = [_dumped(source) for source in (first, second)]
+    if any(isinstance(side, Decimals) for side, _ in sides):
+        return _compared_digits(sides, (first, second))
     formats = [side for _, side in sides if side]
     x, y = (_typed(side, element) for side, _ in sides)
     typed = x.dtype.kind == "V" or x.dtype != sides[0][0].dtype
-    return compare(x, y, formats[0] if formats else None if typed else element), x, y
+    return compare(x, y, formats[0] if formats else None if typed else element), x, y, None
+
+
+def _compared_digits(sides: Any, sources: tuple[str, str]) -> tuple[Any, Any, Any, Any]:
+    """Return the comparison of an array of floating point with a text of decimals, to the digits printed.
+
+    Raises OperandError for two texts, and for other sizes.
+    """
+    from ..diagnosis import compare
+    from ..errors import OperandError
+    from ..files.decimals import Decimals, nearest
+    from ..isa.codes import codes_of
+    from ..isa.formats import FORMATS
+
+    texts = [isinstance(side, Decimals) for side, _ in sides]
+    text, (array, _) = sides[texts.index(True)][0], sides[texts.index(False) if not all(texts) else 0]
+    element = next((item for item in FORMATS.values() if not all(texts) and item.dtype == array.dtype), None)
+    if element is None or not element.is_float:
+        raise OperandError("a text of decimals is compared with an array of floating-point numbers, .npy")
+    if array.size != text.values.size:
+        raise OperandError(f"{sources[0]} and {sources[1]}: {array.size} against {text.values.size} numbers")
+    wanted, codes = nearest(text.values.reshape(array.shape), element), codes_of(array, element, "the array")
+    equal = text.printed.settled(codes, wanted, element) == wanted
+    digits = wanted.copy()
+    digits[equal] = codes[equal]
+    made = digits.view(element.dtype)
+    x, y = (made, array) if texts[0] else (array, made)
+    return compare(x, y, None), x, y, text.printed
 
 
 def _typed(array: Any, element: str | None) -> Any:
@@ -414,7 +464,14 @@ def _dumped(source: str) -> tuple[Any, Any]:
     if source.endswith(".npz") and _is_set(source):
         vectors = read_set(source)
         return vectors.d, vectors.instruction.d
-    return read_dump(source), None
+    from ..errors import TraceError
+
+    try:
+        return read_dump(source), None
+    except TraceError:
+        if (found := read_decimals(source)) is None:
+            raise
+        return found, None
 
 
 def _is_set(source: str) -> bool:

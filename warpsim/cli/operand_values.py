@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -40,11 +40,13 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
     ``layout`` is the user's own form of texts of registers, if there is one (see spelled_out). D as decimals
     is returned with how it was ``printed``. Raises UsageError, TraceError.
     """
+    from ..files.printed_forms import ORDERS
     from ..isa.formats import FORMATS
 
     found: dict[str, Any] = {}
     stored = FORMATS.get(layout or "")
-    layout = None if stored else layout
+    order = layout if layout in ORDERS else ""
+    layout = None if stored or order else layout
     for text in given:
         name, equals, value = text.partition("=")
         with _named(text):
@@ -56,8 +58,9 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
                 )
             else:
                 narrow = _stored(form, value, stored) if name == "D" and value.endswith(".npy") else {}
-                found |= narrow or {name: _value(form, name, value, layout)}
-                found |= _printed(form, name, value, layout)
+                how = _Text(layout, order)
+                found |= narrow or {name: _value(form, name, value, how)}
+                found |= _printed(form, name, value, how)
     return found
 
 
@@ -74,7 +77,14 @@ def _named(text: str) -> Iterator[None]:
         raise error.named(text) from None
 
 
-def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
+class _Text(NamedTuple):
+    """The user's own form of a text of registers, and the order of numbers without rows, where given."""
+
+    layout: str | None = None
+    order: str = ""
+
+
+def _value(form: Instruction, name: str, value: str, how: _Text) -> Any:
     if name in IMMEDIATES or name in DESCRIPTORS:
         number = integer_in(value)
         if number is None:
@@ -83,8 +93,8 @@ def _value(form: Instruction, name: str, value: str, layout: str | None) -> Any:
     if name == "shared":
         return read_array_file(value, name)
     if name in MATRICES:
-        return read_matrix(value, form, name.lower())
-    return read_words(value, form, name, layout)
+        return read_matrix(value, form, name.lower(), order=how.order)
+    return read_words(value, form, name, how.layout)
 
 
 def _stored(form: Instruction, source: str, stored: Format | None) -> dict[str, Any]:
@@ -113,10 +123,10 @@ def _stored(form: Instruction, source: str, stored: Format | None) -> dict[str, 
     return {"D": array.view(chosen[0].dtype).astype(own.dtype), "printed": Stored(chosen[0])}
 
 
-def _printed(form: Instruction, name: str, value: str, layout: str | None) -> dict[str, Any]:
+def _printed(form: Instruction, name: str, value: str, how: _Text) -> dict[str, Any]:
     """Return how D is printed in a text of decimals; the search compares in that precision."""
-    wanted = _wanted(form, name)
-    if name not in ("d", "D") or (text := _text(value, layout, wanted) if value != "-" else None) is None:
+    wanted = _wanted(form, name, how.order)
+    if name not in ("d", "D") or (text := _text(value, how.layout, wanted) if value != "-" else None) is None:
         return {}
     from ..files.register_text import printed_as
 
@@ -193,7 +203,19 @@ def read_dump(source: str) -> Any:
     return read_array_file(source, "d") if text is None else dump_from(text)
 
 
-def read_matrix(source: str, form: Instruction, operand: str, columns: int | None = None) -> Any:
+def read_decimals(source: str) -> Any:
+    """Return the decimals of a text of numbers alone, and how they were printed; None for other files."""
+    from ..files.archives import read_text
+    from ..files.decimals import decimals_in
+
+    return (
+        None if source == "-" or source.endswith((".npy", ".npz")) else decimals_in(read_text(Path(source)))
+    )
+
+
+def read_matrix(
+    source: str, form: Instruction, operand: str, columns: int | None = None, *, order: str = ""
+) -> Any:
     """Return the matrix ``(..., rows, columns)`` of an operand in its format's dtype or as codes.
 
     A of a sparse instruction is logical. Raises TraceError, OSError.
@@ -201,7 +223,7 @@ def read_matrix(source: str, form: Instruction, operand: str, columns: int | Non
     from ..files.decimals import nearest
     from ..files.register_text import columns_in, elements_from, numbers_from
 
-    text = _text(source, None, _wanted(form, operand.upper()) if columns is None else None)
+    text = _text(source, None, _wanted(form, operand.upper(), order) if columns is None else None)
     if text is None:
         return elements_from(read_array_file(source, operand.upper()), form.format(operand), operand.upper())
     if columns is None:
@@ -222,7 +244,7 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
     return read_array_file(source, name) if text is None else matrix_from(text, columns)
 
 
-def _wanted(form: Instruction, name: str) -> Any:
+def _wanted(form: Instruction, name: str, order: str = "") -> Any:
     """Return what the text of an operand is to be; None for operands that are only printed as words."""
     from ..files.printed_forms import Wanted
 
@@ -231,9 +253,8 @@ def _wanted(form: Instruction, name: str) -> Any:
         return None
     shape = form.shape
     rows, columns = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(small, (shape.m, shape.n))
-    return Wanted(
-        name=name, rows=rows, columns=columns, lanes=form.lanes, values=form.in_registers(small).layout.values
-    )
+    values = form.in_registers(small).layout.values
+    return Wanted(name=name, rows=rows, columns=columns, lanes=form.lanes, values=values, order=order)
 
 
 def _text(source: str, layout: str | None = None, wanted: Any = None) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ Codes = npt.NDArray[Any]
 _INTEGER = re.compile(r"[+-]?\d{1,20}")
 _FIXED = re.compile(r"[+-]?\d*\.?(\d*)")
 _DECIMAL = re.compile(r"[+-]?(\d*)\.?(\d*)(?:e[+-]?\d+)?", re.IGNORECASE)
+_CELL = re.compile(
+    r"[+-]?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:e[+-]?\d{1,4})?f?|[+-]?(?:inf|nan)", re.IGNORECASE
+)
 _SUFFIX = re.compile(r"(?<=[\d.])[fF]$")
 _SHORT = 24  # characters of a cell that an error message quotes
 
@@ -36,6 +39,7 @@ class Printed:
     digits: int
     equality = "what prints the same"
     extent = "as far as it is printed"
+    reach = "to the digits printed"
 
     def __str__(self) -> str:
         fixed = f"{self.decimals} decimals" if self.decimals is not None else ""
@@ -106,6 +110,24 @@ def printed_of(cells: Sequence[str]) -> Printed | None:
     digits = [_DECIMAL.fullmatch(_SUFFIX.sub("", cell)) for cell in decimals]
     significant = max((len((match[1] + match[2]).lstrip("0")) for match in digits if match), default=1)
     return Printed(decimals=places if all(fixed) else None, digits=max(significant, 1))
+
+
+class Decimals(NamedTuple):
+    """Numbers ``(n,)`` of a text, and how they were printed."""
+
+    values: npt.NDArray[np.float64]
+    printed: Printed
+
+
+def decimals_in(text: str) -> Decimals | None:
+    """Return the numbers of a text that has nothing else; None for other texts, and for integers alone."""
+    cells = [cell for cell in re.split(r"[\s,;\t|]+", text) if cell]
+    if not cells or not all(_CELL.fullmatch(cell) for cell in cells):
+        return None
+    printed = printed_of(cells)
+    return (
+        None if printed is None else Decimals(np.array([float(number_of(cell)) for cell in cells]), printed)
+    )
 
 
 @in_default_environment

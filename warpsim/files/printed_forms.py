@@ -10,11 +10,12 @@ import ast
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from ..errors import TraceError
+from .foreign_numbers import in_plain_notation
 from .lane_logs import Cell, lane_lines, lane_log
 
 _VALUE = (
@@ -43,13 +44,18 @@ _ROW_NAMES = {"row", "i", "m", "y"}
 _COLUMN_NAMES = {"col", "column", "j", "n", "x"}
 _VALUE_NAMES = {"value", "val", "v", "hex", "word", "data"}
 _SPLIT = re.compile(r"[,;\t|]\s*|\s+")
+_FLAT = re.compile(
+    rf"\b([A-Za-z_]\w{{0,63}})\s*+\[\s*+(\d{{1,7}})\s*+\]\s*+(?:=|:|->)\s*+({_VALUE})", re.IGNORECASE
+)
+_DOTS = re.compile(r"\.\.\.|[\u2026\u22ee\u22ef\u22f1]")  # and Julia's, vertical, horizontal and diagonal
+ORDERS = ("row-major", "column-major")  # of numbers without rows
 _MOST = 1 << 23  # characters of a text that is read in another form
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What a text is to be: operand ``name``, capital for a matrix of ``rows`` x ``columns`` or larger, else
-    registers of ``lanes`` with ``values`` elements each.
+    registers of ``lanes`` with ``values`` elements each. ``order`` is that of numbers without rows, if given.
     """
 
     name: str
@@ -57,6 +63,7 @@ class Wanted:
     columns: int
     lanes: int
     values: int
+    order: str = ""
 
     @property
     def is_matrix(self) -> bool:
@@ -74,6 +81,7 @@ def plain_text(text: str, wanted: Wanted) -> str:
     """
     if len(text) > _MOST:
         return text
+    text = in_plain_notation(text, wanted.columns if wanted.is_matrix else wanted.values)
     for reader in _READERS:
         found = reader(text, wanted)
         if found is not None:
@@ -166,7 +174,7 @@ def _loaded(text: str) -> Any:
     for load in (json.loads, _json_lines, ast.literal_eval):
         try:
             return load(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             continue
     return None
 
@@ -213,11 +221,7 @@ def _of_brackets(text: str, wanted: Wanted) -> str | None:
     """Read ``tensor([[…]])``, ``array([[…]])``, ``D = [[…]]``, ``{{…}}`` of C and cuda-gdb."""
     if not (named := re.search(r"[\[{]\s*[\[{]", text)):
         return _of_lists(text, wanted)
-    if "..." in text or "\u2026" in text:
-        raise TraceError(
-            "the text is a summary: numbers are left out where it has '...'. Print all of it: "
-            "torch.set_printoptions(profile='full'), numpy.set_printoptions(threshold=sys.maxsize)"
-        )
+    _check_whole(text)
     before = text[: named.start()]
     inner = _balanced(text, named.start())
     after = text[named.start() + len(inner) :]
@@ -229,6 +233,16 @@ def _of_brackets(text: str, wanted: Wanted) -> str | None:
     rows = [_NUMBER.findall(part) for part in re.split(r"[\]}]", body)]
     rows = [row for row in rows if row]
     return _checked_rows(rows, wanted) if len({len(row) for row in rows}) == 1 else None
+
+
+def _check_whole(text: str) -> None:
+    """Refuse a text that leaves numbers out."""
+    if found := _DOTS.search(text):
+        raise TraceError(
+            f"the text is a summary: numbers are left out where it has '{found[0]}'. Print all of it: "
+            "torch.set_printoptions(profile='full'), numpy.set_printoptions(threshold=sys.maxsize), "
+            'show(stdout, "text/plain", D) in Julia'
+        )
 
 
 def _of_named_brackets(text: str, wanted: Wanted) -> str | None:
@@ -257,8 +271,8 @@ def _of_lists(text: str, wanted: Wanted) -> str | None:
         repeated = (_REPEATS.sub(lambda m: ", ".join([m[1]] * int(m[2])), each) for each in listed)
         rows = [_NUMBER.findall(each) for each in repeated]
         return _checked_rows(rows, wanted) if len({len(row) for row in rows}) == 1 else None
-    matlab = re.fullmatch(r"\s*\w+\s*=\s*\[([^\[\]]*;[^\[\]]*)\]\s*;?\s*", text)
-    if matlab:
+    matlab = re.fullmatch(r"\s*+(?:\w++\s*+=\s*+)?\w*+\[([^\[\]]*+)\]\s*+;?\s*+", text)
+    if matlab and ";" in matlab[1]:
         rows = [row for row in (_NUMBER.findall(part) for part in matlab[1].split(";")) if row]
         return _checked_rows(rows, wanted) if len({len(row) for row in rows}) == 1 else None
     return None
@@ -272,7 +286,7 @@ def _cells_of(line: str) -> list[str]:
     if bare.startswith("|"):
         bare = bare.strip("|")
     separator = next((each for each in "|,;" if each in bare), None)
-    return [cell.strip() for cell in bare.split(separator)]
+    return [cell.strip().strip("*`") for cell in bare.split(separator)]
 
 
 def _of_tables(text: str, wanted: Wanted) -> str | None:
@@ -401,6 +415,16 @@ def _of_rows(text: str, wanted: Wanted) -> str | None:
     if not numbers or len({len(row) for row in numbers}) != 1:
         return None
     width = len(numbers[0])
+    for line, row in zip(lines, rows, strict=True):
+        if not row and _DOTS.fullmatch(line.split()[0]):
+            _check_whole(text)
+    if 1 in (width, len(numbers)) and (flat := _in_memory([cell for row in numbers for cell in row], wanted)):
+        return flat
+    if wanted.is_matrix and (width, len(numbers)) == (wanted.rows, wanted.columns) != (
+        wanted.columns,
+        wanted.rows,
+    ):
+        return _transposed(numbers, wanted)
     if width == 3 and (found := _of_triples(numbers, wanted)):
         return found
     size, shape, held = (len(numbers), width), (wanted.rows, wanted.columns), (wanted.lanes, wanted.values)
@@ -415,6 +439,59 @@ def _of_rows(text: str, wanted: Wanted) -> str | None:
     if wanted.is_matrix and len(numbers) < len(rows) and plain and width == wanted.columns:
         return _spelled(numbers)
     return None
+
+
+def _in_memory(cells: list[str], wanted: Wanted) -> str | None:
+    """Return numbers without rows, as many as the matrix has, in the order that was given; ask for it."""
+    rows, columns = wanted.rows, wanted.columns
+    if not wanted.is_matrix or len(cells) != rows * columns or min(rows, columns) < 2:
+        return None
+    if not wanted.order:
+        raise TraceError(
+            f"{len(cells)} numbers without rows: there are two readings. Row after row: --format row-major; "
+            f"column after column (Fortran, MATLAB, Julia): --format column-major"
+        )
+    across = wanted.order == ORDERS[0]
+    return _spelled(
+        [[cells[r * columns + c if across else c * rows + r] for c in range(columns)] for r in range(rows)]
+    )
+
+
+def _transposed(numbers: Rows, wanted: Wanted) -> str:
+    """Return lines that are columns, if the order says so; ask for it."""
+    if not wanted.order:
+        size = f"{len(numbers)} lines of {len(numbers[0])} numbers"
+        size += f", but {wanted.name} is {wanted.rows} x {wanted.columns}"
+        raise TraceError(
+            f"{size}: there are two readings. The lines are columns (transposed): --format column-major; "
+            "or they are the memory of the matrix, row after row: --format row-major"
+        )
+    if wanted.order == ORDERS[0]:
+        return _in_memory([cell for row in numbers for cell in row], wanted) or ""
+    return _spelled([list(row) for row in zip(*numbers, strict=True)])
+
+
+def _of_flat(text: str, wanted: Wanted) -> str | None:
+    """Read ``D[17] = v``: an index in memory, row after row if no other order is given."""
+    found = [(name.lower(), int(at), value) for name, at, value in _FLAT.findall(text)]
+    found = [each for each in found if each[0] == wanted.name.lower()] or found
+    cells = {at: value for _, at, value in found}
+    count = wanted.rows * wanted.columns
+    own = len({name for name, *_ in found}) == 1 and len(found) == len(cells)
+    if (
+        not wanted.is_matrix
+        or not own
+        or len(cells) < min(count, 4)
+        or max(cells) < max(wanted.lanes, wanted.values)
+    ):
+        return None
+    missing = next((at for at in range(count) if at not in cells), None)
+    if missing is not None or len(cells) != count:
+        what = f"element {missing} is missing" if missing is not None else f"there are {len(cells)} elements"
+        example = (_FLAT.search(text) or [""])[0]
+        raise TraceError(f"elements such as {example}: {what}; {wanted.name} has {count}")
+    order = wanted.order or ORDERS[0]
+    return _in_memory([cells[at] for at in range(count)], replace(wanted, order=order))
 
 
 def _of_numbered(text: str, wanted: Wanted) -> str | None:
@@ -471,6 +548,7 @@ _READERS: tuple[Callable[[str, Wanted], str | None], ...] = (
     _of_json,
     _of_lane_logs,
     _of_elements,
+    _of_flat,
     _of_brackets,
     _of_tables,
     _of_columns,

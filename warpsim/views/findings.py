@@ -19,6 +19,7 @@ from ..diagnosis import (
     Wrong,
     ulps,
 )
+from ..diagnosis.dumps.stored_types import Known
 from ..isa.formats import Format
 from ..isa.metadata.detection import Detection
 from ..linting.subject import Finding, Severity
@@ -77,7 +78,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.printed is not None:
         yield f"  D is known to {diagnosis.printed}: {diagnosis.printed.equality} counts as equal"
     if diagnosis.as_expected:
-        yield "  D is as expected" + ("" if diagnosis.printed else ", bit for bit")
+        yield f"  D is as expected{_how_equal(diagnosis.printed)}"
         return
     yield f"  D differs: {diagnosis.classes}"
     yield f"  where: {diagnosis.wrong}"
@@ -94,6 +95,11 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"    then still: {each.remainder}"
 
 
+def _how_equal(printed: Known | None) -> str:
+    """Return how far D is equal: in every bit, to its digits, or after it was rounded."""
+    return ", bit for bit" if printed is None else f": equal {printed.reach}"
+
+
 def product_lines(found: LoopDiagnosis) -> Iterator[str]:
     """Yield how D of a whole product differs, and what explains it."""
     form = found.instruction
@@ -101,7 +107,7 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
     if found.printed is not None:
         yield f"  D is known to {found.printed}: {found.printed.equality} counts as equal"
     if found.as_expected:
-        yield "  D is as expected" + ("" if found.printed else ", bit for bit")
+        yield f"  D is as expected{_how_equal(found.printed)}"
         return
     yield f"  D differs: {found.different:,} of {found.total:,} elements" + f"; {found.where}" * bool(
         found.where

@@ -26,11 +26,13 @@ _FEWEST = 16  # elements that are not zero, from which a type is known
 class Known(Protocol):
     """How far D is known: by its digits, or by the type in which it was stored.
 
-    ``equality`` says what counts as equal, ``extent`` how far a match goes.
+    ``equality`` says what counts as equal, ``extent`` how far a match goes, ``reach`` how far all of D is
+    equal.
     """
 
     equality: str
     extent: str
+    reach: str
 
     def settled(self, codes: Codes, wanted: Codes, element: Format) -> Codes:
         """Return the codes, each replaced by the wanted code where both are known as the same number."""
@@ -48,6 +50,7 @@ class Stored:
     format: Format
     equality = "what rounds to the same"
     extent = "as it was stored"
+    reach = "in the type in which it was stored"
 
     def __str__(self) -> str:
         return f"{self.format}, in which it was stored"
