@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import json_option
+from .options import idesc_of, json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, check_version, print_json, say
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @click.command(context_settings=CONTEXT)
 @click.argument("mnemonic", required=False)
 @click.option("--target", metavar="SM", callback=check_target, help="Only this chip, such as sm_90a.")
+@click.option("--idesc", metavar="HEX", help="The instruction descriptor of a tcgen05.mma: shape and types.")
 @click.option(
     "--ptx-version",
     "version",
@@ -40,24 +41,25 @@ if TYPE_CHECKING:
 def info(
     mnemonic: str | None,
     target: str | None,
+    idesc: str | None,
     version: str | None,
-    only_evidence: bool,
-    only_promises: bool,
     as_json: bool,
+    **only: bool,
 ) -> int:
     """List the instruction forms, or describe the form that MNEMONIC spells."""
     from ..views.information import form_document, form_lines, forms_lines
 
-    forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target, version)
+    given = (mnemonic, target, version, idesc_of(idesc))
+    forms = attempt(_forms, Path("MNEMONIC"), *given)
     if isinstance(forms, Failure):
         if as_json:
             from ..views.report import error_document
 
             print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
         return forms.code()
-    if only_promises:
+    if only["only_promises"]:
         _say_promises(forms, as_json)
-    elif only_evidence:
+    elif only["only_evidence"]:
         _say_evidence(forms, as_json)
     elif as_json:
         print_json({"forms": [form_document(form) for form in forms], "errors": []})
@@ -89,12 +91,14 @@ def _say_promises(forms: list[Instruction], as_json: bool) -> None:
         say("\n".join(promises_lines(forms, statements)))
 
 
-def _forms(_: Path, mnemonic: str | None, target: str | None, version: str | None) -> list[Instruction]:
+def _forms(
+    _: Path, mnemonic: str | None, target: str | None, version: str | None, idesc: int | None
+) -> list[Instruction]:
     from ..execution.interface import decode, instructions
 
     if mnemonic is None:
         return [*instructions(target, version), *_described(target, version)]
-    return [decode(mnemonic, target=target, version=version)]
+    return [decode(mnemonic, target=target, version=version, idesc=idesc)]
 
 
 def _described(target: str | None, version: str | None) -> list[Instruction]:

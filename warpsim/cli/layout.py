@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..isa.numerals import whole_number
-from .options import json_option
+from .options import idesc_of, json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, colourful, fail, print_json, say
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ _FIGURES = (".svg", ".html")
     type=click.Choice(["none", "32B", "64B", "128B"]),
     help="Of wgmma's a or b: the tile in shared memory, packed at address 0.",
 )
+@click.option("--idesc", metavar="HEX", help="The instruction descriptor of a tcgen05.mma: shape and types.")
 @click.option(
     "--major", type=click.Choice(["K", "MN"]), default="K", show_default=True, help="With --swizzle."
 )
@@ -92,16 +93,21 @@ def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
         raise click.UsageError("--out writes all figures, to FILE.svg or FILE.html")
 
 
+def _form(mnemonic: str, choices: dict[str, Any]) -> Instruction:
+    from ..execution.interface import decode
+
+    return decode(mnemonic, idesc=idesc_of(choices["idesc"]))
+
+
 # --- figures ---------------------------------------------------------------------------------------
 
 
 def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
-    from ..execution.interface import decode
     from ..files.archives import write_lines
     from ..views.layouts.layout import layout_page, layout_svg
     from ..views.layouts.shared_tiles import tile_page, tile_svg
 
-    form, svg = decode(mnemonic), out.suffix == ".svg"
+    form, svg = _form(mnemonic, choices), out.suffix == ".svg"
     if choices["swizzle"]:
         drawn = (tile_svg if svg else tile_page)(_tile(form, choices))
     else:
@@ -114,11 +120,10 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
     """Print the figures in colour, in panels as wide as the terminal."""
     from rich.console import Console
 
-    from ..execution.interface import decode
     from ..views.layouts.layout import layout_markup
     from ..views.layouts.shared_tiles import tile_markup
 
-    console, form = Console(highlight=False), decode(mnemonic)
+    console, form = Console(highlight=False), _form(mnemonic, choices)
     if choices["swizzle"]:
         lines = tile_markup(_tile(form, choices), console.width)
     else:
@@ -130,10 +135,9 @@ def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
 
 def _layout(_: Path, mnemonic: str, as_json: bool, choices: dict[str, Any]) -> Any:
     """Return the answer as lines, or as JSON-ready data."""
-    from ..execution.interface import decode
     from ..views.layouts.layout import layout_document, layout_lines
 
-    form, operand, selector = decode(mnemonic), choices["operand"], choices["selector"]
+    form, operand, selector = _form(mnemonic, choices), choices["operand"], choices["selector"]
     if choices["swizzle"]:
         return _shared(_tile(form, choices), choices["element"], as_json)
     if choices["element"] is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from ..isa.numerals import integer_in
+
 engine_option = click.option(
     "--engine",
     type=click.Choice(["kernel", "reference"]),
@@ -18,3 +20,11 @@ undefined_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 mangled_option = click.option("--mangled", is_flag=True, help="Names as the PTX has them, not C++ names.")
+
+
+def idesc_of(text: str | None) -> int | None:
+    """Return the word of ``--idesc``, None where it is not given; raises UsageError."""
+    word = None if text is None else integer_in(text)
+    if text is not None and (word is None or word < 0):
+        raise click.UsageError(f"--idesc {text!r}: expected a word such as 0x08100010")
+    return word

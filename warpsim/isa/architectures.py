@@ -89,7 +89,8 @@ class Architecture:
     ``same_chip`` marks the a and f spellings of a chip, which inherit evidence as it stands.
     ``added`` are features that the parent lacks; ``own_limits`` is None where the parent's hold.
     ``unsorted`` lists the operations whose plain ``.sp`` metadata ptxas passes unsorted to a chip
-    on which descending indices were never tried.
+    on which descending indices were never tried. ``sparse`` says why sparse forms are believed to follow
+    the dense rules, "" where it is the parent's reason.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Architecture:
     added: frozenset[Feature] = frozenset()
     own_limits: Limits | None = None
     unsorted: frozenset[str] | None = None
+    sparse: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -150,12 +152,21 @@ class Architecture:
             return self.unsorted or frozenset()
         return self.parent.unsorted_operations
 
+    @property
+    def sparse_reason(self) -> str:
+        """Return why sparse forms are believed to follow the dense rules."""
+        return self.sparse or (self.parent.sparse_reason if self.parent else _SPARSE)
+
 
 def _as_on(rule: Rule, parent: Architecture) -> Rule:
     if rule.evidence.inherited:
         return rule
     return replace(rule, evidence=inferred(f"as on {parent} ({rule.evidence})", inherited=True))
 
+
+_ALIKE = "sparse sums grouped over stored columns like dense sums"
+_SPARSE = f"{_ALIKE}; no sparse outputs of this chip have been published"
+_SPARSE_AS_REPORTED = f"{_ALIKE}, as those of tcgen05.mma.sp, reported of B200"
 
 # --- rules of several targets --------------------------------------------------------------------------
 
@@ -407,6 +418,7 @@ SM_100 = Architecture(
     ),
     # ptxas sorts f16 and integer pairs in software here, and fp8 on its way to f16; a 1:2 field has no order.
     unsorted=frozenset({"bf16"}),
+    sparse=_SPARSE_AS_REPORTED,
 )
 SM_100A = Architecture(
     name="sm_100a",
@@ -548,9 +560,6 @@ def least_targets(feature: Feature) -> str:
     return " or ".join(listed)
 
 
-_SPARSE = "sparse sums grouped over stored columns like dense sums; no sparse outputs have been published"
-
-
 @cache
 def rule_of(
     target: str, family: str, operation: str, result: str, *, sparse: bool, types: tuple[str, ...] = ()
@@ -563,5 +572,5 @@ def rule_of(
     rule = ARCHITECTURES[target].table[(family, operation, result)]
     evidence = rule.evidence.of_types(types)
     if sparse and not evidence.covers_sparse and not isinstance(rule, (IntegerSum, BitCount)):
-        evidence = inferred(f"{_SPARSE}; dense rule {evidence}")
+        evidence = inferred(f"{ARCHITECTURES[target].sparse_reason}; dense rule {evidence}")
     return rule if evidence is rule.evidence else replace(rule, evidence=evidence)

@@ -6,7 +6,7 @@ element of D is made of. Derived from isa/layouts and the readers of scales. Kno
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +15,9 @@ import numpy.typing as npt
 from ..errors import OperandError
 from .fragments import check_selector, metadata_map
 from .instruction import Instruction
+from .layouts.tensor_memory import LANES
 from .placements import Inputs, ScaleSelectors
+from .tensor_placements import TensorCells
 
 NO_SCALES = ScaleSelectors()
 
@@ -55,8 +57,56 @@ class Place:
         """``%a0``: register 0 of operand a; ``%e``, ``%scale_a`` and ``%scale_b`` are single registers."""
         return f"%{self.operand}{self.register if self.operand in 'abcd' else ''}"
 
+    @property
+    def holder(self) -> str:
+        """``T5``: thread 5, as the manual's figures have it."""
+        return f"T{self.lane}"
+
+    @property
+    def box(self) -> str:
+        """``T5:[15..0]``: the text of a field in a figure."""
+        return f"{self.holder}:{self.bit_range}"
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        return f"lane {self.lane}, register {self.register_name}, bits {self.high_bit}..{self.low_bit}"
+
     def __str__(self) -> str:
-        return f"T{self.lane} {self.register_name}{self.bit_range}"
+        return f"{self.holder} {self.register_name}{self.bit_range}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellPlace(Place):
+    """The bits of an element in tensor memory: ``register`` is the column from the operand's address on.
+
+    In a pair of CTAs ``lane`` counts on through the lanes of the odd CTA.
+    """
+
+    paired: bool = False
+
+    @property
+    def register_name(self) -> str:
+        """``C3``: column 3 from the address on."""
+        return f"C{self.register}"
+
+    @property
+    def holder(self) -> str:
+        """``L5``: lane 5; ``1.L5`` of a pair is that of the odd CTA."""
+        cta, lane = divmod(self.lane, LANES)
+        return f"{cta}.L{lane}" if self.paired else f"L{lane}"
+
+    @property
+    def box(self) -> str:
+        """``L5 C0[7..0]``: the text of a field in a figure."""
+        return str(self)
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        cta, lane = divmod(self.lane, LANES)
+        odd = f" of the {'odd' if cta else 'even'} CTA" * self.paired
+        return f"lane {lane}, column {self.register}{odd}, bits {self.high_bit}..{self.low_bit}"
 
 
 # --- all places of an operand ----------------------------------------------------------------------
@@ -71,6 +121,11 @@ def check_operand(instruction: Instruction, operand: str) -> None:
     """Raise OperandError for an operand that the instruction does not have in registers."""
     if operand in instruction.registers:
         return
+    if instruction.descriptor is not None and operand in instruction.operands:
+        raise OperandError(
+            f"{operand} of {instruction} lies in shared memory, or in figures of the manual only, and not in "
+            "tensor memory"
+        )
     if operand == "b" and instruction.lanes > 32:
         raise OperandError(f"B of {instruction} lies in shared memory, not in registers")
     names = ", ".join(register_operands(instruction))
@@ -86,12 +141,52 @@ def places(
     IllegalInstruction for byte and thread ids that PTX does not define.
     """
     check_operand(instruction, operand)
+    if instruction.descriptor is not None:
+        if operand == "e":
+            check_selector(instruction, selector)
+        return _cell_places(instruction, operand)
     if operand == "e":
         check_selector(instruction, selector)
         return _field_places(instruction, selector)
     if operand.startswith("scale_"):
         return _scale_places(instruction, operand, scales)
     return _element_places(instruction, operand)
+
+
+@lru_cache(maxsize=16)
+def _cell_places(instruction: Instruction, operand: str) -> tuple[CellPlace, ...]:
+    """Return the places in tensor memory, by lane and index, or by row and column; the first of copies."""
+    rows, columns = tensor_cells(instruction, operand).index[0].shape
+    by_row = [_cell(instruction, operand, row, column) for row in range(rows) for column in range(columns)]
+    if operand in "acd":
+        return tuple(sorted(by_row, key=lambda place: (place.lane, place.index)))
+    return tuple(by_row)
+
+
+def tensor_cells(instruction: Instruction, operand: str) -> TensorCells:
+    """Return the cells of an operand in tensor memory; raises OperandError where it lies elsewhere."""
+    held = instruction.held(operand)
+    if not isinstance(held, TensorCells):
+        raise OperandError(f"{operand} of {instruction} does not lie in tensor memory")
+    return held
+
+
+def _cell(instruction: Instruction, operand: str, line: int, across: int) -> CellPlace:
+    """Return the place of an element; of scales of B a line is a column of B."""
+    cells = tensor_cells(instruction, operand)
+    lane, column, bit = (int(index[line, across]) for index in cells.index)
+    row, place = (across, line) if operand == "scale_b" else (line, across)
+    return CellPlace(
+        operand=operand,
+        lane=lane,
+        register=column,
+        index=column * cells.slots + bit * cells.slots // 32,
+        low_bit=bit,
+        bits=cells.bits,
+        row=row,
+        column=place,
+        paired=instruction.lanes > LANES,
+    )
 
 
 @lru_cache(maxsize=16)
@@ -178,6 +273,8 @@ def element_place(instruction: Instruction, operand: str, row: int, column: int,
     """
     check_operand(instruction, operand)
     check_element(instruction, operand, row, column, product)
+    if instruction.descriptor is not None:
+        return _cell(instruction, operand, row, column)
     held = instruction.in_registers(operand)
     layout = held.layout
     rows, _ = instruction.matrix_shape(operand)
@@ -216,6 +313,9 @@ def lane_places(
     if not 0 <= lane < instruction.lanes:
         raise OperandError(f"lane {lane}: {instruction} has lanes 0..{instruction.lanes - 1}")
     found = places(instruction, operand, selector, scales)
+    if instruction.descriptor is not None:
+        copies = tensor_cells(instruction, operand).layout.copies
+        found = tuple(replace(place, lane=place.lane + copy) for copy in copies for place in found)
     count = instruction.held(operand).words
     if register is not None and not 0 <= register < count:
         raise OperandError(f"register {register} of {operand}: {instruction} has 0..{count - 1}")

@@ -46,6 +46,12 @@ class TensorCells(InRegisters):
         """Columns of tensor memory from the address of the operand on."""
         return self.first_column + self.layout.width
 
+    @property
+    def slots(self) -> int:
+        """Elements for which a cell has room."""
+        steps = [mode.along(BIT) for mode in (*self.layout.rows, *self.layout.columns) if mode.along(BIT)]
+        return 32 // min(steps, default=32)
+
     @cached_property
     def index(self) -> tuple[Indices, Indices, npt.NDArray[np.uint32]]:
         """``(rows, columns)`` each: lane, column and lowest bit of every element, in its first copy."""
@@ -118,9 +124,8 @@ class TensorCells(InRegisters):
         place holds none.
         """
         lane, column, bit = self.index
-        each = max(1, 32 // self.bits) if bit.any() else 1
-        slot = bit.astype(np.intp) * each // 32
-        found = np.full((self.lanes, self.words, each, 2), -1, np.intp)
+        slot = bit.astype(np.intp) * self.slots // 32
+        found = np.full((self.lanes, self.words, self.slots, 2), -1, np.intp)
         for copy in self.layout.copies:
             found[lane + copy, column, slot] = np.moveaxis(np.indices(lane.shape), 0, -1)
         return found

@@ -39,11 +39,15 @@ def form_lines(form: Instruction) -> Iterator[str]:
     yield f"  shape      {form.shape}" + (f", {form.stored_k} stored columns" if form.sparse else "")
     for operand in filter(form.has_registers, "dabc"):
         rows, columns = form.matrix_shape(operand)
+        cells = form.descriptor is not None
+        unit = "columns of tensor memory" if cells else f"registers of {form.register_bits} bits"
         yield (
-            f"  {operand}          {form.held(operand).words} registers of {form.register_bits} bits: "
+            f"  {operand}          {form.held(operand).words} {unit}: "
             f"{rows} x {columns} {form.format(operand)}, {form.storage(operand).bits} bits an element"
         )
-    if form.pattern:
+    if form.pattern and form.descriptor is not None:
+        yield f"  metadata   {form.registers['e']} columns of tensor memory, {form.pattern} sparsity"
+    elif form.pattern:
         selectors = ", ".join(map(str, form.selectors))
         yield f"  metadata   1 register, {form.pattern} sparsity, selector {selectors}"
     if form.scale:

@@ -16,6 +16,7 @@ from ...isa.layouts.field_layout import BIT, LANE
 from ...isa.layouts.fragment_layout import separated
 from ...isa.layouts.strides import Mode, Modes, extent, joined, placed
 from ...isa.places import check_operand
+from .cells import cell_layout
 
 _ALL = (Mode(1, (0,)),)  # the mode of a single thread or value
 
@@ -52,6 +53,15 @@ def _text(modes: Modes) -> tuple[str, str]:
 
 def _nested(numbers: list[int]) -> str:
     return str(numbers[0]) if len(numbers) == 1 else f"({','.join(map(str, numbers))})"
+
+
+def cute_texts(instruction: Instruction, operand: str, selector: int = 0) -> list[str]:
+    """Return the layouts of an operand as text, of tensor memory its addresses; raises as cute_layouts
+    does.
+    """
+    if instruction.descriptor is not None:
+        return [str(cell_layout(instruction, operand))]
+    return [str(layout) for layout in cute_layouts(instruction, operand, selector)]
 
 
 def cute_layouts(instruction: Instruction, operand: str, selector: int = 0) -> tuple[CuteLayout, ...]:

@@ -13,9 +13,10 @@ from itertools import groupby
 from typing import Any
 
 from ...errors import present
+from ...isa.families.tcgen05_operands import descriptor_of
 from ...isa.instruction import Instruction
 from ...isa.placements import ScaleSelectors
-from ...isa.places import NO_SCALES, Place, check_operand, places
+from ...isa.places import NO_SCALES, CellPlace, Place, check_operand, places
 
 Document = dict[str, Any]
 
@@ -113,8 +114,12 @@ def _parts(instruction: Instruction, held: Sequence[Place]) -> Iterator[tuple[st
         return
     warps = instruction.lanes // 32
     for warp in range(warps):
-        name = f", warp {warp} (lanes {32 * warp}..{32 * warp + 31})" if warps > 1 else ""
-        yield name, [place for place in held if place.lane // 32 == warp]
+        cta = f" of CTA {warp // 4}" if warps > 4 else ""
+        low = 32 * (warp % 4)
+        name = f", warp {warp % 4}{cta} (lanes {low}..{low + 31})" if warps > 1 else ""
+        own = [place for place in held if place.lane // 32 == warp]
+        if own:  # lanes of tensor memory may hold copies only
+            yield name, own
 
 
 def _runs(held: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
@@ -138,15 +143,22 @@ def _continues(run: Sequence[Place], place: Place) -> bool:
 
 def _fragment_cell(run: Sequence[Place]) -> Cell:
     first, last = run[0], run[-1]
-    names = [f"{place.operand}{place.index}" for place in run]
-    listed = ",".join(names) if len(names) <= 2 else f"{names[0]}..{names[-1]}"
+    listed = _listed(run)
     return Cell(
-        text=f"T{first.lane}:{{{listed}}}",
+        text=f"{first.holder}:{{{listed}}}",
         lane=first.lane,
         places=tuple(run),
         rows=range(first.row, last.row + 1),
         columns=range(first.column, last.column + 1),
     )
+
+
+def _listed(run: Sequence[Place]) -> str:
+    """Return ``a0,a1``, or of tensor memory the columns, ``C0..C7``."""
+    cells = isinstance(run[0], CellPlace)
+    names = [place.register_name if cells else f"{place.operand}{place.index}" for place in run]
+    names = list(dict.fromkeys(names))
+    return ",".join(names) if len(names) <= 2 else f"{names[0]}..{names[-1]}"
 
 
 def _logical(instruction: Instruction, cell: Cell) -> Cell:
@@ -180,11 +192,13 @@ def _matrix_figure(title: str, cells: Sequence[Cell], columns: str) -> Figure:
 def _metadata_figures(instruction: Instruction, fields: Sequence[Place], selector: int) -> tuple[Figure, ...]:
     """Return which bits describe each chunk of a row, and which chunks each word describes."""
     pattern = present(instruction.pattern, "pattern")
+    if instruction.descriptor is not None:
+        selector = descriptor_of(instruction).selector
     title = f"Metadata of sparse {instruction.shape}, .{instruction.a}, selector {selector}"
     width = pattern.chunk
     cells = [
         Cell(
-            text=f"T{place.lane}:{place.bit_range}",
+            text=place.box,
             lane=place.lane,
             places=(place,),
             rows=range(place.row, place.row + 1),
@@ -198,9 +212,11 @@ def _metadata_figures(instruction: Instruction, fields: Sequence[Place], selecto
 
 def _words_figure(title: str, cells: Sequence[Cell]) -> Figure:
     """Return a line for each word that is read, its highest bits first."""
-    lanes = sorted({cell.lane for cell in cells})
+    words = {cell: (cell.lane, cell.places[0].register) for cell in cells}
+    lanes = sorted(set(words.values()))
     bits = sorted({cell.places[0].low_bit for cell in cells}, reverse=True)
-    at = {(cell.lane, cell.places[0].low_bit): cell for cell in cells}
+    at = {(words[cell], cell.places[0].low_bit): cell for cell in cells}
+    first = {words[cell]: cell.places[0] for cell in cells}
     grid = [
         tuple(
             replace(at[lane, bit], text=f"[{span(at[lane, bit].rows)}][{span(at[lane, bit].columns)}]")
@@ -211,16 +227,20 @@ def _words_figure(title: str, cells: Sequence[Cell]) -> Figure:
     return Figure(
         title=title,
         corner="word \\ bits",
-        row_labels=tuple(f"T{lane} %e" for lane in lanes),
+        row_labels=tuple(_word_name(first[lane]) for lane in lanes),
         column_labels=tuple(at[lanes[0], bit].places[0].bit_range for bit in bits),
         grid=tuple(grid),
     )
 
 
+def _word_name(place: Place) -> str:
+    return f"{place.holder} {place.register_name}"
+
+
 def _scale_figure(instruction: Instruction, operand: str, held: Sequence[Place]) -> Figure:
     cells = [
         Cell(
-            text=f"T{place.lane}:{place.bit_range}",
+            text=place.box,
             lane=place.lane,
             places=(place,),
             rows=range(place.row, place.row + 1),

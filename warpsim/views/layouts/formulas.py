@@ -15,7 +15,10 @@ from ...isa.instruction import Instruction
 from ...isa.layouts.field_layout import BIT, LANE, FieldLayout
 from ...isa.layouts.fragment_layout import separated
 from ...isa.layouts.strides import Digit, Modes, placed
-from ...isa.places import check_operand
+from ...isa.layouts.tensor_memory import BIT as CELL_BIT
+from ...isa.layouts.tensor_memory import COLUMN, CTA
+from ...isa.layouts.tensor_memory import LANE as CELL_LANE
+from ...isa.places import check_operand, tensor_cells
 
 # Sections of PTX ISA 9.1. Dense mma by shape; floating point and integers part at m8n8k4 and m16n8k16.
 _DENSE = {
@@ -45,6 +48,12 @@ _SPARSE = {  # by k and the bits of an element of A in a register
 _WARPGROUP = {16: "9.7.15.5.1.1.1", 8: "9.7.15.5.1.1.2", 32: "9.7.15.5.1.1.3", 256: "9.7.15.5.1.1.4"}
 _SCALES = "9.7.14.3"
 
+_TENSOR_MEMORY = {  # of PTX ISA 9.3
+    **dict.fromkeys("acd", "9.7.17.10.5"),
+    "e": "9.7.17.10.6",
+    **dict.fromkeys(("scale_a", "scale_b"), "9.7.17.10.7"),
+}
+
 _ANY_DENSE, _ANY_SPARSE, _ANY_WARPGROUP = "9.7.14.5", "9.7.14.6", "9.7.15.5.1.1"  # of a new shape
 
 # Names of the manual for the digits of a lane: extents -> variable, place value -> (name, definition).
@@ -63,6 +72,7 @@ _LANES: dict[tuple[int, ...], tuple[str, dict[int, tuple[str, str]]]] = {
     ),
 }
 _PRODUCT, _ROW, _COLUMN = 0, 1, 2  # coordinates of separated modes
+_INDICES = {"e": ("row", "chunk"), "scale_a": ("row", "chunk"), "scale_b": ("col", "chunk")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +98,8 @@ class Formula:
 
 def section(instruction: Instruction, operand: str) -> str:
     """Return the section of PTX ISA 9.1 that describes an operand, or its chapter for a new shape."""
+    if instruction.descriptor is not None:
+        return _TENSOR_MEMORY[operand]
     if operand.startswith("scale_"):
         return _SCALES
     bits = instruction.storage("a").bits
@@ -108,6 +120,8 @@ def formula(instruction: Instruction, operand: str, selector: int = 0) -> Formul
     Raises OperandError for an operand that does not lie in registers, UndefinedBehavior for a selector.
     """
     check_operand(instruction, operand)
+    if instruction.descriptor is not None:
+        return _cells(instruction, operand)
     if operand == "e":
         return _metadata(instruction, selector)
     if operand.startswith("scale_"):
@@ -194,6 +208,35 @@ def _lane_terms(lanes: Modes, coordinate: int) -> Iterator[str]:
         step, (name, _) = digit.mode.along(coordinate), named[digit.value]
         if step:
             yield name if step == 1 else f"{name} * {step}"
+
+
+# --- tensor memory ---------------------------------------------------------------------------------
+
+
+def _cells(instruction: Instruction, operand: str) -> Formula:
+    """Return lane, column and lowest bit of an element, of a pair the CTA too."""
+    held = tensor_cells(instruction, operand)
+    layout, (rows, columns) = held.layout, held.layout.shape
+    line, across = _INDICES.get(operand, ("row", "col"))
+    digits = ((line, layout.rows), (across, layout.columns))
+    first = {COLUMN: held.first_column, CELL_BIT: held.low_bit}
+
+    def value(coordinate: int) -> str:
+        terms = [term for name, modes in digits for term in _terms(name, modes, coordinate)]
+        own = first.get(coordinate, 0)
+        return _sum([*terms, *([str(own)] if own else [])])
+
+    named = [("CTA", CTA)] * (layout.ctas > 1) + [("lane", CELL_LANE), ("column", COLUMN)]
+    copies = ", ".join(f"+{copy}" for copy in layout.copies[1:])
+    repeated = (("lanes of copies", copies),) if copies else ()
+    letter = f"layout {layout.letter}, " if layout.letter else ""
+    return Formula(
+        operand=operand.upper() if operand in "acd" else operand,
+        section=section(instruction, operand),
+        domain=f"{letter}{line} 0..{rows - 1}, {across} 0..{columns - 1}",
+        names=(),
+        results=(*((name, value(at)) for name, at in named), ("lowest bit", value(CELL_BIT)), *repeated),
+    )
 
 
 # --- metadata and scales ---------------------------------------------------------------------------

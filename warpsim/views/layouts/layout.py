@@ -18,7 +18,8 @@ from ...isa.places import NO_SCALES, check_operand, lane_places, places, registe
 from ..drawing import escaped, figure_lines, figure_markup
 from ..svg import boxed, element, figures_element, figures_svg, page
 from ..text_columns import words
-from .cute import cute_layouts
+from .cells import cell_lines
+from .cute import cute_texts
 from .figures import Figure, figure_document, figures, place_document
 from .formulas import formula, logical_column_lines
 
@@ -82,9 +83,11 @@ def layout_markup(
 def notes(instruction: Instruction, operand: str, selector: int = 0) -> list[str]:
     """Return what belongs under the figures of an operand: its registers and its closed formula."""
     lines = formula(instruction, operand, selector).lines()
-    if operand in "abcd":
+    if instruction.descriptor is not None:
+        lines += [f"  {line}" for line in cell_lines(instruction, operand)]
+    elif operand in "abcd":
         lines.insert(1, f"  registers, low bits first: {_registers_text(instruction, operand)}")
-    if operand == "e":
+    elif operand == "e":
         lines.append("  other lanes' registers are not read" if instruction.metadata_words < 4 else "")
     if operand in ("a", "e"):
         lines += [f"  {line}" for line in logical_column_lines(instruction)]
@@ -110,12 +113,13 @@ def _element_names(operand: str, first: int, count: int) -> str:
 
 def cute_lines(instruction: Instruction, operand: str | None = None, selector: int = 0) -> list[str]:
     """Return one line for each layout in CuTe's notation; scales have none. Raises OperandError for those."""
-    names = [name for name in shown_operands(instruction, operand) if not name.startswith("scale_")]
+    cells = instruction.descriptor is not None
+    names = [name for name in shown_operands(instruction, operand) if cells or not name.startswith("scale_")]
     if not names:
         raise OperandError(f"{operand} has no layout in CuTe's notation: it is one word a lane")
     rows = []
     for name in names:
-        rows += [[name.upper(), str(layout)] for layout in cute_layouts(instruction, name, selector)]
+        rows += [[name.upper(), text] for text in cute_texts(instruction, name, selector)]
     return words(rows)
 
 
@@ -164,7 +168,7 @@ def _page_parts(
         yield element("h2", f"Operand {name}")
         yield boxed(figures_element(figures(instruction, name, selector, scales)))
         lines = notes(instruction, name, selector)
-        if not name.startswith("scale_"):
+        if instruction.descriptor is not None or not name.startswith("scale_"):
             lines += cute_lines(instruction, name, selector)
         yield element("pre", "\n".join(lines))
 
@@ -189,12 +193,13 @@ def layout_document(
 
 def _operand_document(instruction: Instruction, name: str, selector: int, scales: ScaleSelectors) -> Document:
     rule = formula(instruction, name, selector)
-    cute = [] if name.startswith("scale_") else cute_layouts(instruction, name, selector)
+    words = name.startswith("scale_") and instruction.descriptor is None
+    cute = [] if words else cute_texts(instruction, name, selector)
     return {
         "registers": instruction.held(name).words,
         "section": rule.section,
         "formula": dict(rule.results),
-        "cute": [str(layout) for layout in cute],
+        "cute": cute,
         "figures": [figure_document(figure) for figure in figures(instruction, name, selector, scales)],
         "places": [place_document(place) for place in places(instruction, name, selector, scales)],
     }

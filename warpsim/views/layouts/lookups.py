@@ -23,8 +23,7 @@ def element_lines(
 ) -> list[str]:
     """Return where element (row, column) of an operand lies: lane, register and bits."""
     place = element_place(instruction, operand, row, column, product)
-    where = f"lane {place.lane}, register {place.register_name}, bits {place.high_bit}..{place.low_bit}"
-    return [f"{_coordinates(instruction, place)}: {where}"]
+    return [f"{_coordinates(instruction, place)}: {place.where}"]
 
 
 def lane_lines(
@@ -39,9 +38,13 @@ def lane_lines(
     """Return what a lane, or one of its registers, holds of an operand, lowest bits first."""
     held = lane_places(instruction, operand, lane, register, selector=selector, scales=scales)
     if not held:
-        return [f"T{lane} %{operand}: not read"]
+        return [f"{_holder(instruction, lane)} %{operand}: not read"]
     ordered = sorted(held, key=lambda place: (place.register, place.low_bit))
     return words([[str(place), _coordinates(instruction, place)] for place in ordered])
+
+
+def _holder(instruction: Instruction, lane: int) -> str:
+    return f"L{lane}" if instruction.descriptor is not None else f"T{lane}"
 
 
 def feeds_lines(
@@ -97,7 +100,7 @@ def _by_register(held: Sequence[Place]) -> list[list[Place]]:
 
 def _joined(part: Sequence[Place]) -> str:
     low, high = min(place.low_bit for place in part), max(place.high_bit for place in part)
-    return f"T{part[0].lane} {part[0].register_name}[{high}..{low}]"
+    return f"{part[0].holder} {part[0].register_name}[{high}..{low}]"
 
 
 def _extent(part: Sequence[Place]) -> str:
