@@ -123,9 +123,11 @@ class Clocks:
         """Return the components of the groups that some lanes of the wave commit."""
         size = self.of_cluster * WARP
         known = self.groups.setdefault(family, np.zeros(size, np.int64))
-        for lane in np.unique(lanes[known[lanes % size] == 0] % size).tolist():
-            known[lane] = self._component()
-        return np.asarray(known[lanes % size])
+        places = lanes % size
+        if not known[places].all():
+            for lane in np.unique(places[known[places] == 0]).tolist():
+                known[lane] = self._component()
+        return np.asarray(known[places])
 
     def by_cluster(self, warps: Warps) -> Iterator[tuple[int, Warps]]:
         """Yield the clusters of warps, each with its own."""

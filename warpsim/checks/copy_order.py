@@ -221,6 +221,9 @@ class CopyOrder(Watcher, Observer):
     def _reads(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, clocks, warp = self.shadow, self.clocks, pending.lane // WARP
         wrote = shadow.wrote[cells]
+        if self._knows(warp, wrote):
+            shadow.take(_COPIES, cells, record(end[1], path.pc, end[0], OPERATION))
+            return
         component, operation = _components(wrote), has(wrote, OPERATION)
         unknown = (wrote != 0) & (clocks.visible[warp, component] < times(wrote))
         hidden = (wrote != 0) & ~operation & (clocks.proxy[warp, component] < times(wrote))
@@ -236,6 +239,13 @@ class CopyOrder(Watcher, Observer):
             if apart.any():
                 self.words.lanes_apart(wave, path, pending, cells, apart)
         shadow.take(_COPIES, cells, record(end[1], path.pc, end[0], OPERATION))
+
+    def _knows(self, warp: int, wrote: Records) -> bool:
+        """Return whether all cells are of one operation that a warp knows to be complete, as tiles are."""
+        first = int(wrote[0])
+        if not has(first, OPERATION) or self.clocks.visible[warp, whose(first)] < times(first):
+            return False
+        return bool((wrote == first).all())
 
     def _writes(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, warp, row = self.shadow, pending.lane // WARP, in_a_row(cells)

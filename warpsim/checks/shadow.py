@@ -145,22 +145,31 @@ class Shadow:
 
     def spans(self, ranges: Cells) -> list[tuple[int, int]]:
         """Return the cells of ranges of bytes ``(ranges, 2)``: the first and that behind the last of each."""
-        bounds = ranges.tolist()
-        for first, past in bounds:
-            for edge, page in ((first, first // _PAGE), (past, (past - 1) // _PAGE)):
-                if edge % int(self.widths[page]):
-                    self._part(np.array([page]), edge & -edge)
-        return [(self._cell(first), self._cell(past - 1) + 1) for first, past in bounds]
+        return [(first, past) for first, past in self._bounds(ranges).tolist()]
+
+    def _bounds(self, ranges: Cells) -> Cells:
+        """Return ``(ranges, 2)``: what ``spans`` returns; pages whose cells are too large are parted."""
+        last = ranges - (0, 1)  # the first byte and the last
+        pages = last // _PAGE
+        for edge, page in zip(*self._inside(ranges, pages), strict=True):
+            if edge % int(self.widths[page]):
+                self._part(np.array([page]), edge & -edge)
+        found: Cells = self._bases[pages] + (last >> self._shifts[pages]) + (0, 1)
+        return found
+
+    def _inside(self, ranges: Cells, pages: Cells) -> tuple[list[int], list[int]]:
+        """Return the edges of ranges that lie inside cells, and their pages."""
+        inside = (ranges & (self.widths[pages] - 1)) != 0
+        return ranges[inside].tolist(), pages[inside].tolist()
 
     def within(self, ranges: Cells) -> Cells:
         """Return the cells of ranges of bytes ``(ranges, 2)``, ascending."""
-        parts = [np.arange(first, past) for first, past in self.spans(ranges)] or [np.zeros(0, np.int64)]
-        return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-
-    def _cell(self, byte: int) -> int:
-        """Return the cell of a byte."""
-        page = byte // _PAGE
-        return int(self._bases[page]) + (byte >> int(self._shifts[page]))
+        first, past = self._bounds(ranges).T
+        if len(first) == 1:
+            return np.arange(first[0], past[0])
+        counts = past - first
+        found: Cells = np.arange(counts.sum()) + np.repeat(past - np.cumsum(counts), counts)
+        return found if (past[:-1] <= first[1:]).all() else np.unique(found)
 
     def bytes_of(self, cells: Any) -> Any:
         """Return the first byte of cells."""

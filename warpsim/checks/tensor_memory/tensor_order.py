@@ -173,12 +173,22 @@ class TensorOrder(Observer):
         tables = (self.taken[_IN_ORDER], "read"), (self.wrote, "write")
         for table, how in tables:
             records = table[block.cta, block.columns, block.lanes]
-            own = (whose(records) == component) & (times(records) > visible[component])
-            if own.any():
+            own = _pending(records, component, int(visible[component]))
+            if own is not None:
                 first = int(records[own][0])
                 if how == "read" or self.extents.get((block.cta, int(places(first)))) != extent:
                     self.words.ordered_by_issue(wave, access, Late(block, own, first, how))
         self.extents[block.cta, pc] = extent
+
+
+def _pending(records: Records, component: int, known: int) -> Mask | None:
+    """Return which accesses are of a component and not known to be over; None for none."""
+    first = int(records[0, 0])
+    over = int(whose(first)) != component or int(times(first)) <= known
+    if over and (records == first).all():  # of one operation, as most are
+        return None
+    own: Mask = (whose(records) == component) & (times(records) > known)
+    return own if own.any() else None
 
 
 def _late(
