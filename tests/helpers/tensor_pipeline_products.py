@@ -81,7 +81,7 @@ def pair(rng: Rng, *, k: int) -> Case:
 
 TENSOR_PIPELINES: dict[str, Callable[[Rng], Case]] = {
     "tensor_stored": partial(stored, k=256),
-    "tensor_attention": partial(attention, keys=192),
+    "tensor_attention": partial(attention, keys=256),
     "tensor_in_turn": partial(in_turn, tiles=4, k=128),
     "tensor_pair": partial(pair, k=320),
 }

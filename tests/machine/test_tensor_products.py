@@ -223,6 +223,11 @@ def test_overlap_copies_and_metadata_are_checked() -> None:
     run.cells[0, 40, 330] ^= 1
     with pytest.raises(UndefinedBehavior, match="lane 40, column 330 holds other bits than lane 8"):
         run.results()
+    pair = Product(mnemonic("mxf8f6f4", ctas=2), m=256, n=32)
+    run = pair.run()
+    run.cells[1, 5::32, 340] ^= 1
+    with pytest.raises(UndefinedBehavior, match="column 5 of B is another in the odd CTA of the pair"):
+        run.results()
     sparse = Product(mnemonic("f16", sp=True))
     run = sparse.run()
     run.cells[0, 27, 320] = 0

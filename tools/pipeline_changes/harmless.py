@@ -27,7 +27,7 @@ _ROWS = (  # entries or entry:line, statements, changes, why
         "only another CTA on the same multiprocessor waits for it",
     ),
     (
-        r"tensor_stored:(?:57|69|73)$",
+        r"tensor_(?:stored:(?:57|69|73)|attention:469)$",
         r"mbarrier\.init",
         ".*",
         "this kernel does not use the object",
@@ -37,6 +37,12 @@ _ROWS = (  # entries or entry:line, statements, changes, why
         r"tcgen05\.wait::ld",
         "left out",
         "the last wait of the warp covers all of its loads, and nothing overwrites these columns before",
+    ),
+    (
+        "tensor_f16:608|tensor_mxf8:",
+        r"tcgen05\.commit",
+        "left out|the next stage's mbarrier",
+        "the last step: nothing waits for this stage again, and the commit behind it covers the products",
     ),
     (
         "tensor_(?:f16|mxf8)",

@@ -169,11 +169,11 @@ PIPELINES = (
     _three_stages("tensor_split", 12288, _split, "D is added to by tensor reductions"),
     *(Pipeline(entry=name, make=make, about="CTAs of a cluster") for name, make in CLUSTERS.items()),
     _tensor(
-        "tensor_f16", partial(tensor_core_products.f16, size=(128, 64, 640)), "a ring filled by TMA", 3, 33792
+        "tensor_f16", partial(tensor_core_products.f16, size=(128, 64, 704)), "a ring filled by TMA", 3, 33792
     ),
     _tensor(
         "tensor_mxf8",
-        partial(tensor_core_products.mxf8, size=(128, 64, 1280)),
+        partial(tensor_core_products.mxf8, size=(128, 64, 1408)),
         "block scales by tcgen05.cp",
         3,
         33792,

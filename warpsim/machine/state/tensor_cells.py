@@ -41,14 +41,18 @@ class Misuse(Exception):
 
 @dataclass(eq=False)
 class Columns:
-    """The columns of one CTA: ``held`` are allocations by first column; ``latest`` is the size of the
-    last.
+    """The columns of one CTA: ``held`` are allocations by first column; ``latest`` is the size of the last.
+
+    ``lines`` are those of their statements by first column, and ``freed`` of what freed it last.
     """
 
     held: dict[int, int] = field(default_factory=dict)
+    lines: dict[int, int] = field(default_factory=dict)
+    freed: dict[int, int] = field(default_factory=dict)
     count: int = 0
     latest: int = COLUMNS
-    permitted: bool = True  # until a thread of the CTA relinquishes
+    latest_line: int = 0
+    relinquished: int = 0  # the line at which a thread of the CTA did so, 0 for none
 
     def room(self, size: int) -> list[int]:
         """Return the columns at which an allocation of a size fits."""
@@ -61,30 +65,42 @@ class Columns:
         """Raise Misuse for an allocation that is not legal now."""
         if size not in SIZES:
             raise Misuse(f"an allocation of {size} columns: it is {', '.join(map(str, SIZES))}")
-        if not self.permitted:
-            raise Misuse("a thread of the CTA has relinquished the right to allocate")
+        if self.relinquished:
+            raise Misuse(
+                f"a thread of the CTA has relinquished the right to allocate at line {self.relinquished}: "
+                "put tcgen05.relinquish_alloc_permit behind the last allocation"
+            )
         if size > self.latest:
-            raise Misuse(f"an allocation of {size} columns after that of {self.latest}: sizes do not grow")
+            raise Misuse(
+                f"an allocation of {size} columns after that of {self.latest} at line {self.latest_line}: "
+                "sizes do not grow; allocate the largest first"
+            )
 
-    def take(self, size: int, choose: Choose) -> int | None:
-        """Allocate columns and return the first; None where there is no room now."""
+    def take(self, size: int, choose: Choose, line: int = 0) -> int | None:
+        """Allocate columns by the statement of a line and return the first; None where there is no room."""
         room = self.room(size)
         if not room:
             return None
         first = choose(self.count, room)
         self.held[first], self.latest, self.count = size, size, self.count + 1
+        self.lines[first] = self.latest_line = line
         return first
 
     def check_held(self, first: int, size: int) -> None:
         """Raise Misuse for columns that are no allocation."""
         if first not in self.held:
-            raise Misuse(f"column {first} is no address that an allocation returned ({self.named()})")
+            before = f", and line {self.freed[first]} has freed it" if first in self.freed else ""
+            raise Misuse(f"column {first} is no address that an allocation returned ({self.named()}){before}")
         if self.held[first] != size:
-            raise Misuse(f"the allocation at column {first} has {self.held[first]} columns, not {size}")
+            raise Misuse(
+                f"the allocation at column {first} has {self.held[first]} columns, not {size} "
+                f"({self.named()})"
+            )
 
-    def give_back(self, first: int) -> None:
-        """Free an allocation."""
+    def give_back(self, first: int, line: int = 0) -> None:
+        """Free an allocation by the statement of a line."""
         del self.held[first]
+        self.freed[first] = line
 
     def outside(self, first: int, past: int) -> int | None:
         """Return the first column of a stretch that is in no allocation, None where all are allocated."""
@@ -97,7 +113,10 @@ class Columns:
 
     def named(self) -> str:
         """Return the allocations in words."""
-        held = [f"{first}..{first + size - 1}" for first, size in sorted(self.held.items())]
+        held = [
+            f"{first}..{first + size - 1} at line {self.lines[first]}"
+            for first, size in sorted(self.held.items())
+        ]
         return f"allocated: columns {', '.join(held)}" if held else "no columns are allocated"
 
 

@@ -28,6 +28,10 @@ from .tensor_places import TENSOR_MEMORY, Place, chosen_column, common, misused
 _ROOM = LaneWait(names="free columns of tensor memory")
 
 
+def _line(wave: Wave, path: DivergentPath) -> int:
+    return wave.code[path.pc].statement.location().line
+
+
 def _size(binder: StatementBinder, index: int) -> Reader:
     """Return a count of columns; raises IllegalInstruction for a constant that is none."""
     operand = binder.operands[index]
@@ -50,7 +54,7 @@ def _allocate(binder: StatementBinder, *modifiers: str) -> Step:
                 own.check(count)
             except Misuse as misuse:
                 raise misused(wave, path, WARP * warp, str(misuse)) from None
-            first = own.take(count, partial(chosen_column, wave))
+            first = own.take(count, partial(chosen_column, wave), _line(wave, path))
             if first is None:
                 blocked.append(warp)
                 continue
@@ -93,7 +97,7 @@ def _deallocate(binder: StatementBinder, *modifiers: str) -> Step:
                 path=path, lane=WARP * warp, first=place.column, size=count, allocates=False
             )
             observers_of(wave).tensor_columns(wave, change)
-            memory.columns[cta].give_back(place.column)
+            memory.columns[cta].give_back(place.column, _line(wave, path))
             memory.forget(cta, place.column, count)
             wave.scheduler.wake(_ROOM, wave.cta == cta)
 
@@ -105,7 +109,7 @@ def _relinquish(binder: StatementBinder, *modifiers: str) -> Step:
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         for warp in lanes.warps.tolist():
-            TENSOR_MEMORY.of(wave).columns[int(wave.cta[WARP * warp])].permitted = False
+            TENSOR_MEMORY.of(wave).columns[int(wave.cta[WARP * warp])].relinquished = _line(wave, path)
 
     return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, act, exited=False)
 

@@ -34,6 +34,7 @@ from .touched_cells import trimmed
 
 LOADS, STORES = "tcgen05.ld", "tcgen05.st"  # families of groups
 Index = npt.NDArray[np.intp]
+_UPPER = "inferred: .unpack::16b writes zeros to the upper halves of cells; the manual does not say"
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,6 +273,8 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
     address = tensor_address(binder, 0)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
+        if shape.packed:
+            wave.infer(path.pc, _UPPER)
         words = np.stack([np.broadcast_to(read(wave, path), (wave.lanes,)) for read in readers], axis=1)
         words = words.astype(np.uint32, copy=False)
         addresses, made = address(wave, path), list[Pending]()

@@ -22,9 +22,11 @@ from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 from .issue_order import family_of, issue_in_order, notifies, notify
 from .tensor_places import is_tensor_address, tensor_address, value_in
-from .tensor_products import Given, prepared
+from .tensor_products import Given, Multiplication, prepared
 
 _SELECTOR = "inferred: metadata of selectors 2 and 3 lie in the next columns; the manual has figures"
+_HALF = "inferred: metadata of M 64 and of layout C lie in the lanes of D; the manual has figures"
+_LANES = "inferred: disable-output-lane counts the lanes of the even CTA, then those of the odd CTA"
 _SCALE_D = "inferred: scale-input-d multiplies D by a power of two before the sum"
 
 
@@ -130,6 +132,16 @@ def _scale_d(binder: StatementBinder, form: Form, index: int) -> int:
     return operand.value
 
 
+def _infer(wave: Wave, path: DivergentPath, work: Multiplication) -> None:
+    """Record what the result of a statement rests on that the manual says in figures only."""
+    if work.made.descriptor.selector > 1:
+        wave.infer(path.pc, _SELECTOR)
+    if work.metadata is not None and work.made.letter in "CF":
+        wave.infer(path.pc, _HALF)
+    if work.given.disabled and (work.made.ctas == 2 or work.made.letter != "D"):
+        wave.infer(path.pc, _LANES)
+
+
 # --- statements --------------------------------------------------------------------------------------
 
 
@@ -149,8 +161,7 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
             if given.zero_columns:
                 wave.infer(path.pc, ZERO_COLUMNS)
             work = prepared(wave, path, lane, form, given, statement.target)
-            if work.made.descriptor.selector > 1:
-                wave.infer(path.pc, _SELECTOR)
+            _infer(wave, path, work)
             reads = work.reads(wave)
             if notifies(wave):
                 notify(wave, path, lane, family_of(form.ctas), work.touched(), in_order=True)

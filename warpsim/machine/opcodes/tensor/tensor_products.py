@@ -45,6 +45,13 @@ from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane
 from .touched_cells import blocks_of, without_lanes
 
 Mask = npt.NDArray[np.bool_]
+_REPEATED = "every quarter of the lanes needs a copy, as tcgen05.cp with .warpx4 makes"
+_SCALES_BY = "let tcgen05.cp.32x128b.warpx4 of this thread copy them, or tcgen05.st and tcgen05.wait::st"
+_WRITERS = {
+    "D": "let the first tcgen05.mma into D have a false enable-input-d",
+    "A": "put tcgen05.st and tcgen05.wait::st of it before, or a tcgen05.cp of this thread",
+    "metadata": "put tcgen05.st and tcgen05.wait::st of it before, or a tcgen05.cp of this thread",
+}
 Cells = tuple[int, slice, slice]  # of a CTA: lanes and columns
 _A_BYTES = 32  # of a row of A in one instruction; B has twice as many where A is sparse
 
@@ -235,13 +242,25 @@ class Multiplication:
         descriptor = self.made.descriptor
         ids = descriptor.scale_a_id, descriptor.scale_b_id
         a, b = (self._factors(wave, part, number) for part, number in zip(self.scales, ids, strict=True))
+        if len(self.ctas) == 2:
+            self._check_peer(wave, self.scales[1], b, ids[1])
         return a[None], np.ascontiguousarray(b.T)[None]
 
-    def _factors(self, wave: Wave, part: Part, first: int) -> Codes:
+    def _check_peer(self, wave: Wave, part: Part, codes: Codes, first: int) -> None:
+        """Raise UndefinedBehavior where the odd CTA of a pair has other factors of B than the even CTA."""
+        differing = self._factors(wave, part, first, self.ctas[::-1]) != codes
+        if differing.any():
+            row, factor = (int(number) for number in np.argwhere(differing)[0])
+            raise UndefinedBehavior(
+                f"{part.name}: factor {factor} of column {row} of B is another in the odd CTA of the pair: "
+                "both CTAs need the factors of all N columns"
+            )
+
+    def _factors(self, wave: Wave, part: Part, first: int, ctas: tuple[int, ...] = ()) -> Codes:
         """Return codes ``(rows, factors)``; ``first`` is the byte of the first."""
         shifts = part.layout.cells[..., BIT].astype(np.uint32) + np.uint32(8 * first)
         mask = np.uint32(present(self.made.instruction.scale, "scale").mask)
-        words = self._read_copies(wave, part, part.index(self.ctas), mask << shifts)
+        words = self._read_copies(wave, part, part.index(ctas or self.ctas), mask << shifts)
         return (words >> shifts & mask).astype(np.uint8)
 
     def _read_copies(
@@ -264,7 +283,7 @@ class Multiplication:
                 row, place = (int(number) for number in np.argwhere(differing)[0])
                 raise UndefinedBehavior(
                     f"{part.name}: lane {int(lane[row, place]) + copy}, column {int(column[row, place])} "
-                    f"holds other bits than lane {int(lane[row, place])}, which it repeats"
+                    f"holds other bits than lane {int(lane[row, place])}, which it repeats: {_REPEATED}"
                 )
         return first
 
@@ -280,7 +299,7 @@ class Multiplication:
         _, lane, column = part.index(self.ctas) if index is None else index
         return UndefinedBehavior(
             f"{what}: lane {int(lane[row, place]) + copy}, column {int(column[row, place])} of tensor memory "
-            "was never written"
+            f"was never written: {_REPEATED if copy else _WRITERS.get(part.name, _SCALES_BY)}"
         )
 
     # --- D ---
