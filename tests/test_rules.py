@@ -16,7 +16,7 @@ from warpsim.arithmetic import numerics, reference
 from warpsim.execution.pipeline import rule_for
 from warpsim.explanation import rule_steps as explanation
 from warpsim.generation.cases import themes
-from warpsim.generation.sums import limits, rule_changes, summing
+from warpsim.generation.sums import summing
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.comparisons import Evidence
 from warpsim.isa.rules import Rule
@@ -43,9 +43,6 @@ EVERYWHERE: dict[str, Any] = {
     "reference.py": reference.RULES,
     "the explanation": explanation.RULES,
     "the sums of coverage": summing.RULES,
-    "the groups of products": limits.GROUPS,
-    "the faults that cases show": rule_changes.FAULTS,
-    "the themes of corner cases": themes.THEMES,
 }
 
 
@@ -63,7 +60,13 @@ def test_every_rule_is_some_targets_rule() -> None:
 
 
 def test_every_rule_that_aligns_nothing_has_a_precision() -> None:
-    assert set(limits.PRECISIONS) == {one for one, rule in IN_USE.items() if rule.aligned is None}
+    precise = {one for one in CLASSES if one.precision}
+    assert precise == {one for one, rule in IN_USE.items() if rule.aligned is None}
+    assert {one for one in CLASSES if one.slips} <= precise
+
+
+def test_every_aligned_sum_has_themes() -> None:
+    assert set(themes.THEMES) == {type(rule.aligned) for rule in IN_USE.values()}
 
 
 def test_every_rule_of_sparse_floats_has_candidates() -> None:

@@ -6,7 +6,9 @@ Pure data; no arithmetic. Which target has which rule, and why it is believed, i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Literal
+
+import numpy.typing as npt
 
 from .comparisons import Evidence
 
@@ -25,6 +27,9 @@ RZ_E8M13 = Output(format="f32", precision=14, nearest=False)  # the low 10 bits 
 RN_F16 = Output(format="f16", precision=11, nearest=True)
 
 
+Slip = Literal["reversed", "rounded products"]  # ways in which a chain of operations is computed wrong
+Columns = npt.NDArray[Any]  # of integers
+
 _NO_EVIDENCE = Evidence(label="", detail="")
 
 
@@ -33,14 +38,22 @@ class Rule:
     """One way to compute ``d = sum(a * b) + c``; subclasses hold its parameters.
 
     Code that treats rules by their class has a table of all of them, called RULES where it computes.
+    ``precision`` is the significant bits of each operation of a rule that aligns nothing, and ``slips`` are
+    what is easily wrong with the order and the rounding of these operations.
     """
 
     evidence: Evidence
+    precision: ClassVar[int] = 0
+    slips: ClassVar[tuple[Slip, ...]] = ()
 
     @property
     def aligned(self) -> FusedSum | ScaledGroups | None:
         """Return the aligned sum that the rule is or is made of; None where nothing is aligned."""
         return None
+
+    def step_of(self, columns: Columns) -> Columns:
+        """Return the step, or the scaled group, that the products of stored columns belong to."""
+        return columns
 
     @property
     def bare(self) -> Rule:
@@ -72,6 +85,10 @@ class FusedSum(Rule):
         """Return itself."""
         return self
 
+    def step_of(self, columns: Columns) -> Columns:
+        """Return the steps of ``length`` products."""
+        return columns // self.length
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatedF8(Rule):
@@ -87,6 +104,10 @@ class EmulatedF8(Rule):
     def aligned(self) -> FusedSum:
         """Return the sum of the products of each half."""
         return self.step
+
+    def step_of(self, columns: Columns) -> Columns:
+        """Return the half of each product."""
+        return columns % 4 // 2
 
     @property
     def bare(self) -> Rule:
@@ -112,10 +133,17 @@ class ScaledGroups(Rule):
         """Return itself."""
         return self
 
+    def step_of(self, columns: Columns) -> Columns:
+        """Return the groups, each with its scales."""
+        return columns // self.group
+
 
 @dataclass(frozen=True, kw_only=True)
 class FusedMultiplyAdd(Rule):
     """f64: a chain of IEEE fused multiply-adds over ascending k, starting from C."""
+
+    precision = 53
+    slips = ("reversed", "rounded products")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +154,19 @@ class SoftwareQuad(Rule):
     ``f16((c + fma(a3,b3, a2*b2)) + fma(a1,b1, a0*b0))``.
     """
 
+    precision = 24
+    slips = ("reversed",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerSum(Rule):
     """Exact integers; the result wraps modulo 2**32, or clamps once at the end under .satfinite."""
 
+    precision = 32
+
 
 @dataclass(frozen=True, kw_only=True)
 class BitCount(Rule):
     """b1: C plus the number of bits set in ``a AND b`` or ``a XOR b``."""
+
+    precision = 32

@@ -10,14 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...isa.rules import (
-    BitCount,
-    EmulatedF8,
-    FusedMultiplyAdd,
     FusedSum,
-    IntegerSum,
-    Rule,
     ScaledGroups,
-    SoftwareQuad,
 )
 from ..sums.limits import Limits
 from ..sums.reasons import zero_c_reason
@@ -56,14 +50,10 @@ FLOATS: tuple[Theme, ...] = (
     subnormals, signed_zeros, singles, crowds, specials, sole_causes, narrow, wide, raw,
 )  # fmt: skip
 
-THEMES: dict[type[Rule], tuple[Theme, ...]] = {  # what else the corners of a rule are about
+THEMES: dict[type[FusedSum | ScaledGroups | None], tuple[Theme, ...]] = {  # of what a rule aligns
     FusedSum: (counterweights, leading_zeros, leading_carries, leaders),
-    EmulatedF8: (counterweights, leading_zeros, leading_carries, leaders),
     ScaledGroups: (group_gaps,),
-    FusedMultiplyAdd: (),
-    SoftwareQuad: (),
-    IntegerSum: (),  # integers have their own (integer_themes.py)
-    BitCount: (),
+    type(None): (),
 }
 
 
@@ -71,7 +61,7 @@ def float_themes(limits: Limits) -> tuple[Theme, ...]:
     """Return the themes of a floating-point form."""
     scale = limits.instruction.scale
     found = list(FLOATS)
-    found[1:1] = THEMES[type(limits.rule)]
+    found[1:1] = THEMES[type(limits.rule.aligned)]
     form = limits.instruction
     if any(x.has_nan or x.has_infinity for x in (form.a, form.b)):
         found.append(lone_places)

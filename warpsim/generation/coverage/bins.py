@@ -14,7 +14,7 @@ from ...isa.instruction import Instruction
 from ...isa.rules import FusedSum, ScaledGroups
 from ..sums import reasons
 from ..sums.limits import Limits, limits_of
-from ..sums.rule_changes import FAULTS
+from ..sums.rule_changes import slips_of
 from .observations import SIGNS, TAILS
 from .special_causes import special_bins
 
@@ -195,7 +195,7 @@ def _operand_bins(limits: Limits) -> Iterator[Entry]:
 def _shown(limits: Limits) -> Iterator[Entry]:
     if limits.step is not None:
         yield from _shown_of_sums(limits)
-    yield from ((f"shown: {name}", "") for name, _ in FAULTS[type(limits.rule)])
+    yield from ((f"shown: {name}", "") for name, _ in slips_of(limits.rule))
     yield "shown: subnormal operands read as zero", ""
     tiny = reasons.small_reason(limits, limits.instruction.d.minimum_exponent - 1)
     yield "shown: subnormal results written as zero", tiny

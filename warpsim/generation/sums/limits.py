@@ -6,10 +6,8 @@ formats and rules; does not know which bins exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
@@ -17,15 +15,11 @@ from ...execution.pipeline import rule_for
 from ...isa.formats import FORMATS, Format
 from ...isa.instruction import Instruction
 from ...isa.rules import (
-    BitCount,
     EmulatedF8,
-    FusedMultiplyAdd,
     FusedSum,
-    IntegerSum,
     Output,
     Rule,
     ScaledGroups,
-    SoftwareQuad,
 )
 from .exact_numbers import Array, decode
 
@@ -58,20 +52,6 @@ class Range:
     bit: int
 
 
-# The step, or the scaled group, that the product of each stored column belongs to.
-GROUPS: dict[type[Rule], Callable[[Any, Array], Array]] = {
-    FusedSum: lambda rule, place: place // rule.length,
-    EmulatedF8: lambda rule, place: place % 4 // 2,
-    ScaledGroups: lambda rule, place: place // rule.group,
-    FusedMultiplyAdd: lambda rule, place: place,
-    SoftwareQuad: lambda rule, place: place,
-    IntegerSum: lambda rule, place: place,
-    BitCount: lambda rule, place: place,
-}
-# Significant bits of the operations of rules that align nothing; integers are exact, and have no bins of it.
-PRECISIONS: dict[type[Rule], int] = {FusedMultiplyAdd: 53, SoftwareQuad: 24, IntegerSum: 32, BitCount: 32}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """One instruction on its target, its rule, and the reach of its products and accumulators."""
@@ -102,7 +82,7 @@ class Limits:
         """Where alignment cuts; of IEEE operations, their precision."""
         if self.step is not None:
             return self.step.fraction_bits
-        return PRECISIONS[type(self.rule)]
+        return self.rule.precision
 
     @property
     def floor(self) -> int:
@@ -125,7 +105,7 @@ class Limits:
     @cached_property
     def groups(self) -> Array:
         """``(stored k,)``: the step, or the scaled group, that each product belongs to."""
-        return GROUPS[type(self.rule)](self.rule, np.arange(self.instruction.stored_k))
+        return self.rule.step_of(np.arange(self.instruction.stored_k))
 
     @property
     def steps(self) -> int:

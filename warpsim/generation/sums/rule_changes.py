@@ -14,15 +14,11 @@ import numpy as np
 
 from ...errors import present
 from ...isa.rules import (
-    BitCount,
-    EmulatedF8,
-    FusedMultiplyAdd,
     FusedSum,
-    IntegerSum,
     Output,
     Rule,
     ScaledGroups,
-    SoftwareQuad,
+    Slip,
 )
 from .exact_numbers import FINITE, Array, Rounded
 from .factors import Factors
@@ -31,17 +27,15 @@ from .summing import Change, Step, Sums
 
 Concern = Callable[[Factors, Sums], Array]
 
-_REVERSED = ("products in reversed order", Change(reverse=True))
-_ROUNDED = ("products rounded before the addition", Change(round_products=True))
-FAULTS: dict[type[Rule], tuple[tuple[str, Change], ...]] = {  # beside those of the aligned sum
-    FusedSum: (),
-    EmulatedF8: (),
-    ScaledGroups: (),
-    FusedMultiplyAdd: (_REVERSED, _ROUNDED),
-    SoftwareQuad: (_REVERSED,),
-    IntegerSum: (),
-    BitCount: (),
+_SLIPS: dict[Slip, tuple[str, Change]] = {
+    "reversed": ("products in reversed order", Change(reverse=True)),
+    "rounded products": ("products rounded before the addition", Change(round_products=True)),
 }
+
+
+def slips_of(rule: Rule) -> tuple[tuple[str, Change], ...]:
+    """Return the faults of the operations of a rule, beside those of an aligned sum."""
+    return tuple(_SLIPS[slip] for slip in rule.slips)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +58,7 @@ def changes(limits: Limits) -> Iterator[Wrong]:
         yield from _of_sums(limits, step)
     if isinstance(step, FusedSum):
         yield from _of_steps(limits, step)
-    yield from (Wrong(name=name, rule=rule, change=change) for name, change in FAULTS[type(rule)])
+    yield from (Wrong(name=name, rule=rule, change=change) for name, change in slips_of(rule))
     if limits.instruction.a.is_float:
         flush = Change(flush_inputs=True)
         yield Wrong(name="subnormal operands read as zero", rule=rule, change=flush, concerns=_subnormal)
