@@ -7,6 +7,9 @@ are not part of this repository: where they are not found beside it, these tests
 from __future__ import annotations
 
 import json
+import math
+import struct
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,10 @@ import numpy as np
 import pytest
 
 import warpsim
+from warpsim.errors import OperandError
 from warpsim.execution.pipeline import execute_operands, rule_for
 from warpsim.isa.descriptors.instruction_descriptor import InstructionDescriptor
+from warpsim.isa.families.tcgen05 import with_numerics
 from warpsim.isa.products import Operands
 
 WORDS = Path(__file__).resolve().parents[2].parent / "shared" / "hw" / "B200_tcgen05.json"
@@ -81,3 +86,105 @@ def test_published_words(engine: Any) -> None:
         if int(d.ravel()[0]) != vector["d"]:
             different.append(vector["name"])
     assert (len(VECTORS), different) == (58, [])
+
+
+@pytest.mark.skipif(not VECTORS, reason="the published words are not here")
+def test_published_words_of_nvfp4_tell_no_groups_apart() -> None:
+    """Groups of 4 give all four words too, that of a carry among them."""
+    chosen = [vector for vector in VECTORS if vector["kind"] == "nvfp4"]
+    assert len(chosen) == 4
+    for vector in chosen:
+        form = with_numerics(form_of(vector), "groups_of_4")
+        d = execute_operands(operands_of(vector, form), rule_for(form))
+        assert int(d.ravel()[0]) == vector["d"], vector["name"]
+
+
+# --- nvfp4: groups of 16 or of 4 ---------------------------------------------------------------------
+
+NVFP4 = ("tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16", 0x08020480)  # 128 x 8, ue4m3
+
+
+def decoded(numerics: str | None = None) -> Any:
+    return warpsim.decode(NVFP4[0], target="sm_100a", idesc=NVFP4[1], numerics=numerics)
+
+
+def operands(seed: int, scales: tuple[int, ...], c_exponents: tuple[int, int]) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    exponent = rng.integers(*c_exponents, (128, 8)) + 127
+    c = rng.integers(0, 1 << 23, (128, 8)) | exponent << 23 | rng.integers(0, 2, (128, 8)) << 31
+    return {
+        "A": rng.integers(0, 16, (128, 64)).astype(np.uint8),
+        "B": rng.integers(0, 16, (64, 8)).astype(np.uint8),
+        "C": c.astype(np.uint32),
+        "scale_a": rng.choice(scales, (128, 4)).astype(np.uint8),
+        "scale_b": rng.choice(scales, (4, 8)).astype(np.uint8),
+    }
+
+
+def by_fractions(given: dict[str, Any], row: int, column: int, *, group: int) -> int:
+    """D by exact fractions: groups of 4 as the model of sf-tensor/tcgen05 states them (MODEL.md, 5)."""
+
+    def e2m1(code: int) -> tuple[Fraction, int]:
+        exponent = max(code >> 1 & 3, 1) - 1
+        magnitude = Fraction(code & 1 | (2 if code >> 1 & 3 else 0), 2) * Fraction(2) ** exponent
+        return (-magnitude if code & 8 else magnitude), exponent
+
+    def ue4m3(code: int) -> tuple[Fraction, int]:
+        exponent = max(code >> 3 & 15, 1) - 7
+        return Fraction(code & 7 | (8 if code >> 3 & 15 else 0), 8) * Fraction(2) ** exponent, exponent
+
+    word = int(given["C"][row, column])
+    c = Fraction(struct.unpack("<f", struct.pack("<I", word))[0])
+    of_c = (word >> 23 & 255) - 127
+    terms, tops, pairs = [], [], []
+    for k in range(64):
+        factors = [e2m1(int(given["A"][row, k])), e2m1(int(given["B"][k, column]))]
+        scales = [ue4m3(int(given["scale_a"][row, k // 16])), ue4m3(int(given["scale_b"][k // 16, column]))]
+        value = math.prod(part for part, _ in factors + scales)
+        terms.append(value)
+        if value:
+            pairs.append(sum(exponent for _, exponent in scales))
+            tops.append(pairs[-1] + sum(exponent for _, exponent in factors))
+    if not tops or of_c >= max(tops):
+        unit, group = of_c - 35, 16
+    else:
+        unit = max(max(*tops, of_c) - 39, max(pairs) - 35)
+    parts = [c, *(sum(terms[first : first + group], Fraction(0)) for first in range(0, 64, group))]
+    total = sum(math.trunc(part / Fraction(2) ** unit) for part in parts) * Fraction(2) ** unit
+    nearest = np.float32(float(total))  # exact: fewer than 53 bits
+    if abs(Fraction(float(nearest))) > abs(total):
+        nearest = np.nextafter(nearest, np.float32(0))
+    return int(nearest.view(np.uint32)) if nearest else 0
+
+
+@pytest.mark.parametrize("c_exponents", [(-40, 20), (-4, 3), (18, 24)])
+def test_groups_of_4_by_fractions(c_exponents: tuple[int, int]) -> None:
+    given = operands(1, (1, 2, 3, 8, 0x70, 0x7E, 0x38), c_exponents)
+    d = warpsim.matmul(decoded("groups_of_4"), *given.values()).view(np.uint32)
+    slow = warpsim.matmul(decoded("groups_of_4"), *given.values(), engine="reference").view(np.uint32)
+    np.testing.assert_array_equal(d, slow)
+    for row in range(0, 128, 5):
+        for column in range(8):
+            assert int(d[row, column]) == by_fractions(given, row, column, group=4), (row, column)
+
+
+def test_the_separating_experiment() -> None:
+    """Half of the scales tiny, half huge, and sums that cancel: some outputs part; moderate scales never."""
+    ours, theirs = decoded(), decoded("groups_of_4")
+    assert warpsim.evidence(theirs).label == "inferred"
+    parted = {"extreme": 0, "moderate": 0}
+    scales = {"extreme": (1, 2, 3, 0x79, 0x7C, 0x7E), "moderate": tuple(range(0x28, 0x50))}
+    for name, chosen in scales.items():
+        for seed in range(40):
+            given = operands(seed, chosen, (-30, 3))
+            d, e = (warpsim.matmul(form, *given.values()).view(np.uint32) for form in (ours, theirs))
+            parted[name] += int((d != e).sum())
+    assert parted["moderate"] == 0
+    assert parted["extreme"] > 0
+
+
+def test_other_instructions_have_their_usual_numerics() -> None:
+    with pytest.raises(OperandError, match="has none but the usual"):
+        warpsim.decode(NVFP4[0], idesc=NVFP4[1] | 1 << 23, numerics="groups_of_4")
+    with pytest.raises(OperandError, match="has one rule, its usual"):
+        warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", numerics="groups_of_4")

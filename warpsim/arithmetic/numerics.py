@@ -29,10 +29,12 @@ from ..isa.rules import (
     Output,
     Rule,
     ScaledGroups,
+    ScaledQuads,
     SoftwareQuad,
 )
 from .kernels.scalar import uncompiled
 from .planes import Planes, canonical, converted, planes
+from .quads import scaled_quads
 
 _F16, _F32 = FORMATS["f16"], FORMATS["f32"]
 
@@ -185,6 +187,10 @@ def _groups(operands: Operands, rule: ScaledGroups, kernels: ModuleType) -> Code
     return codes
 
 
+def _quads(operands: Operands, rule: ScaledQuads, kernels: ModuleType) -> Codes:
+    return scaled_quads(operands, rule)
+
+
 def _fixed_point(number: Planes, element: Format) -> npt.NDArray[np.int64]:
     """Return the values in units of the format's smallest subnormal."""
     return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent))
@@ -236,6 +242,7 @@ RULES: dict[type[Rule], Callable[[Operands, Any, ModuleType], Codes]] = {
     FusedSum: _fused,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _groups,
+    ScaledQuads: _quads,
     FusedMultiplyAdd: _multiply_add,
     SoftwareQuad: _quad,
     IntegerSum: _integer,

@@ -31,6 +31,7 @@ from ..isa.rules import (
     Output,
     Rule,
     ScaledGroups,
+    ScaledQuads,
     SoftwareQuad,
 )
 
@@ -352,6 +353,27 @@ def _scaled_groups(rule: ScaledGroups, form: Product, inputs: Dot) -> int:
     return fuse([*terms, inputs.c], exponents, rule).code
 
 
+def _scaled_quads(rule: ScaledQuads, form: Product, inputs: Dot) -> int:
+    """Sum nvfp4 as a public model of B200 does: see ScaledQuads."""
+    scaled = [product(term, scale) for term, scale in zip(inputs.products, inputs.scales, strict=True)]
+    special = special_code([*scaled, inputs.c], FORMATS[rule.output.format])
+    if special is not None:
+        return special
+    tops = [term.exponent for term in scaled if term.significand]
+    pairs = [s.exponent for term, s in zip(scaled, inputs.scales, strict=True) if term.significand]
+    of_c = [inputs.c.exponent] if inputs.c.significand else []
+    if not tops and not of_c:
+        return 0
+    outranked = bool(of_c) and of_c[0] >= max(tops, default=of_c[0])
+    unit = max(tops + of_c) - rule.product_bits
+    unit = of_c[0] - rule.fraction_bits if outranked else max(unit, max(pairs) - rule.fraction_bits)
+    count, total = rule.outranked if outranked else rule.group, _aligned(inputs.c, unit)
+    for start in range(0, len(scaled), count):
+        value, scale = exact_sum(scaled[start : start + count])
+        total += _aligned(Number(Kind.FINITE, value < 0, abs(value), scale, exponent=0), unit)
+    return _rounded(total, unit, rule.output)
+
+
 def _fused_multiply_add(rule: FusedMultiplyAdd, form: Product, inputs: Dot) -> int:
     """Sum f64 (9.7.14.5.14): IEEE fused multiply-adds over ascending k, starting from C."""
     d = inputs.c
@@ -393,6 +415,7 @@ RULES: dict[type[Rule], Callable[[Any, Product, Dot], int]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
+    ScaledQuads: _scaled_quads,
     FusedMultiplyAdd: _fused_multiply_add,
     SoftwareQuad: _software_quad,
     IntegerSum: _integer_sum,

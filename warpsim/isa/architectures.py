@@ -35,6 +35,7 @@ from .rules import (
     Output,
     Rule,
     ScaledGroups,
+    ScaledQuads,
     SoftwareQuad,
 )
 
@@ -203,6 +204,17 @@ _NVF4 = replace(
     label="inferred",
     detail="as mxf4; a public model of B200 sums groups of 4 products where products dominate: it differs "
     "in 1 of 40,000 outputs whose scales differ by more than 2^27, and in none of others",
+)
+_QUADS = ScaledQuads(
+    group=4,
+    outranked=16,
+    fraction_bits=35,
+    product_bits=39,
+    output=RZ_F32,
+    evidence=inferred(
+        "the model of sf-tensor/tcgen05, whose authors report 1,000,000 B200 outputs equal; none that is "
+        "public tells it from groups of 16"
+    ),
 )
 _MMASIM = "MMA-Sim's authors report bit equality with"
 _EXACT = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
@@ -403,6 +415,7 @@ def _tensor(evidence: Evidence, *, integers: bool = False) -> Rules:
         (("tcgen05", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
         (("tcgen05", "mxf4", "f32"), _scaled_groups(evidence)),
         (("tcgen05", "nvf4", "f32"), _scaled_groups(_NVF4)),
+        (("tcgen05", "nvf4.groups_of_4", "f32"), _QUADS),
         *((wide,) if integers else ()),
     )
 

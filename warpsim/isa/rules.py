@@ -139,6 +139,22 @@ class ScaledGroups(Rule):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScaledQuads(Rule):
+    """4-bit block-scaled MMA as a public model of B200 has it: exact sums of ``group`` scaled products.
+
+    They are cut ``fraction_bits`` below the largest pair of scales, or ``product_bits`` below the largest
+    exponent of a product or C; where C's is the largest, exact sums of ``outranked`` products are cut
+    ``fraction_bits`` below C.
+    """
+
+    group: int
+    outranked: int
+    fraction_bits: int
+    product_bits: int
+    output: Output
+
+
+@dataclass(frozen=True, kw_only=True)
 class FusedMultiplyAdd(Rule):
     """f64: a chain of IEEE fused multiply-adds over ascending k, starting from C."""
 

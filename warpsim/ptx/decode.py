@@ -53,6 +53,7 @@ def decode(
     declarations: str | None = None,
     version: Version | str | None = None,
     idesc: int | None = None,
+    numerics: str | None = None,
 ) -> Instruction:
     """Return the instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
 
@@ -60,7 +61,9 @@ def decode(
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
     checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.5,
     or the first that has the target). ``idesc`` is the 32-bit instruction descriptor of ``tcgen05.mma``,
-    which says shape and types there; its operands are those of a launch, and are not looked at.
+    which says shape and types there; its operands are those of a launch, and are not looked at. ``numerics``
+    asks for other sums than the usual where more than one is believed: "groups_of_4" of nvfp4 (kind
+    mxf4nvf4 with ue4m3), the rule of a public model of B200.
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
     this target, or not with these operands; NotModelled for other matrix instructions; OperandError for
@@ -70,7 +73,10 @@ def decode(
         raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
     statement = parse_instruction(text)
     if statement.opcode == tcgen05.OPCODE:
-        return _described(statement, target, version_of(version, target), idesc)
+        form = _described(statement, target, version_of(version, target), idesc)
+        return form if numerics is None else tcgen05.with_numerics(form, numerics)
+    if numerics is not None:
+        raise OperandError(f"numerics {numerics!r}: {text} has one rule, its usual")
     if idesc is not None:
         raise OperandError(f"idesc is the instruction descriptor of tcgen05.mma: {text} has none")
     instruction = decode_statement(statement, target, version_of(version, target))

@@ -227,6 +227,19 @@ def product_of(form: Form, word: int) -> Product:
 _OPERATIONS = {"ue4m3": "nvf4"}  # by the type of scales: what has evidence of its own
 
 
+_NUMERICS = {"nvf4": ("groups_of_4",)}  # by operation: what may be asked for instead of its rule
+
+
+def with_numerics(instruction: Instruction, numerics: str) -> Instruction:
+    """Return the instruction with other sums; raises OperandError where it has none of that name."""
+    operation = instruction.operation
+    if numerics not in _NUMERICS.get(operation, ()):
+        known = ", ".join(_NUMERICS.get(operation, ())) or "none but the usual"
+        raise OperandError(f"numerics {numerics!r}: {instruction} has {known}")
+    product = replace(instruction.product, operation=f"{operation}.{numerics}")
+    return replace(instruction, product=product)
+
+
 def _check_scales(form: Form, descriptor: InstructionDescriptor) -> None:
     """Raise for a scale id that leaves the word, and for ue4m3 with two factors."""
     for attribute in ("scale_a_id", "scale_b_id") if form.factors else ():
@@ -313,4 +326,5 @@ __all__ = [
     "product_of",
     "spelling_of",
     "typical",
+    "with_numerics",
 ]
