@@ -3,7 +3,7 @@
     python -m tools.pipeline_changes [--entry NAME] [--target SM] [--only TEXT] [--show] [--page FILE]
     python -m tools.pipeline_changes --schedules N [--first SEED] [--entry NAME]    intact ones
     python -m tools.pipeline_changes --sentryward [--lines N] [--entry NAME] [--page FILE]    what it says
-    python -m tools.pipeline_changes --messages                      a dozen, as users see them
+    python -m tools.pipeline_changes --messages [--target SM]        a dozen, as users see them
 
 Exit code 1 if a change was missed that is not known to be harmless, or if an intact pipeline gives an alarm.
 """
@@ -52,7 +52,7 @@ def main(
 ) -> None:
     """Try each change, print a line for it, and print the sums."""
     if dozen:
-        click.echo("\n".join(messages()))
+        click.echo("\n".join(messages(target or "sm_90a")))
         return
     chosen = [one for one in PIPELINES if one.entry.startswith(entry) and target in ("", one.target)]
     if schedules is not None:

@@ -105,10 +105,15 @@ class Words:
         if int(whose(late.earlier)) < self.order.clocks.of_cluster:
             self._unknown(wave, access, where, late)
             return
-        missing = self._missing(wave, lane, late, pc)
+        missing, fix = self._missing(wave, lane, late, pc), ""
+        if access.in_order and late.how == "read" and missing.severity == "error":
+            fix = (
+                f"; or, if line {_line(wave, earlier)} is to read this product, put {_TRY} on the mbarrier "
+                f"of a tcgen05.commit behind line {_line(wave, pc)} before line {_line(wave, earlier)}"
+            )
         other = f"{_name(wave, earlier)} of line {_line(wave, earlier)}"
         message = f"{where}, which {other} may still {late.how}: {missing.what}"
-        self._say(wave, kind, lane, (message, missing.fix), (pc, earlier), missing.severity)
+        self._say(wave, kind, lane, (message, missing.fix + fix), (pc, earlier), missing.severity)
 
     def _unknown(self, wave: Wave, access: TensorAccess, where: str, late: Late) -> None:
         """Report an allocation of another warp, of which nothing says that it is done."""

@@ -1,0 +1,70 @@
+"""Order of accesses to tensor memory: what is found, and what is no error.
+
+More is in test_pipeline_changes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers.kernel_cases import FOLDER, case
+from warpsim.host.launching import LaunchReport, load_text
+
+TEXT = (FOLDER / "tensor_pipelines.ptx").read_text()
+
+
+def launched(text: str, name: str, **options: Any) -> tuple[LaunchReport, bool]:
+    """The report of a kernel's launch, and whether it leaves the expected bits."""
+    one = case(name)
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in one.arguments]
+    options |= {"shared_bytes": one.shared_bytes, "checks": "warn"}
+    report = load_text(text)[name](one.grid, one.block, one.passed(given), cluster=one.cluster, **options)
+    return report, all(given[place].tobytes() == d.tobytes() for place, d in one.expected.items())
+
+
+@pytest.mark.parametrize("name", ["tensor_attention", "tensor_in_turn", "tensor_pair"])
+def test_a_missing_fence_is_no_error(name: str) -> None:
+    text, count = re.subn(r"tcgen05\.fence::\w+;", "", TEXT)
+    assert count > 10
+    report, same = launched(text, name, schedule=7)
+    assert report.hazards == ()
+    assert same
+
+
+def test_the_other_cta_of_a_pair_must_have_allocated() -> None:
+    """Columns are allocated behind the barrier of the cluster, with a barrier of the CTA alone."""
+    alloc = re.search(r"\tsetp\.ne\.s32[^\n]*\n\t@[^\n]*\n\tmov\.u32[^\n]*tensor_memory;\n"
+                      r"(?:(?!BB).)*?cta_group::2(?:(?!BB).)*\n\$L__BB3_4:\n", TEXT, re.DOTALL)  # fmt: skip
+    assert alloc is not None
+    wait = "barrier.cluster.wait.acquire.aligned;\n"
+    place = TEXT.index(wait, alloc.end()) + len(wait)
+    text = TEXT[: alloc.start()] + TEXT[alloc.end() : place] + alloc[0] + "bar.sync 0;\n" + TEXT[place:]
+    report, _ = launched(text, "tensor_pair")
+    found = next(one for one in report.hazards if one.severity == "error")
+    assert found.kind == "not allocated yet"
+    assert "writes D in columns 0..63, lanes 0..127 of tensor memory of CTA rank 1" in found.message
+    assert "the pair need not be ready" in found.message
+    assert "barrier.cluster.arrive and barrier.cluster.wait" in found.fix
+
+
+def test_a_copy_behind_the_product_that_reads_its_cells_is_a_note() -> None:
+    text = (FOLDER / "tensor_core.ptx").read_text()
+    report, same = launched(text, "tensor_mxf8")
+    assert {(one.kind, one.severity) for one in report.hazards} == {("issue order", "note")}
+    assert "the manual does not list this order of issue" in report.hazards[0].message
+    assert same
+
+
+def test_two_stores_of_a_warp_need_a_wait_between() -> None:
+    statement = re.search(r"\ttcgen05\.st\.[^;]*;", TEXT)
+    assert statement is not None
+    text = TEXT.replace(statement[0], f"{statement[0]} {statement[0].strip()}", 1)
+    report, _ = launched(text, "tensor_attention")
+    found = next(one for one in report.hazards if one.severity == "error")
+    assert found.kind == "overwritten early"
+    assert "may still write: warp 0 has not waited for it" in found.message
+    assert found.fix.startswith("put tcgen05.wait::st.sync.aligned behind line")
