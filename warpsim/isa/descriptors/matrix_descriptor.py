@@ -22,7 +22,6 @@ Major = Literal["K", "MN"]
 MAJORS: tuple[Major, Major] = ("K", "MN")  # by imm-trans: 0 and 1
 Tile = npt.NDArray[Any]  # (..., mn, k)
 
-LARGEST_OFFSET = 0x3FFF0  # 14 bits of multiples of 16 bytes
 _SWIZZLE_CODES: tuple[Swizzle, ...] = ("none", "128B", "64B", "32B")
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import Location, TraceError
 from ...isa.fragments import fragment
@@ -155,10 +154,3 @@ def element_places(form: Instruction) -> dict[tuple[int, int], tuple[int, int, i
         for register in range(registers)
         for at in range(elements)
     }
-
-
-def registers_from_codes(form: Instruction, codes: npt.NDArray[Any]) -> Words:
-    """Return registers ``(cases, lanes, registers)`` of codes ``(cases, m, n)``."""
-    from ...isa.fragments import registers_of
-
-    return registers_of(codes, form, "d")

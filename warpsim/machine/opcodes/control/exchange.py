@@ -237,9 +237,6 @@ _INTEGERS = {"add": np.add, "min": np.minimum, "max": np.maximum}
 _BITS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
-_REDUX_FLOATS = ("100", "103")  # the family that has them: not sm_110 and sm_120
-
-
 def _reduce(binder: StatementBinder, sync: str, operation: str, type_name: str) -> Step:
     function = (_INTEGERS | _BITS)[operation]
     return _reduced(binder, type_name, _reduction(_compared(function, type_name)))
