@@ -353,25 +353,34 @@ def _scaled_groups(rule: ScaledGroups, form: Product, inputs: Dot) -> int:
     return fuse([*terms, inputs.c], exponents, rule).code
 
 
-def _scaled_quads(rule: ScaledQuads, form: Product, inputs: Dot) -> int:
-    """Sum nvfp4 as a public model of B200 does: see ScaledQuads."""
+def quads_step(rule: ScaledQuads, inputs: Dot) -> Step:
+    """Return the sum of nvfp4 as a public model of B200 has it: see ScaledQuads. C is the last term.
+
+    Where a term is Inf or NaN, or all are zero, the terms are the products one by one.
+    """
     scaled = [product(term, scale) for term, scale in zip(inputs.products, inputs.scales, strict=True)]
     special = special_code([*scaled, inputs.c], FORMATS[rule.output.format])
-    if special is not None:
-        return special
     tops = [term.exponent for term in scaled if term.significand]
     pairs = [s.exponent for term, s in zip(scaled, inputs.scales, strict=True) if term.significand]
     of_c = [inputs.c.exponent] if inputs.c.significand else []
-    if not tops and not of_c:
-        return 0
+    if special is not None or not (tops or of_c):
+        code = 0 if special is None else special
+        return Step((*scaled, inputs.c), 0, 0, (0,) * (len(scaled) + 1), code)
     outranked = bool(of_c) and of_c[0] >= max(tops, default=of_c[0])
     unit = max(tops + of_c) - rule.product_bits
     unit = of_c[0] - rule.fraction_bits if outranked else max(unit, max(pairs) - rule.fraction_bits)
-    count, total = rule.outranked if outranked else rule.group, _aligned(inputs.c, unit)
-    for start in range(0, len(scaled), count):
-        value, scale = exact_sum(scaled[start : start + count])
-        total += _aligned(Number(Kind.FINITE, value < 0, abs(value), scale, exponent=0), unit)
-    return _rounded(total, unit, rule.output)
+    count = rule.outranked if outranked else rule.group
+    sums = [exact_sum(scaled[start : start + count]) for start in range(0, len(scaled), count)]
+    terms = [Number(Kind.FINITE, value < 0, abs(value), scale, exponent=0) for value, scale in sums]
+    kept = tuple(_aligned(term, unit) for term in (*terms, inputs.c))
+    return Step(
+        (*terms, inputs.c), unit + rule.fraction_bits, unit, kept, _rounded(sum(kept), unit, rule.output)
+    )
+
+
+def _scaled_quads(rule: ScaledQuads, form: Product, inputs: Dot) -> int:
+    """Sum nvfp4 by groups of 4 (9.7.14.3)."""
+    return quads_step(rule, inputs).code
 
 
 def _fused_multiply_add(rule: FusedMultiplyAdd, form: Product, inputs: Dot) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from .operand_values import operands_from
+from .options import idesc_of
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
@@ -216,10 +217,14 @@ def decoded(
     mnemonic: str, target: str | None, operands: Sequence[str], layout: str | None = None
 ) -> tuple[Instruction, dict[str, Any]]:
     """Return a mnemonic, or a name of a disassembler, on its target, and its operands by name; ``layout`` is
-    the user's own form of their text, if any.
+    the user's own form of their text, if any. A tcgen05.mma has its instruction descriptor among them.
     """
     from ..execution.interface import decode
     from .sass_names import is_sass, mnemonic_of
 
-    form = decode(mnemonic_of(mnemonic, target) if is_sass(mnemonic) else mnemonic, target=target)
-    return form, operands_from(form, operands, layout)
+    given = {name: value for name, _, value in (text.partition("=") for text in operands)}
+    text = mnemonic_of(mnemonic, target) if is_sass(mnemonic) else mnemonic
+    word, numerics = idesc_of(given.get("idesc")), given.get("numerics")
+    form = decode(text, target=target, idesc=word, numerics=numerics)
+    named = [one for one in operands if one.partition("=")[0] not in ("idesc", "numerics")]
+    return form, operands_from(form, named, layout)

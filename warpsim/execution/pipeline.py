@@ -165,6 +165,8 @@ def _codes(operands: Operands, rule: Rule, engine: Selected, threads: int | None
 
 def checked_inputs(instruction: Instruction, inputs: Inputs) -> Inputs:
     """Return the inputs with checked registers; raises OperandError for missing or foreign registers."""
+    arranged = instruction.family.arranged
+    inputs = inputs if arranged is None else arranged(instruction, inputs)
     _check_settings(instruction, inputs)
     wanted = [name for name in instruction.registers if name != "d"]
     given = inputs.registers

@@ -164,9 +164,14 @@ def _scales(gathered: Gathered, found: Feeds, row: int, column: int, k: int) -> 
     chunk = k * instruction.scale_chunks // instruction.shape.k
     codes = int(operands.scale_a[row, chunk]), int(operands.scale_b[chunk, column])
     return {
-        "scale_a": Factor(code=codes[0], format=instruction.scale, place=found.scale_a[chunk]),
-        "scale_b": Factor(code=codes[1], format=instruction.scale, place=found.scale_b[chunk]),
+        name: Factor(
+            code=code, format=instruction.scale, place=None if name in gathered.absent else places[chunk]
+        )
+        for name, code, places in zip(_SCALES, codes, (found.scale_a, found.scale_b), strict=True)
     }
+
+
+_SCALES = ("scale_a", "scale_b")
 
 
 def _addends(instruction: Instruction, numbers: Dot, summation: Summation) -> Sequence[Number]:

@@ -24,6 +24,7 @@ from ..arithmetic.reference import (
     ieee,
     ieee_sum,
     product,
+    quads_step,
 )
 from ..arithmetic.reference import Step as Fused
 from ..isa.formats import FORMATS, Format
@@ -37,6 +38,7 @@ from ..isa.rules import (
     Output,
     Rule,
     ScaledGroups,
+    ScaledQuads,
     SoftwareQuad,
 )
 from .records import Step, Term
@@ -84,7 +86,7 @@ class Label(NamedTuple):
     aligns: bool
 
 
-def _fused_step(found: Fused, rule: FusedSum | ScaledGroups, labels: Sequence[Label]) -> Step:
+def _fused_step(found: Fused, rule: FusedSum | ScaledGroups | ScaledQuads, labels: Sequence[Label]) -> Step:
     """Return a step of reference.py with its terms named."""
     terms = tuple(
         Term(**label._asdict(), number=number, kept=kept, unit=found.unit)
@@ -159,6 +161,19 @@ def _scaled_groups(rule: ScaledGroups, instruction: Instruction, inputs: Dot) ->
     labels.append(Label("c", (), bool(inputs.c.significand)))
     exponents = [term.exponent for term, label in zip(terms, labels, strict=True) if label.aligns]
     return Summation(numbers, [_fused_step(fuse(terms, exponents, rule), rule, labels)])
+
+
+def _scaled_quads(rule: ScaledQuads, instruction: Instruction, inputs: Dot) -> Summation:
+    """Return a step over groups of products with their scales, of so many as the step takes together."""
+    numbers = inputs.products
+    step = quads_step(rule, inputs)
+    count = len(numbers) // (len(step.terms) - 1)
+    labels = [
+        Label(f"group {start // count}", tuple(range(start, start + count)), bool(term.significand))
+        for start, term in zip(range(0, len(numbers), count), step.terms, strict=False)
+    ]
+    labels.append(Label("c", (), bool(inputs.c.significand)))
+    return Summation(numbers, [_fused_step(step, rule, labels)])
 
 
 # --- IEEE operations -------------------------------------------------------------------------------
@@ -295,6 +310,7 @@ RULES: dict[type[Rule], Callable[[Any, Instruction, Dot], Summation]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
+    ScaledQuads: _scaled_quads,
     FusedMultiplyAdd: _fused_multiply_add,
     SoftwareQuad: _software_quad,
     IntegerSum: _integer_sum,

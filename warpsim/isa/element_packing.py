@@ -54,3 +54,20 @@ def codes_of_cells(words: npt.NDArray[np.uint32], product: Product, operand: str
     element = product.format(operand)
     codes: Codes = unpacked(words[None], product.storage(operand), 32, element.mask)[0]
     return codes.astype(element.code_dtype, copy=False)
+
+
+def bytes_of_codes(codes: Codes, product: Product, operand: str) -> Bytes:
+    """Return the bytes ``(rows, bytes)`` of the rows of a tile; the inverse of codes_of_bytes."""
+    element = product.format(operand)
+    if element.bits >= 8:
+        return np.ascontiguousarray(codes, element.code_dtype).view(np.uint8)
+    rows = codes.shape[0]
+    if product.storage(operand).bits < 8:
+        pairs = codes.reshape(rows, -1, 2).astype(np.uint8)
+        found: Bytes = pairs[..., 0] | pairs[..., 1] << np.uint8(4)
+        return found
+    bits = np.unpackbits(codes.astype(np.uint8)[..., None], axis=-1, bitorder="little")[..., : element.bits]
+    stream = np.packbits(bits.reshape(rows, -1, _CHUNK * element.bits), axis=-1, bitorder="little")
+    chunks = np.zeros((rows, stream.shape[1], _CHUNK), np.uint8)
+    chunks[..., : stream.shape[2]] = stream
+    return chunks.reshape(rows, -1)

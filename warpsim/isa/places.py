@@ -357,7 +357,11 @@ def feeds(
     return Feeds(
         d=element_place(instruction, "d", row, column, product),
         c=element_place(instruction, "c", row, column, product),
-        a=tuple(element_place(instruction, "a", row, k, product) for k in range(instruction.stored_k)),
+        a=tuple(
+            element_place(instruction, "a", row, k, product)
+            for k in range(instruction.stored_k)
+            if "a" in have
+        ),
         b=tuple(element_place(instruction, "b", k, column, product) for k in range(shape.k) if "b" in have),
         metadata=tuple(place for place in fields if place.row == row),
         scale_a=tuple(place for place in scale_a if place.row == row),

@@ -23,6 +23,7 @@ from ..files.version import __version__
 from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
 from ..isa.registers import Words
+from ..isa.warps import WARPGROUP
 from ..ptx.decode import Form, resolved
 
 Array = npt.NDArray[Any]
@@ -33,6 +34,7 @@ IMMEDIATES = (
     "selector",
     *("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b"),
     *("scale_d", "imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b"),
+    *("enable_input_d", "scale_input_d"),
 )
 PART_BYTES = 1 << 23  # bytes of a set that is executed at a time
 
@@ -50,8 +52,9 @@ class VectorSet:
     """Cases of an instruction on its target, and the expected D of each.
 
     ``registers`` are ``(cases, lanes, registers)`` of every operand but d, uint32 (uint64 for f64), and ``d``
-    likewise. ``immediates`` are arguments of warpsim.execute, one integer for all cases or an integer array
-    ``(cases,)``; wgmma has ``descriptors`` ``(cases,)`` uint64 and ``shared`` ``(cases, bytes)`` uint8.
+    likewise; of tcgen05.mma both are words of tensor memory, ``(cases, lanes, columns)``. ``immediates`` are
+    arguments of warpsim.execute, one integer for all cases or an integer array ``(cases,)``; wgmma and
+    tcgen05.mma have ``descriptors`` ``(cases,)`` uint64 and ``shared`` ``(cases, bytes)`` uint8.
     ``provenance`` says what computed d: ``{"kind": "model", "version": ...}``, or ``{"kind": "hardware",
     "chip": ..., ...}``. ``title`` says how the cases were chosen; ``labels`` has a description for each case.
     """
@@ -234,6 +237,9 @@ def _immediate(value: Any) -> int | Array:
 def immediates_of(instruction: Instruction) -> dict[str, Sequence[int]]:
     """Return the immediates that an instruction has, and the legal values of each."""
     legal: dict[str, Sequence[int]] = {}
+    if instruction.descriptor is not None:
+        powers = {"scale_input_d": range(16)} if instruction.kind in ("f16", "tf32") else {}
+        return {"enable_input_d": (0, 1), **powers}
     if instruction.sparse:
         legal["selector"] = instruction.selectors
     if instruction.scale:
@@ -279,7 +285,7 @@ def _specs_of(instruction: Instruction, cases: int) -> dict[str, Spec]:
     }
     if not instruction.has_registers("b"):
         specs |= {name: (np.dtype(np.uint64), (cases,)) for name in DESCRIPTORS}
-        specs["shared"] = (np.dtype(np.uint8), (cases, SHARED_BYTES))
+        specs["shared"] = (np.dtype(np.uint8), (cases, SHARED_BYTES * (lanes // WARPGROUP)))
     return specs
 
 
@@ -287,7 +293,7 @@ def _check_spec(name: str, given: Spec, wanted: Spec) -> None:
     (dtype, shape), (word, expected_shape) = given, wanted
     if dtype != word:
         raise OperandError(f"{name} has dtype {dtype}, but in a vector set it is {word}")
-    if name == "shared" and len(shape) == 2 and 0 < shape[1] <= SHARED_BYTES:
+    if name == "shared" and len(shape) == 2 and 0 < shape[1] <= expected_shape[1]:
         expected_shape = (expected_shape[0], shape[1])
     if shape != expected_shape:
         raise OperandError(f"{name} has shape {shape}, but in this vector set it is {expected_shape}")
@@ -304,7 +310,7 @@ def _check_complete(
             f"{instruction} takes A in registers (a) or behind a descriptor (a_desc), not both"
         )
     optional = {"a_desc"} if "a_desc" not in specs else {"a"}
-    optional |= {"c"} if constants.get("scale_d") == 0 else set()
+    optional |= {"c"} if 0 in (constants.get("scale_d"), constants.get("enable_input_d")) else set()
     for name in wanted:
         if name not in specs and name not in optional and name not in IMMEDIATES:
             raise OperandError(f"a vector set of {instruction} needs {name}")

@@ -22,7 +22,7 @@ from ..isa.products import Operands
 class Gathered:
     """The numbers of one execution, metadata fields ``(m, chunks)`` of a sparse form, and where to look.
 
-    ``absent`` names the operands among a, b and c that were not read from registers.
+    ``absent`` names the operands that were not read from registers or tensor memory.
     """
 
     instruction: Instruction
@@ -45,6 +45,7 @@ def from_registers(instruction: Instruction, inputs: Inputs) -> Gathered:
     absent = {"b"} - set(instruction.registers)
     absent |= set() if "a" in checked.registers else {"a"}
     absent |= set() if inputs.scale_d else {"c"}
+    absent |= checked.matrices.keys()
     return Gathered(
         instruction=instruction,
         operands=operands,

@@ -30,6 +30,7 @@ from ...isa.sparsity import stored_columns
 from ..sums.exact_numbers import Array
 from .corner_codes import Rng, random_codes, signs
 from .drafts import Draft
+from .tensor_cases import tensor_arguments
 
 Place = Literal["shared", "registers"]  # of A of wgmma
 Arguments = dict[str, Any]  # of make_vectors: arrays with the cases in front, and immediates
@@ -46,10 +47,13 @@ def arguments_of(instruction: Instruction, draft: Draft, rng: Rng, a_in: Place =
     """
     cases = draft.count // instruction.products
     arguments: Arguments = {}
-    b = draft.b
+    b, fields = draft.b, None
     if instruction.sparse:
         fields = _fields(instruction, draft, rng)
         b = _logical(instruction, draft, fields, rng)
+    if instruction.descriptor is not None:
+        return tensor_arguments(instruction, draft, b, fields, rng, a_in)
+    if fields is not None:
         arguments |= _metadata(instruction, fields, rng, draft.plain)
     if instruction.scale is not None:
         arguments |= _scale_registers(instruction, draft, rng)

@@ -195,7 +195,7 @@ def setting_bins(instruction: Instruction, a_in: str) -> dict[str, str]:
                 f"metadata: chunk {chunk}, field {value:#06b}": "" for value in legal_fields(instruction)
             }
         bins["metadata: rows of different patterns"] = ""
-    if not instruction.has_registers("b"):
+    if not instruction.has_registers("b") and instruction.descriptor is None:
         for side in "ab" if a_in == "shared" else "b":
             bins |= {f"{side}: swizzle {swizzle}": "" for swizzle in swizzles_of(instruction, side)}
     return bins

@@ -240,6 +240,11 @@ def with_numerics(instruction: Instruction, numerics: str) -> Instruction:
     return replace(instruction, product=product)
 
 
+def numerics_of(instruction: Instruction) -> str:
+    """Return the numerics that were asked for, "" for the usual."""
+    return instruction.operation.partition(".")[2]
+
+
 def _check_scales(form: Form, descriptor: InstructionDescriptor) -> None:
     """Raise for a scale id that leaves the word, and for ue4m3 with two factors."""
     for attribute in ("scale_a_id", "scale_b_id") if form.factors else ():
@@ -323,6 +328,7 @@ __all__ = [
     "legal_m",
     "legal_n",
     "letter_of",
+    "numerics_of",
     "product_of",
     "spelling_of",
     "typical",

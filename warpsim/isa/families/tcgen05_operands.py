@@ -147,7 +147,7 @@ def arranged(instruction: Instruction, inputs: Inputs) -> Inputs:
 
     B is always a matrix. Raises OperandError, and NotModelled for words of what cannot lie in tensor memory.
     """
-    given, matrices = dict(inputs.registers), dict[str, Codes]()
+    given, matrices = dict(inputs.registers), dict(inputs.matrices)
     for operand in _MATRICES:
         array = given.get(operand)
         if array is None:

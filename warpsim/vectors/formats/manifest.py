@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError, TraceError, WarpsimError
+from ...isa.families.tcgen05 import numerics_of
 from ...isa.instruction import Instruction
 from ...ptx.decode import decode
 from ..sets import DESCRIPTORS, Spec, VectorSet, check_specs
@@ -37,9 +38,11 @@ _KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "seed": ((int, type(None)), "an integer or null"),
     "title": (str, "a string"),
     "labels": (list, "an array"),
+    "idesc": (int, "an integer"),
+    "numerics": (str, "a string"),
     "arrays": (dict, "an object"),
 }
-_OPTIONAL = {"labels"}
+_OPTIONAL = {"labels", "idesc", "numerics"}
 _DTYPES = ("uint8", "int8", "uint32", "uint64")
 _KINDS = ("model", "hardware")
 
@@ -123,6 +126,7 @@ def manifest_of(vectors: VectorSet) -> dict[str, Any]:
     document = {
         "schema": SCHEMA,
         "mnemonic": vectors.instruction.mnemonic,
+        **_stated(vectors.instruction),
         "target": vectors.instruction.target,
         "cases": len(vectors),
         "immediates": vectors.constants(),
@@ -132,6 +136,14 @@ def manifest_of(vectors: VectorSet) -> dict[str, Any]:
         "arrays": {name: entry_of(array) for name, array in vectors.arrays().items()},
     }
     return document | ({"labels": list(vectors.labels)} if vectors.labels else {})
+
+
+def _stated(instruction: Instruction) -> dict[str, Any]:
+    """Return what a manifest says of an instruction whose product a descriptor states."""
+    if instruction.descriptor is None:
+        return {}
+    numerics = numerics_of(instruction)
+    return {"idesc": instruction.descriptor} | ({"numerics": numerics} if numerics else {})
 
 
 def manifest_lines(vectors: VectorSet) -> list[str]:
@@ -177,7 +189,7 @@ def manifest_from(text: str) -> Manifest:
     if not all(isinstance(label, str) for label in document.get("labels", ())):
         raise TraceError("manifest: labels are strings")
     manifest = Manifest(
-        instruction=_instruction(document["mnemonic"], document["target"]),
+        instruction=_instruction(document),
         cases=document["cases"],
         immediates=_immediates(document["immediates"]),
         provenance=document["provenance"],
@@ -204,9 +216,10 @@ def _check_keys(document: dict[str, Any]) -> None:
         raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
 
 
-def _instruction(mnemonic: str, target: str) -> Instruction:
+def _instruction(document: dict[str, Any]) -> Instruction:
+    mnemonic, (idesc, numerics) = document["mnemonic"], (document.get(key) for key in ("idesc", "numerics"))
     try:
-        instruction = decode(mnemonic, target=target)
+        instruction = decode(mnemonic, target=document["target"], idesc=idesc, numerics=numerics)
     except WarpsimError as error:
         raise TraceError(f"manifest: {error.message}") from None
     if instruction.mnemonic != mnemonic:
