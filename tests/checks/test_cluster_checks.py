@@ -194,8 +194,10 @@ SEND = [
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_stores_in_flight_are_waited_for(schedule: str | int) -> None:
-    found, report = launched(body_of(SEND), 4, 64, schedule=schedule)
+@pytest.mark.parametrize("arrive", [ARRIVE, ARRIVE.replace(";", ".relaxed;")])
+def test_stores_in_flight_are_waited_for(schedule: str | int, arrive: str) -> None:
+    body = body_of(SEND).replace(ARRIVE, arrive, 1)  # the fence tells the other warp of the mbarrier
+    found, report = launched(body, 4, 64, schedule=schedule)
     assert report.hazards == ()
     assert found[:, 0, 0].tolist() == [65, 1, 193, 129]
 

@@ -27,7 +27,7 @@ from ..machine.run.events import CHUNK, BarrierArrival, GroupWait, Observer, hel
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.slots import Slot
 from ..machine.state.spaces import Bytes, Offsets
-from .clocks import Barrier, Clock, Clocks, Warps, joined
+from .clocks import BEGUN, VISIBLE, Barrier, Clock, Clocks, Warps, joined
 from .findings import Findings
 from .order_kinds import kinds_of
 from .shadow import Cells, Shadow, Shadows
@@ -132,9 +132,8 @@ class Order(Observer):
         """Return whether a lane knows that an mbarrier of its CTA has been initialised."""
         warp, time, _ = self.begun.get(offset, (lane // WARP, 0, 0))
         mine = lane // WARP
-        return warp // wave.warps != mine // wave.warps or bool(
-            self.clocks.visible[mine, self.clocks.column[warp]] >= time
-        )
+        known = self.clocks.state[[VISIBLE, BEGUN], mine, self.clocks.column[warp]].max()
+        return warp // wave.warps != mine // wave.warps or bool(known >= time)
 
     def barrier_at(self, offset: int) -> Barrier:
         """Return the mbarrier at an offset of the shared memory of the wave."""

@@ -124,10 +124,11 @@ class Words:
         barrier = "barrier.cluster.arrive and barrier.cluster.wait" if far else "bar.sync 0"
         message = (
             f"{where}, which {owner} allocates at line {line}, and nothing says here that this is done"
-            + ": the pair need not be ready" * far
+            + ": the pair need not be ready, unless an allocation waits for both" * far
         )
         fix = f"put {barrier} between lines {line} and {here}"
-        self._say(wave, "not allocated yet", access.lane, (message, fix), (pc, earlier))
+        severity: Severity = "warning" if far else "error"
+        self._say(wave, "not allocated yet", access.lane, (message, fix), (pc, earlier), severity)
 
     def freed(self, wave: Wave, path: DivergentPath, lane: int, late: Late) -> None:
         """Report columns that are freed while they may still be used."""
