@@ -48,6 +48,8 @@ __global__ void product(const __half *a, const __half *b, float *d) {  // m16n8k
 }
 __global__ void endless(volatile int *p) { while (p[0] == 0) p[1] = p[1] + 1; }
 
+__global__ void first(int *p) { if (threadIdx.x == 0) atomicCAS(p, 0, blockIdx.x + 1); }
+
 static int vectors() {
     const int n = 1000;
     std::vector<float> a(n), b(n), c(n);
@@ -154,6 +156,13 @@ static int managed() {
     CHECK(cudaPointerGetAttributes(&a, p)), CHECK(cudaPointerGetAttributes(&b, pinned));
     printf("%d %d %d %d %d\n", p[0], p[31], p[63], pinned[31], a.type * 10 + b.type);
     CHECK(cudaFree(p)), CHECK(cudaFreeHost(pinned));
+    return 0;
+}
+static int order() {
+    int *p, out[32] = {};
+    CHECK(cudaMalloc(&p, 128)), CHECK(cudaMemset(p, 0, 128));
+    first<<<8, 32>>>(p);
+    CHECK(cudaMemcpy(out, p, 128, cudaMemcpyDeviceToHost));
     return 0;
 }
 static void host(void *data) { *(int *)data += 1; }
@@ -264,7 +273,7 @@ int main(int argc, char **argv) {
     struct { const char *name; int (*run)(); } modes[] = {
         {"vectors", vectors}, {"tensor", tensor}, {"errors", errors}, {"forgotten", forgotten}, {"race", race},
         {"managed", managed}, {"graphs", graphs}, {"threads", threads}, {"dies", dies}, {"limit", limit},
-        {"copies", copies}, {"device", device}, {"lacking", lacking},
+        {"copies", copies}, {"order", order}, {"device", device}, {"lacking", lacking},
         {"streams", [] { return streams(false); }}, {"ordered", [] { return streams(true); }},
     };
     if (argc > 1 && !strcmp(argv[1], "forks")) return forks(argv);

@@ -6,8 +6,8 @@ The modes that are right share a process, since most of the time of a run is its
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,59 +53,78 @@ def test_launches_are_counted_by_kernel(right: Any) -> None:
     assert re.search(rf"{re.escape(fill)} +28 ", right.stderr)
 
 
-def test_errors_are_those_of_cuda(run: Run) -> None:
+@pytest.fixture(scope="module")
+def wrong(run: Run, programs: Path) -> Any:
+    """Programs with mistakes, a process each, in a run; lines of the shell begin with "=" and a name."""
+    modes = ("errors", "forgotten", "race streams", "limit", "lacking")
+    script = "; ".join(f"echo ={mode}; {programs} {mode}" for mode in modes)
+    options = ("--error-exitcode", "9", "--limit", "0.5", "--trace-calls")
+    return run(options=options, command=("sh", "-c", script))
+
+
+def printed(done: Any, mode: str) -> str:
+    found: str = done.stdout.partition(f"={mode}\n")[2].partition("=")[0]
+    return found
+
+
+def test_errors_are_those_of_cuda(wrong: Any) -> None:
     """Codes by value; the last error belongs to its thread; after a fault every call fails."""
-    done = run("errors", options=("--error-exitcode", "9"))
-    assert done.stdout.split() == ["2", "2", "0", "1", "0", "1", "9", "1", "1", "700", "700"]
-    assert done.code == 9
-    kinds = [kind for kind, _ in done.findings()]
-    assert kinds == ["call", "call", "InvalidConfiguration", "call", "IllegalAddress"]
-    assert "336 bytes past the end of allocation #1 of 64 bytes" in done.findings()[1][1]
+    assert printed(wrong, "errors").split() == ["2", "2", "0", "1", "0", "1", "9", "1", "1", "700", "700"]
+    assert wrong.code == 9
+    findings = dict(wrong.findings())
+    assert findings["InvalidConfiguration"].endswith("block (2000, 1, 1): x is 1 to 1024")
+    texts = "\n".join(message for kind, message in wrong.findings() if kind == "call")
+    assert "336 bytes past the end of allocation #1 of 64 bytes" in texts
+    assert "cudaFree: cudaErrorInvalidValue: 0x1234 is memory of the host" in texts
 
 
-def test_a_forgotten_copy(run: Run) -> None:
-    done = run("forgotten")
-    assert (done.code, done.stdout) == (0, "700\n")
-    assert [kind for kind, _ in done.findings()] == ["IllegalAddress"]
-    assert [kind for kind, _ in done.findings("warning")] == ["uninitialised"]
-    assert "copies 128 bytes of 128 to the host that nothing has written" in done.findings("warning")[0][1]
-    assert "parameter 0 is 0x7f" in done.findings("note")[0][1]
+def test_a_forgotten_copy(wrong: Any) -> None:
+    assert printed(wrong, "forgotten") == "700\n"
+    assert "IllegalAddress" in dict(wrong.findings())
+    assert (
+        "copies 128 bytes of 128 to the host that nothing has written"
+        in dict(wrong.findings("warning"))["uninitialised"]
+    )
+    assert "parameter 0 is 0x7f" in dict(wrong.findings("note"))["host pointer"]
 
 
-def test_races_of_a_kernel_and_of_streams(run: Run) -> None:
-    done = run("race", "streams")
-    assert done.code == 0
-    assert [kind for kind, _ in done.findings()] == ["race", "stream race"]
-    assert "byte 128 of allocation #2 of 256 bytes" in done.findings()[1][1]
-    race = done.report["findings"][0]
-    assert race["place"].endswith("programs.cu:35") or "programs.cu" in race["place"]
+def test_races_of_a_kernel_and_of_streams(wrong: Any) -> None:
+    kinds = [kind for kind, _ in wrong.findings()]
+    assert (kinds.count("race"), kinds.count("stream race")) == (1, 1)
+    assert "byte 128 of allocation #2 of 256 bytes" in dict(wrong.findings())["stream race"]
+    race = next(each for each in wrong.report["findings"] if each["kind"] == "race")
+    assert (race["kernel"], race["place"].rpartition("/")[2]) == ("reversed(int*)", "programs.cu:35")
 
 
-def test_fork_and_exec_and_a_client_that_dies(run: Run) -> None:
-    done = run("forks")
-    assert sorted(done.stdout.splitlines()) == sorted(["7 38 -1 131 31", "parent 2, child 0"]), done.stderr
-    done = run("dies")
-    assert (done.code, done.stdout) == (0, RIGHT["vectors"])
+def test_a_launch_that_takes_too_long(wrong: Any) -> None:
+    assert printed(wrong, "limit") == "702\n"
+    assert "stopped at this statement" in dict(wrong.findings())["LaunchTimeout"]
 
 
-def test_a_launch_that_takes_too_long(run: Run) -> None:
-    done = run("limit", options=("--limit", "0.5"))
-    assert done.stdout == "702\n"
-    assert [kind for kind, _ in done.findings()] == ["LaunchTimeout"]
+def test_a_function_that_is_not_there_is_named_once(wrong: Any) -> None:
+    assert printed(wrong, "lacking") == "801 801 \n"
+    assert wrong.stderr.count("cudaMallocArray is not there") == 1
+    assert wrong.stderr.count("cudaMallocArray()") == 2  # of the trace
+    assert wrong.report["not_there"] == ["cudaMallocArray"]
 
 
-def test_a_function_that_is_not_there_is_named_once(run: Run) -> None:
-    done = run("lacking", options=("--trace-calls",))
-    assert (done.code, done.stdout) == (0, "801 801 \n")
-    assert done.stderr.count("cudaMallocArray is not there") == 1
-    assert done.stderr.count("cudaMallocArray()") == 2  # of the trace
-    assert done.report["not_there"] == ["cudaMallocArray"]
+def test_fork_and_exec_and_a_client_that_dies(run: Run, programs: Path) -> None:
+    done = run(command=("sh", "-c", f"{programs} forks; {programs} dies"))
+    lines = ["7 38 -1 131 31", "parent 2, child 0", *RIGHT["vectors"].splitlines()]
+    assert sorted(done.stdout.splitlines()) == sorted(lines), done.stderr
+    assert done.report["processes"] >= 4
+    assert not done.findings()
 
 
 def test_exit_codes_of_programs(run: Run) -> None:
-    false, kill = shutil.which("false"), shutil.which("sh")
-    assert run(command=(str(false),)).code == 1
-    assert run(command=(str(kill), "-c", "kill -9 $$")).code == 128 + 9
+    assert run(command=("sh", "-c", "kill -9 $$")).code == 128 + 9
     done = run(command=("./no-such-program",))
     assert done.code == 3
     assert done.stderr == "warpsim exec: error: ./no-such-program: No such file or directory\n"
+
+
+def test_a_result_that_depends_on_the_schedule(run: Run) -> None:
+    done = run("tensor", "order", options=("--schedules", "2"))
+    assert (done.code, done.stdout) == (0, "products right\n")
+    assert [kind for kind, _ in done.findings()] == ["schedule"]
+    assert "copy 2 to the host (cudaMemcpy, 128 bytes) gives other bytes" in done.findings()[0][1]

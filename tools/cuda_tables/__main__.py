@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 TABLES = Path(__file__).parent.parent.parent / "warpsim" / "exec" / "tables"
 _ENUMERATIONS = {"cudaError": "runtime_errors", "CUdevice_attribute_enum": "device_attributes"}
+_PROFILER = {"cuProfilerStart", "cuProfilerStop"}  # of cudaProfiler.h, which wheels lack
 _MEMBER = re.compile(r"^\s*((?:cuda|CU_|CUDA_)\w+)\s*=\s*(0[xX][0-9a-fA-F]+|\d+)", re.MULTILINE)
 
 
@@ -72,7 +73,7 @@ def _declared(include: Path) -> Iterator[str]:
     declared = set(re.findall(r"CUresult\s+CUDAAPI\s+(cu\w+)\s*\(", text))
     macros = dict(re.findall(r"#\s*define\s+(cu[A-Z]\w+)\s+(cu\w+)\s*$", text, re.MULTILINE))
     by_stream = re.findall(r"#\s*define\s+(cu[A-Z]\w+)\s+__CUDA_API_(PTDS|PTSZ)\((\w+)\)", text)
-    names = declared | set(macros.values())
+    names = declared | set(macros.values()) | _PROFILER
     for _, form, target in by_stream:
         names |= {target, f"{target}_{form.lower()}"}
     yield from sorted(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from .output import CONTEXT, UNREADABLE, check_target, complain
 if TYPE_CHECKING:
     from ..exec.tally import Tally
 
-_GIB = 1 << 30
+_GIB, _PAGE = 1 << 30, 4096
 
 
 @click.command(name="exec", context_settings={**CONTEXT, "ignore_unknown_options": True})
@@ -35,6 +36,13 @@ _GIB = 1 << 30
     help="The order of CTAs and warps, and when asynchronous copies complete.",
 )
 @click.option(
+    "--schedules",
+    type=click.IntRange(1, 64),
+    default=1,
+    metavar="N",
+    help="Run the program again under N - 1 other schedules; copies to the host that differ are an error.",
+)
+@click.option(
     "--limit",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
@@ -47,6 +55,14 @@ _GIB = 1 << 30
     show_default=True,
     metavar="GIB",
     help="Memory of the device.",
+)
+@click.option(
+    "--multiprocessors",
+    type=click.IntRange(1, 1024),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Multiprocessors of the device, which programs size their grids by; fewer are less work here.",
 )
 @click.option(
     "--report",
@@ -110,10 +126,28 @@ def _run(command: tuple[str, ...], tally: Tally, options: dict[str, Any]) -> tup
         schedule=options["schedule"],
         limit=options["limit"],
         trace_calls=options["trace_calls"],
-        memory_bytes=int(options["memory"] * _GIB) // 4096 * 4096,
+        compares=options["schedules"] > 1,
+        multiprocessors=options["multiprocessors"],
+        memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,
     )
     with Server(settings, tally, complain) as server:
-        return server.run(command), settings.chip
+        code = server.run(command)
+    for schedule in _schedules(options["schedules"]):
+        other = type(tally)(program=tally.program, notice=_unshown, progress=tally.progress)
+        with Server(replace(settings, schedule=schedule), other, _unshown) as server:
+            server.run(command, quiet=True)
+        tally.compare(other, schedule)
+    return code, settings.chip
+
+
+def _schedules(count: int) -> list[str]:
+    """Return other schedules than that of the program."""
+    seeds = (f"random:{seed}" for seed in range(2, count))
+    return ["random:1", "latest", "earliest", *seeds][: count - 1]
+
+
+def _unshown(text: str) -> None:
+    """Show nothing: the first run has said it."""
 
 
 def _write(path: Path, tally: Tally, more: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ PAGE = 4096
 _MAP_NORESERVE = 0x4000  # of Linux, from Python 3.13 on in mmap
 _ALIGNMENT, _GAP = 256, 256
 _FRESH_ROOM = 64 << 20  # bytes beyond which places that were freed are handed out again
-_SNAPSHOT = 256 << 20  # bytes of all allocations beyond which a launch is not executed again
+_SNAPSHOT = 16 << 20  # bytes of all allocations beyond which a launch is not executed again
 
 
 class OutOfMemory(WarpsimError):

@@ -102,7 +102,7 @@ class Connection:
                 self.process.tally.broken += 1
                 self.process.tally.say(f"{traceback.format_exc()}{name}: this is a mistake of warpsim")
                 result = code(_UNKNOWN)
-            if library != "driver" and result and name not in _STATELESS:
+            if library.startswith("runtime") and result and name not in _STATELESS:
                 self._remember(name, row, result)
             if self.process.settings.trace_calls:
                 self._trace(call, row, result)

@@ -1,4 +1,4 @@
-"""The libraries that a client process loads in place of NVIDIA's: libcuda.so.1, libcudart.so.12 and .13.
+"""The libraries that a client process loads in place of NVIDIA's: libcuda, libcudart and libnvJitLink.
 
 agent.c is compiled at the first use by the host's C compiler and kept in the user's cache. Which functions
 each library exports is read from tables/, which tools/cuda_tables writes; a function is its library and its
@@ -21,7 +21,22 @@ from ..errors import WarpsimError
 
 _HERE = Path(__file__).parent
 _TABLES = ("driver", "runtime_12", "runtime_13")  # in the order of the numbers of libraries
-_SONAMES = {"driver": "libcuda.so.1", "runtime_12": "libcudart.so.12", "runtime_13": "libcudart.so.13"}
+_SONAMES = {
+    "driver": "libcuda.so.1",
+    "runtime_12": "libcudart.so.12",
+    "runtime_13": "libcudart.so.13",
+}
+JIT_LINKERS = ("libnvJitLink.so.12", "libnvJitLink.so.13")  # without functions: PTX then goes to the driver
+TRITON_PTXAS = "triton-ptxas"
+_PTXAS = """#!/bin/sh
+# Stands in for ptxas under Triton: keeps the PTX in place of a cubin.
+case "$1" in --version) echo "ptxas: release 13.0, V13.0.48"; exit 0;; esac
+while [ $# -gt 0 ]; do
+    case "$1" in -o) output="$2"; shift;; *.ptx) input="$1";; esac
+    shift
+done
+cp "$input" "$output"
+"""
 _LIBRARY_SHIFT = 16  # of the library's number in the number of a function
 _ENTRY_BYTES = 16  # of an exported function
 _STUB = """.balign 16
@@ -45,7 +60,7 @@ def table(name: str) -> tuple[str, ...]:
 
 
 def function_named(number: int) -> tuple[str, str]:
-    """Return library ("driver", "runtime_12", "runtime_13") and name of a function. Raises IndexError."""
+    """Return library ("driver", "runtime_12", ...) and name of a function. Raises IndexError."""
     library = _TABLES[number >> _LIBRARY_SHIFT]
     return library, table(library)[number & (1 << _LIBRARY_SHIFT) - 1]
 
@@ -98,6 +113,10 @@ def _compile(folder: Path) -> None:
         build.mkdir()
         for library in _TABLES:
             _compile_library(compiler, build, library)
+        for soname in JIT_LINKERS:
+            _compiled(compiler, build / soname, ["-x", "c", os.devnull])
+        (build / TRITON_PTXAS).write_text(_PTXAS)
+        (build / TRITON_PTXAS).chmod(0o755)
         (build / "libcuda.so").symlink_to(_SONAMES["driver"])
         try:
             build.rename(folder)
@@ -111,12 +130,17 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
     source, versions = build / f"{library}.S", build / f"{library}.map"
     source.write_text("\n".join(_assembly(library)))
     versions.write_text(f"{soname} {{ global: *; }};\n")
-    command = [compiler, "-O2", "-shared", "-fPIC", "-pthread", "-o", str(build / soname)]
-    command += [f"-Wl,-soname,{soname}", "-Wl,-z,now", str(source)]
+    more = [str(source), "-Wl,-z,now", "-pthread"]
     if library == "driver":
-        command.append(str(_HERE / "agent.c"))
+        more.append(str(_HERE / "agent.c"))
     else:
-        command += [str(build / _SONAMES["driver"]), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={versions}"]
+        more += [str(build / _SONAMES["driver"]), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={versions}"]
+    _compiled(compiler, build / soname, more)
+
+
+def _compiled(compiler: str, path: Path, options: list[str]) -> None:
+    """Compile a shared library. Raises HostError."""
+    command = [compiler, "-O2", "-shared", "-fPIC", f"-Wl,-soname,{path.name}", "-o", str(path), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
     if done.returncode:
         raise HostError(f"{compiler} cannot compile the agent:\n{done.stderr.strip()}")

@@ -5,6 +5,7 @@ Knows addresses, bytes and what was never written; does not know functions of CU
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,9 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
             if not quiet:
                 _unwritten(call, source, size)
             process.client_memory.write(channel, target, content)
+            if process.settings.compares:
+                digest = hashlib.blake2b(content.tobytes(), digest_size=16).digest()
+                process.tally.outputs.append((f"{call.name}, {size} bytes", digest))
     elif to_device:
         process.client_memory.read_into(channel, source, process.bytes_at(target, size))
         _written(process, target, size)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,28 @@ from .messages import Channel
 _PR_SET_CHILD_SUBREAPER = 36
 
 
+class _Vector(ctypes.Structure):
+    """struct iovec of Linux."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Return the C library, with what copies between processes."""
+    library = ctypes.CDLL(None)
+    for name in ("process_vm_readv", "process_vm_writev"):
+        function = getattr(library, name)
+        function.restype = ctypes.c_ssize_t
+        function.argtypes = [ctypes.c_int, *[ctypes.c_void_p, ctypes.c_ulong] * 2, ctypes.c_ulong]
+    return library
+
+
 class HostMemory:
-    """The memory of a client's own process: /proc/PID/mem, or, where Linux refuses that, its agent."""
+    """The memory of a client's own process, by way of Linux, or, where that is refused, of its agent."""
 
     def __init__(self, process: int) -> None:
+        self._process = process
         self._file: int | None = None
         with suppress(OSError):
             self._file = os.open(f"/proc/{process}/mem", os.O_RDWR | os.O_CLOEXEC)
@@ -45,27 +65,22 @@ class HostMemory:
         if self._file is None:
             target[:] = np.frombuffer(channel.get(address, target.size), np.uint8)
             return
-        self._all(os.preadv, address, target)
+        self._all(_library().process_vm_readv, address, target)
 
     def write(self, channel: Channel, address: int, content: bytes | npt.NDArray[np.uint8]) -> None:
         """Write bytes; raises CudaError where the client cannot write there."""
         if self._file is None:
             channel.put(address, bytes(content))
         else:
-            self._all(os.pwritev, address, np.frombuffer(content, np.uint8))
+            self._all(_library().process_vm_writev, address, np.frombuffer(content, np.uint8))
 
     def _all(self, move: Any, address: int, part: npt.NDArray[np.uint8]) -> None:
-        done, total = 0, part.size
-        while done < total:
-            try:
-                now = move(self._file, [part[done:].data], address + done)
-            except (OSError, OverflowError):
-                now = 0
-            if now <= 0:
-                raise CudaError(
-                    "InvalidValue", f"{total} bytes at {address:#x}: the program has not mapped them"
-                )
-            done += now
+        """Read or write all of an array. Raises CudaError."""
+        local, remote = _Vector(part.ctypes.data, part.size), _Vector(address, part.size)
+        done = move(self._process, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
+        if done != part.size:
+            message = f"{part.size} bytes at {address:#x}: the program has not mapped them"
+            raise CudaError("InvalidValue", message)
 
     def close(self) -> None:
         """Let go of the process."""
@@ -122,3 +137,17 @@ def alive(process: int) -> bool:
 def adopt_orphans() -> None:
     """Become the parent of processes whose parent ends: they stay descendants."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def runs_python(program: str) -> bool:
+    """Return whether a program is Python, or a script that begins with its name."""
+    path = shutil.which(program)
+    if path is None:
+        return False
+    if Path(os.path.realpath(path)).name.startswith("python"):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!" and b"python" in file.readline(256)
+    except OSError:
+        return False

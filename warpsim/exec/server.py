@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,14 +24,15 @@ from ..machine.state.spaces import DEVICE_BASE
 from .client import Process
 from .client_modules import Modules
 from .client_threads import Connection
-from .libraries import HostError, libraries
+from .libraries import JIT_LINKERS, TRITON_PTXAS, HostError, libraries
 from .messages import HELLO, Channel, Gone
-from .processes import adopt_orphans, alive, descends_from
+from .processes import adopt_orphans, alive, descends_from, runs_python
 from .settings import Settings
 from .tally import Tally
 
 SOCKET = "WARPSIM_EXEC_SOCKET"
 _BACKLOG = 128
+_PATIENCE, _PAUSE = 50, 0.02  # looks for a process that ends, and seconds between them
 _GRACE = 2.0  # seconds that a client has to leave after a signal
 
 
@@ -64,15 +66,36 @@ class Server:
         """Return the environment of clients."""
         paths = [str(self._libraries), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         own = {SOCKET: str(self.folder / "socket"), "LD_LIBRARY_PATH": os.pathsep.join(paths)}
-        return {**os.environ, **own}
+        return {**self._for_triton(), **os.environ, **own}
 
-    def run(self, command: Sequence[str]) -> int:
+    def _for_triton(self) -> dict[str, str]:
+        """Return what lets Triton keep PTX, in a cache of its own."""
+        ptxas = str(self._libraries / TRITON_PTXAS)
+        return {
+            "TRITON_PTXAS_PATH": ptxas,
+            "TRITON_PTXAS_BLACKWELL_PATH": ptxas,
+            "TRITON_LIBCUDA_PATH": str(self._libraries),
+            "TRITON_CACHE_DIR": str(self._libraries.parent / "triton"),
+        }
+
+    def _preloaded(self, command: Sequence[str]) -> dict[str, str]:
+        """Return what keeps Python packages from nvJitLink, which they load by a full path: it makes SASS."""
+        if not runs_python(command[0]):
+            return {}
+        paths = [str(self._libraries / name) for name in JIT_LINKERS]
+        return {"LD_PRELOAD": os.pathsep.join([*paths, *filter(None, [os.environ.get("LD_PRELOAD")])])}
+
+    def run(self, command: Sequence[str], *, quiet: bool = False) -> int:
         """Run a program to its end; return its exit code, 128 and the number of a signal that ended it.
+
+        What a ``quiet`` program prints is not shown.
 
         Raises HostError where there is no such program.
         """
         try:
-            child = subprocess.Popen(list(command), env=self.environment())
+            environment = {**self.environment(), **self._preloaded(command)}
+            out = subprocess.DEVNULL if quiet else None
+            child = subprocess.Popen(list(command), env=environment, stdout=out, stderr=out)
         except OSError as error:
             raise HostError(f"{command[0]}: {error.strerror or error}") from None
         try:
@@ -84,9 +107,10 @@ class Server:
         return code if code >= 0 else 128 - code
 
     def _settle(self) -> None:
-        """Wait until the last calls of clients that have left are done."""
+        """Wait until the last calls of clients that have left are done, and forget these."""
         with self.lock:
-            pass
+            for key in [key for key in self.processes if not alive(key[0])]:
+                self._forget(key)
 
     # --- clients ---
 
@@ -133,8 +157,18 @@ class Server:
         finally:
             with self.lock:
                 threads.discard(thread)
-                if not threads and not alive(number):
+            self._leave(key)
+
+    def _leave(self, key: tuple[int, int]) -> None:
+        """Forget a process that ends: it closes its sockets a little before."""
+        for _ in range(_PATIENCE):
+            with self.lock:
+                if key not in self.processes or self.processes[key][1]:
+                    return
+                if not alive(key[0]):
                     self._forget(key)
+                    return
+            time.sleep(_PAUSE)
 
     def _admit(self, channel: Channel, number: int, first: int) -> Process:
         """Take a new process; it maps the memory of its device."""

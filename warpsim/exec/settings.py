@@ -20,7 +20,9 @@ class Settings:
     schedule: str = "program"
     limit: float | None = None
     trace_calls: bool = False
+    compares: bool = False  # what goes to the host is noted, to be compared with another run
     memory_bytes: int = 16 << 30
+    multiprocessors: int = 16  # enough for the largest cluster
 
     @property
     def architecture(self) -> Architecture:

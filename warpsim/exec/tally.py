@@ -58,6 +58,7 @@ class Tally:
     missing: dict[str, None] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     processes: int = 0
+    outputs: list[tuple[str, bytes]] = field(default_factory=list)  # copies to the host: call, digest
     broken: int = 0  # calls that ended in a mistake of warpsim
 
     @property
@@ -128,6 +129,22 @@ class Tally:
         self.times[key] += 1
         if key not in self.findings:
             self.findings[key] = finding
+
+    def compare(self, other: Tally, schedule: str) -> None:
+        """Take the findings of the same program under another schedule, and what it left that differs."""
+        for finding in other.findings.values():
+            self.add(finding)
+        pairs = enumerate(zip(self.outputs, other.outputs, strict=False), 1)
+        place = next((place for place, (first, second) in pairs if first[1] != second[1]), None)
+        if place is not None:
+            message = (
+                f"copy {place} to the host ({self.outputs[place - 1][0]}) gives other bytes under --schedule "
+                f"{schedule}: the result depends on an order that nothing makes"
+            )
+            self.host_finding("schedule", "error", "copies to the host", message)
+        elif len(self.outputs) != len(other.outputs):
+            message = f"{len(self.outputs)} copies to the host, and {len(other.outputs)} under {schedule}"
+            self.host_finding("schedule", "error", "number of copies to the host", message)
 
     def say(self, text: str) -> None:
         """Show a text at once, and only the first time."""

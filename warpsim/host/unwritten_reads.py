@@ -33,7 +33,8 @@ class UnwrittenReads:
         memory = launch.device.memory
         self.launch = launch
         self.data = memory.snapshot()
-        self.fresh: Bytes | None = None if memory.fresh is None else memory.fresh.copy()
+        kept = self.data is not None and memory.fresh is not None
+        self.fresh: Bytes | None = memory.fresh.copy() if kept and memory.fresh is not None else None
         self.allocations: Sequence[Allocation] = tuple(memory.allocations)
         self.heap: tuple[int, dict[int, HeapBlock]] = launch.device.heap.state()
 

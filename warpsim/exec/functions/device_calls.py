@@ -12,7 +12,6 @@ from ..client import Process
 from ..error_codes import CudaError
 from ..libraries import table
 
-MULTIPROCESSORS = 132  # made up, as on H100: the machine has no number of its own
 DRIVER_VERSION = 13050
 _RUNTIME_VERSIONS = {"runtime_12": 12090, "runtime_13": 13050}
 _L2_BYTES, _BUS_BITS, _CONSTANT_BYTES, _PITCH = 50 << 20, 5120, 64 << 10, (1 << 31) - 1
@@ -31,7 +30,6 @@ _ALIKE: dict[str, int | bytes | tuple[int, ...]] = {  # fields of cudaDeviceProp
     "totalConstMem": _CONSTANT_BYTES,
     "textureAlignment": 512,
     "texturePitchAlignment": 32,
-    "multiProcessorCount": MULTIPROCESSORS,
     "canMapHostMemory": 1,
     "concurrentKernels": 1,
     "asyncEngineCount": 3,
@@ -63,6 +61,7 @@ def properties(process: Process) -> dict[str, int | bytes | tuple[int, ...]]:
         **_ALIKE,
         "name": f"warpsim {chip.name}".encode(),
         "totalGlobalMem": process.memory.capacity,
+        "multiProcessorCount": process.settings.multiprocessors,
         "sharedMemPerBlock": limits.static_shared_kib * 1024,
         "regsPerBlock": limits.registers,
         "maxThreadsPerBlock": limits.threads,

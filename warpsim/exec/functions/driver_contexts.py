@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..calls import ROWS, Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..client import Context
 from ..error_codes import CudaError
@@ -13,6 +15,7 @@ _FOUND, _NOT_FOUND = 0, 1  # of CUdriverProcAddressQueryResult
 _VERSIONS = ("_v3", "_v2", "")
 _PER_THREAD = 2  # of CUdriverProcAddress_flags
 _DEVICE = 0
+_KNOWN_TO_ASK = ("libnvrtc", "driver.")  # they go on without: NVRTC, and cuda.bindings
 
 
 @row("cuInit")
@@ -250,14 +253,15 @@ def get_export_table(call: Call, result: Pointer, identity: Pointer) -> None:
     """Refuse private tables; a static runtime asks for them, and is named."""
     call.put(result, "Q", 0)
     caller = file_at(call.process.number, call.message.caller)
-    call.process.tally.say(
-        f"{caller} asks the driver for a private table, as a CUDA runtime that is linked statically does: "
-        "link with nvcc -cudart shared (CMake: CMAKE_CUDA_RUNTIME_LIBRARY=Shared), so that the program loads "
-        "libcudart.so"
-    )
+    if not Path(caller).name.startswith(_KNOWN_TO_ASK):
+        call.process.tally.say(
+            f"{caller} asks the driver for a private table, as a CUDA runtime that is linked statically "
+            "does: link with nvcc -cudart shared (CMake: CMAKE_CUDA_RUNTIME_LIBRARY=Shared), so that the "
+            "program loads libcudart.so"
+        )
     raise CudaError("NotSupported")
 
 
-@row("cuGetErrorLogs", "cuLogsRegisterCallback", "cuLogsUnregisterCallback")
+@row("cuLogsRegisterCallback", "cuLogsUnregisterCallback")
 def logs(call: Call, first: Pointer, second: Pointer, third: Pointer) -> None:
     """There are no logs."""

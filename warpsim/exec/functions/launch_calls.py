@@ -10,7 +10,6 @@ from ..client_launches import LaunchRequest, execute, packed_parameters, paramet
 from ..client_modules import Kernel
 from ..error_codes import CudaError
 from ..occupancy import ctas_of_multiprocessor
-from .device_calls import MULTIPROCESSORS
 from .registration import kernel_of
 
 _CLUSTER, _COOPERATIVE = 4, 2  # of cudaLaunchAttributeID and CUlaunchAttributeID
@@ -285,7 +284,7 @@ def potential_block(
 
     best = max(range(attribute_of(kernel, 0), 0, -32), key=filled)
     call.put(block, "i", best)
-    call.put(grid, "i", max(filled(best) // best, 1) * MULTIPROCESSORS)
+    call.put(grid, "i", max(filled(best) // best, 1) * call.process.settings.multiprocessors)
 
 
 @row("cudaOccupancyAvailableDynamicSMemPerBlock", "cuOccupancyAvailableDynamicSMemPerBlock")
@@ -310,4 +309,4 @@ def potential_cluster(call: Call, result: Pointer, function: Pointer, config: Po
 def active_clusters(call: Call, result: Pointer, function: Pointer, config: Pointer) -> None:
     """Give the clusters that the chip can have at a time, as many as multiprocessors allow."""
     kernel_of(call, function)
-    call.put(result, "i", MULTIPROCESSORS // 2)
+    call.put(result, "i", max(call.process.settings.multiprocessors // 2, 1))

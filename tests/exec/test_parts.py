@@ -1,0 +1,245 @@
+"""The parts of ``warpsim exec``: names, fat binaries, memory, the order of streams, nonsense."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import sys
+from itertools import chain
+
+import numpy as np
+import pytest
+
+from warpsim.exec.calls import ROWS, row_of
+from warpsim.exec.client_memory import DEVICE, PINNED, ClientMemory, OutOfMemory
+from warpsim.exec.error_codes import code, driver_name, runtime_name, words
+from warpsim.exec.fatbinary import MAGIC, Entry, FatBinaryError, best_ptx, entries_of
+from warpsim.exec.functions.device_calls import properties, property_bytes
+from warpsim.exec.libraries import driver_place, function_named, table
+from warpsim.exec.streams import LEGACY, Order, Touches
+
+TEXT = b".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def test_every_row_is_a_function_of_cuda() -> None:
+    exported = set(chain(*(table(name) for name in ("driver", "runtime_12", "runtime_13"))))
+    assert not ROWS.keys() - exported
+
+
+def test_functions_have_numbers() -> None:
+    assert function_named(0) == ("driver", table("driver")[0])
+    assert function_named((2 << 16) + 5) == ("runtime_13", table("runtime_13")[5])
+    assert driver_place("cuInit") == 16 * table("driver").index("cuInit")
+    with pytest.raises(IndexError):
+        function_named(99 << 16)
+
+
+def test_forms_of_a_function_for_the_stream_of_a_thread() -> None:
+    assert row_of("cudaMemcpyAsync_ptsz") == (ROWS["cudaMemcpyAsync"], True)
+    assert row_of("cudaMemcpyAsync") == (ROWS["cudaMemcpyAsync"], False)
+    assert row_of("cudaNothing") == (None, False)
+
+
+def test_errors_have_names_and_words() -> None:
+    assert (code("MemoryAllocation"), code("IllegalAddress")) == (2, 700)
+    assert [runtime_name(number) for number in (0, 2, 12345)] == [
+        "cudaSuccess",
+        "cudaErrorMemoryAllocation",
+        None,
+    ]
+    assert [driver_name(number) for number in (0, 2, 700)] == [
+        "CUDA_SUCCESS",
+        "CUDA_ERROR_OUT_OF_MEMORY",
+        "CUDA_ERROR_ILLEGAL_ADDRESS",
+    ]
+    assert words(2) == "memory allocation"
+
+
+# --- fat binaries ----------------------------------------------------------------------------------
+
+
+def container(*entries: tuple[int, int, int, bytes, int]) -> bytes:
+    """A fat binary of entries (kind, chip, flags, payload, unpacked bytes)."""
+    parts = b""
+    for kind, chip, flags, payload, unpacked in entries:
+        padded = payload + bytes(-len(payload) % 8)
+        header = bytearray(64)
+        struct.pack_into("<HxxIQI", header, 0, kind, 64, len(padded), len(payload) if flags else 0)
+        struct.pack_into("<I8xQ8xQ", header, 28, chip, flags, unpacked)
+        parts += bytes(header) + padded
+    return struct.pack("<IHHQ", MAGIC, 1, 16, len(parts)) + parts
+
+
+def test_the_best_ptx_of_a_fat_binary() -> None:
+    content = container(
+        (1, 75, 0, b"old", 0), (2, 90, 0, b"\x7fELF", 0), (1, 80, 0, TEXT, 0), (1, 120, 0, b"new", 0)
+    )
+    entries = list(entries_of(content))
+    assert [(entry.ptx, entry.chip) for entry in entries] == [
+        (True, 75),
+        (False, 90),
+        (True, 80),
+        (True, 120),
+    ]
+    assert found(entries, 86) == TEXT
+    assert found(entries, 79) == b"old"
+    assert best_ptx(entries, 70) is None
+
+
+def found(entries: list[Entry], chip: int) -> bytes:
+    entry = best_ptx(entries, chip)
+    assert entry is not None
+    return entry.text()
+
+
+@pytest.mark.parametrize(("flag", "module"), [(0x2000, "lz4.block"), (0x8000, "zstandard")])
+def test_packed_ptx(flag: int, module: str) -> None:
+    library = pytest.importorskip(module)
+    packed = (
+        library.compress(TEXT, store_size=False)
+        if flag == 0x2000
+        else library.ZstdCompressor().compress(TEXT)
+    )
+    (entry,) = entries_of(container((1, 80, flag, packed, len(TEXT))))
+    assert entry.text() == TEXT
+
+
+def test_what_is_no_fat_binary() -> None:
+    with pytest.raises(FatBinaryError, match="no fat binary begins with"):
+        list(entries_of(bytes(64)))
+    cut = container((1, 80, 0, TEXT, 0))[:90]
+    with pytest.raises(FatBinaryError, match="leaves its container"):
+        list(entries_of(cut))
+
+
+# --- memory ----------------------------------------------------------------------------------------
+
+
+def test_memory_is_handed_out_again_and_is_zero() -> None:
+    memory = ClientMemory(256 << 20)
+    size = 40 << 20
+    first = memory.host_allocate(size, "first")
+    memory.bytes_of(first)[:] = 7
+    memory.written(first)
+    second = memory.host_allocate(64, "second", PINNED)
+    assert second.address % 4096 == 0
+    memory.host_free(first.address)
+    assert memory.find(first.address) is None
+    third = memory.host_allocate(size, "third")
+    assert third.address == first.address, "there is no room behind the others"
+    assert not memory.bytes_of(third).any()
+    assert memory.fresh is not None
+    assert memory.used == size + 64
+    assert memory.find(third.address + size - 1) is third
+    assert memory.find(third.address + size - 1, 2) is None
+    memory.close()
+
+
+def test_memory_ends() -> None:
+    memory = ClientMemory(1 << 20)
+    with pytest.raises(OutOfMemory):
+        memory.host_allocate((1 << 20) + 1, "all", DEVICE)
+    memory.host_allocate(1000, "some", DEVICE)
+    with pytest.raises(KeyError):
+        memory.host_free(0x1234)
+    memory.close()
+
+
+# --- the order of streams --------------------------------------------------------------------------
+
+
+def touch(order: Order, handle: int, first: int, past: int, *, write: bool = True) -> bool:
+    """Do work of a stream; return whether it is in conflict."""
+    stream = order.streams[handle]
+    clock = order.begin(stream)
+    stretch = ((first, past),)
+    touches = Touches(writes=stretch) if write else Touches(reads=stretch)
+    return order.done(stream.line, clock, "work", touches) is not None
+
+
+def streams(*, blocking: bool) -> Order:
+    order = Order()
+    for handle in (10, 11):
+        order.create(handle, blocking=blocking)
+    return order
+
+
+def test_streams_without_an_order_are_in_conflict() -> None:
+    order = streams(blocking=True)
+    assert not touch(order, 10, 0, 8)
+    assert touch(order, 11, 7, 9)
+    assert not touch(order, 11, 20, 30)
+    assert not touch(order, 10, 40, 50, write=False)
+    assert not touch(order, 11, 40, 50, write=False)
+
+
+def test_the_legacy_stream_orders_blocking_streams_only() -> None:
+    for blocking in (True, False):
+        order = streams(blocking=blocking)
+        assert not touch(order, 10, 0, 8)
+        assert touch(order, LEGACY, 0, 8) is not blocking
+        assert touch(order, 11, 0, 8) is not blocking
+
+
+def test_what_the_host_has_waited_for_comes_before() -> None:
+    order = streams(blocking=False)
+    touch(order, 10, 0, 8)
+    order.wait(order.streams[10].clock)
+    assert not touch(order, 11, 0, 8)
+    order.wait_for_all()
+    assert not touch(order, 10, 0, 8)
+
+
+# --- the device ------------------------------------------------------------------------------------
+
+
+def test_properties_lie_where_the_headers_say() -> None:
+    from warpsim.exec.client import Process
+    from warpsim.exec.settings import Settings
+    from warpsim.exec.tally import Tally
+
+    tally = Tally(program="p", notice=print, progress=print)
+    process = Process(0, 0, Settings(chip="sm_90a", memory_bytes=1 << 20), tally)
+    raw = property_bytes(process, "13")
+    assert len(raw) == 1008
+    assert raw[:15] == b"warpsim sm_90a\0"
+    assert struct.unpack_from("<2i", raw, 360) == (9, 0)
+    assert struct.unpack_from("<Q", raw, 288) == (1 << 20,)
+    assert len(property_bytes(process, "12")) == 1032
+    assert properties(process)["clusterLaunch"] == 1
+    process.close()
+
+
+# --- clients that misbehave ------------------------------------------------------------------------
+
+NONSENSE = """
+import os, socket, sys
+for content in (b"", b"x", b"GET / HTTP/1.1\\r\\n" * 40, bytes(200), b"\\xff" * 400):
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(os.environ["WARPSIM_EXEC_SOCKET"])
+    client.sendall(content)
+    client.close()
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs Linux and cc"
+)
+def test_nonsense_on_the_socket_takes_no_client_down() -> None:
+    from warpsim.exec.server import Server
+    from warpsim.exec.settings import Settings
+    from warpsim.exec.tally import Tally
+
+    said = list[str]()
+    tally = Tally(program="p", notice=said.append, progress=said.append)
+    use = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuDeviceGetCount(ctypes.byref(ctypes.c_int())))"
+    with Server(Settings(memory_bytes=1 << 20), tally, said.append) as server:
+        assert server.folder.stat().st_mode & 0o777 == 0o700
+        assert server.run([sys.executable, "-c", NONSENSE]) == 0
+        assert server.run([sys.executable, "-c", use], quiet=True) == 0
+        assert server.run([sys.executable, "-c", use + "; import os; os.abort()"], quiet=True) == 128 + 6
+        assert not server.processes, "what a client had is forgotten when it has left"
+    assert tally.calls["cuDeviceGetCount"] == 2
+    assert not tally.broken
+    assert not np.any([("mistake" in text) for text in said])
+    assert not server.folder.exists()
