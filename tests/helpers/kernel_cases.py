@@ -28,6 +28,7 @@ from tests.helpers.kernel_products import (
 from tests.helpers.pipeline_products import PIPELINE_OF_512, PIPELINES
 from tests.helpers.tensor_core_products import TENSOR_CORE
 from tests.helpers.tensor_kinds_products import TENSOR_KINDS
+from tests.helpers.tensor_persistent_products import TENSOR_PERSISTENT
 from tests.helpers.tensor_pipeline_products import TENSOR_PIPELINES
 
 FOLDER = Path(__file__).parents[2] / "traces" / "kernels"
@@ -256,6 +257,7 @@ _MAKERS: dict[str, Callable[[Rng], Case]] = {
     **TENSOR_CORE,
     **TENSOR_PIPELINES,
     **TENSOR_KINDS,
+    **TENSOR_PERSISTENT,
 }
 NAMES = tuple(_MAKERS)
 BENCHMARK = "sparse_product of 512"

@@ -30,6 +30,7 @@ UNORDERED = (
     *("tensor_ring of parts of tiles", "tensor_split"),
     *("tensor_f16", "tensor_sparse_f16", "tensor_mxf8", "tensor_nvf4"),
     *("tensor_s8", "tensor_sparse_e4m3", "tensor_copied_metadata", "tensor_stationary_f16"),
+    *("tensor_persistent", "tensor_stream_k"),
     *("cooperative_f16", "multicast_f16", "pingpong_f16", "cooperative_sparse_f16"),
     *("warpgroup_f16 normal", "warpgroup_sparse_f16 normal", "warpgroup_e4m3 normal"),
 )
