@@ -75,7 +75,7 @@ LIST: tuple[LaunchMistake, ...] = (
         (1, "f16 is read as bf16", r"(?s)float16.*bf16|bf16.*float16", "bf16"),
         (2, "none: k is permuted in A and B alike", _RIGHT, "$^"),
         (3, "a: k is permuted in A alone", r"operand a .*permuted along k", "operand a"),
-        (4, "every second k step is left out", r"(k step|columns|50\.0 %|50\.0% of)", "used"),
+        (4, "every second k step is left out", r"(k step|columns|steps 1, 3, 5 left out)", "used"),
     ),
     *_of(
         "fragments_wmma",
@@ -124,7 +124,12 @@ LIST: tuple[LaunchMistake, ...] = (
             "operand a",
         ),
         (2, "v: .trans is missing", r"operand b .*transposed", "operand b"),
-        (3, "the other half's maximum is subtracted", r"row.*(maximum|statistic|factor).*row", "maximum|row"),
+        (
+            3,
+            "the other half's maximum is subtracted",
+            r"the maximum of another row .*0\.\.7 and 8\.\.15",
+            "maximum|row",
+        ),
         (4, "scores are not scaled", r"scale.*missing|scaled by 1[^/\d.]", "scale"),
         (5, "scores are scaled twice", r"scale.*twice", "scale"),
         (6, "o: rescaled by the other half's factor", r"(rescal|factor).*row", "factor|rescal"),

@@ -78,6 +78,10 @@ class Watch(Observer):
             self._keep(wave, warps, instruction, Inputs(registers=dict(codes)), frozenset(codes))
         return np.full_like(codes["c"], self._byte(codes["c"].dtype))
 
+    def descriptors(self, pc: int, role: str, words: Words) -> Words:
+        """Return descriptors as they are."""
+        return words
+
     def _byte(self, word: np.dtype[Any]) -> int:
         """Return a word of tags of D."""
         return int(self.result) * int(0x0101010101010101 & (1 << 8 * word.itemsize) - 1)

@@ -103,6 +103,32 @@ class Corrected(MatrixHook):
         return found
 
 
+class Rearranged(MatrixHook):
+    """A launch in which operand a of some statements has its elements in another order, by statement."""
+
+    def __init__(self, orders: Mapping[int, tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]) -> None:
+        super().__init__()
+        self._orders = orders
+
+    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
+        """Return D of mma and wgmma."""
+        if step.pc not in self._orders:
+            return execute_inputs(step.form, inputs)
+        rows, columns = self._orders[step.pc]
+        operands = gather(step.form, checked_inputs(step.form, inputs))
+        operands = replace(operands, a=np.ascontiguousarray(operands.a[..., rows, columns]))
+        codes = execute_operands(operands, rule_for(step.form), products=step.form.products)
+        return registers_of(codes, step.form, "d")
+
+    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
+        """Return D of wmma."""
+        a = codes["a"]
+        if step.pc in self._orders:
+            rows, columns = self._orders[step.pc]
+            a = np.ascontiguousarray(a[..., rows, columns])
+        return product(execute_inputs, step.form, a, codes["b"], codes["c"])
+
+
 def _with(operands: Operands, role: str, tiles: Mapping[int, Array], count: int) -> Operands:
     """Return operands with some tiles in place of those that were given."""
     given = getattr(operands, role)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...errors import Location
 from ..origins.anchors import Anchored
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.packing_checks import (
@@ -113,7 +114,7 @@ def _correction(launch: RepeatedLaunch, finding: PackingFinding) -> Correction |
         if found is None:
             return None
         codes[tuple(places[event].tolist())] = found
-    return Correction(pc=pc_of(launch, finding), role=operand.role, codes=codes)
+    return Correction(pc=number_of(launch, finding.location), role=operand.role, codes=codes)
 
 
 def _starts(kind: str, fault: TilesAtFault) -> Indices:
@@ -132,7 +133,7 @@ def _tile(anchored: Anchored, outer: int, inner: int) -> Tile:
     return Tile(rows=along, columns=across)
 
 
-def pc_of(launch: RepeatedLaunch, finding: PackingFinding) -> int:
-    """Return the number of the matrix statement of a finding."""
+def number_of(launch: RepeatedLaunch, location: Location) -> int:
+    """Return the number of the statement at a place."""
     code = launch.kernel._entry.code
-    return next(pc for pc, record in enumerate(code) if record.statement.location() == finding.location)
+    return next(pc for pc, record in enumerate(code) if record.statement.location() == location)

@@ -28,10 +28,14 @@ _OPCODES = ("mma", "wgmma", "wmma")
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixStep:
-    """Executions of one statement: its number in the text, and ``places (n, 5)`` as those of origins."""
+    """Executions of one statement: its number in the text, and ``places (n, 5)`` as those of origins.
+
+    ``shape`` is that of D, ``form`` of a wmma a mma of the target that computes parts of it.
+    """
 
     pc: int
     form: Instruction
+    shape: tuple[int, int]
     places: npt.NDArray[np.int64]
 
 
@@ -61,20 +65,24 @@ class MatrixHook(Observer, ABC):
     @helper
     def registers(self, wave: Wave, warps: Numbers, form: Instruction, inputs: Inputs) -> Array:
         """Return D of mma and wgmma."""
-        return self.of_registers(self._step(wave, warps, form), inputs)
+        return self.of_registers(self._step(wave, warps, form, form.matrix_shape("d")), inputs)
 
     @helper
     def fragments(self, wave: Wave, warps: Numbers, form: Instruction, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
-        return self.of_fragments(self._step(wave, warps, form), codes)
+        return self.of_fragments(self._step(wave, warps, form, codes["c"].shape[1:]), codes)
 
-    def _step(self, wave: Wave, warps: Numbers, form: Instruction) -> MatrixStep:
+    def descriptors(self, pc: int, role: str, words: Array) -> Array:
+        """Return the descriptors of wgmma that are used: these, unless a hook has others."""
+        return words
+
+    def _step(self, wave: Wave, warps: Numbers, form: Instruction, shape: Any) -> MatrixStep:
         pc, places = present(self._now, "a statement"), places_of(wave, warps)
         times = []
         for place in places.tolist():
             times.append(self._times[pc, *place])
             self._times[pc, *place] += 1
-        return MatrixStep(pc=pc, form=form, places=np.column_stack([places, times]))
+        return MatrixStep(pc=pc, form=form, shape=shape, places=np.column_stack([places, times]))
 
     @abstractmethod
     def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:

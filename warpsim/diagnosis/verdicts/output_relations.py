@@ -18,12 +18,15 @@ from .output_errors import OutputError, agree
 Array = npt.NDArray[Any]
 
 _SAMPLE = 64  # wrong elements that are looked up
+_LEAST = 4  # elements of a line that give its factor
+_LARGE = 0.05  # of the largest: smaller elements are too inexact for a factor
+_PRECISE = 2.0**-6
 _FOLLOW = 0.98  # of wrong elements with a source inside the output that a move has to give
 
 
 def relations(error: OutputError, before: Array) -> Iterator[str]:
     """Yield sentences on the wrong elements; ``before`` is the output before the launch."""
-    for describe in (_unwritten, _special, _shifted, _scaled):
+    for describe in (_unwritten, _special, _shifted, _scaled, _lines_scaled):
         if text := describe(error, before):
             yield text
             return
@@ -60,6 +63,28 @@ def _scaled(error: OutputError, before: Array) -> str:
         return ""
     by = _common(x / y, np.abs(x / y))
     return "" if by is None or by == 1 else f"every wrong element is {by:.6g} times what is expected"
+
+
+def _lines_scaled(error: OutputError, before: Array) -> str:
+    """Describe rows, or columns, that have a factor each."""
+    if error.wrong.ndim != 2 or min(error.wrong.shape) < _LEAST:
+        return ""
+    given, expected = (x.astype(np.float64) for x in (error.given, error.expected))
+    large = np.abs(expected) > _LARGE * np.abs(expected).max(initial=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(large, given / expected, np.nan)
+    for name, axis in (("row", 1), ("column", 0)):
+        enough = large.sum(axis=axis) >= _LEAST
+        if not enough.all() or not np.isfinite(ratios[large]).all():
+            continue
+        factors = np.nanmedian(ratios, axis=axis)
+        spread = np.nanmax(np.abs(ratios - np.expand_dims(factors, axis)), axis=axis)
+        if (spread <= _PRECISE * np.abs(factors)).all() and np.ptp(factors) > _PRECISE:
+            first, last = float(factors.min()), float(factors.max())
+            return (
+                f"every {name} has a factor of its own, from {first:.4g} to {last:.4g} times what is expected"
+            )
+    return ""
 
 
 def _numbers(error: OutputError) -> tuple[Array, Array]:

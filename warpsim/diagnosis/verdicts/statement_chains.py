@@ -108,23 +108,27 @@ def _loads(code: Sequence[Record], number: int, registers: Sequence[str]) -> Ite
     wanted, seen = [(register, number, 0) for register in registers], set[tuple[str, int]]()
     while wanted:
         register, before, depth = wanted.pop()
-        definer = _definer(code, before, register)
-        if definer is None or (register, definer) in seen or depth > _DEEPEST:
+        pc = definer(code, before, register)
+        if pc is None or (register, pc) in seen or depth > _DEEPEST:
             continue
-        seen.add((register, definer))
-        statement = code[definer].statement
+        seen.add((register, pc))
+        statement = code[pc].statement
         if statement.opcode in _LOADS:
-            yield definer
+            yield pc
             continue
-        written, read = _split(statement.operand_text or "")
-        wanted += [(name, definer, depth + 1) for name in read if name not in written]
+        written, read = split_registers(statement.operand_text or "")
+        wanted += [(name, pc, depth + 1) for name in read if name not in written]
 
 
-def _definer(code: Sequence[Record], before: int, register: str) -> int | None:
+def definer(code: Sequence[Record], before: int, register: str) -> int | None:
     """Return the last statement in the text that writes a register; the text is a ring, as loops are."""
     for pc in (*range(before - 1, -1, -1), *range(len(code) - 1, before, -1)):
         text = code[pc].statement.operand_text or ""
-        if register in text and register in _split(text)[0] and not _only_reads(code[pc].statement.opcode):
+        if (
+            register in text
+            and register in split_registers(text)[0]
+            and not _only_reads(code[pc].statement.opcode)
+        ):
             return int(pc)
     return None
 
@@ -133,7 +137,7 @@ def _only_reads(opcode: str) -> bool:
     return opcode in ("st", "red", "bra", "bar", "cp", "stmatrix", "ret", "exit")
 
 
-def _split(text: str) -> tuple[set[str], set[str]]:
+def split_registers(text: str) -> tuple[set[str], set[str]]:
     """Return the registers that a statement writes, its first operand, and those that it reads."""
     text = text.strip()
     end = text.find("}") + 1 if text.startswith("{") else text.find(",")

@@ -15,6 +15,7 @@ from ..origins.element_origins import Origins
 from .corrections import Corrected, Correction
 from .hypotheses import Hypothesis, hypotheses
 from .launch_causes import BY_TAGS, Cause, causes_of, origin_causes
+from .matrix_hooks import MatrixHook
 from .output_errors import output_error
 from .repeated_launch import RepeatedLaunch
 
@@ -23,21 +24,26 @@ _SECONDS = 10.0  # that trials may take together
 _RIGHT = "with the operand put right, every output is as expected"
 
 
-def tried_causes(launch: RepeatedLaunch, origins: Origins, expected: Wanted, tolerance: float) -> list[Cause]:
-    """Return causes from the origins of operands: those that are confirmed, else all that was located."""
+def tried_causes(trial: Trial, origins: Origins) -> list[Cause]:
+    """Return causes from the origins of operands that are confirmed."""
+    launch = trial.launch
     possible = hypotheses(launch, origins)
-    trial = _Trial(launch=launch, expected=expected, tolerance=tolerance)
     for hypothesis in possible:
-        if trial.wrong(hypothesis.corrections) == 0:
+        if trial.corrected(hypothesis.corrections) == 0:
             return _confirmed(launch, [hypothesis], _RIGHT)
     several = [*_compatible(possible)]
     if (
         len(several) > 1
-        and trial.wrong([each for hypothesis in several for each in hypothesis.corrections]) == 0
+        and trial.corrected([each for hypothesis in several for each in hypothesis.corrections]) == 0
     ):
         texts = f"with these {len(several)} put right together, every output is as expected"
         return _confirmed(launch, several, texts)
-    return [replace(cause, evidence=trial.evidence()) for cause in origin_causes(launch, origins)]
+    return []
+
+
+def located_causes(trial: Trial, origins: Origins) -> list[Cause]:
+    """Return what the origins of operands show, though no trial has confirmed it."""
+    return [replace(cause, evidence=trial.evidence()) for cause in origin_causes(trial.launch, origins)]
 
 
 def _confirmed(launch: RepeatedLaunch, found: Sequence[Hypothesis], what: str) -> list[Cause]:
@@ -56,19 +62,25 @@ def _compatible(possible: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
             yield hypothesis
 
 
-class _Trial:
-    """Launches with corrections; counts what stays wrong."""
+class Trial:
+    """Launches whose matrix instructions are computed in another way; counts what stays wrong."""
 
-    def __init__(self, *, launch: RepeatedLaunch, expected: Wanted, tolerance: float) -> None:
+    def __init__(
+        self, *, launch: RepeatedLaunch, expected: Wanted, tolerance: float, seconds: float = _SECONDS
+    ) -> None:
         self.launch, self.expected, self.tolerance = launch, expected, tolerance
-        self.end = perf_counter() + _SECONDS
+        self.end = perf_counter() + seconds
         self.left: int | None = None  # of the last trial
 
-    def wrong(self, corrections: Sequence[Correction]) -> int | None:
+    def corrected(self, corrections: Sequence[Correction]) -> int | None:
+        """Return how many elements of outputs are wrong with operands put right; None where not known."""
+        return self.wrong(Corrected(list(corrections)))
+
+    def wrong(self, hook: MatrixHook) -> int | None:
         """Return how many elements of outputs are wrong; None where that is not known."""
         if perf_counter() > self.end:
             return None
-        attempt = self.launch.attempt(checks="off", observers=(Corrected(list(corrections)),))
+        attempt = self.launch.attempt(checks="off", observers=(hook,))
         if attempt.error is not None:
             return None
         errors = [
@@ -81,5 +93,5 @@ class _Trial:
     def evidence(self) -> str:
         """Return what shows causes that are located only."""
         if self.left is None:
-            return f"{BY_TAGS}; located: what it would be right was not tried"
+            return f"{BY_TAGS}; located: the operand put right was not tried"
         return f"{BY_TAGS}; located: with it put right {self.left:,} elements of outputs are still wrong"

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...environment import in_default_environment
-from ...errors import Location, OperandError, SourceLine
+from ...errors import Location, OperandError, SourceLine, WarpsimError
 from ...host.launching import LaunchableKernel
 from ...isa.families import OPCODES
+from .computed_causes import computed_causes
+from .descriptor_causes import descriptor_causes, suspected
 from .launch_causes import (
     Cause,
     order_cause,
@@ -30,7 +32,8 @@ from .launch_causes import (
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
-from .tried_causes import tried_causes
+from .tried_causes import Trial, located_causes, tried_causes
+from .type_causes import type_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
@@ -199,7 +202,9 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     first = launch.attempt(checks="warn")
     cause = order_cause(launch, first)
     if first.error is not None:
-        return Verdict(causes=(cause,) if cause else (), errors=(), compared=0)
+        trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
+        described = descriptor_causes(trial) if wanted and _of_descriptors(first.error) else []
+        return Verdict(causes=(*described, *([cause] if cause else [])), errors=(), compared=0)
     found = [
         output_error(index, launch.name(index), first.arrays[index], value, tolerance)
         for index, value in wanted.items()
@@ -216,6 +221,11 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
+def _of_descriptors(error: WarpsimError) -> bool:
+    """Return whether an error is of a tile behind a descriptor."""
+    return error.location is not None and "wgmma" in error.location.text
+
+
 def _of_wrong_outputs(
     launch: RepeatedLaunch,
     errors: Sequence[OutputError],
@@ -226,9 +236,16 @@ def _of_wrong_outputs(
     origins = traced(launch, [error.argument for error in errors])
     if origins is None:
         return []
+    trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
+    retyped, of_other_types = type_causes(trial, origins)
     return (
         [*unused_causes(origins)]
-        or tried_causes(launch, origins, wanted, tolerance)
+        or retyped
+        or descriptor_causes(trial, suspected(origins))
+        or tried_causes(trial, origins)
+        or computed_causes(trial, origins)
+        or located_causes(trial, origins)
+        or of_other_types
         or [*product_causes(launch, origins, errors)]
     )
 

@@ -41,6 +41,9 @@ class Interposed(Protocol):
     ) -> Codes:
         """Return codes of D ``(executions, m, n)`` of wmma, from A, B as its columns, and C."""
 
+    def descriptors(self, pc: int, role: str, words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the descriptors ``(warpgroups,)`` of operand a or b of a wgmma that are used for these."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Modes:

@@ -57,6 +57,8 @@ def shares_of(wave: Wave, path: DivergentPath, wgmma: Multiplication, groups: Gr
     for place, (name, read) in enumerate((*wgmma.descriptors.items(), ("scale_d", wgmma.scale_d))):
         role = "scale-d" if name == "scale_d" else f"{name}-desc"
         settings[:, place] = _common(wave, path, groups, role, read)
+        if wave.modes.interposed is not None and name != "scale_d":
+            settings[:, place] = wave.modes.interposed.descriptors(path.pc, name, settings[:, place])
     if len(groups) == 1:
         return [_share(wave, path, wgmma, groups, _named(wgmma, settings[0].tolist()))]
     shares = list[Share]()

@@ -1,0 +1,69 @@
+"""Operands that are computed from D: attention with planted mistakes, and what the experiments tell apart."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsim
+from tools.launch_mistakes.kernels import KERNELS, compiled
+from warpsim.diagnosis.verdicts.row_statistics import _matching
+from warpsim.diagnosis.verdicts.traced_elements import Codes, packed
+from warpsim.host.launching import load_text
+
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+
+
+def verdict(mistake: int, *defines: str) -> Any:
+    prepared = KERNELS["attention"]()
+    kernel = load_text(compiled("attention", mistake, defines), "attention.ptx")["attention"]
+    rest = prepared.arguments, prepared.expected, prepared.tolerance
+    return warpsim.why(kernel, prepared.grid, prepared.block, *rest)
+
+
+@needs_nvcc
+def test_registers_of_p_in_the_order_of_d() -> None:
+    found = verdict(1)
+    assert "is computed from S, D of the products of attention_param_0 and attention_param_1" in found.cause
+    assert "registers a1 and a2 hold each other's elements of S" in found.cause
+    assert "with the operand put right, every output is as expected" in found.causes[0].evidence
+    assert found.operand == "a"
+    assert found.source is not None
+    assert "ex2" in "".join(what for what, _ in found.causes[0].also)
+
+
+@needs_nvcc
+def test_sums_rescaled_by_the_factor_of_another_row() -> None:
+    found = verdict(6)
+    assert found.cause.startswith(
+        "the sums are rescaled by the factor of another row: for rows of the tile, the halves are exchanged"
+    )
+    assert found.source is not None
+    assert found.source.line == 49
+
+
+def test_codes_differ_and_rows_are_balanced() -> None:
+    codes = Codes({3: (16, 8), 7: (16, 8), 9: (16, 8)}, warps=4)
+    seen = [
+        codes.code(pc, (0, 0, 0, warp, time)) for pc in (3, 7, 9) for warp in range(4) for time in range(4)
+    ]
+    assert len(np.unique(np.stack(seen))) == 3 * 4 * 4 * 128
+    for run in range(codes.runs):
+        assert (codes.high(run, 7, (0, 0, 0, 2, 1)).sum(axis=1) == 4).all()
+
+
+def test_bits_of_runs_are_packed() -> None:
+    bits = np.array([[[1, 0]], [[1, 1]], [[0, 1]]], bool)
+    assert packed(bits).tolist() == [[3, 6]]
+
+
+def test_rows_are_recognised_by_their_exponents() -> None:
+    exponents = np.random.default_rng(0).random((4, 8))
+    order = np.array([3, 1, 7, 0])
+    series = np.concatenate(
+        [exponents[:, order] + 0.5, np.zeros((4, 1)), np.random.default_rng(1).random((4, 1))], 1
+    )
+    assert _matching(series, exponents, series).tolist() == [3, 1, 7, 0, -2, -1]
