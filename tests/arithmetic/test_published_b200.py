@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,10 @@ import pytest
 
 import warpsim
 from warpsim.errors import OperandError
+from warpsim.execution.logical_matrices import Matrices, matrix_operands
 from warpsim.execution.pipeline import execute_operands, rule_for
+from warpsim.explanation.explain import explain_matrices
+from warpsim.generation.sums.summing import summed
 from warpsim.isa.descriptors.instruction_descriptor import InstructionDescriptor
 from warpsim.isa.families.tcgen05 import with_numerics
 from warpsim.isa.products import Operands
@@ -188,3 +192,18 @@ def test_other_instructions_have_their_usual_numerics() -> None:
         warpsim.decode(NVFP4[0], idesc=NVFP4[1] | 1 << 23, numerics="groups_of_4")
     with pytest.raises(OperandError, match="has one rule, its usual"):
         warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", numerics="groups_of_4")
+
+
+@pytest.mark.parametrize("c_exponents", [(-40, 20), (-4, 3), (18, 24)])
+def test_the_sums_of_coverage_and_the_explanation_agree(c_exponents: tuple[int, int]) -> None:
+    form = decoded("groups_of_4")
+    given = operands(9, (1, 2, 3, 8, 0x70, 0x7E, 0x38), c_exponents)
+    whole = matrix_operands(form, Matrices(*given.values()), literal=False)
+    arrays = ("a", "b", "c", "scale_a", "scale_b")
+    batch = replace(whole, **{name: getattr(whole, name)[None] for name in arrays})
+    d = warpsim.matmul(form, *given.values()).view(np.uint32)
+    np.testing.assert_array_equal(summed(batch, rule_for(form)).code[0].astype(np.uint32), d)
+    explained = explain_matrices(form, 77, 5, *given.values())
+    assert explained.steps[-1].code == int(d[77, 5])
+    given["C"][77, 5] = 0x7F800000
+    assert explain_matrices(form, 77, 5, *given.values()).steps[-1].code == 0x7F800000

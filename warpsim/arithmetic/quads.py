@@ -38,14 +38,14 @@ def scaled_quads(operands: Operands, rule: ScaledQuads) -> Codes:
     stored = operands.a.shape[2]
     sums = [_group(operands, first, rule.group) for first in range(0, stored, rule.group)]
     c = planes(operands.c, operands.product.c)
-    pair, top = (np.max([getattr(one, name) for one in sums], axis=0) for name in ("pair", "top"))
+    pair, top = (np.max([getattr(part, name) for part in sums], axis=0) for name in ("pair", "top"))
     of_c = np.where(c.significand != 0, c.exponent, _NOTHING).astype(np.int64)
     above = (c.significand != 0) & (of_c >= top)
     inside = np.maximum(np.maximum(top, of_c) - rule.product_bits, pair - rule.fraction_bits)
     cut = np.where(above, of_c - rule.fraction_bits, inside)
     together = rule.outranked // rule.group
     blocks = [_joined(sums[first : first + together]) for first in range(0, len(sums), together)]
-    small, large = (sum(_units(one.value, one.scale - cut) for one in terms) for terms in (sums, blocks))
+    small, large = (sum(_units(part.value, part.scale - cut) for part in terms) for terms in (sums, blocks))
     power = c.exponent.astype(np.int64) - c.fraction_bits
     total = np.where(above, large, small) + _units(c.significand, power - cut)
     return canonical(_special(operands, c, _toward_zero(total, cut)), operands.product.d)
@@ -53,7 +53,7 @@ def scaled_quads(operands: Operands, rule: ScaledQuads) -> Codes:
 
 def _joined(sums: list[_Sum]) -> _Sum:
     """Return the sum of neighbours that share their scales."""
-    return sums[0]._replace(value=sum((one.value for one in sums[1:]), sums[0].value))
+    return sums[0]._replace(value=sum((part.value for part in sums[1:]), sums[0].value))
 
 
 def _group(operands: Operands, first: int, count: int) -> _Sum:

@@ -226,5 +226,5 @@ def decoded(
     text = mnemonic_of(mnemonic, target) if is_sass(mnemonic) else mnemonic
     word, numerics = idesc_of(given.get("idesc")), given.get("numerics")
     form = decode(text, target=target, idesc=word, numerics=numerics)
-    named = [one for one in operands if one.partition("=")[0] not in ("idesc", "numerics")]
+    named = [item for item in operands if item.partition("=")[0] not in ("idesc", "numerics")]
     return form, operands_from(form, named, layout)

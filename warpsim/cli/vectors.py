@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from ..errors import present
 from .cluster import cluster, scheduler_option
-from .options import json_option
+from .options import idesc_of, json_option
 from .output import (
     CONTEXT,
     EXPECTED,
@@ -50,10 +50,19 @@ class Request:
     out: Path | None
     format: str | None
     bench: str | None
+    idesc: str | None
     coverage: bool
     scheduler: str | None
     as_json: bool
     given: set[str]  # options that differ from their defaults
+
+    @property
+    def form(self) -> Any:
+        """The instruction that is spelled; decoded where it has an instruction descriptor."""
+        from ..execution.interface import decode
+
+        word = idesc_of(self.idesc)
+        return self.source if word is None else decode(self.source, target=self.target, idesc=word)
 
     @property
     def is_file(self) -> bool:
@@ -90,8 +99,9 @@ class Request:
     type=click.Choice(["shared", "registers"]),
     default="shared",
     show_default=True,
-    help="Where wgmma has A.",
+    help="Where wgmma has A; of tcgen05.mma registers stand for tensor memory.",
 )
+@click.option("--idesc", metavar="HEX", help="The instruction descriptor of a tcgen05.mma: shape and types.")
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
 @click.option("--format", metavar="FORMAT", help="Format of FILE, if not that of its suffix.")
 @click.option(
@@ -187,9 +197,9 @@ def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
     with cluster(request.scheduler) as client, _progress(request.kind) as watch:
         arguments["scheduler"] = client
         if request.kind == "corner" and request.count is None:
-            return corner_vectors(request.source, watch=watch, **arguments)
+            return corner_vectors(request.form, watch=watch, **arguments)
         made = generate_vectors(
-            request.source, kind=request.kind, count=request.count, watch=watch, **arguments
+            request.form, kind=request.kind, count=request.count, watch=watch, **arguments
         )
     return made, None
 
@@ -261,7 +271,7 @@ def _separated(request: Request) -> int:
 
     between = present(request.between, "between")
     given: dict[str, Any] = {"count": request.count or 8, "seed": request.seed, "a_in": request.a_in}
-    found = separate(request.source, *between, **given)
+    found = separate(request.form, *between, **given)
     if found is None:
         if request.as_json:
             print_json({"models": list(between), "cases": []})

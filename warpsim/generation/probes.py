@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError, present
+from ..errors import NotModelled, OperandError, present
 from ..vectors.sets import VectorSet
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -24,8 +24,11 @@ def probe(vectors: VectorSet, data: str, comments: Sequence[str] = ()) -> tuple[
     """Return text and arrays of a trace of all cases; ``data`` is the name of the file that the arrays
     will be in.
 
-    ``comments`` stand above each case. Raises OperandError for more than 64 cases.
+    ``comments`` stand above each case. Raises OperandError for more than 64 cases, NotModelled for cases of
+    tcgen05.mma: traces have no tensor memory.
     """
+    if vectors.instruction.descriptor is not None:
+        raise NotModelled(f"{vectors.instruction}: traces have no tensor memory; write the vectors alone")
     if len(vectors) > LARGEST:
         raise OperandError(f"a trace has at most {LARGEST} cases, not {len(vectors)}: give a smaller set")
     writer = _Writer(vectors, data)

@@ -212,8 +212,8 @@ _QUADS = ScaledQuads(
     product_bits=39,
     output=RZ_F32,
     evidence=inferred(
-        "the model of sf-tensor/tcgen05, whose authors report 1,000,000 B200 outputs equal; none that is "
-        "public tells it from groups of 16"
+        "the model of sf-tensor/tcgen05, whose authors report 1,000,000 B200 outputs equal; no "
+        "published output separates it from groups of 16"
     ),
 )
 _MMASIM = "MMA-Sim's authors report bit equality with"

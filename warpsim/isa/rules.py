@@ -153,6 +153,8 @@ class ScaledQuads(Rule):
     product_bits: int
     output: Output
 
+    precision = 24
+
 
 @dataclass(frozen=True, kw_only=True)
 class FusedMultiplyAdd(Rule):

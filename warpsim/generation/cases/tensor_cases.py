@@ -88,7 +88,7 @@ def _shared(instruction: Instruction, tiles: dict[str, Array], rng: Rng, *, plai
     count = len(tiles["b"])
     places = {side: behind_descriptor(instruction, side) for side in tiles}
     legal = {side: packings(place, major_of(instruction, side)) for side, place in places.items()}
-    sizes = {side: max(one.size for one in packed) for side, packed in legal.items()}
+    sizes = {side: max(tile.size for tile in packed) for side, packed in legal.items()}
     ctas, own = places["b"].ctas, sum(sizes.values())
     memory = np.zeros((count, ctas, own), np.uint8)
     start = 0
@@ -131,7 +131,7 @@ def packings(place: DescribedTile, major: Major) -> tuple[_Packed, ...]:
 
 
 def _packed(place: DescribedTile, major: Major, swizzle: SwizzleMode) -> TensorDescriptor:
-    """Return the descriptor of atoms one after the other, those along M or N first."""
+    """Return the descriptor of atoms in a row, those along M or N first."""
     width = WIDTH[swizzle]
     if major == "K":
         leading = place.rows // 8 * 128 if swizzle == "none" else 16

@@ -25,6 +25,7 @@ from ...isa.rules import (
     IntegerSum,
     Rule,
     ScaledGroups,
+    ScaledQuads,
     SoftwareQuad,
 )
 from .exact_numbers import (
@@ -313,6 +314,43 @@ def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list
     return [_fused(terms, _counted(terms, taking, change), rule, change)]
 
 
+def _scaled_quads(factors: Factors, rule: ScaledQuads, change: Change) -> list[Step]:
+    """Return one step: which products are summed before they are cut depends on the exponent of C."""
+    products, scales = terms_of(_products(factors, change)), present(factors.scales, "scales")
+    value, c = products.value * scales.value, terms_of(_accumulator(factors, change))
+    live, lowest = value != 0, int(_LOWEST)
+    pair = np.where(live, scales.exponent, lowest).max(-1).astype(np.int64)
+    top = np.where(live, products.exponent + scales.exponent, lowest).max(-1).astype(np.int64)
+    of_c = np.where(c.nonzero, c.exponent, lowest).astype(np.int64)
+    outranked = c.nonzero & (of_c >= top)
+    inside = np.maximum(np.maximum(top, of_c) - rule.product_bits, pair - rule.fraction_bits)
+    unit = np.where(outranked, of_c - rule.fraction_bits, inside)
+    scale = np.ldexp(1.0, -unit.astype(np.int32))
+    cut = _CUTS[change.cut]
+
+    def kept(count: int) -> Array:
+        sums = value.reshape(*value.shape[:-1], -1, count).sum(-1)
+        return cut(sums * scale[..., None]).sum(-1)
+
+    with np.errstate(invalid="ignore"):
+        total = np.where(outranked, kept(rule.outranked), kept(rule.group)) + cut(c.value * scale)
+    special, negative = _special_of(total)
+    total = np.where(special == FINITE, total, 0).astype(np.int64)
+    done = _rounded(total, unit, rule, change)
+    code = np.where(done.vanished | (total == 0), 0, done.code).astype(np.uint64)
+    return [
+        Step(
+            kind="ieee",
+            terms=numbers_of(beside_terms(products, c)),
+            code=with_specials(code, special, negative, FORMATS[rule.output.format]),
+            special=special,
+            total=total,
+            unit=unit,
+            rounded=done,
+        )
+    ]
+
+
 # --- IEEE operations -------------------------------------------------------------------------------
 
 
@@ -419,6 +457,7 @@ RULES: dict[type[Rule], Callable[[Factors, Any, Change], Sequence[Step]]] = {
     FusedSum: _fused_sum,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _scaled_groups,
+    ScaledQuads: _scaled_quads,
     FusedMultiplyAdd: _multiply_add,
     SoftwareQuad: _quad,
     IntegerSum: _integer,

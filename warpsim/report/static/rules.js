@@ -115,6 +115,50 @@ function scaledGroups({ rule, formats, a, b, c, scales }) {
   return { numbers, steps: [fuse(labels, terms, exponents, rule, formats)] };
 }
 
+// Groups of 4 scaled products, or of 16 where C outranks all: see ScaledQuads.
+function scaledQuads({ rule, formats, a, b, c, scales }) {
+  const numbers = products(a, b);
+  const scaled = products(numbers, scales);
+  const format = formats[rule.output.format];
+  const live = scaled.map((term, index) => [term, scales[index]]).filter(([term]) => term.significand !== 0n);
+  const tops = live.map(([term]) => term.exponent);
+  const ofC = c.significand !== 0n ? [c.exponent] : [];
+  const special = specialCode([...scaled, c], format);
+  const alone = special !== null || tops.length + ofC.length === 0;
+  const outranked = ofC.length > 0 && ofC[0] >= Math.max(...tops);
+  const inside = () => Math.max(
+    Math.max(...tops, ...ofC) - rule.product_bits, Math.max(...live.map(([, scale]) => scale.exponent)) - rule.fraction_bits,
+  );
+  const unit = alone ? 0 : outranked ? ofC[0] - rule.fraction_bits : inside();
+  const count = alone ? 1 : outranked ? rule.outranked : rule.group;
+  const terms = [];
+  for (let first = 0; first < scaled.length; first += count) {
+    const members = scaled.slice(first, first + count);
+    const { total, scale } = alone ? { total: 0n, scale: 0 } : exactSum(members);
+    const sum = {
+      kind: FINITE, negative: total < 0n, significand: total < 0n ? -total : total, scale, exponent: 0,
+    };
+    const number = alone ? members[0] : sum;
+    const positions = members.map((_, index) => first + index);
+    const kept = alone ? 0n : aligned(number, unit);
+    terms.push({ name: `group ${terms.length}`, positions, aligns: number.significand !== 0n, number, kept, unit });
+  }
+  const own = alone ? 0n : aligned(c, unit);
+  terms.push({ name: "c", positions: [], aligns: c.significand !== 0n, number: c, kept: own, unit });
+  const total = terms.reduce((sum, term) => sum + term.kept, 0n);
+  const step = {
+    operation: "fused sum",
+    terms,
+    exponent: alone ? 0 : unit + rule.fraction_bits,
+    unit,
+    code: special !== null ? special : alone ? 0n : rounded(total, unit, rule.output, format),
+    format,
+    rounding: `${rule.output.precision} bits, toward zero`,
+    precision: rule.output.precision,
+  };
+  return { numbers, steps: [step] };
+}
+
 // --- IEEE operations -------------------------------------------------------------------------------
 
 function named(name, number, positions = []) {
@@ -221,6 +265,7 @@ const RULES = {
   FusedSum: fusedSum,
   EmulatedF8: emulatedF8,
   ScaledGroups: scaledGroups,
+  ScaledQuads: scaledQuads,
   FusedMultiplyAdd: fusedMultiplyAdd,
   SoftwareQuad: softwareQuad,
   IntegerSum: integerSum,
