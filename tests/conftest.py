@@ -23,6 +23,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000)
         gc.enable()
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.families import each_of
 
 ROOT = Path(__file__).parent.parent / "warpsim"
 ORDER = (  # a package imports itself and those before it
@@ -61,7 +64,7 @@ FILES_IN = (
     *("cluster.versions", "arithmetic.kernels"),  # both read source
     *("exec.libraries", "exec.processes"),  # what is compiled; what Linux says of clients
 )
-MODULES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+MODULES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py"))]
 
 
 def dotted(path: Path) -> str:
@@ -69,9 +72,20 @@ def dotted(path: Path) -> str:
     return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def tree(path: Path) -> ast.Module:
+    """A module as it is parsed."""
+    return ast.parse((ROOT / path).read_text())
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Modules of this package ("isa.formats") and other packages that a module imports anywhere in it."""
-    for node in ast.walk(MODULES[path]):
+    return frozenset(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -82,15 +96,17 @@ def imports(path: Path) -> Iterator[str]:
                 yield name if is_module(name) else origin
 
 
+@cache
 def is_module(name: str) -> bool:
     """Whether there is a module or package of that name here."""
     place = ROOT / Path(*name.split("."))
     return place.is_dir() or place.with_suffix(".py").is_file()
 
 
+@cache
 def calls(path: Path) -> set[str]:
     """Names of the functions that a module calls, and of the methods with a dot before them."""
-    functions = [node.func for node in ast.walk(MODULES[path]) if isinstance(node, ast.Call)]
+    functions = [node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
     names = {one.id for one in functions if isinstance(one, ast.Name)}
     return names | {f".{one.attr}" for one in functions if isinstance(one, ast.Attribute)}
 
@@ -100,7 +116,7 @@ def within(module: str, part: str) -> bool:
     return module == part or module.startswith(f"{part}.")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=str)
+@each_of(MODULES)
 def test_who_imports_and_calls_what(path: Path) -> None:
     module = dotted(path)
     package = module.partition(".")[0]

@@ -81,8 +81,10 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     files = [page.resolve() for page in given.page] or list(pages())
     texts = [file.read_text(encoding="utf-8") for file in files]
+    long_first = sorted(texts, key=lambda text: -len(_RUN.findall(text)))  # so that none is left at the end
     with ThreadPoolExecutor(TOGETHER) as pool:
-        fresh = list(pool.map(rewritten, texts))
+        made = dict(zip(long_first, pool.map(rewritten, long_first), strict=True))
+    fresh = [made[text] for text in texts]
     differences = [changes(*item) for item in zip(files, texts, fresh, strict=True)]
     if given.check:
         print("".join(differences), end="")

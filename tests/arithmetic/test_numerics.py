@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
+from tests.helpers.families import each_of
 from warpsim.arithmetic import numerics, reference
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import ARCHITECTURES
@@ -25,13 +27,11 @@ from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 DOTS = 24  # of each kind; a multiple of 12 has every gap in every role
 ARITHMETICS = nasty.arithmetics()
 
-every_arithmetic = pytest.mark.parametrize("instruction", ARITHMETICS, ids=nasty.name)
-
 
 # --- kernel = reference ----------------------------------------------------------------------------
 
 
-@every_arithmetic
+@each_of(ARITHMETICS, nasty.name, parts=16)
 def test_engines_agree_on_nasty_dots(instruction: Instruction) -> None:
     rule = rule_for(instruction)
     for seed, make in enumerate(nasty.makers(instruction)):
@@ -73,8 +73,7 @@ def bits(matrix: Any) -> Any:
     return matrix.view(f"u{matrix.dtype.itemsize}")
 
 
-@pytest.mark.parametrize("codes", [nasty.random_codes, narrow_codes], ids=["raw", "narrow"])
-@every_arithmetic
+@each_of(product(ARITHMETICS, [nasty.random_codes, narrow_codes]), lambda case: nasty.name(case[0]), parts=8)
 def test_engines_agree_through_matmul(instruction: Instruction, codes: Callable[..., Any]) -> None:
     arguments = matrices(instruction, codes, np.random.default_rng(instruction.stored_k))
     fast = warpsim.matmul(instruction, **arguments, engine="kernel")
@@ -262,7 +261,7 @@ def observable(instruction: Instruction, change: str) -> bool:
 ALIGNED = [form for form in ARITHMETICS if nasty.step_of(rule_for(form)) and not form.sparse]
 
 
-@pytest.mark.parametrize("instruction", ALIGNED, ids=nasty.name)
+@each_of(ALIGNED, nasty.name, parts=4)
 def test_nasty_dots_tell_a_rule_from_its_neighbours(instruction: Instruction) -> None:
     rule = rule_for(instruction)
     rng = np.random.default_rng(0)

@@ -13,6 +13,7 @@ import pytest
 
 import warpsim
 from tests.helpers import manual_layouts, nasty
+from tests.helpers.families import each_of
 from warpsim import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
 from warpsim.arithmetic import numerics
 from warpsim.execution.pipeline import rule_for
@@ -110,7 +111,7 @@ def agrees(form: Instruction, matrices: dict[str, Any], words: dict[str, Any], *
 # --- execute = matmul ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", FORMS, ids=nasty.name)
+@each_of(FORMS, nasty.name, parts=4)
 def test_execute_is_matmul_between_pack_and_unpack(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     lead = (2, 4) if form.products > 1 else (2,)
@@ -123,7 +124,7 @@ def test_execute_is_matmul_between_pack_and_unpack(form: Instruction) -> None:
         assert len(np.unique(results.view(f"u{results.dtype.itemsize}"))) > results.size // 4
 
 
-@pytest.mark.parametrize("form", SCALED, ids=nasty.name)
+@each_of(SCALED, nasty.name, parts=8)
 def test_execute_takes_scales_from_every_byte_and_thread(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     matrices = problem(form, rng)
@@ -132,7 +133,7 @@ def test_execute_takes_scales_from_every_byte_and_thread(form: Instruction) -> N
         assert agrees(form, matrices, registers(form, matrices, rng, ids=ids)), ids
 
 
-@pytest.mark.parametrize("form", SCALED, ids=nasty.name)
+@each_of(SCALED, nasty.name)
 def test_every_scale_matters(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     matrices = problem(form, rng)
@@ -156,7 +157,7 @@ def test_the_reference_is_an_engine_of_execute(form: Instruction) -> None:
     assert same(warpsim.execute(form, **words, engine="reference"), warpsim.execute(form, **words))
 
 
-@pytest.mark.parametrize("form", SPARSE, ids=nasty.name)
+@each_of(SPARSE, nasty.name)
 def test_a_sparse_matrix_may_be_given_whole(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     matrices = problem(form, rng, (2,))
@@ -180,7 +181,7 @@ def test_plain_metadata_may_name_the_pairs_in_any_order(form: Instruction) -> No
     assert agrees(form, other, registers(form, other, rng, form.selectors[-1]))
 
 
-@pytest.mark.parametrize("form", SPARSE, ids=nasty.name)
+@each_of(SPARSE, nasty.name)
 def test_rows_of_b_that_no_index_names_do_not_matter(form: Instruction) -> None:
     """All rows of A alike, so that the other rows of B are free; NaN there, or ones."""
     rng = np.random.default_rng(form.stored_k)
@@ -193,7 +194,7 @@ def test_rows_of_b_that_no_index_names_do_not_matter(form: Instruction) -> None:
     assert same(warpsim.matmul(form, **(matrices | {"B": other})), warpsim.matmul(form, **matrices))
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if f.kind in ("f8f6f4", "mxf8f6f4")], ids=nasty.name)
+@each_of([f for f in FORMS if f.kind in ("f8f6f4", "mxf8f6f4")], nasty.name)
 def test_padding_of_byte_containers_does_not_matter(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     matrices = problem(form, rng)
@@ -312,7 +313,7 @@ def integer_problem(form: Instruction, rng: nasty.Rng) -> tuple[dict[str, Any], 
     return {"A": A, "B": B, "C": C.astype(np.int32)}, products + C
 
 
-@pytest.mark.parametrize("form", INTEGER, ids=nasty.name)
+@each_of(INTEGER, nasty.name)
 def test_integers_wrap_or_saturate_as_in_numpy(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     matrices, exact = integer_problem(form, rng)

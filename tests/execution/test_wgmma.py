@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.families import each_of
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.descriptors.tile_shape import TileShape
@@ -44,7 +46,7 @@ def test_no_other_target_has_wgmma():
         warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", target="sm_100a")
 
 
-@pytest.mark.parametrize("form", forms()[::7], ids=named)
+@each_of(forms()[::7], named)
 def test_printing_and_decoding_are_inverse(form):
     assert warpsim.decode(form.mnemonic, target="sm_90a") == form
 
@@ -78,7 +80,7 @@ def manual_d(thread: int, i: int) -> tuple[int, int]:
     return row, 8 * (i // 4) + 2 * (lane % 4) + (1 if i % 2 else 0)
 
 
-@pytest.mark.parametrize("form", chosen(), ids=named)
+@each_of(chosen(), named)
 def test_fragments_are_those_of_the_manual(form):
     a = warpsim.fragment(form, "a").reshape(128, -1, 2)
     d = warpsim.fragment(form, "d").reshape(128, -1, 2)
@@ -158,8 +160,7 @@ def legal(form, swizzle, major, k):
     return major == "MN" or k * form.b.bits // 8 <= width
 
 
-@pytest.mark.parametrize("swizzle", SWIZZLES)
-@pytest.mark.parametrize("form", chosen(), ids=named)
+@each_of(product(chosen(), SWIZZLES), parts=4)
 def test_every_form_is_exact_through_every_layout_of_b(form, swizzle):
     case = Case(form)
     registers = warpsim.pack(form, "a", case.values)
@@ -172,8 +173,7 @@ def test_every_form_is_exact_through_every_layout_of_b(form, swizzle):
         assert np.array_equal(d, case.product + case.c.astype(np.int64))
 
 
-@pytest.mark.parametrize("swizzle", SWIZZLES)
-@pytest.mark.parametrize("form", [form for form in chosen() if form.shape.n == 24], ids=named)
+@each_of(product([form for form in chosen() if form.shape.n == 24], SWIZZLES))
 def test_every_form_is_exact_through_every_layout_of_a(form, swizzle):
     case = Case(form, seed=1)
     for major in ("K", "MN") if form.a.bits == 16 else ("K",):

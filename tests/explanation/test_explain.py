@@ -12,6 +12,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
+from tests.helpers.families import each_of
 from tests.helpers.pages import Page
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.arithmetic.numerics import compute
@@ -42,7 +43,7 @@ from warpsim.views.information import rule_text
 
 SEED = 20240612
 FORMS = [form for form in nasty.arithmetics() if form.lanes == 32]
-each_form = pytest.mark.parametrize("form", FORMS, ids=nasty.name)
+each_form = each_of(FORMS, nasty.name, parts=4)
 
 F32, F16 = FORMATS["f32"], FORMATS["f16"]
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -169,7 +170,7 @@ def check_step(step):
         assert away == below
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.products == 1], ids=nasty.name)
+@each_of([form for form in FORMS if form.products == 1], nasty.name)
 def test_matrices_give_the_code_of_matmul(form):
     rng = np.random.default_rng(SEED)
     codes = {name: nasty.random_codes(form.format(name), form.matrix_shape(name), rng) for name in "abc"}

@@ -73,13 +73,14 @@ def floor_log2(number: Fraction) -> int:
     return guess if number >= power(guess) else guess - 1
 
 
-def to_integer(number: Fraction, mode: str) -> int:
-    below = number.numerator // number.denominator
-    rest = number - below
+def to_integer(number: Fraction, exponent: int, mode: str) -> int:
+    """``number`` / 2**``exponent``, rounded."""
+    over, under = number.numerator << max(-exponent, 0), number.denominator << max(exponent, 0)
+    below, rest = divmod(over, under)
     if mode == "rn":
-        up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2 == 1)
+        up = 2 * rest > under or (2 * rest == under and below % 2 == 1)
     else:
-        up = (rest > 0 and mode == "rp") or (rest > 0 and mode == "rz" and number < 0)
+        up = (rest > 0 and mode == "rp") or (rest > 0 and mode == "rz" and over < 0)
     return below + up
 
 
@@ -93,27 +94,22 @@ def encode(value: Value, kind: Kind, mode: str, ftz: bool = False) -> int:
     }
     if isinstance(value, str):
         return names[value]
-    exponent = floor_log2(abs(value))
-    smallest = power(1 - kind.bias)
-    if ftz:
-        unit = power(exponent - kind.precision + 1)
-        if abs(to_integer(value / unit, mode) * unit) < smallest:
-            return kind.sign if value < 0 else 0
-    last = max(exponent - kind.precision + 1, kind.lowest)
-    steps = to_integer(value / power(last), mode)
     sign = kind.sign if value < 0 else 0
-    number = abs(steps) * power(last)
-    if not number:
+    unit = floor_log2(abs(value)) - kind.precision + 1
+    if ftz and unit + abs(to_integer(value, unit, mode)).bit_length() <= 1 - kind.bias:
         return sign
-    limit = power(kind.bias + 1)
-    if number >= limit:  # rounding toward a side stops at the largest number
+    last = max(unit, kind.lowest)
+    steps = abs(to_integer(value, last, mode))
+    if not steps:
+        return sign
+    exponent = last + steps.bit_length() - 1
+    if exponent > kind.bias:  # rounding toward a side stops at the largest number
         finite = mode == "rz" or mode == ("rm" if value > 0 else "rp")
         return sign | (kind.infinity - finite)
-    exponent = floor_log2(number)
     if exponent < 1 - kind.bias:
-        return sign | int(number / power(kind.lowest))
-    fraction = number / power(exponent) - 1
-    return sign | exponent + kind.bias << kind.precision - 1 | int(fraction * 2 ** (kind.precision - 1))
+        return sign | steps
+    fraction = (steps << kind.precision - 1 >> steps.bit_length() - 1) - (1 << kind.precision - 1)
+    return sign | exponent + kind.bias << kind.precision - 1 | fraction
 
 
 def is_negative(value: Value) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.helpers.families import each_of
 from warpsim.diagnosis.library.descriptor_mistakes import diagnose
 from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.host.shared_memory import SharedMemory
@@ -99,8 +100,7 @@ def strides(major, swizzle, between_mn, between_k):
     return (between_k, between_mn) if swizzle == "none" else (between_mn, between_k)
 
 
-@pytest.mark.parametrize("extent", [*EXTENTS])
-@all_modes
+@each_of([(*mode, extent) for mode in MODES for extent in EXTENTS], parts=2)
 def test_every_element_of_every_packed_tile_is_where_the_walk_finds_it(major, swizzle, size, extent):
     k, start = 32 // size, 3072
     descriptor = canonical_descriptor(start, request(extent, k, size, major), swizzle=swizzle)
@@ -934,8 +934,10 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(MISTAKES, 2)))
-@pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
+@each_of(
+    [(swizzle, *pair) for swizzle in ("none", "32B", "64B", "128B") for pair in combinations(MISTAKES, 2)],
+    parts=8,
+)
 def test_two_mistakes_at_once_are_found(swizzle, first, second):
     memory, right, tile = stored("K", swizzle, 2)
     for corrupt in (

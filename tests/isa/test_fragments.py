@@ -12,6 +12,7 @@ import pytest
 
 import warpsim
 from tests.helpers import manual_layouts, nasty
+from tests.helpers.families import each_of
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
@@ -47,7 +48,7 @@ def bits(matrix: Any) -> Any:
 # --- pack and unpack -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@each_of(FORMS)
 def test_unpack_undoes_pack(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     for operand in "abcd":
@@ -68,7 +69,7 @@ def used_bits(form: Instruction, operand: str) -> int:
     return sum(element.mask << (storage.bits * i + storage.shift) for i in range(each))
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@each_of(FORMS)
 def test_pack_undoes_unpack_and_clears_only_padding(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     for operand in "abcd":
@@ -100,7 +101,7 @@ def test_the_four_products_of_m8n8k4_are_an_axis_in_front() -> None:
         assert words[lane].view(np.uint16).tolist() == A[product, row].tolist()
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.products == 1], ids=str)
+@each_of([form for form in FORMS if form.products == 1])
 def test_fragment_says_where_pack_puts_each_element(form: Instruction) -> None:
     rng = np.random.default_rng(form.stored_k)
     for operand in "abcd":
@@ -170,7 +171,7 @@ def test_a_single_register_may_come_without_its_axis(lead: tuple[int, ...]) -> N
 # --- metadata --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("form", "selector"), SELECTED, ids=lambda x: str(x))
+@each_of(SELECTED)
 def test_unpack_metadata_undoes_pack_metadata(form: Instruction, selector: int) -> None:
     rng = np.random.default_rng(selector)
     indices = nasty.indices(form, (2, 3, 16), rng, ordered=form.ordered)
@@ -188,7 +189,7 @@ def quad_lanes(form: Instruction, selector: int) -> set[int]:
     return {lane % 4 for lane, *_ in section.metadata(selector)}
 
 
-@pytest.mark.parametrize(("form", "selector"), SELECTED, ids=lambda x: str(x))
+@each_of(SELECTED)
 def test_lanes_that_the_selector_does_not_name_hold_no_metadata(form: Instruction, selector: int) -> None:
     rng = np.random.default_rng(selector)
     indices = nasty.indices(form, (16,), rng)
@@ -200,7 +201,7 @@ def test_lanes_that_the_selector_does_not_name_hold_no_metadata(form: Instructio
     assert np.array_equal(warpsim.unpack_metadata(form, garbage, selector), indices)
 
 
-@pytest.mark.parametrize("form", SPARSE, ids=str)
+@each_of(SPARSE)
 def test_selectors_share_out_the_lanes_of_a_quad(form: Instruction) -> None:
     lanes = [lane for selector in form.selectors for lane in quad_lanes(form, selector)]
     assert sorted(lanes) == [0, 1, 2, 3]
@@ -249,7 +250,7 @@ def without_meaning(form: Instruction, value: int) -> str:
     return ""
 
 
-@pytest.mark.parametrize("form", SPARSE, ids=str)
+@each_of(SPARSE)
 def test_unpack_metadata_takes_the_fields_that_mean_something(form: Instruction) -> None:
     """The field under test is the last one of row 11; the others are as pack_metadata leaves them."""
     selector = form.selectors[-1]
@@ -289,7 +290,7 @@ def scale_ids(form: Instruction) -> list[int]:
     return {1: [0, 1, 2, 3], 2: [0, 2], 4: [0]}[form.scale_chunks]
 
 
-@pytest.mark.parametrize("form", SCALED, ids=str)
+@each_of(SCALED)
 def test_scales_come_from_the_named_byte_of_the_named_lane(form: Instruction) -> None:
     """Every byte of the warp differs: 32 lanes, four bytes each."""
     words = np.random.default_rng(0).permutation(128).astype(np.uint8).view(np.uint32).reshape(32, 1)
@@ -307,7 +308,7 @@ def test_scales_come_from_the_named_byte_of_the_named_lane(form: Instruction) ->
                 assert scale_b[:, column].tolist() == taken.tolist()
 
 
-@pytest.mark.parametrize("form", SCALED, ids=str)
+@each_of(SCALED)
 def test_other_bytes_and_threads_are_illegal(form: Instruction) -> None:
     words = np.zeros((32, 1), np.uint32)
     legal = ", ".join(str(byte) for byte in scale_ids(form))

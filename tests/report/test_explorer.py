@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,6 @@ from warpsim.views.layouts.layout import cute_lines
 from warpsim.views.layouts.shared_tiles import shared_tile, tile_figure
 
 FORMS = forms()
-ENTRIES = {entry["mnemonic"]: entry for entry in catalogue()["forms"]}
-TABLES = catalogue()["tables"]
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 SAMPLE = [  # every family, every sort of layout
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
@@ -59,6 +58,16 @@ SAMPLE = [  # every family, every sort of layout
     "wgmma.mma_async.sp.sync.aligned.m64n40k32.f16.f16.f16",
     "wgmma.mma_async.sp.sync.aligned.m64n16k64.s32.u8.s8",
 ]
+
+
+@cache
+def entries() -> dict[str, Any]:
+    return {entry["mnemonic"]: entry for entry in catalogue()["forms"]}
+
+
+@cache
+def tables() -> dict[str, Any]:
+    return dict(catalogue()["tables"])
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +94,10 @@ def grid_of(first: list[list[int]], second: list[list[int]], shape: tuple[int, .
 
 
 def test_every_form_is_in_it() -> None:
-    assert list(ENTRIES) == list(FORMS)
+    assert list(entries()) == list(FORMS)
     for mnemonic, form in FORMS.items():
-        entry = ENTRIES[mnemonic]
-        named = [catalogue()["targets"][at] for at in TABLES["targets"][entry["targets"]]]
+        entry = entries()[mnemonic]
+        named = [catalogue()["targets"][at] for at in tables()["targets"][entry["targets"]]]
         assert set(named) == form.targets
         assert entry["types"] == {operand: form.format(operand).name for operand in "abcd"}
         assert entry["registers"] == form.registers
@@ -96,10 +105,10 @@ def test_every_form_is_in_it() -> None:
 
 def test_how_every_target_sums_every_form() -> None:
     for mnemonic, form in FORMS.items():
-        targets = [catalogue()["targets"][at] for at in TABLES["targets"][ENTRIES[mnemonic]["targets"]]]
-        numbers = TABLES["arithmetic"][ENTRIES[mnemonic]["arithmetic"]]
+        targets = [catalogue()["targets"][at] for at in tables()["targets"][entries()[mnemonic]["targets"]]]
+        numbers = tables()["arithmetic"][entries()[mnemonic]["arithmetic"]]
         for target, number in zip(targets, numbers, strict=True):
-            rule, known = TABLES["rules"][number], rule_on(form, target)
+            rule, known = tables()["rules"][number], rule_on(form, target)
             assert (rule["label"], rule["evidence"]) == (known.evidence.label, str(known.evidence))
             if target in ("sm_75", "sm_80", "sm_90a", "sm_120a"):
                 assert rule["text"] == rule_text(known)
@@ -109,8 +118,8 @@ def test_the_formulas_are_those_of_layout() -> None:
     for mnemonic, form in FORMS.items():
         if form.lanes > 32 and form.shape.n not in (8, 64):
             continue
-        for operand, number in ENTRIES[mnemonic]["formulas"].items():
-            entry = TABLES["formulas"][number]
+        for operand, number in entries()[mnemonic]["formulas"].items():
+            entry = tables()["formulas"][number]
             for selector in form.selectors if operand == "e" else (0,):
                 known = formula(form, operand, selector)
                 assert entry["lines"][selector] == [line.strip() for line in known.lines()[1:]]
@@ -120,12 +129,12 @@ def test_the_formulas_are_those_of_layout() -> None:
 def test_the_layout_of_every_form_is_its_fragment() -> None:
     """Extents and strides evaluated, against warpsim.fragment's indices, registers and bits."""
     for mnemonic, form in FORMS.items():
-        numbers = ENTRIES[mnemonic]["layouts"]
+        numbers = entries()[mnemonic]["layouts"]
         assert set(numbers) == {operand for operand in form.registers if operand in "abcd"}
         if form.c == form.d:
             assert numbers["c"] == numbers["d"]
         for operand in set(numbers) - ({"c"} if form.c == form.d else set()):
-            layout, fragment = TABLES["layouts"][numbers[operand]], form.in_registers(operand).layout
+            layout, fragment = tables()["layouts"][numbers[operand]], form.in_registers(operand).layout
             shape = (fragment.lanes, fragment.values, 2)
             made = grid_of(layout["lanes"], layout["values"], shape)
             assert (made[..., 0] == fragment.row_index).all()
@@ -142,9 +151,9 @@ def test_the_layout_of_every_form_is_its_fragment() -> None:
 
 def test_the_metadata_of_every_form_and_selector() -> None:
     for mnemonic, form in FORMS.items():
-        assert len(ENTRIES[mnemonic].get("metadata", [])) == len(form.selectors)
+        assert len(entries()[mnemonic].get("metadata", [])) == len(form.selectors)
         for selector in form.selectors:
-            table = TABLES["metadata"][ENTRIES[mnemonic]["metadata"][selector]]
+            table = tables()["metadata"][entries()[mnemonic]["metadata"][selector]]
             made = grid_of(table["rows"], table["chunks"], (*table["extent"], 2)).reshape(-1, 2)
             expected = metadata_map(form, selector)
             assert np.array_equal(made + np.array([table["first"], 0]), expected[:, :2])
@@ -155,13 +164,13 @@ def test_the_tiles_of_every_wgmma() -> None:
     """Every swizzle and major of every N: offsets, exclusive-ored, are the addresses of the descriptor."""
     seen = set()
     for mnemonic, form in FORMS.items():
-        for operand, number in ENTRIES[mnemonic].get("shared", {}).items():
+        for operand, number in entries()[mnemonic].get("shared", {}).items():
             rows, columns = form.matrix_shape(operand)
             sizes = (rows, columns) if operand == "a" else (columns, rows)
             if (number, sizes, form.a.bits) in seen:
                 continue
             seen.add((number, sizes, form.a.bits))
-            for tile in TABLES["tiles"][number]:
+            for tile in tables()["tiles"][number]:
                 check_tile(form, operand, tile)
 
 
@@ -192,7 +201,7 @@ def fields(place: Any) -> list[int]:
 def distinct() -> Iterator[tuple[str, str]]:
     """A form and operand for every layout of the catalogue, the largest tiles of wgmma left out."""
     seen = set()
-    for mnemonic, entry in ENTRIES.items():
+    for mnemonic, entry in entries().items():
         for operand, number in entry["layouts"].items():
             if number not in seen and not (
                 entry["lanes"] > 32 and operand in "cd" and entry["shape"][1] > 64
@@ -232,8 +241,8 @@ def test_the_scripts_find_scales(scripts: Scripts, mnemonic: str, side: str, thr
 @pytest.mark.parametrize("mnemonic", [name for name in SAMPLE if FORMS[name].lanes > 32])
 def test_the_scripts_find_bytes_in_shared_memory(scripts: Scripts, mnemonic: str) -> None:
     form = form_of(mnemonic)
-    for operand, number in ENTRIES[mnemonic]["shared"].items():
-        for tile in TABLES["tiles"][number]:
+    for operand, number in entries()[mnemonic]["shared"].items():
+        for tile in tables()["tiles"][number]:
             if "error" in tile:
                 continue
             swizzle, major = tile["swizzle"], tile["major"]
@@ -267,7 +276,7 @@ def one_of_a_kind() -> Iterator[tuple[str, Instruction]]:
     """A form for all that have their layouts in common, those of wgmma with many columns left out."""
     seen = set()
     for mnemonic, form in FORMS.items():
-        entry = ENTRIES[mnemonic]
+        entry = entries()[mnemonic]
         kind = (form.shape, *entry["layouts"].values(), *entry.get("metadata", ()), form.scale)
         if kind not in seen and (form.lanes == 32 or form.shape.n == 24):
             seen.add(kind)
@@ -421,7 +430,7 @@ def test_searching(scripts: Scripts) -> None:
     def found(**wanted: str) -> list[str]:
         return scripts("search", json.dumps(wanted))
 
-    assert found() == sorted(FORMS, key=list(ENTRIES).index) or set(found()) == set(FORMS)
+    assert found() == sorted(FORMS, key=list(entries()).index) or set(found()) == set(FORMS)
     assert found(text="m16n8k32 SPARSE e4m3") == []
     assert found(text="m16n8k64 sparse e4m3 f16") == [
         name

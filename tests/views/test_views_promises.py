@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ STATEMENTS: list[dict[str, Any]] = json.loads(
     (PACKAGE / "views/promises/statements.json").read_text(encoding="utf-8")
 )
 FORMS = [*warpsim.instructions(), *typical()]
-ALL = promises(FORMS, STATEMENTS)
 REFUSALS = {  # label -> what modules call to make its error
     "not modelled": {"NotModelled", "not_modelled"},
     "undefined by PTX": {"UndefinedBehavior", "undefined", "_undefined"},
@@ -37,15 +37,23 @@ def called(path: Path) -> set[str]:
     return {getattr(one, "id", "") or getattr(one, "attr", "") for one in nodes}
 
 
-CALLED = {
-    path.relative_to(PACKAGE).as_posix(): called(path)
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if not path.is_relative_to(PACKAGE / "views")
-}
+@cache
+def calls() -> dict[str, set[str]]:
+    """What each module outside views/ calls."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): called(path)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if not path.is_relative_to(PACKAGE / "views")
+    }
+
+
+@cache
+def every_promise() -> list[Promise]:
+    return list(promises(FORMS, STATEMENTS))
 
 
 def modules_of(label: str) -> set[str]:
-    return {module for one in ALL if one.label == label for module in one.modules}
+    return {module for one in every_promise() if one.label == label for module in one.modules}
 
 
 # --- what is named is there ------------------------------------------------------------------------
@@ -57,7 +65,7 @@ def test_what_a_stated_promise_names_exists(promise: Promise) -> None:
 
 
 def test_what_derived_promises_name_exists() -> None:
-    for one in ALL:
+    for one in every_promise():
         _check(one)
 
 
@@ -105,12 +113,12 @@ def _chip(target: str) -> str:
 
 @pytest.mark.parametrize("label", REFUSALS)
 def test_every_module_that_refuses_is_named(label: str) -> None:
-    raising = {module for module, names in CALLED.items() if names & REFUSALS[label]}
+    raising = {module for module, names in calls().items() if names & REFUSALS[label]}
     assert raising == modules_of(label)
 
 
 def test_every_module_that_infers_while_it_runs_is_named() -> None:
-    assert {module for module, names in CALLED.items() if "infer" in names} <= modules_of("inferred")
+    assert {module for module, names in calls().items() if "infer" in names} <= modules_of("inferred")
 
 
 # --- text and data ---------------------------------------------------------------------------------
@@ -125,7 +133,7 @@ def test_the_text_has_every_promise_and_no_test() -> None:
     text = _words(lines)
     assert max(map(len, lines)) <= 110
     assert lines == list(promises_lines(FORMS, STATEMENTS))
-    for one in ALL:
+    for one in every_promise():
         assert _words([f"{one.label} {one.what}"]) in text
     assert "tests/" not in text
 
@@ -138,6 +146,6 @@ def test_a_form_has_its_own_results_only() -> None:
 
 def test_the_document_is_the_page_as_data() -> None:
     document = json.loads(json.dumps(promises_document(FORMS, STATEMENTS)))
-    expected = [{"section": one.section, "label": one.label, "what": one.what} for one in ALL]
+    expected = [{"section": one.section, "label": one.label, "what": one.what} for one in every_promise()]
     assert document["promises"] == expected
     assert list(document["labels"]) == list(LABELS)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.cvt_samples import Array, codes_of_float, integers, sources_of
+from tests.helpers.families import each_of
 from tests.helpers.slow_conversions import expected
 from warpsim.machine.bind.value_types import bits_of, dtype_of
 from warpsim.machine.opcodes.conversion import cvt as conversion
@@ -23,7 +24,6 @@ from warpsim.machine.opcodes.operation import Operation, Row
 ROWS: tuple[Row, ...] = (*conversion.ROWS, *packing.ROWS)
 FORMS = [(row, choice) for row in ROWS for choice in row.forms()]
 IDS = [".".join(filter(None, choice)) for _, choice in FORMS]
-EVERY_FORM = pytest.mark.parametrize(("row", "choice"), FORMS, ids=IDS)
 
 
 def built(name: str) -> Operation:
@@ -51,7 +51,7 @@ def every_code(modifiers: tuple[str, ...], size: int) -> Array:
     return np.array([expected(modifiers, (code,)) for code in range(1 << 8 * size)], dtype=np.uint64)
 
 
-@EVERY_FORM
+@each_of(FORMS, parts=24)
 def test_results(row: Row, choice: tuple[str, ...]) -> None:
     operation, modifiers = row.build(*choice), tuple(filter(None, choice))
     sources = sources_of(operation, modifiers)
@@ -66,7 +66,7 @@ def test_results(row: Row, choice: tuple[str, ...]) -> None:
     assert not any(np.shares_memory(result, x) for x in sources)
 
 
-@EVERY_FORM
+@each_of(FORMS, parts=2)
 def test_shapes(row: Row, choice: tuple[str, ...]) -> None:
     """Sources of no axis are the same in all lanes, and any bits pass without a warning."""
     operation = row.build(*choice)
@@ -86,7 +86,7 @@ def test_shapes(row: Row, choice: tuple[str, ...]) -> None:
         assert some[1, 1] == result[1, 1]
 
 
-@EVERY_FORM
+@each_of(FORMS)
 def test_inexact_results_say_why(row: Row, choice: tuple[str, ...]) -> None:
     operation = row.build(*choice)
     assert (operation.fidelity == "exact") == (operation.note == "")

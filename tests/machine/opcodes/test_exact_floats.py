@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.families import each_of
 from tests.helpers.float_samples import sources
 from tests.helpers.slow_floats import KINDS, evaluate, extremum
 from warpsim.machine.bind.value_types import dtype_of
@@ -112,7 +113,7 @@ def test_a_source_out_of_bounds_gives_zero() -> None:
     assert result.tolist() == [0x40000000]
 
 
-@pytest.mark.parametrize(("opcode", "choice", "operation"), forms((*EXACT_ROWS, *minmax.ROWS)))
+@each_of([parameters.values for parameters in forms((*EXACT_ROWS, *minmax.ROWS))])
 def test_one_value_for_all_lanes(opcode: str, choice: tuple[str, ...], operation: Operation) -> None:
     rng = np.random.default_rng(5)
     arrays = [rng.integers(0, 2**63, 8).astype(dtype_of(name)) for name in operation.sources]
