@@ -129,6 +129,13 @@ class Clocks:
                 known[lane] = self._component()
         return np.asarray(known[places])
 
+    def group_of(self, family: str, lane: int) -> int:
+        """Return the component of the groups that a lane of the wave commits."""
+        size = self.of_cluster * WARP
+        known = self.groups.get(family)
+        found = 0 if known is None else int(known[lane % size])
+        return found or int(self.groups_of(family, np.array([lane]))[0])
+
     def by_cluster(self, warps: Warps) -> Iterator[tuple[int, Warps]]:
         """Yield the clusters of warps, each with its own."""
         clusters = warps // self.of_cluster

@@ -215,8 +215,7 @@ class CopyOrder(Watcher, Observer):
             return None
         if pending.reads and pending.reads[0].space == "shared" and pending.group == "bulk":
             self.stored[pending.lane] = (pending.number + 1, pending)
-        lane = np.array([pending.lane])
-        return int(self.clocks.groups_of(pending.group, lane)[0]), pending.number + 1
+        return self.clocks.group_of(pending.group, pending.lane), pending.number + 1
 
     def _reads(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, clocks, warp = self.shadow, self.clocks, pending.lane // WARP

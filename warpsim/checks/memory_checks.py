@@ -71,7 +71,9 @@ class UninitialisedReads(Observer):
     landed = store
 
     def completed(self, wave: Wave, pending: Pending) -> None:
-        """Mark what an operation has written."""
+        """Mark what an operation has written; report bytes without a write that tcgen05 reads."""
+        if pending.read is None and pending.reads and pending.group.startswith("tcgen05"):
+            self._check_tiles(wave, pending)
         for stretches in pending.writes:
             table, spans, written = self._table(wave, stretches)
             for first, past in spans:
@@ -88,6 +90,21 @@ class UninitialisedReads(Observer):
                     is_shared = stretches.space == "shared"
                     byte = int(self.order.shared(wave).bytes_of(place)) if is_shared else place
                     self._fetched(wave, pending, stretches.space, byte)
+
+    def _check_tiles(self, wave: Wave, pending: Pending) -> None:
+        """Report bytes without a write in tiles, which are looked at until they are complete."""
+        shadow = self.order.shared(wave)
+        for stretches in pending.reads:
+            key = stretches.ranges.tobytes(), b""
+            if key in self.complete:
+                continue
+            cells = shadow.within(stretches.ranges)
+            missing = shadow.filled[cells] == 0
+            if missing.any():
+                byte = int(shadow.bytes_of(cells[missing.argmax()]))
+                self._fetched(wave, pending, stretches.space, byte)
+            else:
+                self.complete.add(key)
 
     def _table(self, wave: Wave, stretches: Stretches) -> tuple[Marks, list[Span], int]:
         """Return what knows which bytes of stretches are written, where in it, and the mark that says so."""

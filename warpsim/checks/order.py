@@ -301,9 +301,9 @@ class Order(Observer):
             for offset, _ in pending.signals:
                 clocks.issue(self.barrier_at(offset), warps)
         if pending.arrivals:
-            clocks, lane = self.prepare(wave), np.array([pending.lane])
-            component = int(clocks.groups_of(pending.group, lane)[0])
-            released = clocks.release(lane // WARP)
+            clocks = self.prepare(wave)
+            component = clocks.group_of(pending.group, pending.lane)
+            released = clocks.release(np.array([pending.lane // WARP]))
             released[:, component] = np.maximum(released[:, component], pending.number)
             self.arrivals[pending] = released
 

@@ -51,6 +51,7 @@ PRESENT, OPERATION, STRONG, PARTED = 1, 2, 4, 8
 _OWNER, _PLACE, _TIME = 4, 19, 39
 _PAGE = 4096  # bytes with cells of one width, of which is known when some of them were accessed last
 _OF_CELLS = frozenset({"wrote", "read", "_taken", "filled", "flying"})  # tables, cells are their last axis
+_MANY, _MOST = 8, 4096  # ranges whose cells are kept, and how many such are
 _KINDS = 4  # rows that a table of reads of operations begins with
 
 
@@ -95,6 +96,7 @@ class Shadow:
         self.read: Records = np.zeros((0, self._pages.size), np.int64)
         self._taken: Records = np.zeros((0, self._pages.size), np.int64)
         self._tiles: dict[Hashable, _Tiles] = {}
+        self._known: dict[bytes, Cells] = {}  # cells of many ranges
         self._offsets: dict[Hashable, Cells] = {}  # of tiles, by key
         self._later: dict[Hashable, tuple[Any, Any]] = {}  # reads of tiles that are not in the table yet
         self._latest: tuple[MemoryAccess | None, Cells] = None, np.zeros((0, 1), np.int64)
@@ -163,7 +165,21 @@ class Shadow:
         return ranges[inside].tolist(), pages[inside].tolist()
 
     def within(self, ranges: Cells) -> Cells:
-        """Return the cells of ranges of bytes ``(ranges, 2)``, ascending."""
+        """Return the cells of ranges of bytes ``(ranges, 2)``, ascending; do not write to them.
+
+        Those of many ranges, as tiles have, are found once.
+        """
+        if len(ranges) < _MANY:
+            return self._within(ranges)
+        key = ranges.tobytes()
+        found = self._known.get(key)
+        if found is None:
+            found = self._within(ranges)  # may part cells, which empties what is known
+            if len(self._known) < _MOST:
+                self._known[key] = found
+        return found
+
+    def _within(self, ranges: Cells) -> Cells:
         first, past = self._bounds(ranges).T
         if len(first) == 1:
             return np.arange(first[0], past[0])
@@ -190,7 +206,7 @@ class Shadow:
         for name in _OF_CELLS & vars(self).keys():  # that anything has asked for
             setattr(self, name, np.repeat(vars(self)[name], counts, axis=-1))
         self._lay(widths)
-        self._tiles, self._latest = {}, (None, self._latest[1])
+        self._tiles, self._known, self._latest = {}, {}, (None, self._latest[1])
 
     def _lay(self, widths: Cells) -> None:
         """Lay out cells, ``widths`` bytes each in every page, in the order of their addresses."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ...machine.run.wave import Record, Wave
 
 _IN_ORDER = 0  # the row of reads that stands for operations of single threads; others are of warpgroups
+_NONE = -1  # no component
 _QUARTERS = 4  # warps of a warpgroup, each of which reaches a quarter of the lanes
 _Extent = tuple[int, int, int, int]  # the first column and lane, and those behind the last
 
@@ -55,6 +56,8 @@ class TensorOrder(Observer):
         self.order, self.words = order, Words(findings, order)
         self.active, self.ready = True, False
         self.held: dict[int, dict[int, Held]] = {}  # by CTA and first column
+        self.reused: set[int] = set()  # CTAs that have freed columns
+        self.used: dict[int, None] = {}  # kinds that have read anything
         self.extents: dict[tuple[int, int], _Extent] = {}  # by CTA and statement: what it wrote last
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -83,12 +86,14 @@ class TensorOrder(Observer):
         if change.allocates:
             now = record(int(clocks.own(np.array([warp]))[0]), pc, int(clocks.column[warp]), OPERATION)
             self.wrote[cta, columns] = now
-            self.taken[:, cta, columns] = 0
+            if cta in self.reused:
+                self.taken[:, cta, columns] = 0
             self.held.setdefault(cta, {})[change.first] = Held(lane, pc, change.size)
             return
         self.held.get(cta, {}).pop(change.first, None)
+        self.reused.add(cta)
         block = Block(name="the columns", cta=cta, lanes=slice(0, LANES), columns=columns)
-        late = self._read(block, clocks, warp, (0, 0)) or self._written(block, clocks, warp, 0)
+        late = self._read(block, clocks, warp, ()) or self._written(block, clocks, warp, _NONE)
         if late is not None:
             self.words.freed(wave, change.path, lane, late)
 
@@ -110,9 +115,9 @@ class TensorOrder(Observer):
         """Check what is read and written, and note it."""
         clocks, lane, pc = self.prepare(wave), access.lane, access.path.pc
         warp = lane // WARP
-        component = int(clocks.groups_of(access.family, np.array([lane]))[0])
+        component = clocks.group_of(access.family, lane)
         self.words.issued(clocks, access)
-        free = component if access.in_order else 0
+        free = component if access.in_order else _NONE
         for block in access.reads:
             late = self._written(block, clocks, warp, free)
             if late is not None:
@@ -127,20 +132,21 @@ class TensorOrder(Observer):
         now = record(access.number + 1, pc, component, OPERATION)
         kind = _IN_ORDER if access.in_order else 1 + warp % wave.warps // _QUARTERS
         for block in access.reads:
+            self.used[kind] = None
             self._put(self.taken[kind], block, now)
         for block in access.writes:
             self._put(self.wrote, block, now)
-            for table in self.taken:
-                self._put(table, block, 0)
+            for used in self.used:
+                self._put(self.taken[used], block, 0)
 
     def _own_loads(self, clocks: Clocks, access: TensorAccess) -> int:
-        """Return the component of loads of the warp that stores, which it has issued before; 0 for others.
+        """Return the component of loads of the warp that stores, issued before; _NONE for others.
 
         A store often has what it stores from registers of these loads.
         """
         if access.in_order or "tcgen05.ld" not in clocks.groups:
-            return 0
-        return int(clocks.groups_of("tcgen05.ld", np.array([access.lane]))[0])
+            return _NONE
+        return clocks.group_of("tcgen05.ld", access.lane)
 
     @staticmethod
     def _put(table: Records, block: Block, now: int) -> None:
@@ -156,10 +162,10 @@ class TensorOrder(Observer):
         late = _late(records, clocks.visible[warp], block.mask, (free,))
         return None if late is None else Late(block, late, int(records[late][0]), "write")
 
-    def _read(self, block: Block, clocks: Clocks, warp: int, free: tuple[int, int]) -> Late | None:
+    def _read(self, block: Block, clocks: Clocks, warp: int, free: tuple[int, ...]) -> Late | None:
         """Return where a cell may still be read."""
-        for table in self.taken:
-            records = table[block.cta, block.columns, block.lanes]
+        for kind in self.used:
+            records = self.taken[kind, block.cta, block.columns, block.lanes]
             late = _late(records, clocks.visible[warp], block.mask, free)
             if late is not None:
                 return Late(block, late, int(records[late][0]), "read")
@@ -203,8 +209,7 @@ def _late(
     owners = whose(records)
     late: Mask = (records != 0) & (visible[owners] < times(records))
     for component in free:
-        if component:
-            late &= owners != component
+        late &= owners != component
     if mask is not None:
         late &= mask
     return late if late.any() else None
