@@ -52,17 +52,20 @@ class RegisterUse(Observer):
         self.changed[warp] = path.pc
 
     def setmaxnreg_apart(self, wave: Wave, path: DivergentPath, warp: int, other: int, before: int) -> None:
-        """Two warps of a warpgroup ask for the same, but not by one statement, as .aligned demands.
+        """Two warps of a warpgroup ask for the same, or give registers back, but not by one statement, as
+        .aligned demands.
 
-        Triton's roles of one or two warps do.
+        Triton's roles of one or two warps do, and those of CUTLASS, which give back different numbers.
         """
         if path.pc in self.apart:
             return
         self.apart.add(path.pc)
         line = wave.code[before].statement.location().line
+        same = wave.code[before].statement.operands == wave.code[path.pc].statement.operands
         what = (
             f"is executed while warp {other % wave.warps} of the warpgroup has executed that of line {line}, "
-            "which asks for the same: all warps of a warpgroup execute one statement"
+            f"which {'asks for the same' if same else 'keeps other registers'}: all warps of a warpgroup "
+            "execute one statement"
         )
         self._found(wave, path, warp * WARP, "warning", what, before)
 

@@ -88,6 +88,13 @@ def test_a_second_one_that_moves_no_registers_is_a_warning(schedule: str | int) 
     assert "no registers move, as the warp has so many" in told.message
 
 
+def test_warps_that_give_back_different_numbers_are_a_warning() -> None:
+    body = GIVES.replace("128;", "64;").replace("inc.sync.aligned.u32 232", "dec.sync.aligned.u32 48")
+    _, report = launched(body, 1, 384, None, tuning=TUNING)
+    assert {one.severity for one in report.hazards} == {"warning"}
+    assert "which keeps other registers: all warps of a warpgroup" in report.hazards[0].message
+
+
 @pytest.mark.parametrize("schedule", ["program", "latest", 1, 2, 3])
 def test_warps_that_ask_for_the_same_elsewhere_are_a_warning(schedule: str | int) -> None:
     body = GIVES.replace("128;", "64;").replace("inc.sync.aligned.u32 232", "dec.sync.aligned.u32 40")

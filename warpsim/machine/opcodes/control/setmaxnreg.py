@@ -6,8 +6,7 @@ No value depends on it: registers are as many as are declared. It decides when a
 the warps of its CTA have given enough back. The warps of a warpgroup execute the same statement. How many
 registers a warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas
 ignores the statement, and so it is here; observers are notified (``setmaxnreg_ignored``, ``setmaxnreg`` of a
-warp that moves registers or does not, ``setmaxnreg_apart`` of two warps that ask for the same in other
-places).
+warp that moves registers or does not, ``setmaxnreg_apart`` of two warps that do so in other places).
 """
 
 from __future__ import annotations
@@ -101,15 +100,15 @@ class Pool:
         """Check that the warps of a warpgroup execute the same statements, in order; raises
         UndefinedBehavior.
 
-        The checks report what cannot matter: statements that ask for the same at other places, and those
-        that ask for the registers that a warp has, which ``moves`` none.
+        The checks report what has no effect on others: statements at other places that ask for the same or
+        give registers back, and those that ask for the registers that a warp has, which ``moves`` none.
         """
         number = len(self.done[warp])
         for other in self.group(wave, warp):
             done = self.done[other]
             if len(done) > number and done[number] != asked:
                 before = done[number]
-                if (before.act, before.registers) == (asked.act, asked.registers):
+                if before.act == asked.act and (before.registers == asked.registers or asked.act == "dec"):
                     observers_of(wave).setmaxnreg_apart(wave, path, warp, other, before.pc)
                     continue
                 line = wave.code[before.pc].statement.location().line
