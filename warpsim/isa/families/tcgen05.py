@@ -256,7 +256,9 @@ def _check_scales(form: Form, descriptor: InstructionDescriptor) -> None:
 
 
 def typical() -> Iterator[Instruction]:
-    """Yield an instruction of every form and pair of types of A and D, of a common shape: 128 or 256 rows."""
+    """Yield an instruction of every form and pair of types of A and D, of a common shape: 128 or 256 rows;
+    where other numerics may be asked for, with these too.
+    """
     for form in forms():
         kind, m, n = form.kind, legal_m(form.kind, form.issue)[-1], 128
         scales = kind.scales if kind.scales and form.factors != 2 else {1: "ue8m0"}
@@ -266,7 +268,9 @@ def typical() -> Iterator[Instruction]:
                 fields |= {"scale_type": scale}
             word = InstructionDescriptor(kind=kind.name, sparse=int(form.sparse), **fields)
             if (word.a, word.d) != ("bf16", "f16"):
-                yield spelling_of(form).described(word.encode())
+                found = spelling_of(form).described(word.encode())
+                yield found
+                yield from (with_numerics(found, name) for name in _NUMERICS.get(found.operation, ()))
 
 
 # --- families ----------------------------------------------------------------------------------------

@@ -150,6 +150,7 @@ INFERRED = (
         "scale-input-d multiplies D before the sum; decompressing copies put 4-bit codes in bits 5 to 2 of "
         "bytes; metadata of selectors 2 and 3 lie in the next columns; zero-column masks have the runs of "
         "the manual's examples, and bit 39 enables them",
+        "machine/opcodes/tensor/cell_transfers.py",
         "machine/opcodes/tensor/multiply.py",
         "machine/opcodes/tensor/copies.py",
     ),
@@ -173,6 +174,7 @@ NOT_MODELLED = (
         "tcgen05.shift and .ashift, a shift in masks of zero columns, K of 96, absolute and base offsets in "
         "descriptors, A in tensor memory of .ws with fewer than 128 rows, halves packed in 16x32bx2, "
         "scale-input-d that is not exact: figures alone say what they do, or the manual contradicts itself",
+        "generation/probes.py",
         "isa/descriptors/tensor_descriptor.py",
         "isa/families/tcgen05.py",
         "isa/families/tcgen05_operands.py",
@@ -286,7 +288,8 @@ UNDEFINED = (
     ),
     _undefined(
         "misused barriers",
-        "misuse of mbarriers, and of the barrier of a cluster",
+        "misuse of mbarriers, of the barrier of a cluster, and of what clusterlaunchcontrol answers",
+        "machine/opcodes/asynchronous/launch_control.py",
         "machine/run/mbarrier.py",
         "machine/run/cluster_barrier.py",
         "machine/opcodes/asynchronous/mbarriers.py",
