@@ -33,14 +33,12 @@ FusedCall = tuple[Recipe, list[Words]]
 
 def fused_call(instruction: Instruction, inputs: Inputs) -> FusedCall | None:
     """Return the arguments of ``run`` that execute the inputs; None without a recipe that registers match."""
-    if instruction.descriptor is not None:  # tensor memory has no recipes
-        return None
     tiles, registers = None, inputs.registers
     ids = inputs.scale_selectors
     if ids is not _NO_IDS and ids != _NO_IDS:  # of block scales, which have no recipes
         return None
     if not inputs.warp_level:
-        tiles = tiles_of(instruction, inputs)
+        tiles = None if instruction.descriptor is not None else tiles_of(instruction, inputs)
         if tiles is None or inputs.tensor is not NO_TENSOR_SETTINGS:
             return None
         registers = _with_memory(instruction, inputs)

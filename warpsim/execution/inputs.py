@@ -91,7 +91,7 @@ def with_tensor_settings(inputs: Inputs, settings: tuple[Any, ...]) -> Inputs:
 
     The settings are enable_input_d, scale_input_d, zero_column_mask and disable_output_lane.
     """
-    if settings[3] is None and settings[:3] == (1, 0, 0):
+    if settings[3] is None and settings == NO_TENSOR:
         return inputs
     enable_input_d, scale_input_d, zero_column_mask, disable_output_lane = settings
     power, mask = as_integer(scale_input_d, "scale_input_d"), as_integer(zero_column_mask, "zero_column_mask")
@@ -103,6 +103,7 @@ def with_tensor_settings(inputs: Inputs, settings: tuple[Any, ...]) -> Inputs:
 
 
 _TENSOR = {"enable_input_d": 1, "scale_input_d": 0, "zero_column_mask": 0, "disable_output_lane": None}
+NO_TENSOR: tuple[Any, ...] = tuple(_TENSOR.values())
 _KEYWORDS = (
     *OPERANDS,
     "selector",

@@ -28,7 +28,7 @@ from ..isa.registers import Words
 from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
 from ..ptx.qualifiers import check_target, on_target
-from .inputs import inputs_from, with_tensor_settings
+from .inputs import NO_TENSOR, inputs_from, with_tensor_settings
 from .logical_matrices import Matrices, matmul_matrices
 from .pipeline import Engine, Undefined, execute_inputs
 from .pipeline import evidence as _evidence
@@ -120,10 +120,11 @@ def execute(
     operands = {"a": a, "b": b, "c": c, "e": e, "scale_a": scale_a, "scale_b": scale_b}
     ids = (byte_id_a, thread_id_a, byte_id_b, thread_id_b)  # keywords take a microsecond, records another
     wgmma = (a_desc, b_desc, shared, scale_d, imm_scale_a, imm_scale_b, imm_trans_a, imm_trans_b)
-    given = inputs_from(operands, selector, ids, wgmma, undefined)
+    inputs = inputs_from(operands, selector, ids, wgmma, undefined)
     tensor = (enable_input_d, scale_input_d, zero_column_mask, disable_output_lane)
-    inputs = with_tensor_settings(given, tensor)
-    return execute_inputs(resolved(instruction, target, idesc=idesc), inputs, engine, threads)
+    if disable_output_lane is not None or tensor != NO_TENSOR:  # a call takes a tenth of a microsecond
+        inputs = with_tensor_settings(inputs, tensor)
+    return execute_inputs(resolved(instruction, target, None, idesc), inputs, engine, threads)
 
 
 @in_default_environment

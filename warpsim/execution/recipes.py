@@ -89,6 +89,8 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
     product = instruction.product
     if instruction.target is None or selector not in (instruction.selectors or (0,)):
         return None
+    if instruction.descriptor is not None:  # tensor memory has no recipes
+        return None
     if any(product.negated + product.transposed):
         return None
     if not instruction.registers.keys() >= set(instruction.operands) - set("ab"):

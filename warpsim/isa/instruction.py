@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, TypeVar
+from zlib import crc32
 
 from ..errors import OperandError, present
 from .formats import Format
@@ -224,8 +225,13 @@ class Instruction(Spelling):
     product: Product
     descriptor: int | None = None
 
+    @cached_property
+    def _hash(self) -> int:
+        words = f"{self.mnemonic} {self.target} {self.descriptor}"
+        return crc32(words.encode())  # the same in every process: instructions are pickled
+
     def __hash__(self) -> int:
-        return hash((self.mnemonic, self.target, self.descriptor))
+        return self._hash  # computed once: caches look an instruction up in every call
 
     __repr__ = Spelling.__repr__
 

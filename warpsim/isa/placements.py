@@ -105,7 +105,7 @@ class Inputs:
             self.a_descriptor is self.b_descriptor is self.shared is None
             and self.scale_d
             and self.negate == self.transposed == (False, False)
-            and self.tensor == NO_TENSOR_SETTINGS
+            and (self.tensor is NO_TENSOR_SETTINGS or self.tensor == NO_TENSOR_SETTINGS)
         )
 
     def descriptor(self, operand: str) -> npt.NDArray[np.uint64] | None:
