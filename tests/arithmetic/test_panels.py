@@ -7,7 +7,6 @@ every product: the compiled panels, NumPy alone, and batches of small matrices o
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +22,7 @@ from warpsim.arithmetic.kernels import decode, variants
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.variants import Variant
 from warpsim.execution import fused_registers, matrix_kernels, pipeline, recipes
+from warpsim.execution.compilation_budget import CompilationBudget
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
@@ -241,8 +241,7 @@ def test_small_calls_count_together_until_a_kernel_is_worth_it(monkeypatch: pyte
     shapes = {"a": (1, 128, 16), "b": (1, 16, 64), "c": (1, 128, 64)}
     codes = {name: nasty.random_codes(form.format(name), shape, rng) for name, shape in shapes.items()}
     operands, calls = Operands(product=form.product, **codes), list[int]()
-    monkeypatch.setattr(matrix_kernels, "_computed", Counter())
-    monkeypatch.setattr(matrix_kernels, "MANY", 3 * form.product.multiplications)
+    budget = CompilationBudget(many=3 * form.product.multiplications)
     kernel = matrix_kernels.compute_matrices
 
     def counted(*given: Any) -> Any:
@@ -250,7 +249,7 @@ def test_small_calls_count_together_until_a_kernel_is_worth_it(monkeypatch: pyte
         return kernel(*given)
 
     monkeypatch.setattr(matrix_kernels, "compute_matrices", counted)
-    results = [matrix_kernels.computed(operands, rule) for _ in range(4)]
+    results = [matrix_kernels.computed(operands, rule, 1, budget) for _ in range(4)]
     assert len(calls) == 2
     for codes_of_d in results:
         np.testing.assert_array_equal(codes_of_d, numerics.compute(operands, rule))

@@ -37,30 +37,36 @@ def engine_of(
     return "numpy" if budget.spend(product, multiplications) else "kernel"
 
 
-def computed(operands: Operands, rule: Rule, engine: Selected, threads: int | None) -> Codes:
-    """Return codes of D ``(batch, m, n)`` by an engine."""
-    return _ENGINES[engine](operands, rule, threads)
+def computed(
+    operands: Operands,
+    rule: Rule,
+    engine: Selected,
+    threads: int | None,
+    budget: CompilationBudget = PROCESS,
+) -> Codes:
+    """Return codes of D ``(batch, m, n)`` by an engine; the budget counts what kernels are asked for."""
+    return _ENGINES[engine](operands, rule, threads, budget)
 
 
-def _by_numpy(operands: Operands, rule: Rule, threads: int | None) -> Codes:
+def _by_numpy(operands: Operands, rule: Rule, threads: int | None, budget: CompilationBudget) -> Codes:
     from ..arithmetic.numerics import compute_uncompiled
 
     return compute_uncompiled(operands, rule)
 
 
-def _by_reference(operands: Operands, rule: Rule, threads: int | None) -> Codes:
+def _by_reference(operands: Operands, rule: Rule, threads: int | None, budget: CompilationBudget) -> Codes:
     from ..arithmetic.reference import compute
 
     return compute(operands, rule)
 
 
-def _by_kernels(operands: Operands, rule: Rule, threads: int | None) -> Codes:
+def _by_kernels(operands: Operands, rule: Rule, threads: int | None, budget: CompilationBudget) -> Codes:
     from .matrix_kernels import computed  # late: Numba alone takes a fifth of a second to import
 
-    return computed(operands, rule, threads)
+    return computed(operands, rule, threads, budget)
 
 
-_ENGINES: dict[Selected, Callable[[Operands, Rule, int | None], Codes]] = {
+_ENGINES: dict[Selected, Callable[[Operands, Rule, int | None, CompilationBudget], Codes]] = {
     "kernel": _by_kernels,
     "numpy": _by_numpy,
     "reference": _by_reference,

@@ -7,6 +7,7 @@ twentieth of a second in total. Later calls and larger products use compiled ker
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ..isa.products import Product
@@ -18,12 +19,16 @@ CALL = 1 << 15  # multiplications that take as long as all other work of a call
 class CompilationBudget:
     """The multiplications of each product that NumPy has computed, out of ``limit``.
 
-    ``compiled`` holds the products that kernels compute from now on.
+    ``compiled`` holds the products that kernels compute from now on. ``small`` are the multiplications of
+    calls too small for a kernel of their own, by that kernel: ``many`` are worth its compilation, as a launch
+    computes instruction by instruction.
     """
 
     limit: int = 1 << 21
     spent: dict[Product, int] = field(default_factory=dict)
     compiled: set[Product] = field(default_factory=set)
+    many: int = 1 << 23
+    small: dict[Hashable, int] = field(default_factory=dict)
 
     def spend(self, product: Product, multiplications: int) -> bool:
         """Return whether the budget covers the multiplications, which then count as spent."""
@@ -35,6 +40,13 @@ class CompilationBudget:
             return False
         self.spent[product] = total
         return True
+
+    def earns(self, kernel: Hashable, multiplications: int) -> bool:
+        """Count the multiplications of a small call; return whether those of its kernel are many by now."""
+        total = self.small.get(kernel, 0)
+        if total < self.many:
+            total = self.small[kernel] = total + multiplications
+        return total >= self.many
 
 
 PROCESS = CompilationBudget()  # of all calls that name no other

@@ -5,7 +5,6 @@ Knows rules and sizes; no lanes, no registers. The results are those of numerics
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -24,19 +23,20 @@ from ..arithmetic.plans import Plan, applies, coding_of
 from ..environment import in_default_environment
 from ..isa.products import Codes, Operands
 from ..isa.rules import Rule
+from .compilation_budget import PROCESS, CompilationBudget
 from .recipes import narrow_plan
 
 Table = npt.NDArray[Any]
 
 LARGE = 1 << 21  # multiplications of a call from which on a kernel of its own is worth its compilation
-MANY = 1 << 23  # the same of all calls together: a launch computes instruction by instruction
-_computed: Counter[Variant] = Counter()  # multiplications of small calls, by the kernel that would serve them
 
 
 @in_default_environment
-def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
+def computed(
+    operands: Operands, rule: Rule, threads: int | None = 1, budget: CompilationBudget = PROCESS
+) -> Codes:
     """Return codes of D by the fastest kernel, in threads over the batch if there is enough to do."""
-    kernel, count = _kernel_of(operands, rule), operands.a.shape[0]
+    kernel, count = _kernel_of(operands, rule, budget), operands.a.shape[0]
     workers = thread_count(threads) if _is_large(operands) else 1
     if workers == 1:
         return kernel(operands, rule)
@@ -46,20 +46,20 @@ def computed(operands: Operands, rule: Rule, threads: int | None = 1) -> Codes:
         return np.concatenate(list(pool.map(lambda part: kernel(part, rule), parts)))
 
 
-def _kernel_of(operands: Operands, rule: Rule) -> Callable[[Operands, Rule], Codes]:
+def _kernel_of(
+    operands: Operands, rule: Rule, budget: CompilationBudget
+) -> Callable[[Operands, Rule], Codes]:
     """Return the function whose kernel is fastest for these operands."""
     if interpreted() and not numerics.needs_compiler(rule):
         return numerics.compute_uncompiled
-    served = has_matrix_kernel(operands, rule) and (_is_large(operands) or _are_many(operands, rule))
+    served = has_matrix_kernel(operands, rule) and (_is_large(operands) or _are_many(operands, rule, budget))
     return compute_matrices if served else numerics.compute
 
 
-def _are_many(operands: Operands, rule: Rule) -> bool:
-    """Count the multiplications of a small call; return whether those of its kernel are many by now."""
+def _are_many(operands: Operands, rule: Rule, budget: CompilationBudget) -> bool:
+    """Count a small call; return whether such calls are worth a kernel by now."""
     variant = narrow_plan(operands.product, rule, operands.b.shape[2]).variant
-    if _computed[variant] < MANY:
-        _computed[variant] += operands.a.size * operands.b.shape[2]
-    return _computed[variant] >= MANY
+    return budget.earns(variant, operands.a.size * operands.b.shape[2])
 
 
 def _is_large(operands: Operands) -> bool:

@@ -90,7 +90,7 @@ def execute_inputs(
         path = "kernel"  # metadata without a meaning: gathering reports it
     inputs = checked_inputs(instruction, inputs)
     operands = gather(instruction, inputs)
-    codes = _codes(operands, rule_for(instruction), path, threads, instruction.products)
+    codes = _codes(operands, rule_for(instruction), path, threads, instruction.products, budget)
     return written_words(codes, instruction, inputs)
 
 
@@ -157,9 +157,16 @@ def execute_operands(
     return _codes(operands, rule, engine_of(operands.product, count, rule, engine), threads, products)
 
 
-def _codes(operands: Operands, rule: Rule, engine: Selected, threads: int | None, products: int) -> Codes:
+def _codes(
+    operands: Operands,
+    rule: Rule,
+    engine: Selected,
+    threads: int | None,
+    products: int,
+    budget: CompilationBudget = PROCESS,
+) -> Codes:
     batch = batch_of(operands, products)
-    codes = computed(_flattened(operands, batch, products), rule, engine, threads)
+    codes = computed(_flattened(operands, batch, products), rule, engine, threads, budget)
     return codes.reshape(*batch, *((products,) if products > 1 else ()), *codes.shape[-2:])
 
 
