@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from . import attention_author, kernel_author, log_keeper, quantizer, register_reader, right_kernels
+from . import (
+    attention_author,
+    held_back,
+    kernel_author,
+    log_keeper,
+    quantizer,
+    register_reader,
+    right_kernels,
+)
 
 GROUPS = {
     "kernel author": kernel_author.LIST,
@@ -13,6 +21,7 @@ GROUPS = {
     "attention author": attention_author.LIST,
     "register reader": register_reader.LIST,
     "log keeper": log_keeper.LIST,
+    "held back": held_back.LIST,
     "right": right_kernels.LIST,
 }
 

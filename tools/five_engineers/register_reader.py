@@ -106,7 +106,7 @@ def _(rng: Any) -> Brought:
     lane = np.arange(32)
     row = lane // 4 + 8 * (1 - lane % 2)
     words = np.where(lane % 4 < 2, scales[row, 0], 0).astype(np.uint32)[:, None]
-    return Brought(form=MXF8, arrays={"scale_a": words}, words=("A_SCALES",))
+    return Brought(form=MXF8, arrays={"scale_a": words, "SCALE_A": scales})
 
 
 @LIST.mistake(

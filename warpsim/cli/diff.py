@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,6 +12,7 @@ from ..isa.warps import WARP
 from .operand_values import OPERANDS, operands_from, read_decimals, read_dump
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .progress import Watch, watching
 from .sources import (
     SELECT,
     check_unselected,
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from ..vectors.recordings import Recording
 
 Diagnosed = list[tuple[str, Any]]
+
+
+class _Search(NamedTuple):
+    """How many mistakes at once are looked for, and what is called with the progress."""
+
+    most: int
+    watch: Watch | None
 
 
 @click.command(context_settings=CONTEXT)
@@ -62,7 +70,8 @@ def diff(
     \b
     MNEMONIC a=a.txt b=b.txt c=c.txt d=d.txt   what the instruction should read, and the D that came out
     MNEMONIC A=a.npy B=b.npy C=c.npy D=d.npy   the same as matrices; larger matrices are a loop along k
-    MNEMONIC A=a.npy a=a.txt                   does this dump hold this matrix? also e=, and of B and C
+    MNEMONIC A=a.npy a=a.txt                   does this dump hold this matrix? also e=, and of B and C;
+                                               block scales: SCALE_A=s.npy scale_a=dump.txt
     TRACE                                      a D that it expects and does not get; instructions that add
                                                to one D together
     VECTORS                                    the cases whose D the model does not give
@@ -85,7 +94,9 @@ def diff(
     if is_file(source) and (reading["target"] or (operands and traced)):
         raise click.UsageError("operands and --target go with a mnemonic; two dumps are two files")
     subject = Path(source) if is_file(source) else Path("OPERANDS")
-    found = attempt(_diagnosed, subject, source, operands, 1 if singles else 2, selection, reading)
+    with watching("explanations") as watch:
+        how = _Search(1 if singles else 2, watch)
+        found = attempt(_diagnosed, subject, source, operands, how, selection, reading)
     if isinstance(found, Failure):
         return fail(found, as_json)
     _report(found, as_json)
@@ -136,13 +147,14 @@ def _diagnosed(
     _: Path,
     source: str,
     operands: tuple[str, ...],
-    most: int,
+    how: _Search,
     selection: Selection | None,
     reading: dict[str, str | None],
 ) -> Diagnosed:
     """Return the subjects and their diagnoses; of a trace, vector set or recording only what differs."""
     from .differing import of_recording, of_set, of_trace, of_unit
 
+    most = how.most
     if is_recording(source):
         found = recorded(source, selection)
         return list(_against(found, operands, most) if operands else of_recording(found, most))
@@ -152,11 +164,11 @@ def _diagnosed(
         return list(of_unit(read_set(source), source, operands[0], reading["element"] or "", most))
     if is_file(source):
         return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
-    return _of_operands(source, operands, reading["target"], most, reading["element"])
+    return _of_operands(source, operands, reading["target"], how, reading["element"])
 
 
 def _of_operands(
-    source: str, operands: tuple[str, ...], target: str | None, most: int, layout: str | None
+    source: str, operands: tuple[str, ...], target: str | None, how: _Search, layout: str | None
 ) -> Diagnosed:
     """Diagnose an instruction with its operands, a product of whole matrices, or
     operands given in two forms.
@@ -166,7 +178,7 @@ def _of_operands(
     form, given = decoded(source, target, operands, layout)
     printed = given.pop("printed", None)
     logged = _logged(form, given, printed)
-    held = _held(form, given, printed)
+    held = [*_held_scales(form, given), *_held(form, given, printed)]
     if logged:
         return [*(pair for pair in held if pair[1].operand not in "cd"), *logged]
     if held and not (given.keys() & {"d", "D"} and _has_operands(given)):
@@ -175,9 +187,9 @@ def _of_operands(
         raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
     _unpack_results(form, given)
     if _is_product(form, given):
-        return [*held, ("", diagnose_product(form, **given, printed=printed))]
+        return [*held, ("", diagnose_product(form, **given, printed=printed, watch=how.watch))]
     given |= _packed(form, given)
-    return [*held, ("", diagnose(form, most=most, printed=printed, **given))]
+    return [*held, ("", diagnose(form, most=how.most, printed=printed, watch=how.watch, **given))]
 
 
 def _logged(form: Any, given: dict[str, Any], printed: Any) -> Diagnosed:
@@ -252,6 +264,24 @@ def _held(form: Any, given: dict[str, Any], printed: Any = None) -> Diagnosed:
         if item.operand == "e" and dump.ndim == 2:
             given["e_unread"] = np.where(words_read(form, "e", dump.shape, selector), 0, dump)
     return [("", item) for item in found]
+
+
+def _held_scales(form: Any, given: dict[str, Any]) -> Diagnosed:
+    """Return whether dumps of scales hold their matrices; a matrix without a dump is the scales."""
+    from ..diagnosis import held_scales
+    from ..isa.placements import ScaleSelectors
+
+    found: Diagnosed = []
+    ids = ScaleSelectors(**{name: given[name] for name in ScaleSelectors._fields if name in given})
+    for name in ("scale_a", "scale_b"):
+        if name.upper() not in given:
+            continue
+        matrix = given.pop(name.upper())
+        if name in given:
+            found.append(("", held_scales(form, name, matrix, given.pop(name), ids)))
+        else:
+            given[name] = matrix
+    return found
 
 
 def _to_the_digits(form: Any, D: Any, dump: Any, printed: Any) -> Any:

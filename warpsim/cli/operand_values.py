@@ -28,7 +28,8 @@ IMMEDIATES = (
     "selector", "byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b",
     "scale_d", "imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b",
 )  # fmt: skip
-NAMES = (*REGISTERS, *MATRICES, *DESCRIPTORS, "shared", *IMMEDIATES)
+SCALES = ("SCALE_A", "SCALE_B")  # matrices, beside dumps of which they are the right scales
+NAMES = (*REGISTERS, *MATRICES, *SCALES, *DESCRIPTORS, "shared", *IMMEDIATES)
 OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]...")
 
 # --- NAME=VALUE ------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ def _value(form: Instruction, name: str, value: str, how: _Text) -> Any:
         if number is None:
             raise click.UsageError(f"{name}={value}: expected an integer, decimal or with 0x")
         return number
-    if name == "shared":
+    if name == "shared" or name in SCALES:
         return read_array_file(value, name)
     if name in MATRICES:
         return read_matrix(value, form, name.lower(), order=how.order)

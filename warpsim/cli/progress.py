@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from .output import colourful
 
-Watch = Callable[[int, int], None]  # called with the work done, and the whole work
+Watch = Callable[[int, int], None]  # called with the work done, and the whole work; 0 if that is not known
 _PATIENCE = "1"  # seconds without a bar
 
 
@@ -36,7 +36,7 @@ def watching(description: str) -> Iterator[Watch | None]:
     def watch(done: int, total: int) -> None:
         if not progress.live.is_started and time.monotonic() >= start:
             progress.start()
-        progress.update(task, completed=done, total=total)
+        progress.update(task, completed=done, total=total or None)
 
     try:
         yield watch

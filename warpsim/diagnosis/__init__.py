@@ -11,6 +11,7 @@ from .locate.dump_contents import held as held
 from .locate.dump_contents import holding as holding
 from .locate.located import Location as Location
 from .locate.located import Part as Part
+from .locate.scale_dumps import held_scales as held_scales
 from .loops.loop_search import LoopCause as LoopCause
 from .loops.loop_search import LoopDiagnosis as LoopDiagnosis
 from .loops.loop_search import diagnose_product as diagnose_product

@@ -10,18 +10,20 @@ from ..diagnosis.locate.map_formulas import several
 from .findings import diagnosis_document, diagnosis_lines
 
 Document = dict[str, Any]
+_NAMES = {"e": "metadata (e)", "scale_a": "scales of A", "scale_b": "scales of B"}
 _OTHERS = 3  # explanations and maps that are listed
 
 
 def holding_lines(found: Holding) -> Iterator[str]:
     """Yield whether a dump holds a matrix; if not, where its elements are and how it was packed."""
-    name = "metadata (e)" if found.operand == "e" else found.operand.upper()
+    name = _NAMES.get(found.operand, found.operand.upper())
     if found.holds:
         yield _held_line(name, found)
         if found.note:
             yield f"  {found.note}"
         return
-    right = f"{found.equal} of {found.total} words are right"
+    unit = "bytes" if found.operand.startswith("scale") else "words"
+    right = f"{found.equal} of {found.total} {unit} are right"
     if found.steps > 1:
         parts = found.location.parts if found.location else ()
         what = _part_text(parts[0], found) if parts else "its elements follow no map"
@@ -54,7 +56,8 @@ def _held_line(name: str, found: Holding) -> str:
         return f"{name}: the dump holds the matrix in every step, all {found.steps} steps of {each} words"
     where = _tile_text(found.operand, found.tile, found) if found.tile != (0, 0) else ""
     what = f"{where} of the matrix" if where else "the matrix"
-    return f"{name}: the dump holds {what}, all {found.total} words that are read"
+    unit = "bytes" if found.operand.startswith("scale") else "words"
+    return f"{name}: the dump holds {what}, all {found.total} {unit} that are read"
 
 
 def _tile_text(operand: str, tile: tuple[int, int], found: Holding, meant: tuple[int, int] = (0, 0)) -> str:

@@ -15,6 +15,7 @@ class RemarkKind(Enum):
 
     ROWS = "D's rows are permuted: row r holds what belongs in row {order}; {regular}"
     COLUMNS = "D's columns are permuted: column j holds what belongs in column {order}; {regular}"
+    BLOCKS = "each {size} x {size} block of D is transposed: .trans of stmatrix is missing, or too much"
     ROWS_AND_COLUMNS = "D's rows and columns are permuted: they hold rows {rows} and columns {columns}"
     INDEX_BITS = (
         "D is a permutation of the expected values by the bits of their indices: "
@@ -57,7 +58,13 @@ class RemarkKind(Enum):
 
 
 _VAGUE = {RemarkKind.INDEX_BITS, RemarkKind.ELEMENTS, RemarkKind.C_UNRELATED}
-_OF_POSITIONS = {RemarkKind.ROWS, RemarkKind.COLUMNS, RemarkKind.ROWS_AND_COLUMNS, RemarkKind.SHARED}
+_OF_POSITIONS = {
+    RemarkKind.ROWS,
+    RemarkKind.COLUMNS,
+    RemarkKind.BLOCKS,
+    RemarkKind.ROWS_AND_COLUMNS,
+    RemarkKind.SHARED,
+}
 
 
 @dataclass(frozen=True)

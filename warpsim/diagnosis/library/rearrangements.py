@@ -153,6 +153,12 @@ _LANE_FORMULAS: tuple[tuple[str, tuple[str, ...], Predicate, Callable[[Index], I
      "lane = 4 * groupID + threadID_in_group, and not groupID + 8 * thread: rearrange {operand}"),
     ("group and thread confused, undone", _ALL, always, lambda lane: lane % 4 * 8 + lane // 4,
      "lane = 4 * groupID + threadID_in_group, and not groupID + 8 * thread: rearrange {operand}"),
+    *(
+        (f"lanes l and l xor {mask} exchanged (rows {mask // 4} apart)", _ALL, always,
+         lambda lane, mask=mask: lane ^ mask,
+         f"exchange {{operand}} between lanes l and l xor {mask}: groups of lanes are in another order")
+        for mask in (4, 8)
+    ),
     ("lane halves exchanged", _ALL, always, lambda lane: lane ^ 16,
      "exchange {operand} between lanes 0-15 and 16-31"),
     ("row half and k half of the lane exchanged", ("e",), words_read(4),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import present
+from ...isa.formats import FORMATS, floats_of
 from ...isa.registers import Words
 from .arithmetic_mistakes import value_sum
 from .grids import Index, Setting, grid_of
@@ -130,6 +131,27 @@ def _doubled(setting: Setting) -> Change:
     return lambda given: {"c": value_sum(given["c"], setting.instruction.c)}
 
 
+def _is_wider(name: str) -> Callable[[Setting], bool]:
+    return lambda setting: setting.instruction.c.is_float and setting.instruction.c.bits > FORMATS[name].bits
+
+
+def _narrowed_c(name: str) -> Callable[[Setting], Change]:
+    """Return C rounded to a narrower type."""
+
+    def build(setting: Setting) -> Change:
+        element = setting.instruction.c
+
+        def change(words: Words) -> Words:
+            values = np.ascontiguousarray(words).view(element.dtype)
+            with np.errstate(all="ignore"):
+                narrow = values.astype(FORMATS[name].dtype).astype(element.dtype)
+            return narrow.view(words.dtype)
+
+        return lambda given: {"c": change(given["c"])}
+
+    return build
+
+
 def _always(setting: Setting) -> bool:
     return True
 
@@ -182,6 +204,16 @@ _VALUE_ROWS = (
         operands=("c",),
         applies=_always,
         change=_doubled,
+    ),
+    *(
+        ValueRow(
+            name=f"C: rounded to {name}",
+            advice=f"the accumulators go through {name} before this instruction: keep them in their own type",
+            operands=("c",),
+            applies=_is_wider(name),
+            change=_narrowed_c(name),
+        )
+        for name in floats_of(16)
     ),
     ValueRow(
         name="accumulator added in spite of scale-d",

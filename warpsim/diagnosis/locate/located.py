@@ -12,15 +12,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ...environment import in_default_environment
 from ...isa.codes import integers, values_of
-from ...isa.formats import Format
+from ...isa.formats import FORMATS, Format, floats_of
 from ...isa.products import Codes
 from .causes import IN_ORDER, Found, Name, names_of, origin_of
 from .dump_places import Index, Places
 from .index_maps import Flags, IndexMap, Matrix, as_good, fit
 from .map_formulas import formula, layout_formula, where_of
+from .tile_scans import scanned
 
 _PARTS = 4  # of a dump
 _FEWEST = 4  # elements of a part
@@ -164,6 +166,8 @@ class _Search:
         best: tuple[IndexMap, int] | None = None
         for at, matrix in enumerate(self.matrices):
             found = fit(self.places, self.codes, matrix, self.left)
+            if at == 0 and not number and (found is None or not found.hits.all()):
+                found = scanned(self.places, self.codes, matrix, self.left) or found
             if found is None or not self._means_something(found, matrix, number):
                 continue
             if best is None or found.count > best[0].count:
@@ -268,7 +272,23 @@ def _functions(wanted: Index, got: Index, element: Format) -> Iterator[str]:
     with np.errstate(all="ignore"):
         apart = np.unique(after - before)
         times = np.unique(after[before != 0] / before[before != 0])
+    if element.is_float:
+        yield from _narrowed(before, after)
     if len(apart) == 1 and np.isfinite(apart[0]) and len(wanted) > 2:
         yield f"every value is in its place with {apart[0]:g} added (an offset, or a zero point)"
     if len(times) == 1 and np.isfinite(times[0]) and len(wanted) > 2:
         yield f"every value is in its place times {times[0]:g} (a scale)"
+
+
+def _narrowed(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64]) -> Iterator[str]:
+    """Yield values that went through a narrower type, rounded to nearest or cut."""
+    for name in floats_of(8, 16):
+        element = FORMATS[name]
+        with np.errstate(all="ignore"):
+            nearest = before.astype(element.dtype)
+            beyond = np.abs(nearest.astype(np.float64)) > np.abs(before)
+            codes = nearest.view(element.code_dtype)
+            cut = np.where(beyond, codes - element.code_dtype.type(1), codes).view(element.dtype)
+        for how, values in (("rounded", nearest), ("truncated", cut)):
+            if np.array_equal(values.astype(np.float64), after):
+                yield f"every value is in its place, {how} to {name}"

@@ -60,6 +60,9 @@ _CUT = 1 / 16  # of D's elements that are zero, and of the right elements that a
 _NEAR = 2.0**-10  # of D's size: what rounding may come to, of tiles that are looked for in other tiles
 
 
+Watch = Callable[[int, int], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoopCause:
     """A mistake and where it is made; ``fraction`` of D's elements are exact, all within rounding if not.
@@ -120,12 +123,14 @@ def diagnose_product(
     scale_a: npt.ArrayLike | None = None,
     scale_b: npt.ArrayLike | None = None,
     printed: Known | None = None,
+    watch: Watch | None = None,
 ) -> LoopDiagnosis:
     """Return why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
 
     The kernel issues the instruction along ascending k; a sparse A obeys the pattern. ``scale_a (m, chunks)``
     and ``scale_b (chunks, n)`` are those of gemm. Tiles of wgmma are supposed to lie K-major with rows of 128
-    bytes, and others are tried. Raises what gemm raises, and OperandError for m8n8k4 f16.
+    bytes, and others are tried. ``watch`` is called with the explanations tried so far, and 0 for the whole.
+    Raises what gemm raises, and OperandError for m8n8k4 f16.
     """
     form = resolved(instruction, target)
     if form.products > 1 or form.c != form.d:
@@ -138,14 +143,17 @@ def diagnose_product(
     if printed is None and (stored := stored_as(wanted, expected, form.d)) is not None:
         # a right D that was rounded stays a remark: the type was not given
         printed = None if (stored.rounded(expected, form.d) == wanted).all() else stored
-    return _Search(Loop(form, given), expected, wanted, printed).diagnosis()
+    return _Search(Loop(form, given), (expected, wanted), printed, watch).diagnosis()
 
 
 class _Search:
     """One search: the view on which candidates are judged, and what they come to."""
 
-    def __init__(self, loop: Loop, expected: Codes, wanted: Codes, printed: Known | None) -> None:
-        self.loop, self.printed, self.cut = loop, printed, False
+    def __init__(
+        self, loop: Loop, codes: tuple[Codes, Codes], printed: Known | None, watch: Watch | None = None
+    ) -> None:
+        expected, wanted = codes
+        self.loop, self.printed, self.cut, self.watch = loop, printed, False, watch
         self.whole = expected, wanted
         self.expected, self.wanted = self._settled(expected, wanted), wanted
         self.expected_tiles, self.wanted_tiles = loop.tiles_of(self.expected), loop.tiles_of(wanted)
@@ -350,7 +358,7 @@ class _Search:
         found: dict[bytes, tuple[float, list[Candidate]]] = {}
         order: dict[str, int] = {}  # of trying, which is that of reporting
         for candidate in candidates:
-            self.tried += 1
+            self._count()
             order.setdefault(candidate.name, self.tried)
             off = self.screen.off(candidate, (rest, spread, known), size)
             if off < 1:
@@ -369,8 +377,16 @@ class _Search:
         each = len(self.wrong) * self.loop.steps * shape.m * shape.n * shape.k
         return int(np.clip(_PRODUCTS // each, *least_and_most))
 
+    def _count(self) -> None:
+        """Count an explanation that is tried."""
+        self.tried += 1
+        if self.watch is not None:
+            self.watch(self.tried, 0)
+
     def _together(self, alike: Sequence[Candidate]) -> LoopCause:
         """Return the first of those that come nearest; others are the same if they give the same bits."""
+        if self.watch is not None:
+            self.watch(self.tried, 0)
         causes = [self._cause(candidate) for candidate in alike[:_ALIKE]]
         best = max(causes, key=lambda cause: (cause.fraction, cause.closeness))
         same = (cause.name for cause in causes if cause.fraction == best.fraction and cause is not best)

@@ -16,8 +16,9 @@ from ...isa.products import Codes
 from ...products.gemm import gemm
 from ..dumps.closeness import numbers
 from ..dumps.stored_types import Known
+from ..locate.changed_lines import described
 from .product_loops import Loop, Matrix, View
-from .solved_operands import described, solve_lines
+from .solved_operands import solve_lines
 from .solved_weights import Equations, Weights, numbers_near, of_lines, solve
 
 _LARGEST = 1 << 25  # elements of what all steps add

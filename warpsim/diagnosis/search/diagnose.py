@@ -6,7 +6,7 @@ read, and the D that was expected), finds the mistakes that turn the first D int
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from .cases import case_of, probe
 from .mistake_search import Case, Score, Scores, elements_of, outcome, pairs, singles
 from .remarks import remarks_of
 
+Watch = Callable[[int, int], None]
 _CLOSEST = 5  # explanations shown where none is exact
 _CHANCE = 1 / 16  # of D's bits: an explanation must come so much closer than none does to be shown
 _ROUNDING = 0.85  # a single mistake that comes so close is right; the rest is rounding
@@ -155,6 +156,7 @@ def diagnose(
     target: str | None = None,
     most: int = 2,
     printed: Printed | None = None,
+    watch: Watch | None = None,
     **operands: Any,
 ) -> Diagnosis:
     """Return why D came out as ``d``: the fewest mistakes, at most ``most`` (1 or 2), that explain every bit.
@@ -162,11 +164,12 @@ def diagnose(
     ``operands`` are the keyword arguments of warpsim.execute, leading axes being tiles that suffer from the
     same mistake; C left out is zero. ``d`` is registers or matrices ``(..., m, n)`` (m8n8k4 f16:
     ``(..., 4, m, n)``); ``printed`` says how its numbers were printed, where they are known no
-    better. Metadata that PTX leaves undefined is read literally. Raises what warpsim.execute
-    raises, and OperandError for wgmma with descriptors that differ between tiles.
+    better. Metadata that PTX leaves undefined is read literally. ``watch`` is called with the explanations
+    tried so far, and 0 for the whole. Raises what warpsim.execute raises, and OperandError for wgmma with
+    descriptors that differ between tiles.
     """
     return diagnose_inputs(
-        resolved(instruction, target), inputs_by_name(operands), d, most=most, printed=printed
+        resolved(instruction, target), inputs_by_name(operands), d, most=most, printed=printed, watch=watch
     )
 
 
@@ -178,15 +181,16 @@ def diagnose_inputs(
     *,
     most: int = 2,
     printed: Printed | None = None,
+    watch: Watch | None = None,
 ) -> Diagnosis:
     """Return the same from the record of everything that the instruction reads."""
-    return _searched(replace(case_of(instruction, inputs, d), printed=printed), most)
+    return _searched(replace(case_of(instruction, inputs, d), printed=printed), most, watch)
 
 
 # --- the search ----------------------------------------------------------------------------------------
 
 
-def _searched(case: Case, most: int) -> Diagnosis:
+def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
     """Search singles, then pairs, on the tile with most wrong elements; confirm hits on all tiles."""
     expected = outcome(case.setting, case.registers, ())
     equal = _explained(case, ())
@@ -210,6 +214,8 @@ def _searched(case: Case, most: int) -> Diagnosis:
         best = {id(score.names[0]): score.closeness for score in scores}
         for found in pairs(screened, mistakes(case.setting)):
             simulated += len(found)
+            if watch is not None:
+                watch(simulated, 0)
             scores += _improved(found, best)
         matches = _confirmed(case, library, [score for score in scores if len(score.names) == 2])
     closest = () if matches else _closest(case, [*scores, *alone], _explanation(case, ()).closeness)
@@ -246,8 +252,12 @@ def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
 
 
 def _improved(scores: Scores, best: dict[int, float]) -> Scores:
-    """Return pairs that come closer than either of their mistakes alone."""
-    return [score for score in scores if score.closeness > max(best[id(name)] for name in score.names)]
+    """Return pairs that come closer than either of their mistakes alone, or give all of the part compared."""
+    return [
+        score
+        for score in scores
+        if score.fraction == 1.0 or score.closeness > max(best[id(name)] for name in score.names)
+    ]
 
 
 def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[Match, ...]:

@@ -26,7 +26,9 @@ def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[Remar
     if len(np.unique(x)) < x.size // 2 or not same.all() or (np.abs(x - y) <= tolerance).all():
         return
     rows, columns = _order(x, y), _order(x.T, y.T)
-    if rows is not None:
+    if (size := _transposed_blocks(x, y, tolerance)) is not None:
+        yield remark(RemarkKind.BLOCKS, size=size)
+    elif rows is not None:
         yield remark(RemarkKind.ROWS, order=_listed(rows), regular=_regular(rows))
     elif columns is not None:
         yield remark(RemarkKind.COLUMNS, order=_listed(columns), regular=_regular(columns))
@@ -34,6 +36,17 @@ def permutations(x: Matrix, y: Matrix, tolerance: float = 0.0) -> Iterator[Remar
         source = np.empty(x.size, np.intp)
         source[ranks[1]] = ranks[0]
         yield _of_elements(source, x.shape)
+
+
+def _transposed_blocks(x: Matrix, y: Matrix, tolerance: float) -> int | None:
+    """Return the size of square blocks that are transposed, each in its place."""
+    for size in (8, 16):
+        if x.shape[0] % size or x.shape[1] % size:
+            continue
+        blocks = x.reshape(x.shape[0] // size, size, -1, size).transpose(0, 3, 2, 1).reshape(x.shape)
+        if (np.abs(blocks - y) <= tolerance).all():
+            return size
+    return None
 
 
 def _order(x: Matrix, y: Matrix) -> list[int] | None:
