@@ -9,14 +9,22 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.five_engineers import attention_author, kernel_author, quantizer, right_kernels
+from tools.five_engineers import (
+    attention_author,
+    held_back,
+    kernel_author,
+    quantizer,
+    register_reader,
+    right_kernels,
+)
 from tools.five_engineers.listing import Case, judged
-from tools.user_mistakes.case import F16
-from warpsim.diagnosis import diagnose_product
+from tools.user_mistakes.case import F16, MXF8
+from warpsim.diagnosis import diagnose_product, held_scales
 from warpsim.diagnosis.loops import loop_search
 from warpsim.diagnosis.loops.memory_strides import Strides, read_at
 from warpsim.diagnosis.loops.solved_operands import solve_lines
-from warpsim.diagnosis.loops.solved_weights import Equations, solve
+from warpsim.diagnosis.loops.solved_weights import Equations, of_lines, solve
+from warpsim.isa.placements import ScaleSelectors
 from warpsim.views.findings import product_lines
 
 FORM = warpsim.decode(F16[0], target=F16[1])
@@ -28,6 +36,9 @@ NAMED = (
     quantizer.LIST.cases[5],
     *attention_author.LIST.cases[1:5:3],
     *attention_author.LIST.cases[7:12:4],
+    register_reader.LIST.cases[0],
+    *register_reader.LIST.cases[6:12:3],
+    *held_back.LIST.cases[3:16:12],
 )
 RIGHT = (*right_kernels.LIST.cases[:5:2], *right_kernels.LIST.cases[7:21:2])
 
@@ -93,3 +104,40 @@ def test_a_search_that_was_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.matches
     assert 0 < found.uncomputed < found.tried
     assert any("the search was cut" in line for line in product_lines(found))
+
+
+def test_weights_of_steps_are_solved_in_some_rows() -> None:
+    rng = np.random.default_rng(6)
+    parts, c = rng.standard_normal((3, 32, 16)), rng.standard_normal((32, 16))
+    near = np.full((32, 16), 1e-9)
+    d = parts.sum(axis=0) + c
+    assert not of_lines(parts, c, d, near)
+    d[8:16] -= parts[1, 8:16]
+    assert of_lines(parts, c, d, near) == "step 1 left out (missing) in rows 8-15"
+    turned = (parts.swapaxes(1, 2), c.T, d.T, near.T)
+    assert "in columns 8-15" in of_lines(*turned)
+
+
+def test_scales_are_compared_with_their_matrix() -> None:
+    form = warpsim.decode(MXF8[0], target=MXF8[1])
+    scales = np.arange(100, 164, dtype=np.uint8).reshape(32, 2)
+    lane = np.arange(32)
+    row = lane // 4 + 8 * (lane % 2)
+    words = np.where(lane % 4 < 2, scales[16 + row, 1], 0).astype(np.uint32)[:, None]
+    found = held_scales(form, "scale_a", scales, words, ScaleSelectors())
+    assert (found.holds, found.tile, found.total) == (True, (16, 1), 16)
+    later = held_scales(form, "scale_a", scales[::-1], words, ScaleSelectors())
+    assert "in reverse" in later.note
+    with pytest.raises(warpsim.WarpsimError, match=r"scale_a has shape \(2, 1\)"):
+        held_scales(form, "scale_a", scales, words[:2], ScaleSelectors())
+
+
+def test_progress_counts_what_is_tried() -> None:
+    rng = np.random.default_rng(7)
+    A, B = rng.standard_normal((16, 32)).astype(np.float16), rng.standard_normal((32, 8)).astype(np.float16)
+    seen: list[tuple[int, int]] = []
+    D = rng.standard_normal((16, 8)).astype(np.float32)
+    found = diagnose_product(FORM, A, B, D, watch=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert 100 < seen[-1][0] <= found.tried
+    assert {total for _, total in seen} == {0}

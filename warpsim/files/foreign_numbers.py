@@ -20,6 +20,7 @@ _LATEX_POWER = re.compile(
 )
 _FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d{1,3}(?![\w.]))")
 _COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}(?:[eE][+-]?\d{1,4})?")
+_GRID = re.compile(r"^[ \t]{0,8}\+[-=+]++[ \t]{0,8}$\n?", re.MULTILINE)  # lines between rows of tables
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
 
 
@@ -31,6 +32,7 @@ def in_plain_notation(text: str, columns: int) -> str:
     text = text.replace("\u2212", "-").replace("*^", "e")
     if _LATEX.search(text):
         text = _of_latex(text)
+    text = _GRID.sub("", text)
     if "0x" not in text.lower() and "." in text:
         text = _FORTRAN.sub("e", text)
     return _with_points(text, columns)

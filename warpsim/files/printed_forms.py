@@ -34,7 +34,7 @@ _ROW_COLUMN = re.compile(
 )
 _CALL = re.compile(r"\b(?:tensor|array|matrix|DeviceArray|Array|ndarray)\s*+\(")
 _REPEATS = re.compile(rf"({_VALUE})\s*+<repeats (\d{{1,6}}) times>", re.IGNORECASE)
-_COLUMNS = re.compile(r"^[ \t]*+Columns? \d+(?: (?:through|and) \d+)?[ \t]*+$", re.MULTILINE)
+_COLUMNS = re.compile(r"^[ \t]*+Columns? \d+(?: (?:through|and) \d+)?:?[ \t]*+$", re.MULTILINE)
 _FACTOR = re.compile(r"^[ \t]*+(\d+(?:\.\d+)?e[+-]?\d+)[ \t]*+\*[ \t]*+$", re.MULTILINE | re.IGNORECASE)
 _REGISTER_ROW = re.compile(r"\s*+%?(?:[a-z]{1,4})\s*+\[?(\d{1,6})\]?\s*+[:=]", re.IGNORECASE)
 _NUMBERED = re.compile(r"\s*+(?:\[(\d{1,6}),?\]|(\d{1,6})\s*+:)\s")
@@ -403,7 +403,7 @@ def _scaled(cell: str, factor: str) -> str:
 
 def _numeric(line: str) -> list[str]:
     """Return the cells of a line of numbers alone."""
-    cells = [cell for cell in _SPLIT.split(line.strip().strip(",;")) if cell]
+    cells = [cell.strip("\"'") for cell in _SPLIT.split(line.strip().strip(",;")) if cell]
     return cells if cells and all(_NUMBER.fullmatch(cell) for cell in cells) else []
 
 
@@ -415,6 +415,10 @@ def _of_rows(text: str, wanted: Wanted) -> str | None:
     if not numbers or len({len(row) for row in numbers}) != 1:
         return None
     width = len(numbers[0])
+    if len(numbers) == wanted.rows + 1 and wanted.is_matrix and _counts(numbers[0]):
+        return _spelled(numbers[1:])  # a heading
+    if wanted.is_matrix and any('"' in line or "'" in line for line in lines) and len(numbers) == wanted.rows:
+        return _spelled(numbers)
     for line, row in zip(lines, rows, strict=True):
         if not row and _DOTS.fullmatch(line.split()[0]):
             _check_whole(text)
@@ -439,6 +443,11 @@ def _of_rows(text: str, wanted: Wanted) -> str | None:
     if wanted.is_matrix and len(numbers) < len(rows) and plain and width == wanted.columns:
         return _spelled(numbers)
     return None
+
+
+def _counts(cells: list[str]) -> bool:
+    """Return whether cells are 0, 1, 2 … or 1, 2, 3 …"""
+    return any(cells == [str(first + at) for at in range(len(cells))] for first in (0, 1))
 
 
 def _in_memory(cells: list[str], wanted: Wanted) -> str | None:

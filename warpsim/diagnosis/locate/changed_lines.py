@@ -16,7 +16,6 @@ from ...isa.codes import matrix_of
 from ...isa.formats import Format
 from ...isa.products import Codes
 from ..dumps.wrong_elements import ranges
-from ..origins.tile_patterns import regular_permutation
 
 Matrix = npt.NDArray[np.float64]
 _PERIODS = (2, 4, 8, 16, 32, 64)
@@ -99,9 +98,24 @@ def _simple_orders(size: int) -> Iterator[npt.NDArray[np.intp]]:
     yield place[::-1]
 
 
+def _regular(order: npt.NDArray[np.intp]) -> str:
+    """Describe an exchange by exclusive or, a rotation, or the reverse; empty for another order."""
+    size, place = len(order), np.arange(len(order))
+    if np.array_equal(order, place[::-1]):
+        return "in reverse"
+    mask, by = int(order[0]), int(order[0]) % size
+    if mask and np.array_equal(order, place ^ mask):
+        halves = f" (the halves, 0..{mask - 1} and {mask}..{size - 1}, are exchanged)"
+        return f"number i holds number i xor {mask}" + halves * (2 * mask == size)
+    if by and np.array_equal(order, (place + by) % size):
+        left = by if by <= size // 2 else by - size
+        return f"rotated by {left}: number i holds number (i {'-+'[left > 0]} {abs(left)}) % {size}"
+    return ""
+
+
 def _ordered(order: npt.NDArray[np.intp]) -> str:
     size, place = len(order), np.arange(len(order))
-    if sorted(order.tolist()) == place.tolist() and (text := regular_permutation(order)):
+    if text := _regular(order):
         return text
     for period in (*_PERIODS, size):
         if size % period == 0 and (order // period == place // period).all():

@@ -73,7 +73,7 @@ def _candidate(loop: Loop, view: View, name: str, tiles: Tiles, products: Matrix
     padded = np.zeros((len(loop.a), loop.b.shape[1]))
     padded[: loop.shape[0], : loop.shape[1]] = change
     part = view.part.of_result(loop.tiles_of(padded)[view.tile])
-    return Candidate(name=name, advice=_ADVICE, change=part, exact=lambda: _chained(loop, tiles))
+    return Candidate(name=name, advice=_ADVICE, change=part, exact=lambda: _chained(loop, tiles), whole=True)
 
 
 def _chained(loop: Loop, tiles: Tiles) -> Codes:

@@ -33,6 +33,7 @@ class Candidate:
     exact: Callable[[], Codes]
     moves_c_and_d: bool = False  # alike, which moving the rows of A or the columns of B does too
     rounds_otherwise: bool = False  # its sums are computed in another arithmetic
+    whole: bool = False  # a matrix, or all tiles: it is no explanation of some tiles only
     reach: float = 0.0  # the largest sum on the way to its D, if values are changed
 
 

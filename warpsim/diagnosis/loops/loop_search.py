@@ -53,6 +53,7 @@ _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at lea
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together
 _SHOWN = 8
 _CLOSE = 0.25  # of D's bits: others are not shown as near
+_NEARER = 1 / 32  # than the right D is
 _ALIKE = 6  # that change the same, all of them computed
 _LISTED = 4  # tiles
 _SIDE = 16  # rows and columns of a large tile, on which candidates are judged
@@ -211,7 +212,8 @@ class _Search:
             seen += causes
         if located:
             return tuple(cause for cause, _ in located), ()
-        near = (cause for cause in seen if cause.closeness > _CLOSE)
+        right = closeness(self.expected_tiles, self.wanted_tiles, self.loop.form.d)[self.inside].mean()
+        near = (cause for cause in seen if cause.closeness > max(_CLOSE, float(right) + _NEARER))
         return self._before_relu(), tuple(sorted(near, key=lambda cause: -cause.closeness))[:3]
 
     @property
@@ -397,7 +399,7 @@ class _Search:
         codes = self._settled(candidate.exact(), self.wanted_tiles)
         name, equal = candidate.name, (codes == self.wanted_tiles) | ~self.inside
         partly = equal | (self.expected_tiles == self.wanted_tiles)
-        if not equal.all() and partly.all() and (self.wrong == 0).any():
+        if not candidate.whole and not equal.all() and partly.all() and (self.wrong == 0).any():
             name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
         return LoopCause(
             name=name,

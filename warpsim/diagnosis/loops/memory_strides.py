@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 Values = npt.NDArray[Any]
-_PADS = (1, 2, 4, 8, 16, 32, 64, 128)
+_PADS = (1, 2, 4, *range(8, 136, 8))
 _KNOWN = 0.5  # of a stored D: so much must be D's
 
 

@@ -47,7 +47,7 @@ class SolvedCauses:
         a, b = numbers(loop.a[:m, :k], form.a), numbers(loop.b[:k, :n], form.b)
         c = numbers(loop.c[:m, :n], form.c)
         with np.errstate(all="ignore"):
-            near = numbers_near(right, a @ b + c, None if printed is None else printed.spread(d))
+            near = numbers_near(right, a @ b + c, d, None if printed is None else printed.spread(d))
         self.given = Equations(a=a, b=b, c=c, d=d, near=near)
         self.printed = printed
 

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..dumps.wrong_elements import ranges
+
 Matrix = npt.NDArray[np.float64]
 _MORE = 4  # elements of D for each weight
 _DEVIATIONS = 8.0  # of the error of a weight
@@ -24,6 +26,8 @@ _SIMPLE = 64  # the largest denominator of a factor that is written as it is
 _RUNS = 8  # of k with the same weight, that are listed
 _PERIODS = (2, 4, 8, 16, 32, 64)
 _LARGEST = 4096  # k
+_NEARLY_ALL = 0.75
+_UNEVEN = 2.0**-8  # by which the weight of a step in a row differs from 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,27 +209,44 @@ def _of_each_line(parts: Matrix, rest: Matrix, near: Matrix, name: str) -> str:
         return ""
     gram = parts @ parts.swapaxes(1, 2)
     try:
-        found = np.linalg.solve(gram, parts @ rest[..., None])[..., 0]
+        found: Matrix = np.asarray(np.linalg.solve(gram, parts @ rest[..., None])[..., 0], np.float64)
     except np.linalg.LinAlgError:
         return ""
     left = rest - (found[:, None, :] @ parts)[:, 0]
     if not (np.abs(left) <= near).all():
         return ""
-    off = 2.0**-10
-    uneven = [at for at in range(steps) if (np.abs(found[:, at] - 1) > off).mean() > 0.25]
-    if not uneven or (len(uneven) == steps and np.ptp(found, axis=1).max() <= off):
+    wrong = np.abs(found - 1) > _UNEVEN
+    if not wrong.any() or (wrong.all() and np.ptp(found, axis=1).max() <= _UNEVEN):
         return ""
-    low, high = float(found[:, uneven].min()), float(found[:, uneven].max())
-    listed = ", ".join(map(str, uneven))
-    factors = "a factor" if high - low <= off else f"a factor of its own in each {name}"
-    return f"step{'s'[: len(uneven) != 1]} {listed}: {factors}, from {low:.6g} to {high:.6g}"
+    lines: dict[bytes, list[int]] = {}
+    for at in range(steps):
+        if wrong[:, at].any():
+            lines.setdefault(wrong[:, at].tobytes(), []).append(at)
+    return "; ".join(_of_some_lines(found[:, at], wrong[:, at[0]], at, name) for at in lines.values())
 
 
-def numbers_near(expected: Matrix, plain: Matrix, spread: Any) -> Matrix:
-    """Return how far roundings may take D: eight times what they take the right D from the plain sum."""
+def _of_some_lines(weights: Matrix, wrong: npt.NDArray[np.bool_], steps: list[int], name: str) -> str:
+    """Return what steps weigh in the lines in which they are wrong: ``weights (lines, steps)``."""
+    listed = f"step{'s'[: len(steps) != 1]} {', '.join(map(str, steps))}"
+    where = "" if wrong.mean() > _NEARLY_ALL else f" in {name}s {ranges(np.flatnonzero(wrong).tolist())}"
+    low, high = float(weights[wrong].min()), float(weights[wrong].max())
+    if high - low <= _UNEVEN:
+        near = float(round(high))
+        return f"{listed}{_times(near if abs(high - near) < _UNEVEN else high)}{where}"
+    return f"{listed}: a factor of its own in each {name}{where}, from {low:.6g} to {high:.6g}"
+
+
+def numbers_near(expected: Matrix, plain: Matrix, d: Matrix, spread: Any) -> Matrix:
+    """Return how far roundings may take D: eight times what they take the right D from the plain sum.
+
+    Where D is larger than that, in proportion.
+    """
     with np.errstate(all="ignore"):
         apart = np.abs(expected - plain)
-        size = float(np.abs(plain[np.isfinite(plain)]).max(initial=0))
+        size, other = (float(np.abs(x[np.isfinite(x)]).max(initial=0)) for x in (plain, d))
     most = float(apart[np.isfinite(apart)].max(initial=0))
-    near: Matrix = np.full(plain.shape, 8 * most + 2.0**-40 * size) + (0 if spread is None else spread)
+    larger = max(1.0, other / max(size, 1e-300))
+    near: Matrix = np.full(plain.shape, (8 * most + 2.0**-40 * size) * larger)
+    if spread is not None:
+        near += spread
     return near

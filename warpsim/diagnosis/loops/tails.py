@@ -63,4 +63,4 @@ def _candidate(loop: Loop, view: View, name: str, read: tuple[Values, Values], k
     m, n = loop.rows * loop.form.shape.m, loop.columns * loop.form.shape.n
     padded = np.pad(more, [(0, m - more.shape[0]), (0, n - more.shape[1])])
     change = view.part.of_result(loop.tiles_of(padded)[view.tile])
-    return Candidate(name=name, advice=_ADVICE, change=change, exact=run)
+    return Candidate(name=name, advice=_ADVICE, change=change, exact=run, whole=True)

@@ -94,7 +94,7 @@ def _candidate(loop: Loop, view: View, name: str, advice: str, read: dict[str, A
         d = gemm(form, read["A"], np.ascontiguousarray(read["B"].T), given.C)
         return loop.tiles_of(codes_of(d, form.d, "D"))
 
-    return Candidate(name=name, advice=advice, change=_change(loop, view, read), exact=run)
+    return Candidate(name=name, advice=advice, change=_change(loop, view, read), exact=run, whole=True)
 
 
 def _change(loop: Loop, view: View, read: dict[str, Any]) -> npt.NDArray[np.float64]:
