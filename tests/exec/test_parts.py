@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import struct
+import subprocess
 import sys
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,6 +194,17 @@ def test_what_the_host_has_waited_for_comes_before() -> None:
     assert not touch(order, 10, 0, 8)
 
 
+def test_a_stream_that_is_no_more_is_waited_for() -> None:
+    for blocking in (True, False):
+        order = streams(blocking=blocking)
+        touch(order, 10, 0, 8)
+        order.end(10)
+        assert touch(order, 11, 0, 8)
+        order.wait_for_all()
+        assert not touch(order, 11, 0, 8)
+        assert not touch(order, LEGACY, 20, 30)
+
+
 # --- the device ------------------------------------------------------------------------------------
 
 
@@ -243,3 +258,26 @@ def test_nonsense_on_the_socket_takes_no_client_down() -> None:
     assert not tally.broken
     assert not np.any([("mistake" in text) for text in said])
     assert not server.folder.exists()
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs Linux and cc"
+)
+def test_a_client_of_the_driver(tmp_path: Path) -> None:
+    """Modules, links, libraries, functions by name and tensor maps, asked for by ctypes."""
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-m", "warpsim", "exec", "--chip", "sm_90a", "--report", str(report)]
+    done = subprocess.run(
+        [*command, sys.executable, str(Path(__file__).parent / "driver_client.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
+    )
+    lines = ["201", "True", "500", "4 160", "True 2", "1 500", "0 True", "1 218"]
+    assert done.stdout.splitlines() == lines, done.stderr
+    found = json.loads(report.read_text())
+    assert [(kernel["kernel"], kernel["launches"]) for kernel in found["kernels"]] == [("scale", 3)]
+    texts = [each["message"] for each in found["findings"] if each["severity"] == "error"]
+    assert any("0x200000000040 is in no allocation" in text for text in texts)

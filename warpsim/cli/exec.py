@@ -76,6 +76,11 @@ _GIB, _PAGE = 1 << 30, 4096
     metavar="N",
     help="The exit code where the report has errors and the program's own is 0.",
 )
+@click.option(
+    "--refuse-undefined",
+    is_flag=True,
+    help="Stop at metadata and descriptors that PTX leaves undefined; else each field is read literally.",
+)
 @click.option("--trace-calls", is_flag=True, help="Show every call of CUDA on stderr.")
 @click.option("--quiet", is_flag=True, help="No report on stderr.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -124,6 +129,7 @@ def _run(command: tuple[str, ...], tally: Tally, options: dict[str, Any]) -> tup
         chip=options["chip"] or DEFAULT_CHIP,
         checks=options["checks"],
         schedule=options["schedule"],
+        undefined="error" if options["refuse_undefined"] else "fallback",
         limit=options["limit"],
         trace_calls=options["trace_calls"],
         compares=options["schedules"] > 1,

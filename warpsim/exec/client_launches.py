@@ -97,6 +97,7 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
                 request.cluster,
                 schedule=settings.schedule,
                 checks=settings.checks,
+                undefined=settings.undefined,
                 device=process.device,
                 observers=() if log is None else (log,),
                 output=process.printed.append,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from ..checks.findings import Mode
 from ..isa.architectures import ARCHITECTURES, Architecture
+from ..machine.run.engines import Undefined
 
 DEFAULT_CHIP = "sm_90a"
 
@@ -18,6 +18,7 @@ class Settings:
     chip: str = DEFAULT_CHIP
     checks: Mode = "warn"
     schedule: str = "program"
+    undefined: Undefined = "fallback"  # chips execute what PTX leaves undefined
     limit: float | None = None
     trace_calls: bool = False
     compares: bool = False  # what goes to the host is noted, to be compared with another run
@@ -28,8 +29,3 @@ class Settings:
     def architecture(self) -> Architecture:
         """The record of the chip."""
         return ARCHITECTURES[self.chip]
-
-
-def host_memory_bytes() -> int:
-    """Return the bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -11,7 +11,7 @@ know calls, and what work does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -84,33 +84,32 @@ class Order:
         self.legacy = Stream(LEGACY, next(self._lines), name="the legacy stream")
         self.streams: dict[int, Stream] = {LEGACY: self.legacy}
         self.host: Clock = {}
+        self.several = False  # whether there has been another stream than the legacy stream
+        self._ended: dict[bool, Clock] = {True: {}, False: {}}  # of streams that are no more, by blocking
         self._steps: dict[int, int] = {}
         self._done: list[Work] = []
-
-    @property
-    def several(self) -> bool:
-        """Whether there has been another stream than the legacy stream."""
-        return self._lines_used > 1
-
-    @property
-    def _lines_used(self) -> int:
-        return len(self.streams) + bool(self._done and len({work.line for work in self._done}) > 1)
 
     def create(self, handle: int, *, blocking: bool, priority: int = 0) -> Stream:
         """Make a stream."""
         line = next(self._lines)
         stream = Stream(handle, line, blocking, priority, name=f"stream {line - 1}")
         self.streams[handle] = stream
+        self.several = True
         return stream
+
+    def end(self, handle: int) -> None:
+        """Forget a stream; its work still comes before what waits for all."""
+        stream = self.streams.pop(handle)
+        self._ended[stream.blocking] = join(self._ended[stream.blocking], stream.clock)
 
     def begin(self, stream: Stream) -> Clock:
         """Return the clock of the next work of a stream, which is then its own."""
-        others: Iterable[Stream] = ()
+        others = list[Clock]()
         if stream is self.legacy:
-            others = (other for other in self.streams.values() if other.blocking)
+            others = [self._ended[True], *(other.clock for other in self.streams.values() if other.blocking)]
         elif stream.blocking:
-            others = (self.legacy,)
-        clock = join(stream.clock, self.host, *(other.clock for other in others))
+            others = [self.legacy.clock]
+        clock = join(stream.clock, self.host, *others)
         stream.clock = self.step(clock, stream.line)
         return stream.clock
 
@@ -131,7 +130,7 @@ class Order:
 
     def wait_for_all(self) -> None:
         """Let the host wait for all streams."""
-        self.wait(join(*(stream.clock for stream in self.streams.values())))
+        self.wait(join(*self._ended.values(), *(stream.clock for stream in self.streams.values())))
 
     def done(self, line: int, clock: Clock, label: str, touches: Touches) -> Conflict | None:
         """Note work that was done; return the first conflict with other work."""

@@ -44,8 +44,7 @@ def stream_destroy(call: Call, handle: Handle) -> None:
     """Forget a stream; its work has been done."""
     process = call.process
     process.drop(handle, Stream, "stream")
-    process.order.streams[handle].blocking = False  # nothing waits for it any more, nor does it for others
-    del process.order.streams[handle]
+    process.order.end(handle)
 
 
 @row("cudaStreamSynchronize", "cuStreamSynchronize")
