@@ -124,12 +124,13 @@ def _report(found: Diagnosed, as_json: bool) -> None:
 def _shown(found: Any) -> tuple[Any, Any]:
     """Return the lines and the document of a diagnosis as functions."""
     from ..diagnosis import Holding, LoopDiagnosis, StepLog
+    from ..diagnosis.search.tensor_search import TensorDiagnosis
     from ..views import findings as views
     from ..views import held_operands
     from ..views.recordings import Followed, Misplaced
     from ..views.units import UnitReport
 
-    if isinstance(found, Misplaced | Followed | UnitReport):
+    if isinstance(found, Misplaced | Followed | UnitReport | TensorDiagnosis):
         return found.lines, found.document
     if isinstance(found, Holding):
         return lambda: held_operands.holding_lines(found), lambda: held_operands.holding_document(found)
@@ -176,6 +177,8 @@ def _of_operands(
     from ..diagnosis import diagnose, diagnose_product
 
     form, given = decoded(source, target, operands, layout)
+    if form.descriptor is not None:
+        return [("", _in_tensor_memory(form, given))]
     printed = given.pop("printed", None)
     logged = _logged(form, given, printed)
     held = [*_held_scales(form, given), *_held(form, given, printed)]
@@ -190,6 +193,23 @@ def _of_operands(
         return [*held, ("", diagnose_product(form, **given, printed=printed, watch=how.watch))]
     given |= _packed(form, given)
     return [*held, ("", diagnose(form, most=how.most, printed=printed, watch=how.watch, **given))]
+
+
+def _in_tensor_memory(form: Any, given: dict[str, Any]) -> Any:
+    """Return the diagnosis of a tcgen05.mma: words of tensor memory, or matrices in their place."""
+    from ..diagnosis.search.tensor_search import diagnose_tensor
+    from ..execution.inputs import inputs_by_name
+    from ..isa.fragments import pack
+
+    matrices = {name.lower(): given.pop(name) for name in "ABCD" if name in given}
+    words = {name: pack(form, name, matrix) for name, matrix in matrices.items() if name in "cd"}
+    given |= words | {name: matrix for name, matrix in matrices.items() if name in "ab"}
+    if "d" not in given:
+        raise click.UsageError("give the D that came out: d=FILE (words of tensor memory) or D=FILE (matrix)")
+    if "c" not in given:
+        given["enable_input_d"] = 0
+    d = given.pop("d")
+    return diagnose_tensor(form, inputs_by_name(given), d)
 
 
 def _logged(form: Any, given: dict[str, Any], printed: Any) -> Diagnosed:

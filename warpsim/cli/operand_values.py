@@ -252,6 +252,8 @@ def _wanted(form: Instruction, name: str, order: str = "") -> Any:
     small = name.lower()
     if small not in "abcd" or (small in "ab" and form.lanes > WARP) or form.products > 1:
         return None
+    if form.descriptor is not None:  # words of tensor memory are not printed as fragments
+        return None
     shape = form.shape
     rows, columns = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(small, (shape.m, shape.n))
     values = form.in_registers(small).layout.values

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_MNEMONIC = re.compile(r"\s*\w*mma\b|[^/]*\.sync\b", re.IGNORECASE)
+_MNEMONIC = re.compile(r"\s*(\w*mma|tcgen05\.mma)\b|[^/]*\.sync\b", re.IGNORECASE)
 WHICH = (
     click.option(
         "--event", type=int, help="Of a trace or recording: which instruction, from 0; the last if left out."

@@ -23,7 +23,7 @@ from .layouts.tensor_memory import BIT, COLUMN, CTA, LANE, LANES, TensorLayout
 from .memory import Addresses
 from .placements import BehindDescriptor, Inputs, InRegisters
 from .products import Codes, Product
-from .registers import Words, as_unsigned
+from .registers import Words, as_unsigned, with_registers
 
 A_BYTES = 32  # of a row of A in one instruction; a row of B has as many where A is dense
 
@@ -61,14 +61,20 @@ class TensorCells(InRegisters):
         return lanes, cells[..., COLUMN] + self.first_column, bits
 
     def checked(self, words: npt.ArrayLike) -> Words:
-        """Return words of the operand, uint32 ``(..., lanes, columns)``; raises OperandError."""
+        """Return words of the operand, uint32 ``(..., lanes, columns)``; raises OperandError.
+
+        Metadata may have further columns, of other selectors.
+        """
         array = as_unsigned(words, 32, self.operand)
-        if array.shape[-2:] != self.shape and (self.words > 1 or array.shape[-1:] != (self.lanes,)):
+        array = with_registers(array, *self.shape)
+        lanes, columns = array.shape[-2:] if array.ndim > 1 else (0, 0)
+        enough = columns >= self.words if self.operand == "e" else columns == self.words
+        if lanes != self.lanes or not enough:
             raise OperandError(
                 f"{self.operand} has shape {array.shape}, but its words of tensor memory come as "
                 f"(..., {self.lanes}, {self.words}): lanes, then columns from its address on"
             )
-        return array if array.shape[-2:] == self.shape else array[..., None]
+        return array
 
     def gather(self, inputs: Inputs, product: Product) -> Codes:
         """Return codes ``(..., rows, columns)`` of the words; of the scales of B ``(..., chunks, n)``."""
