@@ -129,6 +129,31 @@ def test_a_report_says_why_and_changes_nothing(right: np.ndarray) -> None:
     assert np.array_equal(args[2], after)
 
 
+def test_arguments_in_device_buffers(right: np.ndarray) -> None:
+    device = warpsim.Device("sm_80")
+    A, B, D, *sizes = matrices()
+    buffers = [device.array(A), device.array(B), device.empty(D.shape, D.dtype)]
+    kernel = load_text(changed((220, ".trans", "")), "kernel.ptx")["dense_f16"]
+    found = warpsim.why(kernel, (2, 2), 64, [*buffers, *sizes], {2: right}, 1e-3)
+    assert "every 8x8 matrix of the tile of dense_f16_param_1 is transposed" in found.cause
+    assert "with the operand put right" in found.causes[0].evidence
+    assert not buffers[2].get().any()  # nothing was written
+    report = kernel((2, 2), 64, [*buffers, *sizes], device=device)
+    after = buffers[2].get()
+    assert report.why({2: right}, tolerance=1e-3).cause == found.cause
+    assert np.array_equal(buffers[2].get(), after)
+
+
+def test_a_buffer_is_as_it_was_before_the_launch() -> None:
+    """Sums that are added to what is there: a second execution begins from the first content."""
+    case = kernel_cases.case("split_k_f32 normal")
+    kernel = load_text((ROOT / case.file).read_text(), case.file)[case.entry]
+    device = warpsim.Device("sm_80")
+    arguments = [device.array(value) if isinstance(value, np.ndarray) else value for value in case.arguments]
+    report = kernel(case.grid, case.block, arguments, device=device)
+    assert report.why(dict(case.expected), 1e-3).as_expected
+
+
 def ring_verdict(line: int, old: str, new: str) -> Verdict:
     random = np.random.default_rng(1)
     args: list[Any] = [random.standard_normal((32, 64)).astype(np.float16) for _ in range(2)]
@@ -169,9 +194,6 @@ def test_a_variable_that_is_never_reached_is_no_array(right: np.ndarray) -> None
         warpsim.why(kernel, (2, 2), 64, matrices(), {2: right.astype(np.float64)})
     with pytest.raises(OperandError, match="expected a number from 0 to below 1"):
         warpsim.why(kernel, (2, 2), 64, matrices(), {2: right}, tolerance=1.0)
-    buffer = warpsim.Device("sm_80").array(np.zeros((64, 64), np.float32))
-    with pytest.raises(OperandError, match="argument 2 is in a device buffer"):
-        warpsim.why(kernel, (2, 2), 64, [*matrices()[:2], buffer, *matrices()[3:]])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ itself, and come back in the order of the parameters: the last one stays. Does n
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -169,6 +169,37 @@ def _expected(parameter: Parameter) -> str:
     if parameter.kind[0] == "f":
         return f"a number for .{parameter.kind}"
     return f"an integer of {8 * parameter.bytes} bits"
+
+
+# --- buffers that are kept ---------------------------------------------------------------------------
+
+_KEPT = 1 << 26  # bytes of buffers that a launch keeps a copy of
+
+
+def buffer_of(value: Any) -> Buffer | None:
+    """Return the buffer of an argument: it is one, a place in one, or a tensor map of one."""
+    held = value if isinstance(value, Buffer) else getattr(value, "buffer", None)
+    return held if isinstance(held, Buffer) else None
+
+
+def buffers_before(given: Sequence[Any]) -> dict[int, npt.NDArray[Any]] | None:
+    """Return the content of device buffers by argument; None where they are too large to keep."""
+    buffers = {index: found for index, value in enumerate(given) if (found := buffer_of(value))}
+    if sum(found.allocation.size for found in buffers.values()) > _KEPT:
+        return None
+    return {index: found.get() for index, found in buffers.items()}
+
+
+def changed_buffers(
+    given: Sequence[Any], before: Mapping[int, npt.NDArray[Any]]
+) -> dict[int, npt.NDArray[Any]]:
+    """Return the content before of buffers that hold something else now."""
+    found = {}
+    for index, content in before.items():
+        buffer = buffer_of(given[index])
+        if buffer is not None and buffer.get().tobytes() != content.tobytes():
+            found[index] = content
+    return found
 
 
 # --- arrays ----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from ..recording.recorder import LaunchEvent, Recorder
 from ..recording.selection import Selection, selection_of
 from ..recording.strips import Timeline
 from ..recording.timeline import TimelineRecorder
-from .arguments import arguments_of, device_of
+from .arguments import arguments_of, buffers_before, changed_buffers, device_of
 from .array_use import ArrayUse
 from .device_output import note_runtime
 from .fidelity import Fidelity, fidelity_of
@@ -67,6 +67,11 @@ class LaunchReport:
         """
         if self.launched is None:
             raise OperandError("the report has no launch to execute again: call warpsim.why")
+        if self.launched.before is None:
+            raise OperandError(
+                "the device buffers of the launch are too large to be kept: set their content, and call "
+                "warpsim.why"
+            )
         verdicts = import_module(
             ".diagnosis.verdicts", __name__.partition(".")[0]
         )  # it comes after this room
@@ -76,13 +81,16 @@ class LaunchReport:
 
 
 class Launched(NamedTuple):
-    """What a launch was given, to execute it again; ``before`` has the arrays that it has changed."""
+    """What a launch was given, to execute it again.
+
+    ``before`` has the arrays and buffers that it has changed; None where buffers are too large to keep.
+    """
 
     kernel: Any
     sizes: Mapping[str, Any]
     args: Sequence[Any]
     options: Mapping[str, Any]
-    before: Mapping[int, npt.NDArray[Any]]
+    before: Mapping[int, npt.NDArray[Any]] | None
 
 
 class LaunchShape(NamedTuple):
@@ -139,7 +147,7 @@ class LaunchExecution:
         ordered = communicates(entry) or self.sizes.cluster.count > 1
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
-        self.before: Mapping[int, npt.NDArray[Any]] = {}
+        self.before: Mapping[int, npt.NDArray[Any]] | None = {}
 
     def report(
         self, args: Sequence[Any], given: DeviceState | None, home: Callable[[], DeviceState]
@@ -195,6 +203,7 @@ class LaunchExecution:
         modes = self.modes
         judged = self.watch.checks != "off" and modes.scheduler is None and isinstance(modes.engine, str)
         judge = watch(launch, wanted=judged)
+        buffers = buffers_before(args)
         counts = self._counts(launch)
         judge(self.findings, counts)
         pairs = zip(self.entry.parameters, arguments.buffers, strict=True)
@@ -203,7 +212,7 @@ class LaunchExecution:
             arrays.report(device.memory, named)
         for write_back in arguments.write_back:
             write_back()
-        self.before = arguments.before
+        self.before = None if buffers is None else arguments.before | changed_buffers(args, buffers)
         return launch, counts
 
     def _observers(self) -> tuple[Observer, ...]:

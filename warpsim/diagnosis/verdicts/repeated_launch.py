@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import OperandError, WarpsimError
-from ...host.arguments import put_bits
+from ...host.arguments import buffer_of, put_bits
 from ...host.launching import LaunchableKernel, LaunchReport
-from ...machine.state.device import Buffer, BufferPlace
+from ...machine.state.device import Buffer, Device
 from ...ptx.symbols import shown_variable
 
 Array = npt.NDArray[Any]
@@ -29,13 +29,36 @@ class Attempt:
     schedule: str | int
 
 
+def _put(buffer: Buffer, content: Array) -> None:
+    """Give a buffer other bytes; what of it counts as written stays as it is."""
+    bytes_of = buffer.device.memory.bytes_of(buffer.allocation)
+    bytes_of[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+
+
+class _Memory:
+    """The memory of a device as it is, and which of its bytes were written."""
+
+    def __init__(self, device: Device) -> None:
+        self._device, memory = device, device.memory
+        self._data, self._count = memory.data.copy(), len(memory.allocations)
+        self._fresh = None if memory.fresh is None else memory.fresh.copy()
+
+    def put_back(self) -> None:
+        """Restore it; allocations that have come since are given back."""
+        memory = self._device.memory
+        memory.release(self._count)
+        memory.data[: self._data.size] = self._data
+        if self._fresh is not None and memory.fresh is not None:
+            memory.fresh[: self._fresh.size] = self._fresh
+
+
 @dataclass(frozen=True, kw_only=True)
 class RepeatedLaunch:
     """A kernel, its arguments and the options of its launch.
 
     ``before`` has the content of arrays that a launch has changed, by argument; where it has none, the
-    arrays are as they should be at the start. Raises OperandError for arguments in device buffers, whose
-    content is not kept.
+    arrays are as they should be at the start. Arguments in device buffers are arrays too: the memory of
+    their device is put back after each execution.
     """
 
     kernel: LaunchableKernel
@@ -44,20 +67,13 @@ class RepeatedLaunch:
     options: Mapping[str, Any]  # schedule, engine, undefined, most_statements
     before: Mapping[int, Array]
 
-    def __post_init__(self) -> None:
-        for index, value in enumerate(self.args):
-            if isinstance(value, Buffer | BufferPlace) or isinstance(getattr(value, "buffer", None), Buffer):
-                raise OperandError(
-                    f"argument {index} is in a device buffer, whose content before the launch is not kept: "
-                    "pass arrays"
-                )
-
     @property
     def arrays(self) -> dict[int, Array]:
-        """The arrays by argument, those of tensor maps too."""
+        """The arrays by argument, those of tensor maps too; of buffers what they hold now."""
         found = {}
         for index, value in enumerate(self.args):
-            held = getattr(value, "array", value)
+            buffer = buffer_of(value)
+            held = buffer.get() if buffer is not None else getattr(value, "array", value)
             if isinstance(held, np.ndarray) and held.ndim:
                 found[index] = held
         return found
@@ -73,14 +89,23 @@ class RepeatedLaunch:
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Put arrays as they were before the launch, and afterwards as they are now."""
-        now = {index: array.copy() for index, array in self.arrays.items() if array.flags.writeable}
+        buffers = {index: found for index, value in enumerate(self.args) if (found := buffer_of(value))}
+        own = {index: array for index, array in self.arrays.items() if index not in buffers}
+        now = {index: array.copy() for index, array in own.items() if array.flags.writeable}
+        devices = {id(buffer.device): buffer.device for buffer in buffers.values()}
+        memories = [_Memory(device) for device in devices.values()]
         try:
             for index, content in self.before.items():
-                put_bits(self.arrays[index], content)
+                if index in buffers:
+                    _put(buffers[index], content)
+                else:
+                    put_bits(own[index], content)
             yield
         finally:
             for index, content in now.items():
-                put_bits(self.arrays[index], content)
+                put_bits(own[index], content)
+            for memory in memories:
+                memory.put_back()
 
     def attempt(self, **options: Any) -> Attempt:
         """Execute once, with these options in place of its own."""

@@ -182,7 +182,7 @@ def why(
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
     compared, or values within ``tolerance``, relative. ``launch`` are ``shared_bytes``, ``cluster``,
     ``cooperative``, ``schedule`` and ``most_statements`` as a launch has them. Variables of the module keep
-    what launches leave in them. Raises OperandError for arguments and for arrays in device buffers.
+    what launches leave in them; device buffers are put back. Raises OperandError for arguments.
     """
     for name in launch:
         if name not in (*_SIZES, *_MODES):
