@@ -40,7 +40,8 @@ def test_the_field_is_named(mistake: int, operand: str, told: str) -> None:
     D = arguments[0].astype(np.float32) @ arguments[1].astype(np.float32).T
     arguments += [np.zeros((64, 64), np.float32), 64, 64]
     found = warpsim.why(kernel, 1, 128, arguments, {2: D}, 1e-2)
-    assert found.cause == f"operand {operand} of the matrix instruction: {told}"
+    which = "operands a and b" if mistake == 1 else f"operand {operand}"
+    assert found.cause == f"{which} of the matrix instruction: {told}"
     assert found.operand == operand
     assert found.location is not None
     assert found.location.quoted().startswith("%rd")

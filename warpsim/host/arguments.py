@@ -177,7 +177,7 @@ _KEPT = 1 << 26  # bytes of buffers that a launch keeps a copy of
 
 
 def buffer_of(value: Any) -> Buffer | None:
-    """Return the buffer of an argument: it is one, a place in one, or a tensor map of one."""
+    """Return the buffer of an argument: itself, that of a place, or that of a tensor map; None for others."""
     held = value if isinstance(value, Buffer) else getattr(value, "buffer", None)
     return held if isinstance(held, Buffer) else None
 

@@ -27,6 +27,7 @@ from .tried_causes import Trial
 Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement
 Change = Callable[[int, int], int]  # statement and descriptor to another
+_BOTH = "ab"
 _UNIT = 16  # bytes of the unit of addresses and offsets
 _FIELD = 0x3FFF
 _STRIDES = (128, 256, 512, 1024, 2048, 4096)
@@ -74,11 +75,9 @@ def descriptor_causes(trial: Trial, roles: Sequence[str] = ("b", "a")) -> list[C
     noted = Redescribed()
     trial.wrong(noted)
     search = Trial(launch=trial.launch, expected=trial.expected, tolerance=trial.tolerance, seconds=_SECONDS)
-    both = {role: noted.first[role] for role in "ab" if role in noted.first}
-    if len(both) == len("ab") and search.wrong(Redescribed("ab", _BYTES.change)) == 0:
-        return [_cause(trial, "ab"[0], min(both["a"]), _BYTES)]
-    for role in roles:
-        words = noted.first.get(role, {})
+    together = _BOTH if set(roles) == set(_BOTH) == noted.first.keys() else ""
+    for role in (*filter(None, [together]), *roles):
+        words = noted.first.get(role[0], {})
         for candidate in _candidates(words) if words else ():
             if search.wrong(Redescribed(role, candidate.change)) == 0:
                 return [_cause(trial, role, min(words), candidate)]
@@ -99,13 +98,14 @@ def suspected(origins: Origins) -> list[str]:
 
 def _cause(trial: Trial, role: str, pc: int, candidate: _Candidate) -> Cause:
     statement = trial.launch.kernel._entry.code[pc].statement
-    location: Location = statement.operand_location(_PLACES[role])
+    location: Location = statement.operand_location(_PLACES[role[0]])
+    which = "operands a and b" if role == _BOTH else f"operand {role}"
     return Cause(
         kind="descriptor",
-        message=f"operand {role} of the matrix instruction: {candidate.message}",
+        message=f"{which} of the matrix instruction: {candidate.message}",
         location=location,
         evidence=_EVIDENCE,
-        operand=role,
+        operand=role[0],
         fix=candidate.fix,
     )
 
