@@ -112,6 +112,7 @@ def test_weights_of_steps_are_solved_in_some_rows() -> None:
     near = np.full((32, 16), 1e-9)
     d = parts.sum(axis=0) + c
     assert not of_lines(parts, c, d, near)
+    assert of_lines(parts, c, d + parts[2], near) == "step 2 twice"
     d[8:16] -= parts[1, 8:16]
     assert of_lines(parts, c, d, near) == "step 1 left out (missing) in rows 8-15"
     turned = (parts.swapaxes(1, 2), c.T, d.T, near.T)

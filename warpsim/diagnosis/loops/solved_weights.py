@@ -125,7 +125,13 @@ def _along_k(weights: Matrix, off: Matrix, step: int) -> str:
 def _of_steps(each: list[float], off: float) -> str:
     """Return steps by their weights, or the factor that each step leaves to those before it."""
     ratios = [after / before for before, after in pairwise(each) if before]
-    if len(each) > 2 and len(ratios) == len(each) - 1 and np.ptp(ratios) <= 4 * off * max(ratios, key=abs):
+    even = not ratios or abs(ratios[0] - 1) <= 4 * off
+    if (
+        len(each) > 2
+        and not even
+        and len(ratios) == len(each) - 1
+        and np.ptp(ratios) <= 4 * off * max(ratios, key=abs)
+    ):
         factor = _simple(1 / ratios[0], 4 * off)
         last = "after every step" if abs(each[-1] - factor) <= 4 * off else "before every step but the first"
         return f"a scale of {factor:.6g} is applied in the loop, {last}, and not once in the end"
@@ -189,32 +195,40 @@ def _times(weight: float) -> str:
 
 
 def of_lines(parts: Matrix, c: Matrix, d: Matrix, near: Matrix) -> str:
-    """Return what steps weigh in each row, if every row has its own; else in each column; else empty.
+    """Return what steps weigh in all of D; else in each row, if every row has its own; else in each column.
 
-    ``parts (steps, m, n)`` are what the steps add. Each row must have more elements than there are steps.
+    ``parts (steps, m, n)`` are what the steps add. There must be more elements than steps. Empty where no
+    weights give D.
     """
+    whole = _solved(parts.reshape(1, len(parts), -1), (d - c).reshape(1, -1), near.reshape(1, -1))
+    if whole is not None:
+        return _of_steps([_simple(x, _UNEVEN / 16) for x in whole[0].tolist()], _UNEVEN / 64)
     for axis, name in ((1, "row"), (2, "column")):
         turned = parts if axis == 1 else parts.swapaxes(1, 2)
-        own_c, own_d, own_near = (x if axis == 1 else x.T for x in (c, d, near))
-        lines = np.moveaxis(turned, 0, 1)
-        if found := _of_each_line(lines, own_d - own_c, own_near, name):
-            return found
+        rest, own_near = (x if axis == 1 else x.T for x in (d - c, near))
+        found = _solved(np.moveaxis(turned, 0, 1), rest, own_near)
+        if found is not None and (text := _of_each_line(found, name)):
+            return text
     return ""
 
 
-def _of_each_line(parts: Matrix, rest: Matrix, near: Matrix, name: str) -> str:
-    """``parts (lines, steps, elements)``; the others ``(lines, elements)``."""
+def _solved(parts: Matrix, rest: Matrix, near: Matrix) -> Matrix | None:
+    """Return weights ``(lines, steps)`` of ``parts (lines, steps, elements)`` that give ``rest``."""
     _, steps, size = parts.shape
     if size < 2 * steps or not all(np.isfinite(x).all() for x in (parts, rest)):
-        return ""
+        return None
     gram = parts @ parts.swapaxes(1, 2)
     try:
         found: Matrix = np.asarray(np.linalg.solve(gram, parts @ rest[..., None])[..., 0], np.float64)
     except np.linalg.LinAlgError:
-        return ""
+        return None
     left = rest - (found[:, None, :] @ parts)[:, 0]
-    if not (np.abs(left) <= near).all():
-        return ""
+    return found if (np.abs(left) <= near).all() else None
+
+
+def _of_each_line(found: Matrix, name: str) -> str:
+    """Return which steps have a weight that is not 1 in which lines: ``found (lines, steps)``."""
+    steps = found.shape[1]
     wrong = np.abs(found - 1) > _UNEVEN
     if not wrong.any() or (wrong.all() and np.ptp(found, axis=1).max() <= _UNEVEN):
         return ""
