@@ -247,6 +247,17 @@ def _hopper(family: str, why: Why) -> Rules:
     )
 
 
+def _warpgroups(family: str) -> Rules:
+    f8 = _compared("sm_90a", "KM; C = 0", family)(_F8, "f32")
+    return (
+        *_hopper(family, _all(_H_WGMMA)),
+        ((family, "f8f6f4", "f32"), _fused(32, 13, RZ_E8M13, 25, f8)),
+        ((family, "f8f6f4", "f16"), _fused(32, 13, RN_F16, 25, _H_WGMMA)),
+        ((family, "integer", "s32"), IntegerSum(evidence=_EXACT)),
+        ((family, "b1", "s32"), BitCount(evidence=_EXACT_BITS)),
+    )
+
+
 def _emulated_f8(f32: Evidence, f16: Evidence) -> Rules:
     return (
         (("mma", "f8f6f4", "f32"), EmulatedF8(step=_fused(16, 25, RZ_F32, 25, f32), evidence=f32)),
@@ -371,16 +382,7 @@ SM_90A = Architecture(
     parent=SM_90,
     same_chip=True,
     added=frozenset({Feature.WGMMA, Feature.SETMAXNREG, Feature.TENSORMAP_REPLACE}),
-    rules=(
-        *_hopper("wgmma", _all(_H_WGMMA)),
-        (
-            ("wgmma", "f8f6f4", "f32"),
-            _fused(32, 13, RZ_E8M13, 25, _compared("sm_90a", "KM; C = 0", "wgmma")(_F8, "f32")),
-        ),
-        (("wgmma", "f8f6f4", "f16"), _fused(32, 13, RN_F16, 25, _H_WGMMA)),
-        (("wgmma", "integer", "s32"), IntegerSum(evidence=_EXACT)),
-        (("wgmma", "b1", "s32"), BitCount(evidence=_EXACT_BITS)),
-    ),
+    rules=_warpgroups("wgmma"),
 )
 # The a and f spellings enable the kinds. Sparse 4-bit kinds are a's alone.
 _FAMILY = frozenset(

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...errors import Location
+from ...isa.families import OPCODES
 from ...machine.run.wave import Record
 from .statement_chains import SharedWriters, definer, operand_registers, split_registers
 
-_MATRIX = ("mma", "wgmma", "wmma")
+_MATRIX = OPCODES | {"wmma"}
 _LOADS = ("ld", "ldmatrix")
 _TELLING = ("ex2", "tanh", "cvt", "st", "stmatrix", "ldmatrix", "ld", "shfl", "max", "div", "rcp")
 _MOST = 4000  # statements that are followed

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
+from ...isa.families import OPCODES
 from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
 from ...machine.run.events import Observer, helper
@@ -23,7 +24,7 @@ from ...machine.state.lanes import DivergentPath, Lanes
 from ..origins.tagged_observer import Numbers, places_of
 
 Array = npt.NDArray[Any]
-_OPCODES = ("mma", "wgmma", "wmma")
+_OPCODES = OPCODES | {"wmma"}
 
 
 @dataclass(frozen=True, kw_only=True)
