@@ -220,6 +220,7 @@ def test_a_flat_index_has_to_be_complete() -> None:
         ("1,2;3.5,4", "1,2;3.5,4"),
         (r"$\begin{pmatrix} 1 & 2 \times 10^{-3} \\[2pt] \hline 3 & 4 \end{pmatrix}$", "1 2e-3\n3 4"),
         ("0x1d+00 1.5", "0x1d+00 1.5"),
+        ("bc00d12 3d+0 1.5", "bc00d12 3d+0 1.5"),  # hexadecimal words
     ],
 )
 def test_notations_of_other_programs(text: str, wanted: str) -> None:

@@ -18,7 +18,7 @@ _LATEX_RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule|cline\{[^{}]{0
 _LATEX_POWER = re.compile(
     r"\s{0,8}\\(?:times|cdot)\s{0,8}10\s{0,8}\^\s{0,8}\{?\s{0,8}([+-]?\d{1,4})\s{0,8}\}?"
 )
-_FORTRAN = re.compile(r"(?<=[\d.])[dD](?=[+-]?\d{1,3}(?![\w.]))")
+_FORTRAN = re.compile(r"(?<![\w.])(\d{0,40}\.\d{0,40})[dD]([+-]?\d{1,3})(?![\w.])")  # no hexadecimal word
 _COMMA = re.compile(r"[+-]?\d{1,40},\d{1,40}(?:[eE][+-]?\d{1,4})?")
 _GRID = re.compile(r"^[ \t]{0,8}\+[-=+]++[ \t]{0,8}$\n?", re.MULTILINE)  # lines between rows of tables
 _INTEGER = re.compile(r"[+-]?\d{1,40}")
@@ -34,7 +34,7 @@ def in_plain_notation(text: str, columns: int) -> str:
         text = _of_latex(text)
     text = _GRID.sub("", text)
     if "0x" not in text.lower() and "." in text:
-        text = _FORTRAN.sub("e", text)
+        text = _FORTRAN.sub(r"\1e\2", text)
     return _with_points(text, columns)
 
 
