@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,14 @@ def test_json(folder: Path) -> None:
     assert document["outputs"][0]["different"] == 1024
 
 
-def test_a_right_launch(folder: Path) -> None:
+def test_a_right_launch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each execution moves the progress bar."""
+    watched = list[tuple[int, int]]()
+    show = contextmanager(lambda description: iter([lambda *at: watched.append(at)]))
+    monkeypatch.setattr("warpsim.cli.launch.watching", show)
     done = run(KERNELS / "dense_tiles.ptx", "--expect", f"2={folder / 'right.npy'}", "--why")
     assert (done.return_value, done.output) == (0, "verdict: nothing is wrong; 1 outputs are as expected\n")
+    assert watched.count((4, 4)) == 3  # its own schedule and two more
 
 
 @pytest.mark.parametrize(("tolerance", "code"), [("1e-2", 0), ("1e-5", 1)])

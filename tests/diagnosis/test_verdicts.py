@@ -97,6 +97,14 @@ def test_a_race_says_what_is_missing_and_where(right: np.ndarray) -> None:
     assert flight.fix.startswith("put cp.async.wait_group, with fewer groups that may be in flight, and then")
 
 
+def test_a_race_with_both_statements_named_is_not_looked_for_under_other_schedules(right: np.ndarray) -> None:
+    """Each execution calls progress with all CTAs done."""
+    done = list[tuple[int, int]]()
+    found = verdict(changed((211, "bar.sync", "//bar.sync")), right, progress=lambda *at: done.append(at))
+    assert found.kind == "race"
+    assert done.count((4, 4)) == 1
+
+
 def test_the_statements_on_the_way_of_the_data(right: np.ndarray) -> None:
     (cause,) = verdict(changed((223, "%r77, %r78, %r79", "%r77, %r79, %r78")), right).causes
     assert [(what, where.line) for what, where in cause.also] == [

@@ -338,17 +338,19 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
     set_symbols(module, asked.symbols)
     pairs = [placed("--expect", text, len(values)) for text in asked.expect]
     try:
-        return why(
-            module[name],
-            args=values,
-            expected={index: read_array(path) for index, path in pairs},
-            tolerance=asked.tolerance,
-            shared_bytes=asked.shared,
-            cooperative=asked.cooperative,
-            schedule=asked.schedule,
-            most_statements=asked.limit,
-            **sizes,
-        )
+        with watching("executing again: CTAs") as watch:
+            return why(
+                module[name],
+                args=values,
+                expected={index: read_array(path) for index, path in pairs},
+                tolerance=asked.tolerance,
+                shared_bytes=asked.shared,
+                cooperative=asked.cooperative,
+                schedule=asked.schedule,
+                most_statements=asked.limit,
+                progress=watch,
+                **sizes,
+            )
     except OperandError as error:
         if error.location is not None:
             raise

@@ -24,6 +24,7 @@ from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
 
 SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
 _SECONDS = 20.0  # that further schedules may take together
+_WAITED_FOR = {"wgmma", "tcgen05", "mbarrier"}  # opcodes
 _FIXES = {
     "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
     "repeated": "give this instruction tiles of its own: these are those of an earlier execution",
@@ -64,16 +65,26 @@ class Cause:
 
 
 def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
-    """Return the most specific finding or error of the launch under its own and six more schedules."""
+    """Return the most specific finding or error of a launch under its own and up to six more schedules."""
     found = _reported(first)
     if not found:
         return None
-    end = perf_counter() + _SECONDS
+    end, least = perf_counter() + _SECONDS, _least_rank(launch)
     for schedule in SCHEDULES:
-        if schedule != first.schedule and perf_counter() < end:
+        if any(rank <= least and cause.fix for rank, cause in found) or perf_counter() > end:
+            break  # another schedule would show the same mistake in other words
+        if schedule != first.schedule:
             found += _reported(launch.attempt(checks="warn", schedule=schedule))
     best = min(found, key=lambda item: item[0])
     return replace(best[1], symptoms=_others(best[1], [cause for _, cause in found]))
+
+
+def _least_rank(launch: RepeatedLaunch) -> int:
+    """Return the rank of the most specific finding that a kernel can have: 0 where it waits for operations
+    whose checks know what is missing, 1 for findings that name two statements.
+    """
+    opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
+    return 0 if opcodes & _WAITED_FOR else 1
 
 
 def _others(best: Cause, found: Sequence[Cause]) -> tuple[str, ...]:
