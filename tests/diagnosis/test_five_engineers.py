@@ -22,7 +22,7 @@ from tools.user_mistakes.case import F16, MXF8
 from warpsim.diagnosis import diagnose_product, held_scales
 from warpsim.diagnosis.loops import loop_search
 from warpsim.diagnosis.loops.memory_strides import Strides, read_at
-from warpsim.diagnosis.loops.solved_operands import solve_lines
+from warpsim.diagnosis.loops.solved_causes import solve_lines
 from warpsim.diagnosis.loops.solved_weights import Equations, of_lines, solve
 from warpsim.isa.placements import ScaleSelectors
 from warpsim.views.findings import product_lines

@@ -12,9 +12,8 @@ import pytest
 
 import warpsim
 from tools import generate_kernels
-from warpsim.diagnosis.origins.element_origins import Origins, find_origins
+from warpsim.diagnosis.origins.element_origins import Origins, find_origins, unused_text
 from warpsim.diagnosis.origins.tagged_runs import TaggedBuffer
-from warpsim.diagnosis.origins.unexplained import unused_text
 from warpsim.host.launching import load_text
 from warpsim.views.origins import origin_lines
 

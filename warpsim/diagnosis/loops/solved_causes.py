@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 
 from ...isa.codes import codes_of, matrix_of
+from ...isa.formats import Format
 from ...isa.products import Codes
 from ...products.gemm import gemm
 from ..dumps.closeness import numbers
 from ..dumps.stored_types import Known
-from ..locate.changed_lines import described
+from ..locate.changed_lines import described, nearest_codes
 from .product_loops import Loop, Matrix, View
-from .solved_operands import solve_lines
 from .solved_weights import Equations, Weights, numbers_near, of_lines, solve
 
 _LARGEST = 1 << 25  # elements of what all steps add
 _SIGNIFICANT = 1 << 20  # elements of D
+_LARGEST_OPERAND = 1 << 20  # elements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,3 +118,41 @@ class SolvedCauses:
         lines = codes if name == "A" else np.ascontiguousarray(codes.T)
         read[name] = matrix_of(lines, form.a if name == "A" else form.b)
         return loop.tiles_of(codes_of(gemm(form, read["A"], read["B"], given.C), form.d, "D"))
+
+
+# --- an operand as it was read ------------------------------------------------------------------------
+
+
+def solve_lines(other: Matrix, rest: Matrix, near: float, right: tuple[Codes, Format]) -> Codes | None:
+    """Return codes X ``(lines, k)`` with X times ``other (k, elements)`` = ``rest (lines, elements)``.
+
+    ``near`` is how far roundings may take an element of ``rest``; ``right`` are the codes that X should be,
+    to which those of X are likely to belong. None where there is no such X.
+    The caller computes D of it again, whose bits decide. With n > k each row of D has more elements than A
+    has unknowns (with m > k the same holds for B).
+    """
+    k, size = other.shape
+    element = right[1]
+    if size < k or rest.shape[0] * k > _LARGEST_OPERAND or element.bits > 16:
+        return None
+    if not (np.isfinite(other).all() and np.isfinite(rest).all()):
+        return None
+    inverse = np.linalg.pinv(other)
+    values = rest @ inverse
+    off = near * float(np.sqrt((inverse * inverse).sum(axis=0)).max())
+    codes = _settled(values, off, right)
+    snapped = matrix_of(codes, element).astype(np.float64)
+    if not np.isfinite(snapped).all() or (np.abs(snapped @ other - rest) > 4 * near * max(1, k / 16)).any():
+        return None
+    return codes
+
+
+def _settled(values: Matrix, off: float, right: tuple[Codes, Format]) -> Codes:
+    """Return the codes nearest to values; of the right matrix where its value is within the error."""
+    known, element = right
+    numbers = matrix_of(np.unique(known), element).astype(np.float64)
+    numbers = np.sort(numbers[np.isfinite(numbers)])
+    at = np.searchsorted(numbers, values).clip(1, len(numbers) - 1)
+    below, above = numbers[at - 1], numbers[at]
+    near = np.where(values - below < above - values, below, above)
+    return nearest_codes(np.where(np.abs(near - values) <= off, near, values), element)

@@ -3,13 +3,12 @@
     repeated_launch    a launch on the arrays as they were, as often as asked, with nothing written back
     output_errors      which elements of an output are wrong, and what is regular about their places
     statement_chains   the statements that bring an operand of a matrix instruction: loads, copies, stores
-    launch_causes      causes that are found: findings of checks, of schedules, of origins, of whole products
+    launch_causes      causes that are found: findings of checks, schedules, origins, products; and what to do
     matrix_hooks       matrix instructions computed in another way: what trials and experiments are made of
     corrections        operands put right; hypotheses has what would be right, tried_causes tries it
     driven_launch      a launch with chosen values in place of D; traced_elements, row_statistics ask with it
     computed_operands  operands computed from D, as tiles of a matrix S; computed_causes says what is wrong
     type_causes        arrays that are read as another type
-    order_fixes        the barrier or wait that a finding of order misses, and between which lines
     why                the order in which they are asked, and the verdict
 
 Knows launches; does not print.

@@ -2,7 +2,8 @@
 
 S has a row for each row of A and a column for each column of B of the instructions that make it, so P is
 checked as other tiles are: P[i, j] follows S[i, j], and the k of P are the rows of B. Knows origins and
-experiments; does not know outputs.
+experiments; does not know outputs. Registers are followed backwards through the text, and through shared
+memory to what was stored there, to the instructions that make S.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import Location
+from ...isa.families import OPCODES
 from ...isa.warps import WARP
+from ...machine.run.wave import Record
 from ..origins.anchors import Anchored, anchored
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.loaded_operands import Operand, Tiles
 from ..origins.packing_checks import PackingFinding, tile_findings
 from ..origins.tagged_runs import TaggedBuffer
-from .computed_sources import ComputedFrom, computed_from
 from .driven_launch import Place
 from .repeated_launch import RepeatedLaunch
-from .statement_chains import SharedWriters
+from .statement_chains import SharedWriters, definer, operand_registers, split_registers
 from .traced_elements import Codes, Source, Traced, traced_elements
 
 _SHARE = 0.5  # of the elements of an operand that are computed
@@ -32,6 +35,10 @@ _WARPS, _TIMES = 2, 2  # whose executions are looked at
 S = "S"
 
 Statement = Mapping[str, OperandOrigins]
+_MATRIX = OPCODES | {"wmma"}
+_LOADS = ("ld", "ldmatrix")
+_TELLING = ("ex2", "tanh", "cvt", "st", "stmatrix", "ldmatrix", "ld", "shfl", "max", "div", "rcp")
+_MOST = 4000  # statements that are followed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,3 +233,64 @@ def rows_of(operand: ComputedOperand) -> Iterator[tuple[Place, npt.NDArray[np.in
     """Yield executions and the row of S that each row of the operand follows."""
     for number, place in enumerate(operand.places):
         yield place, operand.tiles.tiles.outer[number].max(axis=1)
+
+
+# --- what an operand is computed from -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedFrom:
+    """``makers`` are numbers of matrix statements, ``way`` of those between, in the text's order."""
+
+    makers: tuple[int, ...]
+    way: tuple[int, ...]
+
+    def first(self, code: Sequence[Record], *opcodes: str) -> Location | None:
+        """Return the first statement on the way with one of these opcodes."""
+        found = (code[pc].statement for pc in self.way if code[pc].statement.opcode in opcodes)
+        return next((statement.location() for statement in found), None)
+
+    def shown(self, code: Sequence[Record]) -> Iterator[tuple[str, Location]]:
+        """Yield statements on the way that say most, the first of each opcode."""
+        seen = set[str]()
+        for pc in self.way:
+            statement = code[pc].statement
+            if statement.opcode in _TELLING and statement.opcode not in seen:
+                seen.add(statement.opcode)
+                yield f"on the way: {statement.opcode}", statement.location()
+
+
+def computed_from(code: Sequence[Record], number: int, role: str, writers: SharedWriters) -> ComputedFrom:
+    """Return what operand ``role`` of statement ``number`` is computed from."""
+    registers = operand_registers(code[number].statement.operand_text or "", role)
+    wanted = [(register, number) for register in registers]
+    makers, way, seen = set[int](), set[int](), set[tuple[str, int]]()
+    while wanted and len(seen) < _MOST:
+        register, before = wanted.pop()
+        pc = definer(code, before, register)
+        if pc is None or (register, pc) in seen:
+            continue
+        seen.add((register, pc))
+        if code[pc].statement.opcode in _MATRIX and not _loads(code[pc]):
+            makers.add(pc)
+            continue
+        way.add(pc)
+        wanted += _before(code, pc, writers)
+    return ComputedFrom(makers=tuple(sorted(makers)), way=tuple(sorted(way)))
+
+
+def _before(code: Sequence[Record], pc: int, writers: SharedWriters) -> Iterator[tuple[str, int]]:
+    """Yield registers that a statement computes from, with the statement at which they are read."""
+    statement = code[pc].statement
+    if statement.opcode in _LOADS or _loads(code[pc]):
+        for writer in writers.written_by.get(pc, ()):
+            if writer >= 0 and code[writer].statement.opcode in ("st", "stmatrix"):
+                _, stored = split_registers(code[writer].statement.operand_text or "")
+                yield from ((register, writer) for register in stored)
+        return
+    written, read = split_registers(statement.operand_text or "")
+    yield from ((register, pc) for register in read if register not in written or len(written) == 1)
+
+
+def _loads(record: Record) -> bool:
+    return record.statement.opcode == "wmma" and "load" in record.statement.mnemonic

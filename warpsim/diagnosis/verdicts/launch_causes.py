@@ -17,7 +17,6 @@ from ..origins.anchors import Anchored
 from ..origins.element_origins import Names, Origins, find_origins
 from ..origins.packing_checks import PackingFinding
 from .hypotheses import rank
-from .order_fixes import fix_of
 from .output_errors import OutputError, output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
 from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
@@ -326,3 +325,24 @@ def _whole(launch: RepeatedLaunch, side: Anchored, inner: str) -> Array | None:
     if array.ndim != 2:
         return None
     return array if side.tiles.inner_axis == inner else array.T
+
+
+# --- what to do about a finding of order --------------------------------------------------------------
+
+
+def fix_of(finding: LaunchFinding) -> str:
+    """Return what to do; empty where the finding names no other access, or says it itself."""
+    if finding.fix or finding.other is None:
+        return finding.fix
+    before, after = finding.other.short, finding.location.short
+    if finding.kind == "in flight":
+        return (
+            f"put cp.async.wait_group, with fewer groups that may be in flight, and then bar.sync "
+            f"(__syncthreads()) between {before} and {after}"
+        )
+    if finding.kind != "race":
+        return ""
+    turn = ", in every turn of the loop" if finding.location.line < finding.other.line else ""
+    if finding.location.quoted().startswith("wgmma"):
+        return f"put fence.proxy.async and then bar.sync (__syncthreads()) between {before} and {after}{turn}"
+    return f"put bar.sync (__syncthreads()) between {before} and {after}{turn}"
