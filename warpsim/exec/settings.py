@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..checks.findings import Mode
-from ..isa.architectures import ARCHITECTURES, Architecture
+from ..isa.architectures import ARCHITECTURES, SM_90A, Architecture
 from ..machine.run.engines import Undefined
 
-DEFAULT_CHIP = "sm_90a"
+DEFAULT_CHIP = SM_90A.name
 
 
 @dataclass(frozen=True, kw_only=True)
