@@ -1,25 +1,32 @@
-"""A launch of a client's kernel: parameters as bytes, limits as CUDA has them, and what is made of its end.
+"""A launch of a client's kernel: parameters as bytes, limits as CUDA has them, its time, and its end.
+
+A launch that is over its time ends with an error that names the statement it was at, as a watchdog of a
+display ends it.
 
 Knows kernels and sizes; does not know which function of CUDA asked.
 """
 
 from __future__ import annotations
 
+import ctypes
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import TracebackType
 
-from ..errors import WarpsimError
+from ..errors import Deadlock, WarpsimError
 from ..isa.architectures import ARCHITECTURES
 from .access_log import AccessLog
 from .client import Process
 from .client_modules import Kernel
-from .deadline import Deadline, progress
 from .error_codes import CudaError, error_of
 from .streams import Touches
 
 Dimensions3 = tuple[int, int, int]
 _PORTABLE_SHARED = 48 << 10
+_PATIENCE = 5.0  # seconds without a word
+Say = Callable[[str], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,3 +148,60 @@ def cluster_limit(kernel: Kernel) -> int:
     """Return the most CTAs of a cluster."""
     limits = ARCHITECTURES[kernel.image.chip].limits
     return limits.cluster if kernel.any_cluster else limits.portable_cluster
+
+
+# --- the time that a launch may take ------------------------------------------------------------------
+
+
+class LaunchTimeout(Deadlock):
+    """A launch was stopped, since it took longer than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("the launch takes longer than --limit allows; it was stopped at this statement")
+
+
+class Deadline:
+    """A block that ends with LaunchTimeout after some seconds; without ``seconds`` it has no end."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._thread = threading.get_ident()
+        self._over = threading.Lock()
+        self._ended = False
+        self._timer = None if seconds is None else threading.Timer(seconds, self._stop)
+
+    def __enter__(self) -> Deadline:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._over:
+            self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _stop(self) -> None:
+        """Raise LaunchTimeout in the thread of the launch."""
+        with self._over:
+            if not self._ended:
+                thread, raised = ctypes.c_ulong(self._thread), ctypes.py_object(LaunchTimeout)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, raised)
+
+
+def progress(kernel: str, say: Say) -> Callable[[int, int], None]:
+    """Return what takes the CTAs done and their total, and says after a while how long it will take."""
+    start = time.monotonic()
+    due = start + _PATIENCE
+
+    def watch(done: int, total: int) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due and done < total:
+            due = now + _PATIENCE
+            left = (now - start) / max(done, 1) * (total - done)
+            say(f"{kernel}: {done} of {total} CTAs, about {left:.0f} s left")
+
+    return watch
