@@ -16,7 +16,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
-from warpsim.arithmetic import numerics, panels, plans, scratch
+from warpsim.arithmetic import numerics, panels, plans
 from warpsim.arithmetic.cores import thread_count
 from warpsim.arithmetic.kernels import decode, variants
 from warpsim.arithmetic.kernels._jit import interpreted
@@ -338,14 +338,14 @@ def test_floors_equal_what_other_cpus_compute(
 
 
 def test_memory_is_aligned_and_used_again() -> None:
-    one = scratch.scratch("test", 1000, np.float32)
+    one = panels.scratch("test", 1000, np.float32)
     assert one.ctypes.data % 64 == 0
     assert one.size == 1000
-    assert np.shares_memory(scratch.scratch("test", 100, np.int16), one)
-    large = scratch.scratch("test", scratch.KEPT + 1, np.uint8)
-    assert not np.shares_memory(large, scratch.scratch("test", 10, np.uint8))
-    assert np.shares_memory(scratch.scratch("test", 10, np.uint8), one)
-    assert scratch.scratch("other", 0, np.uint8).size == 0
+    assert np.shares_memory(panels.scratch("test", 100, np.int16), one)
+    large = panels.scratch("test", panels.KEPT + 1, np.uint8)
+    assert not np.shares_memory(large, panels.scratch("test", 10, np.uint8))
+    assert np.shares_memory(panels.scratch("test", 10, np.uint8), one)
+    assert panels.scratch("other", 0, np.uint8).size == 0
 
 
 def test_a_variant_survives_being_a_number() -> None:

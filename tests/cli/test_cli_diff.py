@@ -16,7 +16,7 @@ import warpsim
 from tests.helpers.command_runner import CliRunner
 from tools import example_dump
 from warpsim.cli import cli
-from warpsim.cli.sass_names import mnemonic_of
+from warpsim.cli.sources import mnemonic_of
 from warpsim.files.register_text import word_lines
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile

@@ -16,7 +16,7 @@ from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
 from warpsim.errors import TraceError
 from warpsim.recording.listing import ListedLine, listing_of
-from warpsim.report.source_pane import source_documents
+from warpsim.report.launches import source_documents
 from warpsim.vectors.formats.recording import read_recording, write_recording
 from warpsim.vectors.formats.source_data import listing_document, listing_from
 

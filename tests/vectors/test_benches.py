@@ -23,7 +23,7 @@ from warpsim.files.read_files import inputs_kept
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.fragments import gather
-from warpsim.vectors.benches import bit_maps, write_bench
+from warpsim.vectors.benches import sv_layout, write_bench
 from warpsim.vectors.benches.sv_layout import package_lines
 from warpsim.vectors.formats import read_vectors
 from warpsim.vectors.sets import VectorSet
@@ -296,10 +296,10 @@ def test_every_kind_of_form_has_a_package() -> None:
 
 def test_what_is_no_bit_map_is_refused() -> None:
     row, column = np.indices((8, 8))
-    assert bit_maps.expression(row % 4 * 8 + column, ("row", "column")) == "((row & 3) << 3) | (column & 7)"
+    assert sv_layout.expression(row % 4 * 8 + column, ("row", "column")) == "((row & 3) << 3) | (column & 7)"
     for values in (row + column, row ^ column, row * 3, row * 8 + column + 1):
         with pytest.raises(AssertionError, match="no bit map of row, column"):
-            bit_maps.expression(values, ("row", "column"))
+            sv_layout.expression(values, ("row", "column"))
 
 
 def test_a_device_that_multiplies_passes(tmp_path: Path) -> None:

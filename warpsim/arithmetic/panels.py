@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,16 @@ from .kernels.panels import ROWS, canonical_nan, panel_kernel
 from .kernels.variants import LIFT_A, LIFT_B, SPECIAL, ZERO, Variant
 from .planes import converted, planes
 from .plans import LANES, Plan, coding_of
-from .scratch import scratch
 
 Floats = npt.NDArray[np.float32]
 _A_BYTES = 64 << 20  # planes of A held at once
 
 
 # --- products ----------------------------------------------------------------------------------------
+_LINE = 64  # bytes of a cache line, as wide as a vector may be
+KEPT = 4 << 20  # bytes of the largest array that is kept
+
+_memory = local()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -297,3 +301,25 @@ def canonical(codes: Codes) -> Codes:
     else:
         canonical_nan(codes.view(np.int32))
     return codes
+
+
+# --- memory that is reused: the page faults of new memory cost more than small products themselves --
+
+
+def aligned(size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return a new, uninitialised array that begins at a cache line, so that no vector of it crosses two."""
+    itemsize = np.dtype(dtype).itemsize
+    room = np.empty(size * itemsize + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + size * itemsize].view(dtype)
+
+
+def scratch(name: str, size: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an aligned, uninitialised array: the caller's until the thread asks for the same name again."""
+    needed = size * np.dtype(dtype).itemsize
+    room = getattr(_memory, name, None)
+    if room is None or room.size < needed:
+        room = aligned(needed, np.uint8)
+        if needed <= KEPT:
+            setattr(_memory, name, room)
+    return room[:needed].view(dtype)

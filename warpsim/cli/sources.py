@@ -2,6 +2,10 @@
 
 A text that looks like an instruction is a mnemonic, unless there is such a file; any other text is a file, a
 trace if its name ends in ``.ptx`` and a vector set otherwise.
+
+Names of instructions as disassemblers print them, such as HMMA.16816.F32, become PTX mnemonics: the first
+form of the target that fits, as a name says less than a mnemonic. They follow the output of ``cuobjdump
+-sass`` for sm_75 to sm_90; the names of newer chips are not known.
 """
 
 from __future__ import annotations
@@ -36,6 +40,13 @@ WHICH = (
     click.option("--warp", type=int, help="Of a warpgroup's mma: which warp; the first if left out."),
     click.option("--case", type=int, default=0, show_default=True, help="Of a vector set: which case."),
 )
+_NAME = re.compile(r"([HIDBQ]G?MMA)((?:\.\w+)*)")
+_SHAPES = {
+    "884": (8, 8, 4), "8816": (8, 8, 16), "8832": (8, 8, 32), "88128": (8, 8, 128),
+    "1684": (16, 8, 4), "1688": (16, 8, 8), "16816": (16, 8, 16), "16832": (16, 8, 32),
+    "16864": (16, 8, 64), "168128": (16, 8, 128), "168256": (16, 8, 256),
+}  # fmt: skip
+_OTHERS = {"H": ("f16", "bf16", "tf32"), "D": ("f64",), "B": ("b1",)}
 
 
 def _selection(context: click.Context, parameter: click.Parameter, text: str | None) -> Selection | None:
@@ -220,7 +231,6 @@ def decoded(
     the user's own form of their text, if any. A tcgen05.mma has its instruction descriptor among them.
     """
     from ..execution.interface import decode
-    from .sass_names import is_sass, mnemonic_of
 
     given = {name: value for name, _, value in (text.partition("=") for text in operands)}
     text = mnemonic_of(mnemonic, target) if is_sass(mnemonic) else mnemonic
@@ -228,3 +238,62 @@ def decoded(
     form = decode(text, target=target, idesc=word, numerics=numerics)
     named = [item for item in operands if item.partition("=")[0] not in ("idesc", "numerics")]
     return form, operands_from(form, named, layout)
+
+
+# --- names of SASS ------------------------------------------------------------------------------------
+
+
+def is_sass(text: str) -> bool:
+    """Return whether a text is such a name."""
+    return bool(_NAME.fullmatch(text.strip()))
+
+
+def mnemonic_of(name: str, target: str | None) -> str:
+    """Return the PTX mnemonic of a name on a target. Raises IllegalInstruction where no form fits."""
+    from ..errors import IllegalInstruction
+    from ..execution.interface import instructions
+
+    match = _NAME.fullmatch(name.strip())
+    if match and target:
+        words = [word.lower() for word in match[2].split(".") if word]
+        fitting = [form for form in instructions(target) if _fits(form, match[1], words)]
+        if fitting:
+            return min(fitting, key=lambda form: (not form.ordered, form.satfinite)).mnemonic
+    where = f" on {target}" if target else ": give --target, the chip that it is of"
+    raise IllegalInstruction(f"{name}: no instruction is known by this name{where}")
+
+
+def _fits(form: Instruction, operation: str, words: list[str]) -> bool:
+    kinds = _multiplicands(operation[0])
+    named = [word for word in words if word in kinds]
+    a, b = (named * 2)[:2] if named else (kinds[0], kinds[0])
+    shape = form.shape.m, form.shape.n, form.shape.k
+    results = [word for word in words if word in ("f32", "f16")]
+    group = form.lanes == 128
+    return (
+        ("G" in operation) == group
+        and _shape(words, group) == shape
+        and form.sparse == ("sp" in words)
+        and (form.a.name, form.b.name) == (a, b)
+        and (not results or form.d.name == results[0])
+        and form.satfinite == ("sat" in words)
+        and not form.scale
+    )
+
+
+def _multiplicands(letter: str) -> tuple[str, ...]:
+    """Return what a letter multiplies: the types that its names mention, the first
+    where none is mentioned.
+    """
+    from ..isa.formats import floats_of, integers_of
+
+    if letter == "I":
+        return (*integers_of(8), *integers_of(4))
+    return floats_of(8) if letter == "Q" else _OTHERS[letter]
+
+
+def _shape(words: list[str], group: bool) -> tuple[int, ...] | None:
+    if group:
+        sizes = [re.fullmatch(r"(\d+)x(\d+)x(\d+)", word) for word in words]
+        return next((tuple(map(int, size.groups())) for size in sizes if size), None)
+    return next((_SHAPES[word] for word in words if word in _SHAPES), None)

@@ -30,9 +30,8 @@ from ..views.report import names_of
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
-from .launches import check_size, launch_document
+from .launches import check_size, launch_document, source_documents
 from .layouts import format_documents, layout_document
-from .source_pane import source_documents
 from .timelines import TimelinePieces, timeline_pieces
 
 Document = dict[str, Any]

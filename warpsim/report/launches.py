@@ -1,15 +1,19 @@
-"""The launch that a recording is of as plain data for the page: warps on one axis, order on the other.
+"""The launch that a recording is of as plain data for the page: its marks, and the sources with what ran.
 
 A mark is an instruction of the page: its row is its warp, its column its place in the order of time, its hue
-the line of the kernel. Knows places only.
+the line of the kernel. The sources have lines and their statements, with the numbers of instructions that are
+those of the page. Knows places only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from ..errors import OperandError
 from ..ptx.symbols import shown
+from ..recording.listing import ListedLine, chain
 from ..vectors.recordings import Recording
 
 Document = dict[str, Any]
@@ -64,3 +68,39 @@ def _by_warp(recording: Recording) -> Any:
         return cta, warp
 
     return key
+
+
+# --- sources ------------------------------------------------------------------------------------------
+
+
+def source_documents(recording: Recording) -> list[Document]:
+    """Return the listed lines of each file; ``gap`` says that lines before are left out."""
+    executed, reached = dict[int, list[int]](), dict[tuple[str, int], list[int]]()
+    for number, event in enumerate(recording.events):
+        executed.setdefault(event.line, []).append(number)
+        for place in dict.fromkeys((each.file, each.line) for each in chain(event.source)):
+            reached.setdefault(place, []).append(number)
+    return [
+        {"file": file, "lines": _lines(list(lines), executed, reached)}
+        for file, lines in groupby(recording.listing, key=lambda each: each.file)
+    ]
+
+
+def _lines(
+    lines: Sequence[ListedLine], executed: dict[int, list[int]], reached: dict[tuple[str, int], list[int]]
+) -> list[Document]:
+    before = [0, *(each.line for each in lines)]
+    return [
+        {
+            "line": each.line,
+            "gap": each.line > last + 1,
+            "text": each.text.expandtabs(4).rstrip(),
+            "instructions": reached.get((each.file, each.line), []),
+            "statements": [
+                {"line": line, "text": text, "instructions": executed.get(line, [])}
+                for line, text in each.statements
+            ],
+            "more": each.more,
+        }
+        for each, last in zip(lines, before, strict=False)
+    ]

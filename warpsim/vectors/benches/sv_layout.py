@@ -1,22 +1,27 @@
 """The package of a SystemVerilog bench: the places of elements, metadata and scales in a form's registers.
 
 Restricted to the SystemVerilog of Icarus Verilog 11: widths are numbers, functions return through their
-names. Every formula is derived from the layouts that warpsim executes with (see bit_maps.py); only the fields
+names. Every formula is derived from the layouts that warpsim executes with, as a bit map; only the fields
 of a matrix descriptor are written out again.
+
+A bit map: the place of a matrix element (a lane, a register, a bit) is made of the bits of its coordinates;
+each coordinate bit goes to its own place bit. ``bit_map`` finds the mapping, and proves it for every
+coordinate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...errors import present
 from ...isa.fragments import metadata_map
 from ...isa.instruction import Instruction
 from ..sets import VectorSet
-from .bit_maps import expression
 
 _AT = ("row", "column")
 
@@ -233,3 +238,59 @@ def _shared(vectors: VectorSet) -> Iterator[str]:
         yield "      input int row, input int column);"
         yield f"    {side}_element = bytes[{place} +: {bits}];"
         yield "  endfunction"
+
+
+# --- bit maps -----------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """``bits`` consecutive bits of a coordinate, from bit ``source``, that go to bit ``goal`` and up."""
+
+    name: str
+    source: int
+    goal: int
+    bits: int
+
+    def __str__(self) -> str:
+        shifted = f"({self.name} >> {self.source})" if self.source else self.name
+        masked = f"({shifted} & {(1 << self.bits) - 1})"
+        return f"({masked} << {self.goal})" if self.goal else masked
+
+
+def expression(values: npt.NDArray[Any], names: tuple[str, ...]) -> str:
+    """Return an expression of C and SystemVerilog for ``values``, whose axes are
+    coordinates of these names.
+    """
+    return " | ".join(str(run) for run in bit_map(values, names)) or "0"
+
+
+def bit_map(values: npt.NDArray[Any], names: tuple[str, ...]) -> tuple[Run, ...]:
+    """Return where the bits of the coordinates go in ``values``; AssertionError for any other function."""
+    goals = {
+        (name, bit): int(values[tuple(1 << bit if axis == item else 0 for item in range(values.ndim))])
+        for axis, name in enumerate(names)
+        for bit in range((values.shape[axis] - 1).bit_length())
+    }
+    _prove(values, names, goals)
+    runs: list[Run] = []
+    for (name, bit), goal in goals.items():
+        if not goal:
+            continue
+        last, place = runs[-1] if runs else None, goal.bit_length() - 1
+        if last and last.name == name and (last.source + last.bits, last.goal + last.bits) == (bit, place):
+            runs[-1] = last._replace(bits=last.bits + 1)
+        else:
+            runs.append(Run(name, bit, place, 1))
+    return tuple(runs)
+
+
+def _prove(values: npt.NDArray[Any], names: tuple[str, ...], goals: Mapping[tuple[str, int], int]) -> None:
+    """Raise AssertionError unless every value is the union of the goals of its coordinates' bits."""
+    used = [goal for goal in goals.values() if goal]
+    coordinates = dict(zip(names, np.indices(values.shape), strict=True))
+    made = np.zeros(values.shape, np.int64)
+    for (name, bit), goal in goals.items():
+        made |= (coordinates[name] >> bit & 1) * goal
+    single = all(goal & goal - 1 == 0 for goal in used) and len(set(used)) == len(used)
+    if not single or not np.array_equal(made, values):
+        raise AssertionError(f"no bit map of {', '.join(names)}")
