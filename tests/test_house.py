@@ -51,6 +51,6 @@ def test_imports_of_every_kind_are_found() -> None:
     """Late imports are found, and those of modules and of names in them."""
     imports = house.imports()
     assert "execution.interface" in imports["__init__"]
-    assert "arithmetic.kernels._jit" in imports["arithmetic.kernels.scalar.fused"]
+    assert "arithmetic.kernels._jit" in imports["arithmetic.kernels.scalar.compiled"]
     assert "views.launches" in imports["cli.launch"]
     assert "products.warming" in imports["__init__"]

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.helpers import nasty
 from warpsim.arithmetic import numerics
 from warpsim.arithmetic.kernels.scalar.binary64 import DOWN, NAN, NEAREST, TOWARD_ZERO, UP, fused_multiply_add
-from warpsim.arithmetic.kernels.scalar.integer import integer_sum
+from warpsim.arithmetic.kernels.scalar.compiled import integer_sum
 from warpsim.arithmetic.kernels.scalar.rounding import bit_length, packed, rounded, shifted
 from warpsim.execution.pipeline import rule_for
 
@@ -246,7 +246,7 @@ def test_integer_sums_follow_their_columns(saturate: bool, exclusive: bool) -> N
 
 # --- without the JIT -------------------------------------------------------------------------------
 
-MODULES = ("binary64", "fused", "groups", "integer", "rounding")
+MODULES = ("binary64", "compiled", "rounding")
 DOTS = 12
 
 

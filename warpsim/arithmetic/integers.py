@@ -22,8 +22,7 @@ from ..isa.formats import Format
 from ..isa.products import Codes, Product
 from ..isa.sparsity import decompress
 from .kernels._jit import interpreted
-from .kernels.bits import add_populations
-from .kernels.clamping import clamped_rows, clamped_sums
+from .kernels.integer_sums import add_populations, clamped_rows, clamped_sums
 from .kernels.octets import COLUMNS, ROWS, has_octets, octet_products, pack_octets
 
 _EXACT = 1 << 24  # float32 holds every integer up to it

@@ -1,14 +1,21 @@
-"""The options with which all kernels are compiled."""
+"""The options with which all kernels are compiled, and the cache on disk, made safe.
+
+A broken cache never breaks a result. A file that was truncated or changed is found by its digest, and a disk
+may be full or read-only: kernels are then compiled again, and a single warning reports it. Numba itself
+raises whatever unpickling raises, and executes what it finds.
+"""
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy.typing as npt
-
-from ._cache import forgiving
+from numba.core.caching import IndexDataCacheFile
 
 Array = npt.NDArray[Any]
 Planes = tuple[Array, Array, Array]  # significand int64, exponent int32, special int8
@@ -16,6 +23,8 @@ Output = tuple[int, int, int, int, bool]  # precision, fraction bits, emin, emax
 Operands = tuple[Planes, Planes, Planes, Array]  # a, b, c, columns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_DIGEST = 32  # bytes at the end, where pickle does not look
+_warned: set[str] = set()
 
 
 def interpreted() -> bool:
@@ -43,3 +52,93 @@ def variant_kernel(*numbers: int) -> Callable[[Function], Function]:
         return kernel(function)
 
     return decorate
+
+
+# --- the cache on disk --------------------------------------------------------------------------------
+
+
+def forgiving(dispatcher: Any) -> Any:
+    """Return a compiled function whose cache, if there is a cache, is checked and may fail."""
+    cache = getattr(dispatcher, "_cache", None)
+    files = getattr(cache, "_cache_file", None)
+    if type(files) is IndexDataCacheFile:
+        files.__class__ = _CheckedFiles
+        # Separate names: files without a digest that an older version has left are not broken.
+        files._index_path = files._index_path.removesuffix(".nbi") + ".checked.nbi"
+        files._data_name_pattern = files._data_name_pattern.replace(".{number", ".checked.{number")
+        dispatcher._cache = _Forgiving(cache)
+    return dispatcher
+
+
+class _CheckedFiles(IndexDataCacheFile):
+    """Files of the cache that end in the digest of what is before it."""
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)  # type: ignore[no-untyped-call]
+        return data + sha256(data).digest()
+
+    def _load_index(self) -> Any:
+        try:
+            with open(self._index_path, "rb") as file:
+                if pickle.load(file) == self._version:
+                    _check(file.read())
+        except FileNotFoundError:
+            return {}
+        return super()._load_index()  # type: ignore[no-untyped-call]
+
+    def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)  # type: ignore[no-untyped-call]
+        with open(path, "rb") as file:
+            _check(file.read())
+        return super()._load_data(name)  # type: ignore[no-untyped-call]
+
+
+def _check(content: bytes) -> None:
+    data, digest = content[:-_DIGEST], content[-_DIGEST:]
+    if sha256(data).digest() != digest:
+        raise ValueError("it was cut off or changed")
+
+
+class _Forgiving:
+    """A cache that is empty where it cannot be read, and keeps nothing where it cannot be written."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled function, or None."""
+        try:
+            return self._cache.load_overload(sig, target_context)
+        except Exception as error:
+            _warn(
+                "read",
+                f"a file in {self._cache.cache_path} cannot be read, so kernels are compiled again",
+                error,
+            )
+        try:
+            self._cache.flush()
+        except Exception as error:
+            _warn(
+                "write", f"{self._cache.cache_path} cannot be written: kernels will be compiled again", error
+            )
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function, if that is possible."""
+        try:
+            self._cache.save_overload(sig, data)
+        except Exception as error:
+            _warn(
+                "write", f"{self._cache.cache_path} cannot be written: kernels will be compiled again", error
+            )
+
+
+def _warn(what: str, message: str, error: Exception) -> None:
+    """Warn once about each kind of error of the cache."""
+    if what not in _warned:
+        _warned.add(what)
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        warnings.warn(f"the cache of compiled kernels: {message} ({reason})", RuntimeWarning, stacklevel=2)

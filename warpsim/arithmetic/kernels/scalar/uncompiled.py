@@ -1,8 +1,8 @@
 """The scalar kernels' sums on whole arrays, with NumPy alone: for calls too small to be worth compiling.
 
-The functions have the names, arguments and bits of those in fused, groups and integer, which explain the
-rules' numbers. All arithmetic is of int64: shifts are limited, so that bits shifted out are gone, and nothing
-else wraps. Imports no Numba, which takes longer to load than a few instructions to compute.
+The functions have the names, arguments and bits of those in compiled, which explain the rules' numbers. All
+arithmetic is of int64: shifts are limited, so that bits shifted out are gone, and nothing else wraps. Imports
+no Numba, which takes longer to load than a few instructions to compute.
 """
 
 from __future__ import annotations
