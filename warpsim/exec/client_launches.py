@@ -1,7 +1,7 @@
-"""A launch of a client's kernel: parameters as bytes, limits as CUDA has them, its time, and its end.
+"""A launch of a client's kernel: parameters as bytes, limits of CUDA and of time, what it touches, its end.
 
 A launch that is over its time ends with an error that names the statement it was at, as a watchdog of a
-display ends it.
+display ends it. Bytes are noted by an observer of all waves, where a process has several streams.
 
 Knows kernels and sizes; does not know which function of CUDA asked.
 """
@@ -15,18 +15,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import Deadlock, WarpsimError
 from ..isa.architectures import ARCHITECTURES
-from .access_log import AccessLog
+from ..machine.run.events import Observer, helper
+from ..machine.run.pending import Pending
+from ..machine.run.wave import Wave
+from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.spaces import DEVICE_BASE
 from .client import Process
 from .client_modules import Kernel
 from .error_codes import CudaError, error_of
-from .streams import Touches
+from .streams import Stretch, Touches
 
 Dimensions3 = tuple[int, int, int]
 _PORTABLE_SHARED = 48 << 10
 _PATIENCE = 5.0  # seconds without a word
 Say = Callable[[str], object]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,3 +213,62 @@ def progress(kernel: str, say: Say) -> Callable[[int, int], None]:
             say(f"{kernel}: {done} of {total} CTAs, about {left:.0f} s left")
 
     return watch
+
+
+# --- which bytes of global memory a launch reads, writes and changes by atomics -----------------------
+
+
+class AccessLog(Observer):
+    """The bytes of one launch, as masks over the memory of the device."""
+
+    def __init__(self) -> None:
+        self.masks: dict[str, Mask] = {}
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what is read."""
+        self._note(wave, access, "reads")
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what is written."""
+        self._note(wave, access, "writes")
+
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what atomics change."""
+        self._note(wave, access, "atomics")
+
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """Note what an asynchronous operation has read and written."""
+        for name, all_of in (("reads", pending.reads), ("writes", pending.writes)):
+            for stretches in all_of:
+                if stretches.space == "global":
+                    mask = self._mask(wave, name)
+                    for first, past in stretches.ranges.tolist():
+                        mask[first:past] = True
+
+    def touches(self) -> Touches:
+        """Return all bytes as stretches of addresses."""
+        return Touches(*(_stretches(self.masks.get(name)) for name in Touches._fields))
+
+    @helper
+    def _note(self, wave: Wave, access: MemoryAccess, name: str) -> None:
+        if access.memory is wave.memories.device.data:
+            mask = self._mask(wave, name)
+            mask.reshape(-1, access.size)[access.offsets // access.size] = True
+
+    @helper
+    def _mask(self, wave: Wave, name: str) -> Mask:
+        size = wave.memories.device.data.size
+        mask = self.masks.get(name)
+        if mask is None or mask.size < size:
+            grown = np.zeros(size, np.bool_)
+            if mask is not None:
+                grown[: mask.size] = mask
+            self.masks[name] = mask = grown
+        return mask
+
+
+def _stretches(mask: Mask | None) -> tuple[Stretch, ...]:
+    if mask is None:
+        return ()
+    edges = np.flatnonzero(np.diff(mask.view(np.int8), prepend=0, append=0)) + DEVICE_BASE
+    return tuple(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
