@@ -36,7 +36,7 @@ from ..library.store_mistakes import stored_mistakes
 from ..search.masked_results import masked
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
-from .kept_accumulators import kept_accumulators
+from .left_values import kept_accumulators, tails
 from .loop_candidates import Candidate, Candidates
 from .loop_memory import Memory
 from .loop_mistakes import Around, WithinSteps
@@ -46,7 +46,6 @@ from .loop_sources import Sources
 from .memory_strides import found_in_memory
 from .product_loops import Given, Loop, View
 from .solved_causes import Solution, SolvedCauses
-from .tails import tails
 from .whole_matrices import whole_matrices
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
