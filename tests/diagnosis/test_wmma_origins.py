@@ -109,6 +109,61 @@ def test_mistakes_are_named(edits: tuple[tuple[str, str], ...], expected: str) -
     assert origins(*edits).findings[0].message.startswith(expected)
 
 
+SKIPPED = (
+    "  wmma.mma.sync",
+    "  mov.u32 %t, %ctaid.y; xor.b32 %u, %step, 1; or.b32 %u, %u, %t; setp.eq.u32 %p, %u, 0; @%p bra NEXT;\n"
+    "  wmma.mma.sync",
+)
+EVERY_SECOND = (
+    ("add.u64 %a, %a, 32", "add.u64 %a, %a, 64"),
+    ("add.u64 %b, %b, 1024", "add.u64 %b, %b, 2048"),
+    ("%step, 3", "%step, 2"),
+)
+
+
+@pytest.mark.parametrize(
+    ("edits", "messages"),
+    [
+        (
+            (("mul.lo.u32 %u, %t, 32;", "mul.lo.u32 %u, %t, 0;"),),
+            [
+                "no matrix instruction is given columns 16..31 of B: 2 warps multiply the same columns with "
+                "the same rows of A (warp 0 of CTAs (0, 0, 0), (1, 0, 0))"
+            ],
+        ),
+        (
+            EVERY_SECOND,
+            [
+                "no matrix instruction is given columns 16..31 of A or rows 16..31 of B: these k are left "
+                "out between others"
+            ],
+        ),
+        (
+            (SKIPPED, ("  add.u64 %a, %a, 32", "NEXT:\n  add.u64 %a, %a, 32")),
+            [
+                "no matrix instruction is given rows 0..15, columns 16..31 of A, though it is given other k "
+                "of these rows and B of this k: D lacks their products"
+            ],
+        ),
+        (  # a triangle: the first rows have fewer k
+            (
+                (
+                    "setp.lt.u32 %p, %step, 3",
+                    "mov.u32 %t, %ctaid.y; add.u32 %t, %t, 2; setp.lt.u32 %p, %step, %t",
+                ),
+            ),
+            [],
+        ),
+        ((("%step, 3", "%step, 2"),), []),  # the arrays are larger along k
+    ],
+)
+def test_unused_elements_are_findings(edits: tuple[tuple[str, str], ...], messages: list[str]) -> None:
+    found = origins(*edits)
+    assert [one.message for one in found.findings] == messages
+    assert {one.kind for one in found.findings} <= {"unused"}
+    assert found.unexplained  # it is never said that they fit together
+
+
 @pytest.mark.parametrize("name", [name for name in kernel_cases.NAMES if name.startswith("rounded_")])
 def test_right_kernels_have_no_findings(name: str) -> None:
     case = kernel_cases.case(name)
@@ -128,3 +183,14 @@ def test_the_verdict_names_the_load() -> None:
     assert found.location is not None
     assert found.location.line == 17
     assert found.operand == "b"
+
+
+def test_the_verdict_names_columns_that_are_never_used() -> None:
+    """Nothing was put right, so the evidence does not say so."""
+    right = arguments()
+    changed()((2, 2), 32, right)
+    wrong = changed(("mul.lo.u32 %u, %t, 32;", "mul.lo.u32 %u, %t, 0;"))
+    found = warpsim.why(wrong, (2, 2), 32, arguments(), {2: right[2]}, 1e-3)
+    assert "columns 16..31 of b: 2 warps multiply the same columns" in found.cause
+    assert (found.kind, found.operand) == ("unused", "b")
+    assert "put right" not in found.causes[0].evidence

@@ -37,6 +37,7 @@ from .packing_checks import (
 from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 from .tags import COMPUTED
+from .unused_elements import unused_elements
 from .word_places import follow_sums, words_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]
@@ -153,7 +154,19 @@ class Origins:
                 if role in operands:
                     found += word_findings(operands[role], a, b)
                     words += served(operands[role], a, b)
-        return (*found, *shared_words(words, found), *repeated_products(products))
+        found += [*shared_words(words, found), *repeated_products(products)]
+        return (*found, *unused_elements(products, self._single(), found))
+
+    def _single(self) -> frozenset[str]:
+        """Return the buffers that come as tiles, in one role, to all that they come to."""
+        if self.dependences:
+            return frozenset()
+        roles: dict[str, set[str]] = {}
+        for traced in self.operands:
+            if traced.buffer is not None:
+                role = traced.role if traced.tiles is not None else ""
+                roles.setdefault(traced.buffer.name, set()).add(role)
+        return frozenset(name for name, seen in roles.items() if len(seen) == 1 and "" not in seen)
 
     @cached_property
     def unexplained(self) -> tuple[str, ...]:

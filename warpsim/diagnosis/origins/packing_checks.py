@@ -183,14 +183,14 @@ def _unlike(a: Anchored, b: Anchored, role: str, by: int, events: list[int]) -> 
 
 
 def _step_message(anchored: Anchored, other: Anchored, role: str, by: int, events: Sequence[int]) -> str:
-    name, event = _name(anchored), events[0]
+    name, event = name_of(anchored), events[0]
     places = anchored.tiles.operand.places[events]
     reads = f"{anchored.tiles.inner_axis} {_range(anchored, event)}"
     if not role:
-        theirs = f"{_name(other)} of {other.tiles.inner_axis} {_range(other, event)}"
+        theirs = f"{name_of(other)} of {other.tiles.inner_axis} {_range(other, event)}"
         return f"{name} is of {reads} where {theirs}: they are not of the same k"
     stage = _stage_text(anchored, by)
-    expected = f"{_name(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
+    expected = f"{name_of(other)} is of {other.tiles.inner_axis} {_range(other, event)}"
     right = _others(anchored, event) or expected
     verb = "reads" if len(set(places[:, 3].tolist())) == 1 else "read"
     right += _unwritten(anchored, other, events)
@@ -208,7 +208,8 @@ def _unwritten(anchored: Anchored, other: Anchored, events: Sequence[int]) -> st
     return f"; in step {steps} nothing of any array"
 
 
-def _name(anchored: Anchored) -> str:
+def name_of(anchored: Anchored) -> str:
+    """Return the buffer that tiles come from."""
     buffer = anchored.tiles.operand.buffer
     assert buffer is not None
     return buffer.name
@@ -268,7 +269,7 @@ def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
     found: dict[int, list[int]] = {}
     for number, event in _in_time(products):
         product = products[number]
-        key = (_name(product.a), _name(product.b), *product.sums[event].tolist())
+        key = (name_of(product.a), name_of(product.b), *product.sums[event].tolist())
         factors = int(product.a.inner[event]), int(product.b.inner[event])
         if product.begins[event]:
             seen[key] = set()
@@ -279,7 +280,7 @@ def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
         a, b, again = products[number].a, products[number].b, np.array(sorted(events))
         first = int(again[0])
         message = (
-            f"{_name(a)} of {a.tiles.inner_axis} {_range(a, first)} and {_name(b)} of "
+            f"{name_of(a)} of {a.tiles.inner_axis} {_range(a, first)} and {name_of(b)} of "
             f"{b.tiles.inner_axis} {_range(b, first)} are multiplied again, the first time in "
             f"step {int(a.tiles.operand.places[first, 4])}"
         )

@@ -37,8 +37,9 @@ _FIXES = {
     "metadata bytes": "keep the order of bytes and halves in a word of metadata",
     "metadata rows": "give each block of rows its own metadata",
     "order": "give every element its place in the fragment's layout",
+    "unused": "check the bounds and strides of the loops and of the tiles of warps and CTAs",
 }
-_AT_INSTRUCTION = ("repeated",)  # kinds whose fault is the matrix instruction's own
+_AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
 BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with
 

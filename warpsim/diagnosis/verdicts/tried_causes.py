@@ -43,7 +43,11 @@ def tried_causes(trial: Trial, origins: Origins) -> list[Cause]:
 
 def located_causes(trial: Trial, origins: Origins) -> list[Cause]:
     """Return what the origins of operands show, though no trial has confirmed it."""
-    return [replace(cause, evidence=trial.evidence()) for cause in origin_causes(trial.launch, origins)]
+    untried = ("unused",)  # no elements are known that would be right
+    return [
+        cause if cause.kind in untried else replace(cause, evidence=trial.evidence())
+        for cause in origin_causes(trial.launch, origins)
+    ]
 
 
 def _confirmed(launch: RepeatedLaunch, found: Sequence[Hypothesis], what: str) -> list[Cause]:

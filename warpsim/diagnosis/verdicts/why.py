@@ -18,6 +18,7 @@ from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine, WarpsimError
 from ...host.launching import LaunchableKernel
 from ...isa.families import OPCODES
+from ..origins.element_origins import Origins
 from .computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
 from .launch_causes import (
@@ -244,10 +245,18 @@ def _of_wrong_outputs(
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
         or computed_causes(trial, origins)
-        or located_causes(trial, origins)
-        or of_other_types
-        or [*product_causes(launch, origins, errors)]
+        or _located(trial, origins, of_other_types, errors)
     )
+
+
+def _located(
+    trial: Trial, origins: Origins, of_other_types: list[Cause], errors: Sequence[OutputError]
+) -> list[Cause]:
+    """Return what was located; that elements are unused only where no product says more."""
+    located = located_causes(trial, origins)
+    if any(cause.kind != "unused" for cause in located):
+        return located
+    return of_other_types or [*product_causes(trial.launch, origins, errors)] or located
 
 
 def _untraced(launch: RepeatedLaunch) -> Iterator[str]:
