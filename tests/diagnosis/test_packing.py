@@ -16,6 +16,7 @@ from warpsim.diagnosis.loops.loop_memory import Memory
 from warpsim.diagnosis.origins.metadata_checks import _step_count
 from warpsim.diagnosis.origins.packing_checks import _stage_text, tile_findings
 from warpsim.diagnosis.origins.tagged_observer import _sum_of, _threads
+from warpsim.diagnosis.origins.tile_patterns import permutation_text
 from warpsim.diagnosis.recordings.event_chains import diagnose_stretch
 from warpsim.machine.state.lanes import Lanes
 
@@ -102,3 +103,15 @@ def test_tiles_in_shared_memory_lie_as_descriptors_have_them(mnemonic: str, majo
     memory: Any = SimpleNamespace(loop=SimpleNamespace(form=form, registers={"b": np.zeros((2, 3, 8, 16))}))
     found = {major for major in ("K", "MN") if Memory._tile(memory, "b", major, "none") is not None}  # type: ignore[arg-type]
     assert found == majors
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ([*range(0, 16, 2), *range(1, 16, 2)], "places g and g + 8 hold 2g and 2g + 1"),
+        ([row for g in range(8) for row in (g, g + 8)], "places 2g and 2g + 1 hold g and g + 8"),
+        ([0, 2, 4, 6, 1, 3, 7, 5], "places hold 0, 2, 4, 6, 1, 3, 7, 5"),
+    ],
+)
+def test_neighbours_in_place_of_halves_are_named(order: list[int], text: str) -> None:
+    assert permutation_text(np.array(order)) == text

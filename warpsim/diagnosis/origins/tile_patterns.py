@@ -128,7 +128,21 @@ def _along_text(pattern: Pattern, order: npt.NDArray[Any]) -> str:
 
 def permutation_text(order: npt.NDArray[Any]) -> str:
     """Describe what is regular about a permutation of positions; else list them."""
-    return regular_permutation(order) or f"places hold {', '.join(map(str, order.tolist()))}"
+    listed = f"places hold {', '.join(map(str, order.tolist()))}"
+    return regular_permutation(order) or _interleaved(order) or listed
+
+
+def _interleaved(order: npt.NDArray[Any]) -> str:
+    """Return that neighbours are taken for places half a tile apart, or these for neighbours; else empty."""
+    half, odd = divmod(len(order), 2)
+    if odd or half < 2:
+        return ""
+    place = np.arange(len(order))
+    if (order == place % half * 2 + place // half).all():
+        return f"places g and g + {half} hold 2g and 2g + 1"
+    if (order == place % 2 * half + place // 2).all():
+        return f"places 2g and 2g + 1 hold g and g + {half}"
+    return ""
 
 
 def regular_permutation(order: npt.NDArray[Any]) -> str:
