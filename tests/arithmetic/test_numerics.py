@@ -25,7 +25,14 @@ from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
 
 DOTS = 24  # of each kind; a multiple of 12 has every gap in every role
-ARITHMETICS = nasty.arithmetics()
+# A rule that must be asked for is in no list of forms: nvfp4 of tcgen05, 128 x 8, in groups of 4.
+QUADS = warpsim.decode(
+    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16",
+    target="sm_100a",
+    idesc=0x08020480,
+    numerics="groups_of_4",
+)
+ARITHMETICS = (*nasty.arithmetics(), QUADS)
 
 
 # --- kernel = reference ----------------------------------------------------------------------------

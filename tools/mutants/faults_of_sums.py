@@ -30,7 +30,7 @@ from .behaviour import (
 _TERMS = "    exponent = ((terms.exponent - _LOWEST) * counted).max(-1).astype(np.int64) + _LOWEST\n"
 _UNIT = "    aligned = terms.value * np.ldexp(1.0, -unit.astype(np.int32))[..., None]\n"
 _KEPT = '    with np.errstate(invalid="ignore"):\n        total = kept.sum(-1)\n'
-_TOTAL = "    done = _rounded(total, unit, rule, change)\n"
+_TOTAL = "    if change.units_vanish:\n"
 _CODE = "    if change.flush_results:\n        code = np.where(done.subnormal, 0, code)\n    return Step("
 _RESULT = "            accumulator = results(steps[-1].code, result)\n"
 _GROWS = '    "rn": lambda negative, odd, tail: (tail == ABOVE_HALF) | ((tail == HALF) & odd),'

@@ -227,8 +227,13 @@ def _solved(parts: Matrix, rest: Matrix, near: Matrix) -> Matrix | None:
 
 
 def _of_each_line(found: Matrix, name: str) -> str:
-    """Return which steps have a weight that is not 1 in which lines: ``found (lines, steps)``."""
+    """Return which steps have a weight that is not 1 in which lines: ``found (lines, steps)``.
+
+    Empty where a line has no step at all: then an operand is zero there, which its elements tell better.
+    """
     steps = found.shape[1]
+    if (np.abs(found) < _UNEVEN).all(axis=1).any():
+        return ""
     wrong = np.abs(found - 1) > _UNEVEN
     if not wrong.any() or (wrong.all() and np.ptp(found, axis=1).max() <= _UNEVEN):
         return ""

@@ -37,11 +37,11 @@ from .packing_checks import (
 from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 from .tags import COMPUTED
-from .unused_elements import unused_elements
+from .unused_elements import ranges_of, unused_elements
 from .word_places import follow_sums, words_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]
-_LISTED = 4  # lines, and ranges of one axis
+_LISTED = 4  # lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,7 +310,7 @@ def unused_text(buffer: TaggedBuffer, bits: Mask) -> str:
         first = np.unravel_index(int(np.argmin(elements)), shape)
         return f"{share}: {buffer.name}[{', '.join(map(str, map(int, first)))}] is the first that is not"
     parts = [
-        f"{_ranges(axis)} of {len(axis)} along axis {n}" for n, axis in enumerate(axes) if not axis.all()
+        f"{ranges_of(axis)} of {len(axis)} along axis {n}" for n, axis in enumerate(axes) if not axis.all()
     ]
     return f"{share}: {', '.join(parts)}" if parts else share
 
@@ -319,10 +319,3 @@ def _along(elements: Mask, axis: int) -> Mask:
     """Return which places along an axis have any element that is used."""
     along: Mask = np.asarray(np.moveaxis(elements, axis, 0).reshape(elements.shape[axis], -1).any(axis=1))
     return along
-
-
-def _ranges(axis: Mask) -> str:
-    """Return ``0..7, 16..23``: the places that are used."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], axis, [False]]).astype(np.int8)))
-    texts = [f"{start}..{end - 1}" for start, end in edges.reshape(-1, 2)[:_LISTED].tolist()]
-    return ", ".join(texts) + ", …" * (len(edges) > 2 * _LISTED)

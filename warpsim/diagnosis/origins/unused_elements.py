@@ -111,7 +111,7 @@ def _holes(a: _Side, b: _Side) -> Iterator[PackingFinding]:
             continue
         outer, inner = side.axes
         lines, steps = (np.asarray(missing.any(axis=axis)) for axis in (1, 0))
-        where = f"{outer} {_ranges(lines)}, {inner} {_ranges(steps)}"
+        where = f"{outer} {ranges_of(lines)}, {inner} {ranges_of(steps)}"
         whole = missing[np.ix_(lines, steps)].all()
         count = "" if whole else f"{int(missing.sum())} elements in "
         yield side.finding(
@@ -142,8 +142,8 @@ def _left_out(a: _Side, b: _Side) -> Iterator[PackingFinding]:
     if between.any():
         between[places[-1] + 1 :] = ~used[places[-1] + 1 :]
         yield a.finding(
-            f"no matrix instruction is given {a.axes[1]} {_ranges(between)} of {a.name} or {b.axes[1]} "
-            f"{_ranges(between)} of {b.name}: these k are left out between others"
+            f"no matrix instruction is given {a.axes[1]} {ranges_of(between)} of {a.name} or {b.axes[1]} "
+            f"{ranges_of(between)} of {b.name}: these k are left out between others"
         )
 
 
@@ -163,7 +163,7 @@ def _computed_again(group: Sequence[Products], a: _Side, b: _Side) -> Iterator[P
         if lines.sum() * times == len(lines) and other.lines.all():
             same: npt.NDArray[np.int64] = places[number.reshape(-1) == number.reshape(-1)[0]]
             yield side.finding(
-                f"no matrix instruction is given {side.axes[0]} {_ranges(~lines)} of {side.name}: "
+                f"no matrix instruction is given {side.axes[0]} {ranges_of(~lines)} of {side.name}: "
                 f"{times} warps multiply the same {side.axes[0]} "
                 f"with the same {other.axes[0]} of {other.name} "
                 f"({warps_text(same)} of CTA{_ctas(same)})"
@@ -175,8 +175,8 @@ def _ctas(places: npt.NDArray[np.int64]) -> str:
     return "s"[: len(different) != 1] + " " + ", ".join(f"({', '.join(map(str, cta))})" for cta in different)
 
 
-def _ranges(places: Mask) -> str:
-    """Return ``0..7, 16..23``."""
+def ranges_of(places: Mask) -> str:
+    """Return ``0..7, 16..23``: the places that are true, the first few of their ranges."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], places, [False]]).astype(np.int8))).reshape(-1, 2)
     texts = [f"{start}..{end - 1}" for start, end in edges[:_LISTED].tolist()]
     return ", ".join(texts) + ", …" * (len(edges) > _LISTED)
