@@ -229,7 +229,7 @@ def _solved(parts: Matrix, rest: Matrix, near: Matrix) -> Matrix | None:
 def _of_each_line(found: Matrix, name: str) -> str:
     """Return which steps have a weight that is not 1 in which lines: ``found (lines, steps)``.
 
-    Empty where a line has no step at all: then an operand is zero there, which its elements tell better.
+    Empty where a line has no step at all: an operand is zero there, which the search of its elements names.
     """
     steps = found.shape[1]
     if (np.abs(found) < _UNEVEN).all(axis=1).any():
