@@ -17,7 +17,7 @@ from tools.five_engineers import (
     register_reader,
     right_kernels,
 )
-from tools.five_engineers.listing import Case, judged
+from tools.judging import Case, answered
 from tools.user_mistakes.case import F16, MXF8
 from warpsim.diagnosis import diagnose_product, held_scales
 from warpsim.diagnosis.loops import loop_search
@@ -45,13 +45,13 @@ RIGHT = (*right_kernels.LIST.cases[:5:2], *right_kernels.LIST.cases[7:21:2])
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.name)
 def test_a_sample_is_named(case: Case) -> None:
-    found, _, text = judged(case)
+    found, _, text = answered(case)
     assert found == "named", text
 
 
 @pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.name)
 def test_nothing_is_claimed_of_right_kernels(case: Case) -> None:
-    found, _, text = judged(case)
+    found, _, text = answered(case)
     assert found == "right", text
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import warpsim
 from tools.dump_mistakes import packings
-from tools.user_mistakes.__main__ import answered
-from tools.user_mistakes.case import E4M3, F16, S8, SPARSE, WGMMA, UserMistake
+from tools.judging import Case, answered
+from tools.user_mistakes.case import E4M3, F16, S8, SPARSE, WGMMA
 from warpsim.diagnosis import held
 from warpsim.diagnosis.locate.dump_places import places_of
 from warpsim.diagnosis.locate.map_formulas import several
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("mistake", packings.LIST, ids=lambda each: each.name)
-def test_packings_of_other_people_are_named(mistake: UserMistake) -> None:
+def test_packings_of_other_people_are_named(mistake: Case) -> None:
     found, _, text = answered(mistake)
     assert found == "named", text
 

@@ -9,8 +9,8 @@ import pytest
 
 import warpsim
 from tools.dump_mistakes import step_logs
-from tools.user_mistakes.__main__ import answered
-from tools.user_mistakes.case import F16, UserMistake
+from tools.judging import Case, answered
+from tools.user_mistakes.case import F16
 from warpsim.diagnosis import diagnose_steps
 from warpsim.diagnosis.locate.dump_contents import Operands
 from warpsim.files.decimals import printed_of
@@ -20,7 +20,7 @@ FORM = warpsim.decode(F16[0], target=F16[1])
 
 
 @pytest.mark.parametrize("mistake", step_logs.LIST, ids=lambda each: each.name)
-def test_logs_of_other_people_are_named(mistake: UserMistake) -> None:
+def test_logs_of_other_people_are_named(mistake: Case) -> None:
     found, _, text = answered(mistake)
     assert found == ("asked" if mistake.asked else "named"), text
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 import warpsim
 from tools.dump_mistakes import stored_types
-from tools.user_mistakes.__main__ import answered
-from tools.user_mistakes.case import F16, UserMistake
+from tools.judging import Case, answered
+from tools.user_mistakes.case import F16
 from warpsim.cli import cli
 from warpsim.diagnosis import diagnose_product
 from warpsim.diagnosis.dumps.stored_types import TYPES, Stored, stored_as
@@ -26,7 +26,7 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("mistake", stored_types.LIST, ids=lambda each: each.name)
-def test_results_of_other_people_are_named(mistake: UserMistake) -> None:
+def test_results_of_other_people_are_named(mistake: Case) -> None:
     found, _, text = answered(mistake)
     assert found == "named", text
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tools.judging import Case, answered
 from tools.user_mistakes import instruction, known, loops, printouts, scaled, warpgroups
-from tools.user_mistakes.__main__ import answered
-from tools.user_mistakes.case import UserMistake
 from warpsim.diagnosis.search.remarks import ResultComparison, remarks
 
 SAMPLE = (
@@ -28,7 +27,7 @@ ALL = [*instruction.LIST, *known.LIST, *loops.LIST, *warpgroups.LIST, *scaled.LI
 
 
 @pytest.mark.parametrize("mistake", SAMPLE, ids=lambda one: one.name)
-def test_a_sample_is_named(mistake: UserMistake) -> None:
+def test_a_sample_is_named(mistake: Case) -> None:
     found, _, text = answered(mistake)
     assert found == "named", text
 

@@ -16,9 +16,7 @@ from click.testing import CliRunner
 import warpsim
 from tools.dump_mistakes import prints
 from tools.five_engineers import log_keeper
-from tools.five_engineers.listing import Case, judged
-from tools.user_mistakes.__main__ import answered
-from tools.user_mistakes.case import UserMistake
+from tools.judging import Case, answered
 from warpsim.cli import cli
 from warpsim.files.foreign_numbers import in_plain_notation
 from warpsim.files.lane_logs import lane_log
@@ -31,14 +29,14 @@ D = np.arange(128).reshape(16, 8) / 4
 
 
 @pytest.mark.parametrize("mistake", prints.LIST, ids=lambda each: each.name)
-def test_prints_of_other_people_are_read_or_asked_back(mistake: UserMistake) -> None:
+def test_prints_of_other_people_are_read_or_asked_back(mistake: Case) -> None:
     found, _, text = answered(mistake)
     assert found == ("asked" if mistake.asked else "named"), text
 
 
 @pytest.mark.parametrize("case", log_keeper.LIST.cases, ids=lambda case: case.name)
 def test_logs_are_read_or_asked_back(case: Case) -> None:
-    found, _, text = judged(case)
+    found, _, text = answered(case)
     assert found in ("named", "asked" if case.asked else "named"), text
 
 

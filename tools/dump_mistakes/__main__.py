@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.user_mistakes.__main__ import measured
+from tools.judging import measured
 
 from . import packings, prints, step_logs, stored_types
 

@@ -13,9 +13,10 @@ import ml_dtypes
 import numpy as np
 
 import warpsim
-from tools.user_mistakes.case import E4M3, F16, S8, SPARSE, Brought, UserMistake
+from tools.judging import Brought, Case
+from tools.user_mistakes.case import E4M3, F16, S8, SPARSE
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 F16_TILE = (16, 16)
 S4 = "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32", "sm_80"
 MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", "sm_120a"
@@ -26,7 +27,7 @@ def packing(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
     """Register a function that makes what a user brings."""
 
     def register(make: Callable[[np.random.Generator], Brought]) -> Any:
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints or names))
         return make
 
     return register

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.user_mistakes.case import F16, Brought, One, UserMistake, one
+from tools.judging import Brought, Case
+from tools.user_mistakes.case import F16, One, one
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 RIGHT = r"as expected"
 
 
@@ -30,7 +31,7 @@ def print_of(name: str, operand: str = "D", names: str = RIGHT, file: str = "txt
             arrays = {"A": given.A, "B": given.B, "C": given.C}
             return Brought(form=F16, arrays=arrays, texts={f"{operand}.{file}": spelled(value)})
 
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=names, asked=names != RIGHT))
+        LIST.append(Case(name=name, make=make, names=names, hints=names, asked=names != RIGHT))
         return spelled
 
     return register

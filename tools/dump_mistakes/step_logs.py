@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tools.user_mistakes.case import F16, SPARSE, Brought, UserMistake
+from tools.judging import Brought, Case
+from tools.user_mistakes.case import F16, SPARSE
 
 from .packings import a_of, b_of, bits_of, e_of, two_of_four
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 STEPS = 8
 
 
@@ -19,7 +20,7 @@ def log(name: str, names: str, hints: str = "", asked: bool = False) -> Callable
     """Register a function that makes what a user brings."""
 
     def register(make: Callable[[np.random.Generator], Brought]) -> Any:
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names, asked=asked))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints or names, asked=asked))
         return make
 
     return register

@@ -12,11 +12,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tools.user_mistakes.case import F16, SPARSE, Brought, UserMistake
+from tools.judging import Brought, Case
+from tools.user_mistakes.case import F16, SPARSE
 
 from .packings import two_of_four
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 BF16 = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_80"
 
 
@@ -24,7 +25,7 @@ def stored(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
     """Register a function that makes what a user brings."""
 
     def register(make: Callable[[np.random.Generator], Brought]) -> Any:
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints or names))
         return make
 
     return register

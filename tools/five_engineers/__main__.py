@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections import Counter
+from tools.judging import measured
 
 from . import (
     attention_author,
@@ -25,28 +24,5 @@ GROUPS = {
     "right": right_kernels.LIST,
 }
 
-
-def main() -> None:
-    """Print a line for each case, and the sums of each group."""
-    from .listing import judged
-
-    parser = argparse.ArgumentParser(description="What warpsim diff says of mistakes of five engineers.")
-    parser.add_argument("--only", default="", help="cases with this in their name or group")
-    parser.add_argument("--show", action="store_true", help="print what diff prints")
-    options = parser.parse_args()
-    counts: dict[str, Counter[str]] = {}
-    for group, listed in GROUPS.items():
-        for case in listed:
-            if options.only not in f"{group}: {case.name}":
-                continue
-            found, seconds, text = judged(case)
-            counts.setdefault(group, Counter())[found] += 1
-            print(f"{found:<8} {seconds:5.1f}  {group}: {case.name}", flush=True)
-            if options.show:
-                print(text)
-    for group, found in counts.items():
-        print(f"{group}: {sum(found.values())} cases: {dict(found)}")
-
-
 if __name__ == "__main__":
-    main()
+    measured(GROUPS, "What warpsim diff says of mistakes of five engineers.")

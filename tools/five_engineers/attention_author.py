@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.user_mistakes.case import Brought
+from tools.judging import Brought
 
 from .kernel_author import Gemm
 from .listing import Listing

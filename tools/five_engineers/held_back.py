@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 
 import warpsim
-from tools.user_mistakes.case import F16, S8, SPARSE, Brought, one
+from tools.judging import Brought
+from tools.user_mistakes.case import F16, S8, SPARSE, one
 
 from .kernel_author import Gemm
 from .listing import Listing

@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 
 import warpsim
-from tools.user_mistakes.case import F16, Brought
+from tools.judging import Brought
+from tools.user_mistakes.case import F16
 
 from .listing import Listing
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tools.user_mistakes.case import F16, Brought, one
+from tools.judging import Brought
+from tools.user_mistakes.case import F16, one
 
 from .listing import Listing
 

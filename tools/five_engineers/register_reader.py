@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tools.user_mistakes.case import E4M3, F16, MXF8, S8, Brought, one
+from tools.judging import Brought
+from tools.user_mistakes.case import E4M3, F16, MXF8, S8, one
 
 from .listing import Listing
 

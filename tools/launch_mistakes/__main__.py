@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
-from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
 import warpsim
+from tools.judging import Answer, listed, outcome_of
 from warpsim.host.launching import load_text
 
 from .kernels import KERNELS, compiled
 from .listed import LIST, LaunchMistake
 
 
-def answered(mistake: LaunchMistake) -> tuple[str, float, str]:
+def answered(mistake: LaunchMistake) -> Answer:
     """Return the outcome of a mistake, the seconds, and the verdict."""
     text = compiled(mistake.kernel, mistake.number, mistake.defines)
     prepared = KERNELS[mistake.kernel]()
@@ -27,42 +28,18 @@ def answered(mistake: LaunchMistake) -> tuple[str, float, str]:
     except Exception as error:
         return "crashed", time.perf_counter() - start, repr(error)
     seconds = time.perf_counter() - start
-    return outcome(mistake, verdict), seconds, str(verdict)
-
-
-def outcome(mistake: LaunchMistake, verdict: warpsim.Verdict) -> str:
-    """Return ``named`` for the first cause, or a note where there is none; ``hint``, ``wrong``, ``none``."""
     text = str(verdict)
     first = re.split(r"\nalso: ", text)[0]
-    if re.search(mistake.names, first):
-        return "named"
-    if re.search(mistake.hints, text) or re.search(mistake.names, text):
-        return "hint"
-    return "wrong" if verdict.causes else "none"
+    return outcome_of(mistake, text, first, bool(verdict.causes)), seconds, text
 
 
 def main() -> None:
     """Print a line for each mistake, and the sums."""
-    parser = argparse.ArgumentParser(
-        description="What --why says of mistakes planted in kernels; needs nvcc."
-    )
-    parser.add_argument("--only", default="", help="mistakes with this in their kernel, number or name")
-    parser.add_argument("--show", action="store_true", help="print the verdicts")
-    options = parser.parse_args()
-    counts, times = Counter[str](), list[float]()
+    groups: dict[str, list[tuple[str, Callable[[], Answer]]]] = {}
     for mistake in LIST:
-        title = f"{mistake.kernel} {mistake.number}: {mistake.name}"
-        if options.only not in title:
-            continue
-        found, seconds, text = answered(mistake)
-        counts[found] += 1
-        times.append(seconds)
-        print(f"{found:<8} {seconds:5.1f}  {title}", flush=True)
-        if options.show:
-            print(text)
-    print(
-        f"{sum(counts.values())} kernels: {dict(counts)}; {sum(times):.0f} s, the longest {max(times):.1f} s"
-    )
+        title = f"{mistake.number}: {mistake.name}"
+        groups.setdefault(mistake.kernel, []).append((title, partial(answered, mistake)))
+    listed("What --why says of mistakes planted in kernels; needs nvcc.", groups)
 
 
 if __name__ == "__main__":

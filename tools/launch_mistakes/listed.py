@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.judging import Expected
+
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchMistake:
+class LaunchMistake(Expected):
     """``names`` is what the verdict should match, ``hints`` what it should at least say."""
 
     kernel: str
     number: int
     name: str
-    names: str
-    hints: str = "$^"
     defines: tuple[str, ...] = ()
 
 

@@ -1,14 +1,14 @@
-"""What a user brings: a mnemonic, what it should have read, the D that came out, and what should be said."""
+"""Forms of instructions, and operands of one as they should be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import warpsim
+from tools.judging import Brought
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"
 F16_HOPPER = F16[0], "sm_90"
@@ -31,30 +31,6 @@ MXF4 = _SCALED.format("k64", "mxf4", "", "e2m1.e2m1", "ue8m0"), "sm_120a"
 NVF4 = _SCALED.format("k64", "mxf4nvf4", ".scale_vec::4X", "e2m1.e2m1", "ue4m3"), "sm_120a"
 
 Arrays = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Brought:
-    """The command line: ``arrays`` are saved as ``.npy``, ``texts`` as they are, ``words`` are added."""
-
-    form: tuple[str, str]
-    arrays: Arrays = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class UserMistake:
-    """``names`` is what the first explanation must match, ``hints`` what the output should at least say.
-
-    ``asked``: the right answer is a refusal that says so.
-    """
-
-    name: str
-    make: Callable[[np.random.Generator], Brought]
-    names: str
-    hints: str
-    asked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

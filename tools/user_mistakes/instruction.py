@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
+from tools.judging import Brought, Case
 
 from .case import (
     E4M3,
@@ -19,18 +20,16 @@ from .case import (
     SPARSE_S8,
     SPARSE_TF32,
     TF32,
-    Brought,
     One,
-    UserMistake,
     one,
 )
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 LANES = np.arange(32)
 
 
 def mistake(
-    name: str, form: tuple[str, str], names: str, hints: str = "", listed: list[UserMistake] = LIST
+    name: str, form: tuple[str, str], names: str, hints: str = "", listed: list[Case] = LIST
 ) -> Callable[[Any], Any]:
     """Register a function from operands (and a generator) to D."""
 
@@ -40,7 +39,7 @@ def mistake(
             result = made(given, rng)
             return result if isinstance(result, Brought) else given.brought(result)
 
-        listed.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        listed.append(Case(name=name, make=make, names=names, hints=hints or names))
         return made
 
     return register

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 import warpsim
+from tools.judging import Brought, Case
 
-from .case import E4M3, F16, MXF8, S8, SPARSE, SPARSE_S8, TF32, WGMMA, Brought, One, UserMistake, numbers, one
+from .case import E4M3, F16, MXF8, S8, SPARSE, SPARSE_S8, TF32, WGMMA, One, numbers, one
 from .instruction import LANES, mistake, put
 from .warpgroups import loaded, stored
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 BF16_HOPPER = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_90"
 
 
@@ -348,7 +349,7 @@ def group(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
                 words=tuple(f"{n}={x.arguments[n]:#x}" for n in ("a_desc", "b_desc")),
             )
 
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints or names))
         return made
 
     return register

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import warpsim
+from tools.judging import Brought, Case
 
-from .case import F16, SPARSE, Arrays, Brought, UserMistake, numbers
+from .case import F16, SPARSE, Arrays, numbers
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 Step = tuple[Any, Any]  # A (m, k of one instruction) and B of one step
 
 
@@ -24,7 +25,7 @@ def loop(
     n: int = 8,
     steps: int = 8,
     form: Any = F16,
-    listed: list[UserMistake] = LIST,
+    listed: list[Case] = LIST,
 ) -> Callable[[Any], Any]:
     """Register a function from (form, A, B, C, rng) to D."""
 
@@ -38,7 +39,7 @@ def loop(
             given: Arrays = {"A": A, "B": B, "C": C}
             return Brought(form=form, arrays=given | {"D": made(instruction, A, B, C, rng)})
 
-        listed.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        listed.append(Case(name=name, make=make, names=names, hints=hints or names))
         return made
 
     return register

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 import warpsim
+from tools.judging import Brought, Case
 
-from .case import F16, S8, SPARSE, Brought, One, UserMistake, one
+from .case import F16, S8, SPARSE, One, one
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 FOUND = r"A: registers (run along k first|1 and 2)"
 FORMAT = "lane {lane} {name}[{reg}] = {hex}"
 
@@ -26,7 +27,7 @@ def printout(name: str, form: Any = F16, names: str = FOUND) -> Callable[[Any], 
             order = [0, 2, 1, 3]
             return made(given, given.run(a=given.registers["a"][:, order]))
 
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=names))
+        LIST.append(Case(name=name, make=make, names=names, hints=names))
         return made
 
     return register

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import warpsim
+from tools.judging import Brought, Case
 
-from .case import MXF4, MXF8, NVF4, Brought, UserMistake, numbers
+from .case import MXF4, MXF8, NVF4, numbers
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 
 
 class Product:
@@ -76,7 +77,7 @@ def scaled(
             given = {"A": A.view(np.uint8), "B": B.view(np.uint8), "C": C, "scale_a": SA, "scale_b": SB}
             return Brought(form=form, arrays=given | {"D": made(x, rng)})
 
-        LIST.append(UserMistake(name=name, make=make, names=names, hints=hints or names))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints or names))
         return made
 
     return register

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 import warpsim
+from tools.judging import Case
 
-from .case import WGMMA, WGMMA_E4M3, WGMMA_S8, WGMMA_SPARSE, WGMMA_TF32, WGMMA_WIDE, UserMistake
+from .case import WGMMA, WGMMA_E4M3, WGMMA_S8, WGMMA_SPARSE, WGMMA_TF32, WGMMA_WIDE
 from .loops import chained, cut, loop
 
-LIST: list[UserMistake] = []
+LIST: list[Case] = []
 ROW = 128  # bytes of a row of a tile in shared memory
 WIDTHS = {"128B": 128, "64B": 64, "32B": 32, "none": 16}
 CHUNKS = {"128B": 7, "64B": 3, "32B": 1, "none": 0}  # what the row's number is masked with
