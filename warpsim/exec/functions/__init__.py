@@ -1,6 +1,7 @@
 """The functions of CUDA, a row each, by what they are about."""
 
 from . import (  # noqa: F401 (they fill the table of rows)
+    copy_calls,
     device_calls,
     driver_contexts,
     driver_modules,
