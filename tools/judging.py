@@ -1,8 +1,8 @@
 """Cases of mistakes, and how what warpsim says of them is judged and listed.
 
 A case states what an answer must match before anything is run. What ``warpsim diff`` is given is written to
-files, and the command is run as from a shell; other tools judge their own texts with ``outcome_of`` and list them
-with ``listed``.
+files, and the command is run as from a shell; other tools judge their own texts with ``outcome_of``, and
+list them with ``listed``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import numpy as np
 from click.testing import CliRunner
 
 from warpsim.cli import cli
+from warpsim.vectors.formats import write_vectors
+from warpsim.vectors.sets import VectorSet
 
 Answer = tuple[str, float, str]  # the outcome, seconds, and the text that was judged
 _CLAIMS = r"matches|seen in D: (?!behind)|is (read|stored|taken) |solved from D"  # a cause is claimed
@@ -28,17 +30,21 @@ _CLAIMS = r"matches|seen in D: (?!behind)|is (read|stored|taken) |solved from D"
 
 @dataclass(frozen=True, kw_only=True)
 class Brought:
-    """The command line: ``arrays`` are saved as ``.npy``, ``texts`` as they are, ``words`` are added."""
+    """The command line: ``arrays`` are saved as ``.npy``, ``texts`` as they are, ``words`` are added.
+
+    ``vectors`` is a set that stands for the mnemonic of ``form``; a word ``NAME=TEXT`` names a text.
+    """
 
     form: tuple[str, str]
     arrays: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
+    vectors: VectorSet | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What an answer must match: its first part if it ``names`` the cause, else all of it to locate or to hint.
+    """What an answer must match: the first part to name the cause, all of it to locate or hint.
 
     ``right``: there is no mistake, and nothing may be claimed but what ``names`` matches. ``asked``: the text
     has two readings, or lacks something, and the right answer is a refusal that says so.
@@ -94,6 +100,9 @@ def outcome_of(expected: Expected, text: str, first: str, claimed: bool) -> str:
 def command_line(brought: Brought, folder: Path) -> list[str]:
     """Write the files, and return the words after ``warpsim``."""
     words = ["diff", brought.form[0], "--target", brought.form[1]]
+    if brought.vectors is not None:
+        words = ["diff", str(folder / "set.npz")]
+        write_vectors(words[1], brought.vectors)
     for name, array in brought.arrays.items():
         np.save(folder / f"{name}.npy", array)
         words.append(f"{name}={folder / name}.npy")
@@ -103,7 +112,10 @@ def command_line(brought: Brought, folder: Path) -> list[str]:
         operand = name.partition(".")[0]
         if len(operand) == 1:
             words.append(f"{operand}={file}")
-    return [*words, *(str(folder / word) if word.endswith(".txt") else word for word in brought.words)]
+    for word in brought.words:
+        name, equals, file = word.rpartition("=")
+        words.append(f"{name}{equals}{folder / file}" if file in brought.texts else word)
+    return words
 
 
 def first_part(text: str) -> str:

@@ -167,7 +167,11 @@ def test_unknown_bits_stay_unknown(f32_set: VectorSet, tmp_path: Path) -> None:
         ("case 0, lane 32, d0 = 00000000\n", "lane 32: D has lanes 0 to 31", 1),
         ("case 0, lane 0, d4 = 00000000\n", "register 4: D has registers 0 to 3", 1),
         ("case 0 D[16,0] = 00000000\n", r"D\[16, 0\]: D has 16 rows and 8 columns", 1),
-        ("case 0, lane 0, d0 = 00000000\ncase 0, lane 0, d0 = 00000001\n", "two different values", 2),
+        (
+            "case 0, lane 0, d0 = 00000000\ncase 0, lane 0, d0 = 00000001\n",
+            "another value in line 1 of this log",
+            2,
+        ),
         ("case 0, lane 0, register d0: expected 12345678, got 00000000\n", "the log is of another set", 1),
         ("case,lane,reg,got\n0,0,0,1.5\n", "decimals do not show all bits", 2),
         ("case,lane,got\n0,0,00000000\n", "expected columns", 1),
@@ -239,3 +243,10 @@ def test_an_array_of_another_shape(f32_set: VectorSet, tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", e=f32_set.d)
     with pytest.raises(TraceError, match="no array d; there are e"):
         read_unit_results(tmp_path / "d.npz", f32_set)
+
+
+def test_a_log_that_counts_from_1_is_named(vectors: VectorSet, tmp_path: Path) -> None:
+    path = tmp_path / "unit.log"
+    path.write_text("".join(f"case {c + 1}, lane 0, d0 = {'0' * digits(vectors)}\n" for c in range(CASES)))
+    with pytest.raises(TraceError, match=r"cases 0 to 2; a log that counts from 1"):
+        read_unit_results(path, vectors, "")

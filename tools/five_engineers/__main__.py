@@ -6,12 +6,17 @@ from tools.judging import measured
 
 from . import (
     attention_author,
+    bench_engineer,
+    cuda_beginner,
     held_back,
     kernel_author,
     log_keeper,
+    numerics_person,
+    printf_author,
     quantizer,
     register_reader,
     right_kernels,
+    triton_user,
 )
 
 GROUPS = {
@@ -21,6 +26,11 @@ GROUPS = {
     "register reader": register_reader.LIST,
     "log keeper": log_keeper.LIST,
     "held back": held_back.LIST,
+    "printf author": printf_author.LIST,
+    "bench engineer": bench_engineer.LIST,
+    "numerics person": numerics_person.LIST,
+    "Triton user": triton_user.LIST,
+    "CUDA beginner": cuda_beginner.LIST,
     "right": right_kernels.LIST,
 }
 

@@ -138,7 +138,7 @@ def _printed(form: Instruction, name: str, value: str, how: _Text) -> dict[str, 
 def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
     """Return the registers of text with the names of operands in it."""
     from ..errors import TraceError
-    from ..files.register_text import names_in
+    from ..files.register_text import names_in, printed_as
 
     if source.endswith(".npy"):
         raise click.UsageError(f"{source!r}: which operand is it? NAME={source}")
@@ -147,7 +147,10 @@ def _dump(form: Instruction, source: str, layout: str | None) -> dict[str, Any]:
     if not names:
         message = "no words with the name of an operand before them, as in 'a0 = 0x3c003c00'"
         raise TraceError(message).named(source)
-    return {name: _words(text, form, name) for name in names}
+    made = {name: _words(text, form, name) for name in names}
+    results = [name for name in names if name in "cd"][-1:]  # accumulators, which are compared
+    printed = printed_as(text, results[0]) if results else None
+    return made if printed is None else made | {"printed": printed}
 
 
 def _archive(path: str) -> dict[str, Any]:

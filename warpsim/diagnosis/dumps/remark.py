@@ -24,6 +24,7 @@ class RemarkKind(Enum):
     LANE_ORDER = "D is stored as if lane l had elements 4 * l to 4 * l + 3 (addressed as lane * 4)"
     ELEMENTS = "D is a permutation of the expected values{count}: {first}, …"
     FUNCTION = "D is the expected result {function}"
+    FUNCTION_UNKNOWN = "D is a function of each expected value, whatever its place: {pairs}"
     FUNCTION_FIRST = "D is A·B {function}, and C added then: the activation comes before C (a bias)"
     MASKED = (
         "D is {value:g} in all elements {side} the diagonal{first}, and right elsewhere: a triangle is masked"
@@ -57,7 +58,7 @@ class RemarkKind(Enum):
     SHARED = "behind the wrong {which}: {parts}"
 
 
-_VAGUE = {RemarkKind.INDEX_BITS, RemarkKind.ELEMENTS, RemarkKind.C_UNRELATED}
+_VAGUE = {RemarkKind.FUNCTION_UNKNOWN, RemarkKind.INDEX_BITS, RemarkKind.ELEMENTS, RemarkKind.C_UNRELATED}
 _OF_POSITIONS = {
     RemarkKind.ROWS,
     RemarkKind.COLUMNS,

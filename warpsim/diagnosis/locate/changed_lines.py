@@ -18,7 +18,9 @@ from ...isa.products import Codes
 from ..dumps.wrong_elements import ranges
 
 Matrix = npt.NDArray[np.float64]
+ValueChange = Callable[[Matrix], Matrix]
 _PERIODS = (2, 4, 8, 16, 32, 64)
+_INSIDE = 0.5  # of what is read: the rest lies outside of the matrix
 
 
 def nearest_codes(values: Matrix, element: Format) -> Codes:
@@ -135,14 +137,33 @@ def _ordered(order: npt.NDArray[np.intp]) -> str:
 def _of_values(right: Codes, read: Codes, element: Format) -> Iterator[str]:
     """Yield a function of each value."""
     x, y = (matrix_of(codes, element).astype(np.float64) for codes in (right, read))
-    for name, function in _FUNCTIONS:
-        with np.errstate(all="ignore"):
-            if np.array_equal(nearest_codes(function(x), element), read):
-                yield name
-                return
+    for name, function in (*VALUE_CHANGES, *_FUNCTIONS):
+        if np.array_equal(value_changed(function, x, element), y):  # a zero of either sign
+            yield name
+            return
     apart = np.unique(y - x)
     if len(apart) == 1 and apart[0]:
         yield f"has {apart[0]:g} more in every element (a zero point or an offset)"
+
+
+def value_changed(function: ValueChange, values: Matrix, element: Format) -> Matrix:
+    """Return the function of values as a type holds it; the smallest normal number is the type's."""
+    with np.errstate(all="ignore"):
+        if function is _without_subnormals:
+            made = np.where(np.abs(values) < _smallest_normal(element), 0.0, values)
+        else:
+            made = function(values)
+        found: Matrix = matrix_of(nearest_codes(made, element), element).astype(np.float64)
+    return found
+
+
+def _smallest_normal(element: Format) -> float:
+    return float(ml_dtypes.finfo(element.dtype).smallest_normal) if element.is_float else 0.0  # type: ignore[no-untyped-call]
+
+
+def _without_subnormals(x: Matrix) -> Matrix:
+    """Stand for a function that depends on the type (``changed``)."""
+    return x
 
 
 def _to_bf16(x: Matrix) -> Matrix:
@@ -151,14 +172,19 @@ def _to_bf16(x: Matrix) -> Matrix:
     return found
 
 
-_FUNCTIONS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (
+VALUE_CHANGES: tuple[tuple[str, ValueChange], ...] = (
+    ("has its subnormal values set to zero", _without_subnormals),
+    ("is truncated to integers", np.trunc),
+    ("is rounded to integers", np.round),
+    ("is rounded down to integers", np.floor),
+    ("has the other sign", lambda x: -x),
+    ("has no signs (absolute values)", np.abs),
+)
+_FUNCTIONS: tuple[tuple[str, ValueChange], ...] = (
     ("is truncated to bf16", _to_bf16),
     ("is rounded to bf16", lambda x: x.astype(ml_dtypes.bfloat16).astype(np.float64)),
     ("is rounded to e4m3", lambda x: x.astype(ml_dtypes.float8_e4m3fn).astype(np.float64)),
     ("is rounded to e5m2", lambda x: x.astype(ml_dtypes.float8_e5m2).astype(np.float64)),
-    ("is rounded to integers", np.round),
-    ("has the other sign", lambda x: -x),
-    ("has no signs (absolute values)", np.abs),
     *(
         (f"is taken times {by:g}", lambda x, by=by: x * by)
         for by in (2.0, 4.0, 8.0, 16.0, 0.5, 0.25, 0.125, 0.0625)
@@ -178,7 +204,32 @@ def _where(right: Codes, read: Codes, line: str) -> str:
     text = f"is wrong in {int(wrong.sum()):,} of {wrong.size:,} elements" + f", {', '.join(where)}" * bool(
         where
     )
-    return text + _followed(right, read, wrong)
+    return text + (_in_memory(right, read, line) or _followed(right, read, wrong))
+
+
+def _in_memory(right: Codes, read: Codes, line: str) -> str:
+    """Return at which element of the matrix's memory each is read, where that is linear in both indices.
+
+    Memory is row-major: the rows of A, and those of B along k. Elements outside of the matrix are left open.
+    """
+    memory = np.ascontiguousarray(right if line == "row" else right.T).reshape(-1)
+    values, first, count = np.unique(memory, return_index=True, return_counts=True)
+    at = np.searchsorted(values, read).clip(0, len(values) - 1)
+    known = (values[at] == read) & (count[at] == 1) & (values[at] != 0)
+    across, along = np.nonzero(known)
+    if len(across) < max(8, read.size // 8):
+        return ""
+    places = first[at[known]]
+    system = np.stack([across, along, np.ones(len(along))], axis=1)
+    found = np.round(np.linalg.lstsq(system, places, rcond=None)[0]).astype(np.int64)
+    by_line, by_k, start = found.tolist()
+    wanted = np.arange(len(read))[:, None] * by_line + np.arange(read.shape[1]) * by_k + start
+    inside = (wanted >= 0) & (wanted < len(memory))
+    if min(by_line, by_k) < 0 or (memory[wanted[inside]] != read[inside]).any() or inside.mean() < _INSIDE:
+        return ""
+    return f"; it is read with a stride of {by_k} along k and {by_line} from {line} to {line}" + (
+        f", from element {start} on" * bool(start)
+    )
 
 
 def _followed(right: Codes, read: Codes, wrong: npt.NDArray[np.bool_]) -> str:
@@ -186,7 +237,8 @@ def _followed(right: Codes, read: Codes, wrong: npt.NDArray[np.bool_]) -> str:
     flat, places = right.reshape(-1), np.flatnonzero(wrong.reshape(-1))
     values, first, count = np.unique(flat, return_index=True, return_counts=True)
     at = np.searchsorted(values, read.reshape(-1)[places]).clip(0, len(values) - 1)
-    known = (values[at] == read.reshape(-1)[places]) & (count[at] == 1)
+    held = values[at]
+    known = (held == read.reshape(-1)[places]) & (count[at] == 1) & (held != 0)
     if known.mean() < 0.25:
         return ""
     row, column = np.divmod(places[known], right.shape[1])

@@ -17,6 +17,7 @@ from ...isa.codes import codes_of, matrix_of
 from ...isa.formats import FORMATS, Format, floats_of
 from ...isa.products import Codes
 from ...products.gemm import gemm
+from ..locate.changed_lines import VALUE_CHANGES, value_changed
 from .loop_candidates import Candidate
 from .memory_strides import read_at, strides_of
 from .product_loops import Given, Loop, Step, View
@@ -68,7 +69,15 @@ def _readings(loop: Loop) -> Iterator[tuple[str, str, dict[str, Any]]]:
             if all(changed[name] is not None for name in names) and not (form.sparse and "A" in names):
                 both = right | {name: changed[name] for name in names}
                 yield reading.text.format(" and ".join(names)), reading.advice, both
+    if a.shape == b.shape == (a.shape[0], a.shape[0]) and form.a == form.b and not form.sparse:
+        advice = "pass A and B in the order of the product; a column-major library takes B first"
+        yield "A and B are exchanged: D is B·A", advice, {"A": b, "B": a.T}
     for name in "B" if form.sparse else "AB":
+        for text, function in VALUE_CHANGES:
+            made = value_changed(function, right[name].astype(np.float64), elements[name])
+            if not np.array_equal(made, right[name].astype(np.float64)):
+                read = made.astype(right[name].dtype)
+                yield f"{name} {text}", f"check how {name} is converted and loaded", right | {name: read}
         for text, values in _at_strides(name, right[name], (*loop.shape, a.shape[1])):
             yield (
                 text,

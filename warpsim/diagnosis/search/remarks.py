@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import erf
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from ..dumps.closeness import numbers
 from ..dumps.remark import Remark, RemarkKind, remark
 from ..dumps.shared_causes import shared_causes
 from ..dumps.stored_types import TYPES
+from .activations import ACTIVATIONS, is_function, named_function, sampled
 from .mistake_search import Case
 from .result_permutations import permutations
 
@@ -121,7 +121,7 @@ def _permuted(seen: ResultComparison) -> Iterator[Remark]:
 
 def _activated(seen: ResultComparison) -> Iterator[Remark]:
     x = seen.expected
-    for name, function in _ACTIVATIONS:
+    for name, function in ACTIVATIONS:
         wanted = function(x)
         if not seen.same(wanted, x) and seen.same(wanted, seen.actual):
             yield remark(RemarkKind.FUNCTION, function=name)
@@ -130,32 +130,23 @@ def _activated(seen: ResultComparison) -> Iterator[Remark]:
 
 def _activated_first(seen: ResultComparison) -> Iterator[Remark]:
     """Yield an activation of A·B alone, and C added after it."""
-    for name, function in _ACTIVATIONS if seen.c.any() else ():
+    for name, function in ACTIVATIONS if seen.c.any() else ():
         wanted = function(seen.products) + seen.c
         if not seen.same(wanted, seen.expected) and seen.same(wanted, seen.actual):
             yield remark(RemarkKind.FUNCTION_FIRST, function=name)
             return
 
 
-def _normal(x: Matrix) -> Matrix:
-    """Return the share of a normal distribution below x."""
-    below: Matrix = np.vectorize(erf, otypes=[np.float64])(x / np.sqrt(2))
-    return 0.5 * (1 + below)
-
-
-_ACTIVATIONS: tuple[tuple[str, Callable[[Matrix], Matrix]], ...] = (
-    ("with negative values set to zero (ReLU)", lambda x: np.maximum(x, 0)),
-    ("through GELU (tanh)", lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
-    ("through GELU (erf)", lambda x: x * _normal(x)),
-    ("through SiLU (x times sigmoid)", lambda x: x / (1 + np.exp(-x))),
-    ("through GELU (x times sigmoid of 1.702 x)", lambda x: x / (1 + np.exp(-1.702 * x))),
-    ("through a sigmoid", lambda x: 1 / (1 + np.exp(-x))),
-    ("through tanh", np.tanh),
-    ("through a leaky ReLU of 0.01", lambda x: np.where(x < 0, 0.01 * x, x)),
-    ("with its absolute values", np.abs),
-    ("squared where positive (ReLU squared)", lambda x: np.maximum(x, 0) ** 2),
-    ("with values limited to 0..6 (ReLU6)", lambda x: np.clip(x, 0, 6)),
-)
+def _function_of_values(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield that D is a function of each expected value, and which, where it is known."""
+    x, y = seen.expected, seen.actual
+    if seen.exact or not is_function(x, y):
+        return
+    name = named_function(x, y, seen.spread)
+    if name:
+        yield remark(RemarkKind.FUNCTION, function=name)
+    else:
+        yield remark(RemarkKind.FUNCTION_UNKNOWN, pairs=sampled(x, y))
 
 
 def _narrowed(seen: ResultComparison) -> Iterator[Remark]:
@@ -291,6 +282,8 @@ def _other_c(seen: ResultComparison) -> Iterator[Remark]:
         return
     related = [abs(_correlation(rest, other)) for other in (seen.c, products)]
     level = np.full_like(rest, rest.mean())
+    if is_function(seen.expected, seen.actual):
+        return
     if max(related) < _UNRELATED and not seen.same(rest, level):
         yield remark(RemarkKind.C_UNRELATED)
 
@@ -332,5 +325,6 @@ _CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
     _along,
     _both_zero_points,
     _scaled_along,
+    _function_of_values,
     _other_c,
 )

@@ -69,11 +69,13 @@ class Collector:
     vectors: VectorSet
     d: Words = field(init=False)
     known: Words = field(init=False)
+    lines: Words = field(init=False)  # the line in which each register came last
     seen: int = 0
 
     def __post_init__(self) -> None:
         self.d = np.zeros_like(self.vectors.d)
         self.known = np.zeros_like(self.vectors.d)
+        self.lines = np.zeros(self.vectors.d.shape, np.uint32)
 
     @property
     def form(self) -> Instruction:
@@ -83,7 +85,9 @@ class Collector:
     def check_case(self, case: int, line: Line) -> None:
         """Raise TraceError unless the set has this case."""
         if case not in range(len(self.vectors)):
-            raise wrong(line, f"case {case}: the set has cases 0 to {len(self.vectors) - 1}", str(case))
+            counted = "; a log that counts from 1 has to be renumbered" * (case == len(self.vectors))
+            last = len(self.vectors) - 1
+            raise wrong(line, f"case {case}: the set has cases 0 to {last}{counted}", str(case))
 
     def put(self, case: int, lane: int, register: int, digits: str, line: Line) -> None:
         """Take a whole register."""
@@ -132,9 +136,11 @@ class Collector:
         before, certain = int(self.d[place]), int(self.known[place])
         if (before ^ value) & certain & mask:
             case, lane, register = place
-            raise wrong(line, f"case {case}, lane {lane}, d{register} has two different values in this log")
+            other = f"has another value in line {int(self.lines[place])} of this log"
+            raise wrong(line, f"case {case}, lane {lane}, d{register} {other}")
         self.d[place] = word(before | (value & mask))
         self.known[place] = word(certain | mask)
+        self.lines[place] = line.number
         self.seen += 1
 
     def results(self, *notes: str) -> UnitResults:
