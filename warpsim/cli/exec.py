@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .host_looking import HostLooking, host_looking_options
 from .output import CONTEXT, UNREADABLE, check_target, complain
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ _GIB, _PAGE = 1 << 30, 4096
     is_flag=True,
     help="Stop at metadata and descriptors that PTX leaves undefined; else each field is read literally.",
 )
+@host_looking_options
 @click.option("--trace-calls", is_flag=True, help="Show every call of CUDA on stderr.")
 @click.option("--quiet", is_flag=True, help="No report on stderr.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -100,30 +102,37 @@ def exec(command: tuple[str, ...], quiet: bool, report: Path | None, **options: 
     from ..exec.libraries import HostError
     from ..exec.tally import Tally
 
+    names = ("trace_mma", "breaks", "selection", "kernel", "launch")
+    looking = HostLooking(**{name: options.pop(name) for name in names})
+    looking.check()
     tally = Tally(
         program=Path(command[0]).name,
         notice=lambda text: complain(f"warpsim exec: {text}"),
         progress=lambda text: complain(f"warpsim exec: {text}"),
     )
     try:
-        code, chip = _run(command, tally, options)
+        code, chip = _run(command, tally, looking, options)
     except HostError as error:
         complain(f"warpsim exec: error: {error}")
         return UNREADABLE
     if report is not None:
-        _write(report, tally, {"chip": chip, "command": list(command), "exit_code": code})
+        _write(
+            report, tally, {"chip": chip, "command": list(command), "exit_code": code, **looking.document()}
+        )
     if not quiet:
         from ..views.host_programs import summary_lines
 
-        complain("\n".join(summary_lines(tally, chip)))
+        complain("\n".join([*summary_lines(tally, chip), *looking.lines()]))
     wanted = options["error_exitcode"]
     return wanted if wanted is not None and code == 0 and tally.errors else code
 
 
-def _run(command: tuple[str, ...], tally: Tally, options: dict[str, Any]) -> tuple[int, str]:
+def _run(
+    command: tuple[str, ...], tally: Tally, looking: HostLooking, options: dict[str, Any]
+) -> tuple[int, str]:
     """Run the program; return its exit code, and the chip."""
     from ..exec.server import Server
-    from ..exec.settings import DEFAULT_CHIP, Settings
+    from ..exec.settings import DEFAULT_CHIP, Settings, Unobserved
 
     settings = Settings(
         chip=options["chip"] or DEFAULT_CHIP,
@@ -134,13 +143,14 @@ def _run(command: tuple[str, ...], tally: Tally, options: dict[str, Any]) -> tup
         trace_calls=options["trace_calls"],
         compares=options["schedules"] > 1,
         multiprocessors=options["multiprocessors"],
+        looking=looking,
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,
     )
     with Server(settings, tally, complain) as server:
         code = server.run(command)
     for schedule in _schedules(options["schedules"]):
         other = type(tally)(program=tally.program, notice=_unshown, progress=tally.progress)
-        with Server(replace(settings, schedule=schedule), other, _unshown) as server:
+        with Server(replace(settings, schedule=schedule, looking=Unobserved()), other, _unshown) as server:
             server.run(command, quiet=True)
         tally.compare(other, schedule)
     return code, settings.chip

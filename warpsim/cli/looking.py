@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _breaks(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[Break, ...]:
+def breaks_of(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Break, ...]:
     """Return lines of the PTX, or of sources."""
     from ..errors import OperandError
     from ..recording.source_breaks import break_of
@@ -58,7 +60,7 @@ _OPTIONS = (
     click.option(
         "--break",
         "breaks",
-        callback=_breaks,
+        callback=breaks_of,
         multiple=True,
         metavar="LINE or FILE:LINE",
         help="Print the registers at a line of the PTX, or of its source, as in gemm.cu:153: of a matrix "

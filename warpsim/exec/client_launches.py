@@ -103,7 +103,11 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     log = AccessLog() if process.order.several else None
     start = time.perf_counter()
     try:
-        with Deadline(settings.limit):
+        image = request.kernel.image.loaded
+        with (
+            settings.looking.at(image, kernel, request.grid, request.block) as watching,
+            Deadline(settings.limit),
+        ):
             report = kernel(
                 request.grid,
                 request.block,
@@ -114,7 +118,7 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
                 checks=settings.checks,
                 undefined=settings.undefined,
                 device=process.device,
-                observers=() if log is None else (log,),
+                observers=[*watching, *([] if log is None else [log])],
                 output=process.printed.append,
                 cooperative=request.cooperative,
                 progress=progress(kernel.signature, tally.progress),

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..checks.findings import Mode
+from ..host.launching import LaunchableKernel, LoadedModule
 from ..isa.architectures import ARCHITECTURES, SM_90A, Architecture
 from ..machine.run.engines import Undefined
+from ..machine.run.events import Observer
 
 DEFAULT_CHIP = SM_90A.name
+Dimensions3 = tuple[int, int, int]
+
+
+class Looking(Protocol):
+    """What is asked to observe launches: records, breakpoints."""
+
+    def at(
+        self, module: LoadedModule, kernel: LaunchableKernel, grid: Dimensions3, block: Dimensions3
+    ) -> AbstractContextManager[Sequence[Observer]]:
+        """Return the observers of the next launch, as a context that ends with it."""
+
+
+class Unobserved:
+    """No launch is observed."""
+
+    def at(
+        self, module: LoadedModule, kernel: LaunchableKernel, grid: Dimensions3, block: Dimensions3
+    ) -> AbstractContextManager[Sequence[Observer]]:
+        """Return no observers."""
+        return nullcontext(())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +49,7 @@ class Settings:
     compares: bool = False  # what goes to the host is noted, to be compared with another run
     memory_bytes: int = 16 << 30
     multiprocessors: int = 16  # enough for the largest cluster
+    looking: Looking = field(default_factory=Unobserved)
 
     @property
     def architecture(self) -> Architecture:

@@ -80,6 +80,14 @@ def stops_of(code: Sequence[Record], place: SourcePlace) -> Iterator[int]:
             yield from products or numbers[:1]
 
 
+def is_there(code: Sequence[Record], place: Break) -> bool:
+    """Return whether a statement comes from a line of a source, or begins at a line of the PTX."""
+    statements = (record.statement for record in code)
+    if isinstance(place, SourcePlace):
+        return any(place.calls(each.location().source) is not None for each in statements)
+    return any(each.source.location(each.start).line == place for each in statements)
+
+
 def _is_product(record: Record, source: SourceLine | None, place: SourcePlace) -> bool:
     """Return whether a statement is a matrix instruction of the line itself, not of a function inlined."""
     is_matrix = record.statement.opcode == "mma" or is_multiplication(record.statement)

@@ -1,0 +1,76 @@
+"""``warpsim exec --trace-mma --break``: what is observed of the launches of a host program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import warpsim
+from warpsim.cli.exec import exec as verb
+from warpsim.vectors.formats.recording import read_recording
+
+Run = Callable[..., Any]
+SOURCE = (Path(__file__).parent / "programs.cu").read_text().splitlines()
+STORE = next(number for number, line in enumerate(SOURCE, 1) if "p[i] = value + i" in line)
+ABSENT = len(SOURCE) + 100
+
+
+@pytest.fixture(scope="module")
+def observed(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("observed") / "new"
+    breaks = ("--break", f"programs.cu:{STORE}", "--break", f"programs.cu:{ABSENT}")
+    return folder, run("managed", "tensor", options=("--trace-mma", str(folder), *breaks))
+
+
+def test_matrix_instructions_are_recorded_by_launch(observed: Any) -> None:
+    """The file is of the third launch, since two others multiply nothing; D is of the host's data."""
+    folder, done = observed
+    assert [path.name for path in folder.iterdir()] == ["0003-product.npz"]
+    recording = read_recording(folder / "0003-product.npz")
+    (event,) = recording.events
+    a = (np.arange(256) % 7 - 3).reshape(16, 16).astype(np.float16)
+    b = (np.arange(128) % 5 - 2).reshape(8, 16).T.astype(np.float16)
+    assert (recording.target, recording.grid, recording.block) == ("sm_80", (1, 1, 1), (32, 1, 1))
+    assert np.array_equal(warpsim.unpack(event.instruction, "a", event.inputs.registers["a"]), a)
+    assert np.array_equal(
+        warpsim.unpack(event.instruction, "d", event.d), a.astype(np.float32) @ b.astype(np.float32)
+    )
+    assert [(each["launch"], each["events"]) for each in done.report["recordings"]] == [(3, 1)]
+    assert "1 matrix instruction recorded in" in done.stderr
+
+
+def test_a_line_stops_once_in_all_launches(observed: Any) -> None:
+    _, done = observed
+    assert (done.code, done.stdout) == (0, "7 38 -1 131 31\nproducts right\n")
+    assert [stop["launch"] for stop in done.report["stops"]] == [1]
+    assert done.stderr.count(f"programs.cu:{STORE} (") == 1
+    assert f"programs.cu:{ABSENT} was not executed" in done.stderr
+
+
+def test_one_launch_of_a_kernel(run: Run, tmp_path: Path) -> None:
+    """The second launch of fill stops, and product, which multiplies, is not observed."""
+    chosen = ("--kernel", "fill", "--launch", "2", "--break", f"programs.cu:{STORE}", "--trace-mma")
+    done = run("tensor", "managed", options=(*chosen, str(tmp_path)))
+    assert [stop["launch"] for stop in done.report["stops"]] == [2]
+    assert not list(tmp_path.iterdir())
+    assert f"nothing is recorded in {tmp_path}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--kernel", "fill"), "--kernel goes with --trace-mma or --break"),
+        (("--launch", "1"), "--launch goes with --trace-mma or --break"),
+        (("--break", "12"), "it goes with --kernel"),
+        (("--trace-mma", "/dev/null/folder"), "--trace-mma /dev/null/folder: Not a directory"),
+    ],
+)
+def test_options_that_do_not_go_together(options: tuple[str, ...], message: str) -> None:
+    done = CliRunner().invoke(verb, [*options, "./programs"])
+    assert done.exit_code == 2
+    assert message in done.output
