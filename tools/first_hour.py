@@ -1,4 +1,4 @@
-"""What three people bring, for warpsim/cli/FIRST_HOUR.md: ``python tools/first_hour.py`` writes it here.
+"""What three of five people bring, for warpsim/cli/FIRST_HOUR.md: ``python tools/first_hour.py`` writes it here.
 
 ``kernel/``: decimals of a Hopper kernel whose descriptor of B is not advanced along k, and of the mended one.
 ``rtl/``: a log of a sparse unit that loses metadata. ``numerics/``: A and B of a product for two chips.
@@ -57,10 +57,15 @@ def unit(folder: Path) -> None:
 
 
 def numerics(folder: Path) -> None:
-    """Write A (64, 256) and B (256, 64) in f16."""
+    """Write A (64, 256) and B (256, 64) in f16, and what a loop in float32 on a processor makes of them."""
     rng = np.random.default_rng(0)
-    np.save(folder / "A.npy", rng.standard_normal((64, 256)).astype(np.float16))
-    np.save(folder / "B.npy", rng.standard_normal((256, 64)).astype(np.float16))
+    A = rng.standard_normal((64, 256)).astype(np.float16)
+    B = rng.standard_normal((256, 64)).astype(np.float16)
+    sums = np.zeros((64, 64), np.float32)
+    for k in range(256):  # in order, each product and each sum rounded: the same on every machine
+        sums += A[:, k : k + 1].astype(np.float32) * B[k].astype(np.float32)
+    for name, matrix in (("A", A), ("B", B), ("cpu", sums)):
+        np.save(folder / f"{name}.npy", matrix)
 
 
 def main() -> None:
