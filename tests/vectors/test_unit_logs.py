@@ -250,3 +250,17 @@ def test_a_log_that_counts_from_1_is_named(vectors: VectorSet, tmp_path: Path) -
     path.write_text("".join(f"case {c + 1}, lane 0, d0 = {'0' * digits(vectors)}\n" for c in range(CASES)))
     with pytest.raises(TraceError, match=r"cases 0 to 2; a log that counts from 1"):
         read_unit_results(path, vectors, "")
+
+
+def test_binary_words_are_read(vectors: VectorSet, tmp_path: Path) -> None:
+    d, bits = other_d(vectors), 4 * digits(vectors)
+    path = tmp_path / "unit.log"
+    words = [f"case {c} lane {i} d{r} = {bits}'b{d[c, i, r]:0{bits}b}" for c, i, r in places(d)]
+    path.write_text("\n".join(words))
+    found = read_unit_results(path, vectors, "")
+    assert np.array_equal(found.d, d)
+    path.write_text(words[0][:-1] + "x")
+    assert int(read_unit_results(path, vectors, "").known[0, 0, 0]) == (1 << bits) - 16
+    path.write_text(words[0][:-1])
+    with pytest.raises(TraceError):
+        read_unit_results(path, vectors, "")

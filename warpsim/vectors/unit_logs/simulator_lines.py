@@ -27,10 +27,10 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # the words of others for the parts of
     "expected": ("expected", "expect", "exp", "reference", "ref", "golden", "gold", "want", "model"),
 }
 _NUMBERS = r"\s*(?:[:=#]|is)?\s*\[?\s*(?:0*)(\d{1,9})(?![\da-fA-Fx'])"
-_VALUES = r"\s*(?:[:=]|is|value)?\s*((?:\d{1,4}'[hH]|0[xX])?[0-9a-fA-FxXzZ_]{2,64})(?![\w.])"
+_VALUES = r"\s*(?:[:=]|is|value)?\s*((?:\d{1,4}'[hHbB]|0[xX])?[0-9a-fA-FxXzZ_]{2,80})(?![\w.])"
 _ELEMENT = re.compile(r"\bD\s*[\[(]\s*(\d{1,6})\s*(?:,|\]\s*\[|\)\s*\()\s*(\d{1,6})\s*[\])]", re.IGNORECASE)
 _REGISTER = re.compile(r"(?<![\w.%])%?(?:register |reg )?d\s*\[?\s*(\d{1,3})\]?(?!\w)")
-_BARE_VALUE = re.compile(r"(?:=|:|\bis\b)\s*((?:\d{1,4}'[hH]|0[xX])?[0-9a-fA-FxXzZ_]{2,64})\s*(?![\w.,\]])")
+_BARE_VALUE = re.compile(r"(?:=|:|\bis\b)\s*((?:\d{1,4}'[hHbB]|0[xX])?[0-9a-fA-FxXzZ_]{2,80})\s*(?![\w.,\]])")
 _MORE = re.compile(r"\band \d+ more\b")
 _FAILED = re.compile(r"FAILED: \d+ of \d+ registers of D differ, in \d+ of (\d+) cases")
 _PASSED = re.compile(r"passed: (\d+) cases, \d+ registers of D as expected")

@@ -19,6 +19,7 @@ from ...isa.registers import Words
 from ..sets import VectorSet
 
 _DIGITS = re.compile(r"(?:\d{1,4}'[hH]|0[xX])?([0-9a-fA-FxXzZ_?]+)")
+_BITS = re.compile(r"\d{1,4}'[bB]([01xXzZ_?]+)")
 _UNKNOWN = dict.fromkeys(map(ord, "xXzZ?"), "0")
 
 
@@ -49,11 +50,21 @@ def wrong(line: Line, message: str, part: str = "") -> TraceError:
 
 
 def digits_of(text: str) -> str | None:
-    """Return the hexadecimal digits of ``3f80xxxx``, ``0x3f800000`` or ``32'h3f80_0000``; None where it is no
-    such word. An unknown digit (x, z) stays.
+    """Return the hexadecimal digits of ``3f80xxxx``, ``0x3f800000``, ``32'h3f80_0000`` or ``32'b0011…``; None
+    where it is no such word. An unknown digit (x, z) stays; four bits are unknown where any is.
     """
+    if bits := _BITS.fullmatch(text):
+        return _hexadecimal(bits[1].replace("_", ""))
     found = _DIGITS.fullmatch(text)
     return found[1].replace("_", "") if found else None
+
+
+def _hexadecimal(bits: str) -> str | None:
+    """Return the digits of binary digits, four by four; None where these do not fill the last."""
+    if len(bits) % 4:
+        return None
+    each = (bits[at : at + 4] for at in range(0, len(bits), 4))
+    return "".join(f"{int(four, 2):x}" if set(four) <= {"0", "1"} else "x" for four in each)
 
 
 def value_and_mask(digits: str) -> tuple[int, int]:
