@@ -181,7 +181,20 @@ static int graphs() {
     printf("%d ", calls);
     for (int i = 0; i < 3; i++) CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));
-    printf("%d %d\n", calls, out[31]);
+    printf("%d %d", calls, out[31]);
+    cudaGraphNode_t node;  // a launch that is added, and then changed in what is launched
+    int count = 32, value = 70;
+    void *arguments[] = {&p, &count, &value};
+    cudaKernelNodeParams launch = {(void *)fill, dim3(1), dim3(32), 0, arguments, nullptr};
+    CHECK(cudaGraphCreate(&graph, 0)), CHECK(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &launch));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (value = 80; value < 100; value += 10) {
+        CHECK(cudaGraphLaunch(exec, stream)), CHECK(cudaStreamSynchronize(stream));
+        CHECK(cudaMemcpy(out, p, 128, cudaMemcpyDeviceToHost));
+        printf(" %d", out[1]);
+        CHECK(cudaGraphExecKernelNodeSetParams(exec, node, &launch));
+    }
+    puts("");
     return 0;
 }
 static int threads() {

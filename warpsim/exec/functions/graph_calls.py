@@ -20,9 +20,10 @@ _NONE, _ACTIVE = 0, 1  # of cudaStreamCaptureStatus
 
 @dataclass(eq=False)
 class Executable:
-    """A graph that can be launched."""
+    """A graph that can be launched; ``made`` has its nodes by those of the graph that it was made of."""
 
     graph: Graph
+    made: dict[GraphNode, GraphNode]
 
 
 @row("cudaStreamBeginCapture", "cuStreamBeginCapture_v2")
@@ -120,7 +121,9 @@ def graph_destroy(call: Call, graph: Handle) -> None:
 def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -> None:
     """Make a graph that can be launched, of the nodes as they are now."""
     found = call.process.held(graph, Graph, "graph")
-    call.put(result, "Q", call.process.handle(Executable(found.copy())))
+    copied = found.copy()
+    made = dict(zip(found.nodes, copied.nodes, strict=True))
+    call.put(result, "Q", call.process.handle(Executable(copied, made)))
 
 
 @row("cudaGraphExecDestroy", "cuGraphExecDestroy")
@@ -147,6 +150,7 @@ def exec_update(call: Call, executable: Handle, graph: Handle, result: Pointer) 
     """Take the nodes of another graph."""
     found = call.process.held(executable, Executable, "executable graph")
     found.graph = call.process.held(graph, Graph, "graph").copy()
+    found.made = dict(zip(found.made, found.graph.nodes, strict=False))
     call.put_some(result, "i4xQQ", 0, 0, 0)
 
 
@@ -184,11 +188,8 @@ def add_empty(call: Call, result: Pointer, graph: Handle, before: Pointer, numbe
     _add(call, result, graph, (before, number), GraphNode("nothing"))
 
 
-@row("cudaGraphAddKernelNode")
-def add_kernel(
-    call: Call, result: Pointer, graph: Handle, before: Pointer, number: Size, parameters: Pointer
-) -> None:
-    """Add a launch: cudaKernelNodeParams."""
+def _kernel_work(call: Call, parameters: int) -> tuple[str, Run]:
+    """Return label and work of a launch: cudaKernelNodeParams, which CUDA_KERNEL_NODE_PARAMS begins with."""
     function, *sizes, shared, arguments, _ = call.get(parameters, "Q7I4xQQ")
     kernel = kernel_of(call, function)
     request = LaunchRequest(
@@ -199,8 +200,27 @@ def add_kernel(
         shared_bytes=shared,
     )
     request.check()
-    node = GraphNode(request.label, lambda later: execute(later.process, request))
-    _add(call, result, graph, (before, number), node)
+    return request.label, lambda later: execute(later.process, request)
+
+
+@row("cudaGraphAddKernelNode", "cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")
+def add_kernel(
+    call: Call, result: Pointer, graph: Handle, before: Pointer, number: Size, parameters: Pointer
+) -> None:
+    """Add a launch."""
+    _add(call, result, graph, (before, number), GraphNode(*_kernel_work(call, parameters)))
+
+
+@row(
+    "cudaGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2"
+)
+def exec_kernel(call: Call, executable: Handle, node: Handle, parameters: Pointer) -> None:
+    """Change a launch of a graph that can be launched; the graph that it was made of stays as it is."""
+    found = call.process.held(executable, Executable, "executable graph")
+    changed = found.made.get(call.process.held(node, GraphNode, "node of a graph"))
+    if changed is None:
+        raise CudaError("InvalidValue", f"{call.name}: the executable graph was made without that node")
+    changed.label, changed.run = _kernel_work(call, parameters)
 
 
 class CopyNode(NamedTuple):
