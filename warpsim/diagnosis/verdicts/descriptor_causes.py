@@ -6,6 +6,7 @@ descriptors; does not know tiles.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -26,10 +27,12 @@ from .tried_causes import Trial
 
 Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement
-Change = Callable[[int, int], int]  # statement and descriptor to another
+Change = Callable[[int, int, int], int]  # statement, descriptor, and how often it was executed, to another
 _BOTH = "ab"
 _UNIT = 16  # bytes of the unit of addresses and offsets
 _FIELD = 0x3FFF
+_LOST = 14  # the first bit of an address in bytes that the field has no place for
+_STAGES = 4
 _STRIDES = (128, 256, 512, 1024, 2048, 4096)
 _SHIFTS = (256, 512, 1024, 2048, 4096, 8192)
 _STEPS = (32, 64, 128, 256, 512, 1024, 2048)
@@ -53,13 +56,16 @@ class Redescribed(MatrixHook):
         super().__init__()
         self.first: dict[str, dict[int, int]] = {}
         self._role, self._change = role, change
+        self._turns = Counter[tuple[int, str]]()
 
     def descriptors(self, pc: int, role: str, words: Array) -> Array:
         """Return the descriptors that are used."""
         self.first.setdefault(role, {}).setdefault(pc, int(words[0]))
         if role not in self._role or self._change is None:
             return words
-        return np.array([self._change(pc, int(word)) for word in words.tolist()], np.uint64)
+        turn = self._turns[pc, role]
+        self._turns[pc, role] += 1
+        return np.array([self._change(pc, int(word), turn) for word in words.tolist()], np.uint64)
 
     def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
         """Return D of mma and wgmma."""
@@ -110,13 +116,6 @@ def _cause(trial: Trial, role: str, pc: int, candidate: _Candidate) -> Cause:
     )
 
 
-_BYTES = _Candidate(
-    message="the start address in the descriptor is in bytes, not in units of 16: >> 4 is missing",
-    fix="put (address & 0x3FFFF) >> 4 into bits 13..0",
-    change=lambda pc, word: word & ~_FIELD | (word & _FIELD) >> 4,
-)
-
-
 # --- candidates ------------------------------------------------------------------------------------
 
 
@@ -127,7 +126,7 @@ def _candidates(words: Words) -> Iterator[_Candidate]:
     except WarpsimError:
         return
     yield from _of_strides(first)
-    yield _BYTES
+    yield from _of_bytes()
     yield from _of_swizzles(first)
     yield from _of_steps(words)
     for shift in _SHIFTS:
@@ -161,6 +160,20 @@ def _of_strides(first: Descriptor) -> Iterator[_Candidate]:
                 )
 
 
+def _of_bytes() -> Iterator[_Candidate]:
+    """Yield start addresses in bytes: bits from 14 on are lost, and are the same again after some stages."""
+    for stages in range(1, _STAGES + 1):
+        yield _Candidate(
+            message="the start address in the descriptor is in bytes, not in units of 16: >> 4 is missing",
+            fix="put (address & 0x3FFFF) >> 4 into bits 13..0",
+            change=_in_units(stages),
+        )
+
+
+def _in_units(stages: int) -> Change:
+    return lambda pc, word, turn: word & ~_FIELD | (word & _FIELD | turn % stages << _LOST) // _UNIT
+
+
 def _of_swizzles(first: Descriptor) -> Iterator[_Candidate]:
     for swizzle in _SWIZZLES:
         if swizzle != first.swizzle:
@@ -192,11 +205,11 @@ def _of_steps(words: Words) -> Iterator[_Candidate]:
 
 
 def _shifted_each(shifts: Words) -> Change:
-    return lambda pc, word: _moved(word, shifts[pc])
+    return lambda pc, word, turn: _moved(word, shifts.get(pc, 0))
 
 
 def _shifted(units: int) -> Change:
-    return lambda pc, word: _moved(word, units)
+    return lambda pc, word, turn: _moved(word, units)
 
 
 def _moved(word: int, units: int) -> int:
@@ -204,7 +217,7 @@ def _moved(word: int, units: int) -> int:
 
 
 def _with(**fields: Any) -> Change:
-    return lambda pc, word: replace(Descriptor.decode(word), **fields).encode()
+    return lambda pc, word, turn: replace(Descriptor.decode(word), **fields).encode()
 
 
 __all__ = ["Redescribed", "descriptor_causes", "suspected"]

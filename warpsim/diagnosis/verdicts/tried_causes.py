@@ -29,7 +29,7 @@ def tried_causes(trial: Trial, origins: Origins) -> list[Cause]:
     launch = trial.launch
     possible = hypotheses(launch, origins)
     for hypothesis in possible:
-        if trial.corrected(hypothesis.corrections) == 0:
+        if trial.of(hypothesis) == 0:
             return _confirmed(launch, [hypothesis], _RIGHT)
     several = [*_compatible(possible)]
     if (
@@ -45,7 +45,7 @@ def located_causes(trial: Trial, origins: Origins) -> list[Cause]:
     """Return what the origins of operands show, though no trial has confirmed it."""
     untried = ("unused",)  # no elements are known that would be right
     return [
-        cause if cause.kind in untried else replace(cause, evidence=trial.evidence())
+        cause if cause.kind in untried else replace(cause, evidence=trial.evidence(cause))
         for cause in origin_causes(trial.launch, origins)
     ]
 
@@ -74,7 +74,13 @@ class Trial:
     ) -> None:
         self.launch, self.expected, self.tolerance = launch, expected, tolerance
         self.end = perf_counter() + seconds
-        self.left: int | None = None  # of the last trial
+        self._left: dict[tuple[str, str], int | None] = {}  # by kind and operand
+
+    def of(self, hypothesis: Hypothesis) -> int | None:
+        """Return how many elements are wrong with what a hypothesis says put right; None where not known."""
+        left = self.corrected(hypothesis.corrections)
+        self._left[hypothesis.first.kind, hypothesis.first.operand] = left
+        return left
 
     def corrected(self, corrections: Sequence[Correction]) -> int | None:
         """Return how many elements of outputs are wrong with operands put right; None where not known."""
@@ -91,11 +97,11 @@ class Trial:
             output_error(index, self.launch.name(index), attempt.arrays[index], value, self.tolerance)
             for index, value in self.expected.items()
         ]
-        self.left = sum(error.count for error in errors if error is not None)
-        return self.left
+        return sum(error.count for error in errors if error is not None)
 
-    def evidence(self) -> str:
-        """Return what shows causes that are located only."""
-        if self.left is None:
+    def evidence(self, cause: Cause) -> str:
+        """Return what shows a cause that is located only: the trial of its own operand, if there was one."""
+        left = self._left.get((cause.kind, cause.operand))
+        if left is None:
             return f"{BY_TAGS}; located: the operand put right was not tried"
-        return f"{BY_TAGS}; located: with it put right {self.left:,} elements of outputs are still wrong"
+        return f"{BY_TAGS}; located: with it put right {left:,} elements of outputs are still wrong"
