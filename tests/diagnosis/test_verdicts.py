@@ -63,7 +63,7 @@ def verdict(text: str, expected: Any, tolerance: float = 1e-3, **options: Any) -
         ((211, "bar.sync", "//bar.sync"), 220, "", "race: ldmatrix"),
         ((209, "wait_group 1", "wait_group 2"), 214, "", "while the cp.async of line 76 is in flight"),
         ((240, ", 32", ", 64"), 193, "", "is in no allocation"),
-        ((284, "%f144", "%f143"), 223, "", "register 0 holds register 1's elements"),
+        ((284, "%f144", "%f143"), 284, "", "at [0, 0] row 0 of A and column 1 of B"),
     ],
     ids=str,
 )

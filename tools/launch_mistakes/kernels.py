@@ -115,6 +115,17 @@ def _scaled() -> Prepared:
     )
 
 
+def _staged() -> Prepared:
+    m, n, k = 64, 128, 160
+    A, B = _numbers(12, m, k).astype(np.float16), _numbers(13, n, k).astype(np.float16)
+    C = _numbers(14, m, n).astype(np.float32)
+    D = 0.5 * (A.astype(np.float64) @ B.astype(np.float64).T) + C
+    arguments = [A, B, C, np.zeros((m, n), np.float16), n, k, np.float32(0.5)]
+    return Prepared(
+        grid=(2, 1), block=128, arguments=arguments, expected={3: D.astype(np.float16)}, tolerance=1e-2
+    )
+
+
 KERNELS: dict[str, Callable[[], Prepared]] = {
     "loop_f16": lambda: _product(64, 64, 128, columns=False, each=(32, 32), block=64),
     "loop_s8": _integers,
@@ -124,4 +135,5 @@ KERNELS: dict[str, Callable[[], Prepared]] = {
     "attention": _attention,
     "sparse": _sparse,
     "scaled": _scaled,
+    "staged": _staged,
 }

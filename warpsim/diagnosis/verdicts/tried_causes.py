@@ -100,7 +100,7 @@ class Trial:
         return sum(error.count for error in errors if error is not None)
 
     def evidence(self, cause: Cause) -> str:
-        """Return what shows a cause that is located only: the trial of its own operand, if there was one."""
+        """Return what shows a cause that is located only: the trial of its own operand, if it was tried."""
         left = self._left.get((cause.kind, cause.operand))
         if left is None:
             return f"{BY_TAGS}; located: the operand put right was not tried"

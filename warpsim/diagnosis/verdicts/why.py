@@ -33,6 +33,7 @@ from .launch_causes import (
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
+from .stored_places import stored_causes
 from .tried_causes import Trial, located_causes, tried_causes
 from .type_causes import type_causes
 
@@ -245,6 +246,7 @@ def _of_wrong_outputs(
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
         or computed_causes(trial, origins)
+        or stored_causes(trial, origins, errors)
         or _located(trial, origins, of_other_types, errors)
     )
 
