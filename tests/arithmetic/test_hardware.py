@@ -10,6 +10,7 @@ One sample is one dot product; eight of them lie on the diagonal of each product
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +21,15 @@ import pytest
 
 import warpsim
 from warpsim.arithmetic import numerics, reference
-from warpsim.isa.architectures import ARCHITECTURES, rule_of
+from warpsim.isa.architectures import rule_of
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
 
 Floats = npt.NDArray[np.float32]
 
-SAMPLES = Path(__file__).resolve().parents[2].parent / "shared" / "hw"
+BESIDE = Path(__file__).resolve().parents[2].parent / "shared" / "hw"
+SAMPLES = Path(os.environ.get("WARPSIM_CHIP_OUTPUTS", BESIDE))  # traces/README.md says how to get them
 
 # File name -> target and the name that evidence gives the chip.
 CHIPS = {
@@ -84,7 +86,7 @@ def published() -> list[Sample]:
 
 SETS = published()
 
-pytestmark = pytest.mark.skipif(not SETS, reason="the published GPU samples are not beside the repository")
+replayed = pytest.mark.skipif(not SETS, reason="the published GPU samples are not beside the repository")
 
 
 def exactly(values: Floats, element: Format) -> npt.NDArray[Any]:
@@ -131,6 +133,7 @@ def differences(result: Floats, expected: Floats) -> int:
     return int((result.view(np.uint32) != expected.view(np.uint32)).sum())
 
 
+@replayed
 @pytest.mark.parametrize("sample", [s for s in SETS if not s.by_wgmma], ids=str)
 def test_mma_gives_the_outputs_of_the_chip(sample: Sample) -> None:
     data = sample.load()
@@ -139,12 +142,13 @@ def test_mma_gives_the_outputs_of_the_chip(sample: Sample) -> None:
     assert differences(simulated(sample, data), data["D"]) == 0
 
 
+@replayed
 @pytest.mark.parametrize("engine", [numerics, reference], ids=["kernel", "reference"])
 @pytest.mark.parametrize("sample", [s for s in SETS if s.by_wgmma], ids=str)
 def test_the_rule_of_wgmma_gives_the_outputs_of_the_chip(sample: Sample, engine: Any) -> None:
     data = sample.load()
     form = sample.instruction(data["A"].shape[1])
-    rule = rule_of("sm_90a", "wgmma", "f8f6f4", "f32", sparse=False)
+    rule = rule_of("sm_90a", "wgmma", form.product, with_c=False)
     operands = Operands(
         product=form.product,
         a=exactly(data["A"], form.a).view(np.uint8)[:, None, :],
@@ -156,6 +160,7 @@ def test_the_rule_of_wgmma_gives_the_outputs_of_the_chip(sample: Sample, engine:
     assert differences(result, data["D"]) == 0
 
 
+@replayed
 @pytest.mark.parametrize(
     ("chip", "other"), [("A100", "H100"), ("H100", "A100"), ("V100", "A100"), ("L40S", "H100")]
 )
@@ -172,37 +177,64 @@ def test_the_samples_tell_one_chip_from_another(chip: str, other: str) -> None:
 # --- evidence --------------------------------------------------------------------------------------
 
 
-def compared() -> dict[tuple[str, tuple[str, str, str]], dict[str, int]]:
-    """(target, rule) -> outputs compared above, by chip."""
-    counts: dict[tuple[str, tuple[str, str, str]], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+Use = tuple[
+    str, str, str, str, str, str, int, bool
+]  # target, family, types of A, B, C and D, k, whether C is added
+SAME_CHIP = {"sm_90a": "sm_90", "sm_100a": "sm_100", "sm_100f": "sm_100"}
+
+# What the sets above are: by target, the types of A and B (of D: f32, f16, both) and k. A second statement
+# for clones without the samples; where they are, it is compared with them.
+STATED = """
+sm_70   V100         f16:both:4
+sm_80   A100         f16:both:8 bf16:f32:8 tf32:f32:4
+sm_86   A2           f16:both:8 bf16:f32:8 tf32:f32:4
+sm_89   L40S         f16:both:8 bf16:f32:8 tf32:f32:4 e4m3:f32:32 e5m2:f32:32
+sm_89   RTX_Ada      f16:both:8 bf16:f32:8 tf32:f32:4 e4m3:both:32 e5m2:both:32
+sm_90   H100         f16:both:16 bf16:f32:16 tf32:f32:4 e4m3:both:32 e5m2:both:32
+sm_90   H200         f16:both:16 bf16:f32:16 tf32:f32:4 e4m3:both:32 e5m2:both:32
+sm_100  B200         f16:both:16 bf16:f32:16 tf32:f32:4 e4m3:both:32 e5m2:both:32
+"""
+
+
+def stated() -> dict[Use, dict[str, int]]:
+    """(what was compared) -> outputs by chip, of the table above: 2,500 a set."""
+    found: dict[Use, dict[str, int]] = defaultdict(dict)
+    for line in STATED.split("\n")[1:-1]:
+        target, chip, *sets = line.split()
+        for factor, results, k in (one.split(":") for one in sets):
+            for d in {"both": ("f32", "f16")}.get(results, (results,)):
+                by_wgmma = target == "sm_90" and factor[0] == "e" and d == "f32"
+                family = "wgmma" if by_wgmma else "mma"
+                use = (target, family, factor, factor, d, d, int(k), not by_wgmma)
+                found[use][chip.replace("_", " ")] = 2500
+    return found
+
+
+@replayed
+def test_the_samples_are_those_that_are_stated() -> None:
+    found: dict[Use, dict[str, int]] = defaultdict(dict)
     for sample in SETS:
         data = sample.load()
         form = sample.instruction(data["A"].shape[1])
         target, chip = CHIPS[sample.chip]
         family = "wgmma" if sample.by_wgmma else "mma"
-        counts[target, (family, form.operation, form.d.name)][chip] += len(data["D"])
-    return counts
+        types = (form.a.name, form.b.name, form.c.name, form.d.name)
+        use = (SAME_CHIP.get(target, target), family, *types, form.shape.k, not sample.by_wgmma)
+        found[use][chip] = len(data["D"])
+    assert found == stated()
 
 
-def test_evidence_states_the_chips_and_the_number_of_outputs_compared() -> None:
-    stated = {
-        (target.name, key): (rule.evidence.chips, rule.evidence.outputs)
-        for target in ARCHITECTURES.values()
-        for key, rule in target.table.items()
-        if rule.evidence.label == "validated"
-    }
-    found = {
-        place: (", ".join(chip for _, chip in CHIPS.values() if chip in chips), sum(chips.values()))
-        for place, chips in compared().items()
-    }
-    wrong = {place: (stated.get(place), found[place]) for place in found if stated.get(place) != found[place]}
-    assert not wrong, "stated, compared"
-
-
-def test_nothing_is_called_validated_without_samples() -> None:
-    places = set(compared())
-    family = {"sm_90": "sm_90a", "sm_100a": "sm_100", "sm_100f": "sm_100"}  # the same chips
-    for target in ARCHITECTURES.values():
-        for key, rule in target.table.items():
-            if rule.evidence.label == "validated":
-                assert {(target.name, key), (family.get(target.name, ""), key)} & places
+def test_forms_are_validated_where_outputs_of_their_types_and_k_were_compared_and_nowhere_else() -> None:
+    """Every form on every target, with C and, where it can leave C out, without: both numbers are equal."""
+    known, labelled = stated(), 0
+    for form in warpsim.instructions():
+        for target in form.targets:
+            for with_c in (True, False) if form.reads_tiles else (True,):
+                types = (form.a.name, form.b.name, form.c.name, form.d.name)
+                use = (SAME_CHIP.get(target, target), form.family.name, *types, form.shape.k, with_c)
+                chips = known.get(use, {})
+                found = warpsim.evidence(form, target, with_c=with_c)
+                assert (found.label == "validated") == bool(chips), (str(form), target, with_c)
+                assert (found.chips, found.outputs) == (", ".join(chips), sum(chips.values()))
+                labelled += found.label == "validated"
+    assert labelled == 68 + 64  # of mma, and of wgmma without C

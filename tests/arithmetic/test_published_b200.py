@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import struct
 from dataclasses import replace
 from fractions import Fraction
@@ -27,7 +28,8 @@ from warpsim.isa.descriptors.instruction_descriptor import InstructionDescriptor
 from warpsim.isa.families.tcgen05 import with_numerics
 from warpsim.isa.products import Operands
 
-WORDS = Path(__file__).resolve().parents[2].parent / "shared" / "hw" / "B200_tcgen05.json"
+BESIDE = Path(__file__).resolve().parents[2].parent / "shared" / "hw"
+WORDS = Path(os.environ.get("WARPSIM_CHIP_OUTPUTS", BESIDE)) / "B200_tcgen05.json"
 VECTORS = json.loads(WORDS.read_text())["vectors"] if WORDS.exists() else []
 F8F6F4 = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 FORMS: dict[

@@ -472,7 +472,7 @@ def test_info_describes_every_form(run: Any, target: str | None) -> None:
         assert one.get("selectors", []) == list(form.selectors)
         assert one.get("stored_k", form.shape.k) == form.stored_k
         labels = {rule["evidence"]["label"] for rule in one["rules"].values()}
-        assert labels <= {"validated", "reported", "inferred"}
+        assert labels <= {"documented", "validated", "reported", "inferred"}
 
 
 def test_the_json_of_a_rule(run: Any) -> None:

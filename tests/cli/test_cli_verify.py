@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -244,11 +245,33 @@ def test_a_malformed_file_is_refused_with_its_line(run, folder):
 
 def test_evidence_is_a_table_of_operations_and_targets(run):
     code, out, _ = run("info", "--evidence")
-    rows = [line.split(None, 7) for line in out.splitlines()]
+    rows = [re.split(r"  +", line) for line in out.splitlines()]
     assert code == 0
-    assert rows[0] == ["family", "operation", "D", "evidence", "outputs", "differ", "chips", "targets"]
-    assert ["mma", "f16", "f32", "validated", "2,500", "0", "A100", "sm_80"] in rows
-    assert ["mma.sp", "f16", "f32", "inferred", "-", "-", "-", "sm_80 and later"] in rows
+    assert rows[0] == [
+        "family",
+        "operation",
+        "D",
+        "A.B.C",
+        "k",
+        "evidence",
+        "outputs",
+        "differ",
+        "chips",
+        "targets",
+    ]
+    assert ["mma", "f16", "f32", "f16.f16.f32", "8", "validated", "2,500", "0", "A100", "sm_80"] in rows
+    assert [
+        "mma.sp",
+        "f16",
+        "f32",
+        "f16.f16.f32",
+        "8, 16",
+        "inferred",
+        "-",
+        "-",
+        "-",
+        "sm_80 and later",
+    ] in rows
 
 
 def test_evidence_as_data_has_every_form_on_every_target(run):
@@ -259,9 +282,9 @@ def test_evidence_as_data_has_every_form_on_every_target(run):
     assert pairs == {(str(form), target) for form in forms for target in form.targets}
     for row in rows:
         if row["family"].startswith("tcgen05"):
-            assert row["label"] in ("reported", "inferred")
+            assert row["label"] in ("documented", "reported", "inferred")
             continue  # its mnemonic does not state the product
-        told = warpsim.evidence(row["forms"][-1], row["target"])
+        told = warpsim.evidence(row["forms"][-1], row["target"], with_c=row["with_c"])
         assert (row["label"], row["chips"], row["outputs"]) == (told.label, told.chips, told.outputs)
         assert row["differences"] == (0 if told.outputs else None)
 
@@ -269,7 +292,9 @@ def test_evidence_as_data_has_every_form_on_every_target(run):
 def test_evidence_of_one_form(run):
     code, out, _ = run("info", "--evidence", str(FORM), "--target", "sm_90a")
     assert code == 0
-    assert out.splitlines()[1:] == ["mma.sp  f16        f32  inferred  -        -       -      sm_90a"]
+    assert out.splitlines()[1:] == [
+        "mma.sp  f16        f32  f16.f16.f32  16  inferred  -        -       -      sm_90a"
+    ]
 
 
 # --- info --promises -------------------------------------------------------------------------------
@@ -289,9 +314,10 @@ def test_promises_as_data(run):
     assert (code, document["errors"]) == (0, [])
     assert document.keys() == {"labels", "promises", "errors"}
     left = {*document["labels"]} - {one["label"] for one in document["promises"]}
-    assert left == {"validated", "reported"}
+    assert left == {"documented", "validated", "reported"}
     assert [one["what"] for one in document["promises"] if one["section"] == "Matrix instructions"] == [
-        "mma.sp of f16 (f32) on sm_90a: sparse sums grouped over stored columns like dense sums; "
+        "mma.sp of f16 (f16.f16.f32 to f32, k 16) on sm_90a: sparse sums grouped over stored columns "
+        "like dense sums; "
         "no sparse outputs of this chip have been published"
     ]
 

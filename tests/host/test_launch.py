@@ -846,7 +846,7 @@ def test_matrix_instructions_are_recorded_and_have_their_evidence():
     (known,) = [one for one in report.fidelity.classes if one.mnemonic.startswith("mma")]
     evidence = warpsim.evidence(event.instruction)
     assert known.note == str(evidence)
-    assert known.fidelity == {"validated": "exact"}.get(evidence.label, "inferred")
+    assert known.fidelity == {"validated": "exact", "documented": "exact"}.get(evidence.label, "inferred")
 
 
 def test_an_approximation_that_reaches_a_tensor_core():

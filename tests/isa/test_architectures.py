@@ -164,12 +164,53 @@ def test_a_target_has_rules_for_all_its_forms_and_no_others() -> None:
 
 def test_evidence_is_that_of_the_types_compared() -> None:
     """A type that was not compared with a chip does not inherit the label of its neighbours."""
-    rule = rule_of("sm_89", "mma", "f8f6f4", "f32", sparse=False, types=("e4m3", "e5m2"))
-    assert (rule.evidence.label, rule.evidence.outputs) == ("validated", 10_000)
-    other = rule_of("sm_89", "mma", "f8f6f4", "f32", sparse=False, types=("e4m3", "e3m4"))
+    product = warpsim.decode("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", target="sm_89").product
+    rule = rule_of("sm_89", "mma", product)
+    assert (rule.evidence.label, rule.evidence.outputs) == ("validated", 5_000)
+    new = replace(FORMATS["e4m3"], name="e3m4")
+    other = rule_of("sm_89", "mma", replace(product, b=new))
     assert (other.evidence.label, other.evidence.outputs) == ("inferred", 0)
-    assert other.evidence.detail == f"as for e4m3, e5m2 ({rule.evidence})"
+    assert "A and B of e4m3 and e3m4, published outputs of e4m3" in other.evidence.detail
     assert other.bare == rule.bare
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "target", "label", "reason"),
+    [
+        (
+            "m16n8k16.row.col.f32.f16.f16.f32",
+            "sm_80",
+            "inferred",
+            "k 16 in 2 steps, published outputs of k 8",
+        ),
+        ("m16n8k8.row.col.f32.f16.f16.f32", "sm_80", "validated", ""),
+        ("m16n8k8.row.col.f32.f16.f16.f32", "sm_90", "inferred", "k 8, published outputs of k 16"),
+        ("m16n8k16.row.col.f32.f16.f16.f32", "sm_87", "inferred", "as on sm_80 (inferred: k 16 in 2 steps"),
+        (
+            "m16n8k32.row.col.f32.e4m3.e5m2.f32",
+            "sm_89",
+            "inferred",
+            "e4m3 by e5m2, published outputs of one type",
+        ),
+        ("m16n8k16.row.col.f32.e4m3.e4m3.f32", "sm_89", "inferred", "k 16, published outputs of k 32"),
+        ("m8n8k4.row.col.f32.f16.f16.f16", "sm_70", "inferred", "C of f16, published outputs with C of f32"),
+        ("m16n8k32.row.col.s32.s8.s8.s32", "sm_90", "documented", "exact integers that wrap"),
+        ("m16n8k32.row.col.satfinite.s32.s8.s8.s32", "sm_90", "inferred", "saturation once at the end"),
+    ],
+)
+def test_what_is_composed_is_inferred_and_says_of_what(
+    mnemonic: str, target: str, label: str, reason: str
+) -> None:
+    known = warpsim.evidence(f"mma.sync.aligned.{mnemonic}", target)
+    assert (known.label, bool(known.outputs)) == (label, label == "validated")
+    assert reason in known.detail
+
+
+def test_wgmma_of_f8_is_validated_without_c_alone() -> None:
+    form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3", target="sm_90a")
+    assert "with C, published outputs without" in warpsim.evidence(form).detail
+    assert warpsim.evidence(form).label == "inferred"
+    assert warpsim.evidence(form, with_c=False).label == "validated"
 
 
 def test_forms_are_no_older_than_their_types() -> None:
@@ -186,7 +227,8 @@ def test_forms_are_no_older_than_their_types() -> None:
     assert {form.since for form in found if form not in mine} == {row.since}
     here = [replace(form, target="sm_89") for form in found]
     assert {evidence(form).label for form in here if form.a is new or form.b is new} == {"inferred"}
-    assert {evidence(form).label for form in here if form.a is not new is not form.b} == {"validated"}
+    known = [form for form in here if form.a is form.b is not new and form.shape.k == 32]
+    assert {evidence(form).label for form in known} <= {"validated"}
 
 
 def test_a_new_chip_has_what_its_parent_has() -> None:

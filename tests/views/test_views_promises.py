@@ -85,15 +85,18 @@ def test_every_form_on_every_target_is_promised_something() -> None:
     labels = {row: label for label, row in rows}
     for form in FORMS:
         for target in form.targets:
-            row = (form.family.name, form.operation, form.d.name, target)
-            assert labels.pop(row, told := warpsim.evidence(form, target).label) == told
+            for with_c in (True, False):
+                types = f"{form.a.name}.{form.b.name}.{form.c.name}"
+                use = form.d.name, types, form.stored_k, form.satfinite, with_c
+                told = warpsim.evidence(form, target, with_c=with_c).label
+                assert labels.pop((form.family.name, form.operation, *use, target), told) == told
     assert not labels
 
 
 def test_what_is_said_of_types_holds_on_all_targets_named() -> None:
     for one in result_promises(FORMS):
-        types, targets = {row[:3] for row in one.rows}, {row[3] for row in one.rows}
-        assert len(one.rows) == len(types) * len(targets), one.what
+        uses, targets = {row[:-1] for row in one.rows}, {row[-1] for row in one.rows}
+        assert len(one.rows) == len(uses) * len(targets), one.what
 
 
 def test_every_row_of_every_table_of_rules_is_some_promises() -> None:
@@ -102,7 +105,7 @@ def test_every_row_of_every_table_of_rules_is_some_promises() -> None:
     promised = {
         (_chip(target), tables[family], operation, d)
         for one in result_promises(FORMS)
-        for family, operation, d, target in one.rows
+        for family, operation, d, *_, target in one.rows
     }
     assert promised == {(_chip(name), *key) for name, target in ARCHITECTURES.items() for key in target.table}
 

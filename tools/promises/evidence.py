@@ -246,6 +246,9 @@ EVIDENCE = {
     "results validated": Evidence(
         tests=("tests/arithmetic/test_hardware.py", "tests/arithmetic/test_numerics.py"),
     ),
+    "results documented": Evidence(
+        tests=("tests/arithmetic/test_integers.py", "tests/arithmetic/test_reference.py"),
+    ),
     "results inferred": Evidence(
         tests=("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
         tools=("python -m tools.capture",),

@@ -50,11 +50,11 @@ def instructions(
             yield on_target(form, target)
 
 
-def evidence(instruction: Form, target: str | None = None) -> Evidence:
+def evidence(instruction: Form, target: str | None = None, *, with_c: bool = True) -> Evidence:
     """Return why the result of an instruction on its target is believed: label, chips and outputs, or the
-    reason.
+    reason. ``with_c=False`` asks for a wgmma whose scale-d is false, or a tcgen05.mma that adds no D.
     """
-    return _evidence(resolved(instruction, target))
+    return _evidence(resolved(instruction, target), with_c=with_c)
 
 
 def execute(

@@ -36,25 +36,23 @@ Undefined = Literal["error", "fallback"]
 _ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
 
-def rule_for(instruction: Instruction) -> Rule:
-    """Return the rule of an instruction on its target; raises IllegalInstruction without a target."""
+def rule_for(instruction: Instruction, *, with_c: bool = True) -> Rule:
+    """Return the rule of an instruction on its target, with the evidence of it with or without C.
+
+    Raises IllegalInstruction without a target.
+    """
     if instruction.target is None:
         raise IllegalInstruction(
             f"{instruction} has no target, and the result depends on it: give target='sm_…' (--target sm_…)"
         )
-    return rule_of(
-        instruction.target,
-        instruction.family.rules,
-        instruction.operation,
-        instruction.d.name,
-        sparse=instruction.sparse,
-        types=(instruction.a.name, instruction.b.name),
-    )
+    return rule_of(instruction.target, instruction.family.rules, instruction.product, with_c=with_c)
 
 
-def evidence(instruction: Instruction) -> Evidence:
-    """Return why the result of an instruction on its target is believed."""
-    return rule_for(instruction).evidence
+def evidence(instruction: Instruction, *, with_c: bool = True) -> Evidence:
+    """Return why the result of an instruction on its target is believed, where C is added or (scale-d of
+    wgmma, enable-input-d of tcgen05) is not.
+    """
+    return rule_for(instruction, with_c=with_c).evidence
 
 
 def is_literal(undefined: str) -> bool:

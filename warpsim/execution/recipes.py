@@ -95,15 +95,7 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
         return None
     if not instruction.registers.keys() >= set(instruction.operands) - set("ab"):
         return None  # C, D or metadata lie in a memory
-    family, types = instruction.family.rules, (instruction.a.name, instruction.b.name)
-    rule = rule_of(
-        instruction.target,
-        family,
-        instruction.operation,
-        instruction.d.name,
-        sparse=instruction.sparse,
-        types=types,
-    )
+    rule = rule_of(instruction.target, instruction.family.rules, product)
     if not applies_to_registers(instruction.product, rule) or instruction.reads_tiles != (tiles is not None):
         return None
     plan = narrow_plan(instruction.product, rule, instruction.shape.n)

@@ -1,12 +1,13 @@
 """How exact a launch was: its statements by exact, inferred and approximate, and what approximations reached.
 
 What is approximate is taken from the rows of the opcode tables; special registers whose values are made up
-count as approximate, too; a matrix instruction is exact where its rule has been validated on a chip, and
-inferred otherwise. Whether an approximate value could have reached a branch, an address or the operand of a
-tensor core is a may-analysis of the statements that were executed: values flow through the registers of
-each function and through each state space as a whole, whatever the order of the statements, so that nothing
-is missed and some reported flows may not have happened. Not followed: that a statement is executed at
-all because of a branch (the branch itself is reported), and the phases of mbarriers.
+count as approximate, too; a matrix instruction is exact where PTX documents its bits, or outputs of the
+chip with its types and k have been compared, and inferred otherwise (wgmma as if it added C). Whether an
+approximate value could have reached a branch, an address or the operand of a tensor core is a may-analysis
+of the statements that were executed: values flow through the registers of each function and through each
+state space as a whole, whatever the order of the statements, so that nothing is missed and some reported
+flows may not have happened. Not followed: that a statement is executed at all because of a branch (the
+branch itself is reported), and the phases of mbarriers.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _label(module: Module, record: Record) -> tuple[str, str]:
     form = matrix_form(module, record)
     if form is not None:
         known = evidence(form)
-        return "exact" if known.label == "validated" else "inferred", str(known)
+        return "exact" if known.label in ("validated", "documented") else "inferred", str(known)
     if record.flow.made_up:
         return "approximate", f"{', '.join(record.flow.made_up)}: made up, chips have other values"
     return record.fidelity, record.note

@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from .comparisons import Evidence, inferred, reported, validated
+from .comparisons import Evidence, Use, documented, inferred, reported, validated
 from .features import Feature
+from .products import Product
 from .rules import (
     RN_F16,
     RZ_E8M13,
@@ -160,9 +161,9 @@ class Architecture:
 
 
 def _as_on(rule: Rule, parent: Architecture) -> Rule:
-    if rule.evidence.inherited:
+    if rule.evidence.basis is not None or rule.evidence.label == "documented":
         return rule
-    return replace(rule, evidence=inferred(f"as on {parent} ({rule.evidence})", inherited=True))
+    return replace(rule, evidence=inferred(f"as on {parent}", basis=rule.evidence))
 
 
 _ALIKE = "sparse sums grouped over stored columns like dense sums"
@@ -174,8 +175,8 @@ _SPARSE_AS_REPORTED = f"{_ALIKE}, as those of tcgen05.mma.sp, reported of B200"
 Why = Callable[[str, str], Evidence]  # types of A and B, separated by spaces, and of D
 
 
-def _compared(target: str, detail: str = "KM", family: str = "mma") -> Why:
-    return lambda factors, d: validated(target, family, factors.split(), d, detail)
+def _compared(target: str, composed: str, family: str = "mma", detail: str = "KM") -> Why:
+    return lambda factors, d: validated(target, family, factors.split(), d, detail, composed=composed)
 
 
 def _all(evidence: Evidence) -> Why:
@@ -217,8 +218,8 @@ _QUADS = ScaledQuads(
     ),
 )
 _MMASIM = "MMA-Sim's authors report bit equality with"
-_EXACT = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
-_EXACT_BITS = inferred("exact integers, as PTX defines")
+_EXACT = documented("exact integers that wrap, as PTX defines")
+_SATURATED = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
 _FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, FHMP on A100")
 
 
@@ -248,13 +249,13 @@ def _hopper(family: str, why: Why) -> Rules:
 
 
 def _warpgroups(family: str) -> Rules:
-    f8 = _compared("sm_90a", "KM; C = 0", family)(_F8, "f32")
+    f8 = _compared("sm_90a", f"{_MMASIM} H100", family, "KM; no C")(_F8, "f32")
     return (
         *_hopper(family, _all(_H_WGMMA)),
         ((family, "f8f6f4", "f32"), _fused(32, 13, RZ_E8M13, 25, f8)),
         ((family, "f8f6f4", "f16"), _fused(32, 13, RN_F16, 25, _H_WGMMA)),
         ((family, "integer", "s32"), IntegerSum(evidence=_EXACT)),
-        ((family, "b1", "s32"), BitCount(evidence=_EXACT_BITS)),
+        ((family, "b1", "s32"), BitCount(evidence=_EXACT)),
     )
 
 
@@ -272,7 +273,7 @@ SM_70 = Architecture(
     name="sm_70",
     since=(6, 0),
     added=frozenset({Feature.QUAD_MMA}),
-    rules=_volta(_compared("sm_70")),
+    rules=_volta(_compared("sm_70", f"{_MMASIM} V100")),
     own_limits=Limits(
         shared_kib=96, multiprocessor_shared_kib=96, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
@@ -294,7 +295,7 @@ SM_75 = Architecture(
         (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, _T4)),
         (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, _T4)),
         (("mma", "integer", "s32"), IntegerSum(evidence=_EXACT)),
-        (("mma", "b1", "s32"), BitCount(evidence=_EXACT_BITS)),
+        (("mma", "b1", "s32"), BitCount(evidence=_EXACT)),
     ),
 )
 _SOFTWARE = SoftwareQuad(evidence=inferred("SASS: a software routine of FFMA, FADD and shuffles"))
@@ -310,20 +311,19 @@ SM_80 = Architecture(
         shared_kib=163, multiprocessor_shared_kib=164, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
     rules=(
-        *_ampere(_compared("sm_80", "KM; one group; the chain of groups from MMA-Sim")),
+        *_ampere(_compared("sm_80", f"{_MMASIM} A100")),
         (("mma", "m8n8k4.f16", "f32"), _SOFTWARE),
         (("mma", "m8n8k4.f16", "f16"), _SOFTWARE),
         (("mma", "f64", "f64"), FusedMultiplyAdd(evidence=_FMA)),
     ),
 )
-_ONE_GROUP = "KM; one group; the chain of groups as on sm_80"
 _XORSIGN = frozenset({Feature.XORSIGN})
 SM_86 = Architecture(
     name="sm_86",
     since=(7, 1),
     parent=SM_80,
     added=_XORSIGN,
-    rules=_ampere(_compared("sm_86", _ONE_GROUP)),
+    rules=_ampere(_compared("sm_86", "as on sm_80")),
     own_limits=Limits(
         shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=16
     ),
@@ -339,7 +339,7 @@ SM_87 = Architecture(
 )
 SM_88 = Architecture(name="sm_88", since=(7, 3), parent=SM_80, added=_XORSIGN)
 _ADA = _XORSIGN | {Feature.FP8_MMA, Feature.FP8_CONVERSIONS}
-_ALL_GROUPS = "KM; the chain of groups included"
+_COMPARED_ADA = _compared("sm_89", f"{_MMASIM} RTX 4090")
 SM_89 = Architecture(
     name="sm_89",
     since=(7, 8),
@@ -349,9 +349,9 @@ SM_89 = Architecture(
         shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=24
     ),
     rules=(
-        *_ampere(_compared("sm_89", _ONE_GROUP)),
-        (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _compared("sm_89", _ALL_GROUPS)(_F8, "f32"))),
-        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _compared("sm_89", _ALL_GROUPS)(_F8, "f16"))),
+        *_ampere(_COMPARED_ADA),
+        (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _COMPARED_ADA(_F8, "f32"))),
+        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _COMPARED_ADA(_F8, "f16"))),
     ),
 )
 _HOPPER = frozenset(
@@ -360,6 +360,7 @@ _HOPPER = frozenset(
     | {Feature.DEPENDENT_LAUNCH, Feature.PROXY_FENCE, Feature.SPLIT_FENCES, Feature.BULK_COPY}
     | {Feature.TENSOR_COPY, Feature.MBARRIER_TRANSACTIONS, Feature.VECTOR_ATOMICS, Feature.MULTIMEM}
 )
+_SAME_CODE = "SASS: two f16 MMAs and an addition of C, whatever the types and k"
 _H_WGMMA = inferred(f"{_MMASIM} H100; the numbers of mma.sync on the same chip")
 SM_90 = Architecture(
     name="sm_90",
@@ -370,9 +371,10 @@ SM_90 = Architecture(
         shared_kib=227, multiprocessor_shared_kib=228, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
     rules=(
-        *_hopper("mma", _compared("sm_90")),
+        *_hopper("mma", _compared("sm_90", f"{_MMASIM} H100")),
         *_emulated_f8(
-            inferred("SASS; the same code as on sm_100, validated on B200"), _compared("sm_90")(_F8, "f16")
+            inferred("SASS: the same code as on sm_100, of which outputs of B200 were compared"),
+            _compared("sm_90", _SAME_CODE)(_F8, "f16"),
         ),
     ),
 )
@@ -404,7 +406,7 @@ _BLACKWELL = frozenset(
     | {Feature.WIDE_VECTORS, Feature.BYTE_MASKS, Feature.ASYNC_RELEASE, Feature.GATHER4}
     | {Feature.WIDE_ATOMS, Feature.BULK_STORE, Feature.LAUNCH_CONTROL}
 )
-_B_F8 = _compared("sm_100")
+_B_F8 = _compared("sm_100", _SAME_CODE)
 
 
 def _tensor(evidence: Evidence, *, integers: bool = False) -> Rules:
@@ -428,7 +430,7 @@ SM_100 = Architecture(
     parent=SM_90,
     added=_BLACKWELL,
     rules=(
-        *_hopper("mma", _compared("sm_100")),
+        *_hopper("mma", _compared("sm_100", f"{_MMASIM} B200")),
         *_emulated_f8(_B_F8(_F8, "f32"), _B_F8(_F8, "f16")),
     ),
     # ptxas sorts f16 and integer pairs in software here, and fp8 on its way to f16; a 1:2 field has no order.
@@ -451,7 +453,7 @@ SM_100F = Architecture(
     added=_B200_F,
     rules=_tensor(_B200),
 )
-_AS_B200 = replace(_B200, label="inferred", detail=f"as on sm_100a ({_B200})", inherited=True)
+_AS_B200 = replace(_B200, label="inferred", detail="as on sm_100a", basis=_B200)
 SM_103 = Architecture(name="sm_103", since=(8, 8), parent=SM_100)
 SM_103A = Architecture(
     name="sm_103a",
@@ -576,16 +578,24 @@ def least_targets(feature: Feature) -> str:
 
 
 @cache
-def rule_of(
-    target: str, family: str, operation: str, result: str, *, sparse: bool, types: tuple[str, ...] = ()
-) -> Rule:
-    """Return the rule of an operation on a target, with the evidence for ``types`` of A and B.
+def rule_of(target: str, family: str, product: Product, *, with_c: bool = True) -> Rule:
+    """Return the rule of a product on a target, with the evidence for its types and k, with or without C.
 
-    Sparse forms follow the dense rule, labelled inferred unless others report sparse outputs; so do types
-    that were not compared. Integer and 1-bit sums do not depend on any grouping and keep their evidence.
+    Sparse forms follow the dense rule, labelled inferred unless others report sparse outputs; so does what
+    was not compared itself. Integer and 1-bit sums do not depend on any grouping and keep their evidence.
     """
-    rule = ARCHITECTURES[target].table[(family, operation, result)]
-    evidence = rule.evidence.of_types(types)
-    if sparse and not evidence.covers_sparse and not isinstance(rule, (IntegerSum, BitCount)):
+    rule = ARCHITECTURES[target].table[(family, product.operation, product.d.name)]
+    if rule.evidence.label == "documented":
+        return replace(rule, evidence=_SATURATED) if product.satfinite else rule
+    k = product.stored_k
+    types = {"a": product.a.name, "b": product.b.name, "c": product.c.name}
+    return _believed(target, rule, Use(**types, k=k, steps=rule.steps(k), with_c=with_c), product.sparse)
+
+
+@cache
+def _believed(target: str, rule: Rule, use: Use, sparse: bool) -> Rule:
+    """Return the rule with the evidence of a use: the same object for all products with this use."""
+    evidence = rule.evidence.of(use)
+    if sparse and not evidence.covers_sparse:
         evidence = inferred(f"{ARCHITECTURES[target].sparse_reason}; dense rule {evidence}")
     return rule if evidence is rule.evidence else replace(rule, evidence=evidence)

@@ -1,21 +1,36 @@
 """Evidence: why a rule is believed, and which outputs of chips were compared with it.
 
-A comparison is kept for what was compared: chip, types, k, with or without C. Evidence counts comparisons,
-and holds for a type only where the type was compared. Pure data; no arithmetic. Source: KM, the outputs that
-Khattak and Mikaitis published (see architectures.py), which the tests replay.
+A comparison is kept for what was compared: chip, types, k, with or without C. Evidence of a rule has the
+comparisons of all its uses; that of a use (``Evidence.of``) has its own alone, and is inferred where there
+are none: its neighbours are the reason, never the label. Pure data; no arithmetic. Source: KM, the outputs
+that Khattak and Mikaitis published (see architectures.py), which the tests replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """What decides the arithmetic of one element of D under a rule: types of A, B and C, products, and
+    whether C is added. ``steps`` is how many sums that are each rounded the rule makes of them.
+    """
+
+    a: str
+    b: str
+    c: str
+    k: int
+    steps: int = 1
+    with_c: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Outputs of one chip, all equal to those of the rule: A and B of ``factor``, ``k`` products each.
 
-    ``with_c`` says whether the chip added C.
+    C has the type of D; ``with_c`` says whether the chip added it.
     """
 
     chip: str
@@ -26,6 +41,11 @@ class Comparison:
     k: int
     with_c: bool = True
     outputs: int = 2500
+
+    def is_of(self, use: Use) -> bool:
+        """Return whether a use of the rule is what was compared."""
+        mine = (self.factor, self.factor, self.d, self.k, self.with_c)
+        return mine == (use.a, use.b, use.c if use.with_c else self.d, use.k, use.with_c)
 
 
 def _on(
@@ -58,17 +78,19 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Why a rule is believed: ``validated`` with the outputs compared, ``inferred`` and why, or ``reported``.
+    """Why a rule is believed: ``validated`` with the outputs compared, ``documented`` where PTX defines the
+    bits, ``inferred`` and why, or ``reported``.
 
-    Reported: others compared a chip with a rule that equals the rule here. ``inherited`` says that it is the
-    evidence of an earlier chip. ``covers_sparse`` says
-    that sparse forms were compared, too.
+    Reported: others compared a chip with a rule that equals the rule here. ``composed`` says why the rule is
+    believed where it was not compared itself. ``basis`` is the evidence of an earlier chip that is inherited.
+    ``covers_sparse`` says that sparse forms were compared, too.
     """
 
     label: str
     detail: str
     compared: tuple[Comparison, ...] = field(default=(), hash=False)  # rules are keys of many calls
-    inherited: bool = False
+    composed: str = ""
+    basis: Evidence | None = None
     covers_sparse: bool = False
 
     @property
@@ -81,12 +103,19 @@ class Evidence:
         """How many outputs were compared."""
         return sum(comparison.outputs for comparison in self.compared)
 
-    def of_types(self, types: Iterable[str]) -> Evidence:
-        """Return the evidence for these types of A and B: itself, unless others were compared."""
-        known = dict.fromkeys(comparison.factor for comparison in self.compared)
-        if not self.compared or known.keys() >= set(types):
+    def of(self, use: Use) -> Evidence:
+        """Return the evidence of one use: what was compared of it alone, or why it is inferred."""
+        if self.basis is not None:
+            return inferred(f"{self.detail} ({self.basis.of(use)})")
+        if not self.compared:
             return self
-        return inferred(f"as for {', '.join(known)} ({self})")
+        same = tuple(comparison for comparison in self.compared if comparison.is_of(use))
+        if same:
+            return replace(self, compared=same)
+        near = tuple(item for item in self.compared if item.factor in (use.a, use.b)) or self.compared
+        published = replace(self, compared=near)
+        detail = f"those of {published.chips}, {published.outputs:,}, are equal ({self.detail})"
+        return inferred(f"{_differences(use, near)}; {self.composed}; {detail}")
 
     def __str__(self) -> str:
         if self.label == "validated":
@@ -94,7 +123,27 @@ class Evidence:
         return f"{self.label}: {self.detail}"
 
 
-def validated(target: str, family: str, factors: Sequence[str], d: str, detail: str) -> Evidence:
+def _differences(use: Use, near: Sequence[Comparison]) -> str:
+    """Return in words how a use differs from those of which outputs are published."""
+    found, example = [], near[0]
+    factors = list(dict.fromkeys(item.factor for item in near))
+    if use.a not in factors or use.b not in factors:
+        found.append(f"A and B of {use.a} and {use.b}, published outputs of {', '.join(factors)}")
+    elif use.a != use.b:
+        found.append(f"{use.a} by {use.b}, published outputs of one type each")
+    if use.k != example.k:
+        steps = f"k {use.k} in {use.steps} steps" if use.steps > 1 else f"k {use.k}"
+        found.append(f"{steps}, published outputs of k {example.k}")
+    if use.with_c and not example.with_c:
+        found.append("with C, published outputs without")
+    elif use.c != example.d:
+        found.append(f"C of {use.c}, published outputs with C of {example.d}")
+    return ", and ".join(found)
+
+
+def validated(
+    target: str, family: str, factors: Sequence[str], d: str, detail: str, *, composed: str
+) -> Evidence:
     """Return the evidence of all comparisons on a target with these types of A and B, and of D."""
     compared = tuple(
         comparison
@@ -103,12 +152,17 @@ def validated(target: str, family: str, factors: Sequence[str], d: str, detail: 
         and comparison.factor in factors
     )
     assert compared, f"no outputs of {target} were compared: {family} {d} {factors}"
-    return Evidence(label="validated", detail=detail, compared=compared)
+    return Evidence(label="validated", detail=detail, compared=compared, composed=composed)
 
 
-def inferred(detail: str, *, inherited: bool = False) -> Evidence:
-    """Return the evidence of a rule that was not compared with a chip."""
-    return Evidence(label="inferred", detail=detail, inherited=inherited)
+def documented(detail: str) -> Evidence:
+    """Return the evidence of a rule whose bits PTX defines, on every chip."""
+    return Evidence(label="documented", detail=detail)
+
+
+def inferred(detail: str, *, basis: Evidence | None = None) -> Evidence:
+    """Return the evidence of a rule that was not compared with a chip; ``basis``: that of an earlier chip."""
+    return Evidence(label="inferred", detail=detail, basis=basis)
 
 
 def reported(source: str, chip: str, outputs: int, detail: str) -> Evidence:

@@ -55,6 +55,10 @@ class Rule:
         """Return the step, or the scaled group, that the products of stored columns belong to."""
         return columns
 
+    def steps(self, k: int) -> int:
+        """Return how many sums, each rounded, the rule makes of k products; 1 where nothing is chained."""
+        return 1
+
     @property
     def bare(self) -> Rule:
         """Return the numbers of the rule, without the reasons to believe them."""
@@ -84,6 +88,10 @@ class FusedSum(Rule):
     def aligned(self) -> FusedSum:
         """Return itself."""
         return self
+
+    def steps(self, k: int) -> int:
+        """Return the steps of at most ``length`` products."""
+        return -(-k // self.length)
 
     def step_of(self, columns: Columns) -> Columns:
         """Return the steps of ``length`` products."""

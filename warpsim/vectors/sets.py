@@ -195,7 +195,7 @@ def make_vectors(
         immediates={name: _immediate(value) for name, value in immediate.items()},
         descriptors={name: arrays[name] for name in DESCRIPTORS if name in arrays},
         shared=arrays.get("shared"),
-        provenance=provenance_of(form, engine),
+        provenance=provenance_of(form, engine, with_c=bool(np.any(immediate.get("scale_d", 1)))),
         seed=seed,
         title=title,
         labels=labels,
@@ -220,9 +220,11 @@ def expected(
     return d
 
 
-def provenance_of(instruction: Instruction, engine: Engine) -> dict[str, str]:
-    """Return the provenance of a set made by the model: version, engine, and evidence of the rule."""
-    why = str(evidence(instruction))
+def provenance_of(instruction: Instruction, engine: Engine, *, with_c: bool = True) -> dict[str, str]:
+    """Return the provenance of a set made by the model: version, engine, and evidence of the rule, with or
+    without C.
+    """
+    why = str(evidence(instruction, with_c=with_c))
     return {"kind": "model", "version": __version__, "engine": engine, "evidence": why}
 
 

@@ -108,10 +108,9 @@ def rule_document(rule: Rule) -> Document:
     return {"rule": type(rule).__name__, **parameters}
 
 
-def rule_on(form: Instruction, target: str) -> Rule:
-    """Return the rule of a form on one of its targets."""
-    types = form.a.name, form.b.name
-    return rule_of(target, form.family.rules, form.operation, form.d.name, sparse=form.sparse, types=types)
+def rule_on(form: Instruction, target: str, *, with_c: bool = True) -> Rule:
+    """Return the rule of a form on one of its targets, with the evidence of it with or without C."""
+    return rule_of(target, form.family.rules, form.product, with_c=with_c)
 
 
 def form_document(form: Instruction) -> Document:

@@ -104,7 +104,7 @@ def _form(form: Instruction, tables: dict[str, Table]) -> Document:
 
 
 def _rule(form: Instruction, target: str, rules: Table) -> int:
-    return rules.number(_rule_document(_Key(form, "d", (form.operation, form.d.name, form.sparse)), target))
+    return rules.number(_rule_document(_Key(form, "d", (form.family.rules, form.product)), target))
 
 
 @cache

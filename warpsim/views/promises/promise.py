@@ -8,9 +8,10 @@ LABELS = {  # the most reliable first
     "guaranteed": "holds for every input; what breaks it is a mistake of warpsim",
     "measured": "holds for what a tool tries, as often as its figures say",
     "exact": "PTX defines the bits, and two derivations of them agree",
-    "validated": "outputs of chips have been compared, and none differs",
+    "documented": "matrix instructions whose bits PTX defines, on every chip",
+    "validated": "outputs of this chip, of these types and this k, have been compared, and none differs",
     "reported": "others have compared outputs of a chip with a rule equal to the rule here",
-    "inferred": "there is a reason, and no outputs of a chip have been compared",
+    "inferred": "there is a reason, and no outputs of a chip with these types and this k have been compared",
     "approximate": "chips may differ within a documented error, or have values of their own",
     "not modelled": "refused with an error, NotModelled: legal PTX, whose result is not known",
     "undefined by PTX": "refused with an error, UndefinedBehavior: PTX leaves the result open",
@@ -22,8 +23,8 @@ class Promise:
     """One line of the page.
 
     ``name`` is what tools/promises of a checkout knows its tests by; promises of one table share a name.
-    ``modules`` are those of this package that decide it, or raise its error. ``rows`` are family,
-    operation, type of D and target of the forms that it is about.
+    ``modules`` are those of this package that decide it, or raise its error. ``rows`` are the
+    keys of evidence (types, k and more) with the target, of the forms that it is about.
     """
 
     name: str
@@ -31,4 +32,4 @@ class Promise:
     label: str
     what: str
     modules: tuple[str, ...] = ()
-    rows: tuple[tuple[str, str, str, str], ...] = ()
+    rows: tuple[tuple[str, str, str, str, int, bool, bool, str], ...] = ()

@@ -16,13 +16,13 @@ from ...isa.instruction import Instruction
 from ...machine.opcodes.unexecuted import REFUSED
 from ...machine.run import special
 from ...ptx.decode import NOT_MODELLED
-from ..evidence import Row, evidence_rows
+from ..evidence import Row, alike, evidence_rows, products_text, types_text
 from .promise import Promise
 from .promises_stated import LIMITS, RESULTS, STATEMENTS
 
 Statement = dict[str, Any]  # label, note, opcodes, forms
 
-_NESTED = re.compile(r" \((?:inferred|validated).*|; dense rule (?:inferred|validated).*")
+_NESTED = re.compile(r" \((?:inferred|validated|reported).*|; dense rule .*|; those of .*")
 
 # --- matrix instructions ---------------------------------------------------------------------------
 
@@ -32,35 +32,33 @@ def result_promises(forms: Iterable[Instruction]) -> Iterator[Promise]:
 
     Every form on every target is a row of some promise.
     """
-    for (family, label, why), rows in _alike(evidence_rows(forms)):
+    for rows in alike(evidence_rows(forms), _reasoned):
+        family, label, why, _ = _reasoned(rows[0])
         yield Promise(
             section=RESULTS,
             label=label,
             what=f"{family} of {_types(rows)} on {_targets(rows)}: {_reason(label, why, rows)}",
             name=f"results {label}",
-            modules=("isa/architectures.py",),
+            modules=("isa/architectures.py", "isa/comparisons.py"),
             rows=tuple((*row.key, row.target) for row in rows),
         )
 
 
-def _alike(rows: Iterable[Row]) -> Iterator[tuple[tuple[str, str, str], list[Row]]]:
-    """Yield rows by family, label and reason, then by the targets on which their types have it."""
-    by_type: dict[tuple[tuple[str, str, str], tuple[str, str, str]], list[Row]] = {}
-    for row in rows:
-        why = row.evidence.chips or _NESTED.sub("", row.evidence.detail)
-        by_type.setdefault(((row.family, row.evidence.label, why), row.key), []).append(row)
-    found: dict[tuple[tuple[str, str, str], tuple[str, ...]], list[Row]] = {}
-    for (group, _), members in by_type.items():
-        found.setdefault((group, tuple(row.target for row in members)), []).extend(members)
-    yield from ((group, members) for (group, _), members in found.items())
+def _reasoned(row: Row) -> tuple[str, str, str, bool]:
+    """Return family, label, the chips compared or the reason, and whether C is added."""
+    why = row.evidence.chips or _NESTED.sub("", row.evidence.detail)
+    return row.family, row.evidence.label, why, row.with_c
 
 
 def _types(rows: Iterable[Row]) -> str:
-    """Return operations with their types of D: ``f16 (f16, f32)``."""
-    found: dict[str, dict[str, None]] = {}
+    """Return operations with their types of A, B, C and D, and k: ``f16 (f16.f16.f32 to f32, k 16)``."""
+    found: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        found.setdefault(row.operation, {})[row.d] = None
-    return ", ".join(f"{operation} ({', '.join(types)})" for operation, types in found.items())
+        found.setdefault((row.operation, row.d), []).append(row)
+    return ", ".join(
+        f"{operation} ({types_text(members)} to {d}, k {products_text(members)})"
+        for (operation, d), members in found.items()
+    )
 
 
 def _targets(rows: Iterable[Row]) -> str:
