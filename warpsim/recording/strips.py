@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
 
-Kind = Literal["wait", "barrier", "matrix", "wgmma", "copy", "store", "arrival", "start", "fence"]
+Kind = Literal["wait", "barrier", "matrix", "wgmma", "tensor", "copy", "store", "arrival", "start", "fence"]
 WarpName = tuple["Dimensions", int]  # a CTA, and a warp in it
-IN_FLIGHT: frozenset[Kind] = frozenset({"copy", "store", "wgmma"})
+IN_FLIGHT: frozenset[Kind] = frozenset({"copy", "store", "wgmma", "tensor"})
 
 
 @dataclass(kw_only=True, eq=False)

@@ -23,7 +23,7 @@ from ..machine.run.mbarrier import history_of, named
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from .strip_keeper import StripKeeper, unless_full, warps_of
-from .strips import Strip
+from .strips import Kind, Strip
 from .timeline_state import is_commit, is_ended_by_itself, wait_kind
 
 if TYPE_CHECKING:
@@ -176,9 +176,8 @@ class TimelineRecorder(StripKeeper):
         if multiplies:
             strip = self._multiplication(wave, warp, pc)
         else:
-            shared = any(write.space == "shared" for write in pending.writes)
             run = f"{pc} {pending.signals} {pending.number}"
-            strip = self._add(wave, warp, pc, "copy" if shared else "store", name=pending.kind, run=run)
+            strip = self._add(wave, warp, pc, _kind_of(pending), name=pending.kind, run=run)
         if strip is None:
             return
         strip.flying, strip.last = strip.flying + 1, None
@@ -302,6 +301,13 @@ class TimelineRecorder(StripKeeper):
                 for own in range(warp, warp + _GROUP):
                     self._link(strip, state.waits.get((own, path.pc), (None, None))[0])
         self._end(wave, Lanes(np.isin(places.number, groups)), path.pc)
+
+
+def _kind_of(pending: Pending) -> Kind:
+    """Return what an operation is to the memory of its CTA: what it multiplies, brings in or takes out."""
+    if pending.record.statement.opcode == "tcgen05":
+        return "copy" if "cp" in pending.record.statement.modifiers else "tensor"
+    return "copy" if any(write.space == "shared" for write in pending.writes) else "store"
 
 
 def _named_from(wave: Wave, offset: int, warp: int) -> str:

@@ -24,6 +24,7 @@ _WAITS: tuple[tuple[str, frozenset[str], frozenset[str], Kind], ...] = (
     ("mbarrier", frozenset({"try_wait", "test_wait"}), frozenset(), "wait"),
     ("cp", frozenset({"wait_group", "wait_all"}), frozenset(), "wait"),
     ("wgmma", frozenset({"wait_group"}), frozenset(), "wait"),
+    ("tcgen05", frozenset({"wait::ld", "wait::st"}), frozenset(), "wait"),
     ("bar", frozenset({"sync", "red", "arrive"}), frozenset({"warp"}), "barrier"),
     ("barrier", frozenset({"sync", "red"}), frozenset({"cluster"}), "barrier"),
     ("barrier", frozenset({"arrive"}), frozenset({"cluster"}), "barrier"),
@@ -46,7 +47,9 @@ def wait_kind(statement: InstructionStatement) -> Kind | None:
 def is_ended_by_itself(statement: InstructionStatement) -> bool:
     """Return whether no event reports the end of the wait: it ends when the statement has been executed."""
     words = set(statement.modifiers)
-    return statement.opcode == "cp" or (statement.opcode in ("bar", "barrier") and _arrives(words))
+    return statement.opcode in ("cp", "tcgen05") or (
+        statement.opcode in ("bar", "barrier") and _arrives(words)
+    )
 
 
 def _arrives(words: set[str]) -> bool:

@@ -99,10 +99,10 @@ def _packed(strips: Sequence[Strip], whose: str, moments: int) -> Iterator[Row]:
             yield Row(sort="flight", label=label, strips=tuple(line))
 
 
-_FLIGHTS = {"copy": "copies", "store": "stores", "wgmma": "wgmma"}
+_FLIGHTS = {"copy": "copies", "store": "stores", "wgmma": "wgmma", "tensor": "tcgen05"}
 
 
-_ROLES = {"matrix": "mma", "wgmma": "wgmma", "copy": "copies", "store": "stores"}
+_ROLES = {"matrix": "mma", "wgmma": "wgmma", "tensor": "tcgen05", "copy": "copies", "store": "stores"}
 
 
 def _last(strip: Strip, moments: int) -> int:
@@ -160,7 +160,8 @@ NAMES = {
     "barrier": "at a barrier",
     "matrix": "mma",
     "wgmma": "wgmma, issued to complete",
-    "copy": "copy to shared memory, issued to complete",
+    "tensor": "tcgen05.mma or commit, issued to complete",
+    "copy": "copy to shared or tensor memory, issued to complete",
     "store": "copy or reduction from shared memory",
     "arrival": "arrives, expects bytes",
     "start": "mbarrier.init",
