@@ -29,6 +29,7 @@ PTX = b"""
 OTHER = b".version 8.0\\n.target sm_80\\n.address_size 64\\n.visible .entry nothing() { ret; }\\n".replace(
     b"\\n", b"\n"
 )
+COMMENT = b"// a long part, in 70,000 letters\n" * 2100
 cuda = ctypes.CDLL("libcuda.so.1")
 
 
@@ -74,7 +75,7 @@ def main() -> None:
 
     state, image = c_void_p(), c_void_p()
     check(cuda.cuLinkCreate_v2(0, None, None, byref(state)))
-    for text in (PTX, OTHER):
+    for text in (COMMENT + PTX, OTHER):
         check(cuda.cuLinkAddData_v2(state, 1, text, ctypes.c_size_t(len(text)), b"part", 0, None, None))
     check(cuda.cuLinkComplete(state, byref(image), byref(size)))
     check(cuda.cuLibraryLoadData(byref(library), image, None, None, 0, None, None, 0))

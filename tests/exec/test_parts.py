@@ -281,3 +281,30 @@ def test_a_client_of_the_driver(tmp_path: Path) -> None:
     assert [(kernel["kernel"], kernel["launches"]) for kernel in found["kernels"]] == [("scale", 3)]
     texts = [each["message"] for each in found["findings"] if each["severity"] == "error"]
     assert any("0x200000000040 is in no allocation" in text for text in texts)
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs Linux and cc"
+)
+def test_a_runtime_beside_a_python_package_is_ours(tmp_path: Path) -> None:
+    """A package names the folder of its runtime before all others; here that has no functions."""
+    other = tmp_path / "libcudart.so.13"
+    make = ["cc", "-shared", "-x", "c", os.devnull, "-o", str(other), f"-Wl,-soname,{other.name}"]
+    subprocess.run(make, check=True)
+    package = tmp_path / "libpackage.so"
+    make = ["cc", "-shared", "-x", "c", os.devnull, "-x", "none", "-o", str(package)]
+    paths = f"-Wl,--no-as-needed,--disable-new-dtags,-rpath,{tmp_path}"
+    subprocess.run([*make, paths, str(other)], check=True)
+    program = (
+        f"import ctypes; runtime = ctypes.CDLL({str(package)!r}); count = ctypes.c_int(); "
+        "print(runtime.cudaGetDeviceCount(ctypes.byref(count)), count.value)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "warpsim", "exec", "--quiet", sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
+    )
+    assert done.stdout == "0 1\n", done.stderr

@@ -28,7 +28,6 @@ from .tally import Tally
 
 _TEXT_BYTES = 256  # of a string that the client keeps
 _FIRST_HANDLE, _HANDLE_STEP = 0x10000, 16
-_SHORT = 1 << 16
 
 
 @dataclass(eq=False)
@@ -151,7 +150,7 @@ class Process:
     def kept_text(self, channel: Channel, text: str) -> int:
         """Return the address of a string in memory that the client reads."""
         if text not in self._texts:
-            content = text.encode()[:_SHORT] + b"\0"
+            content = text.encode(errors="surrogateescape") + b"\0"
             allocation = self.shared_allocation(channel, max(len(content), _TEXT_BYTES), "a string", _STRING)
             self.bytes_at(allocation.address, len(content))[:] = np.frombuffer(content, np.uint8)
             self._texts[text] = allocation.address

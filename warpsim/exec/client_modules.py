@@ -18,9 +18,10 @@ from ..isa.architectures import ARCHITECTURES
 from ..machine.load.program import Module
 from ..machine.run.wave import Parameter
 from .error_codes import CudaError, error_of
-from .fatbinary import Entry, best_ptx, entries_of
+from .fatbinary import MAGIC, Entry, best_ptx, entries_of
 
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
+_CONTAINER = MAGIC.to_bytes(4, "little")
 _ELF = b"\x7fELF"
 
 
@@ -49,7 +50,7 @@ class Image:
         architecture = ARCHITECTURES[self.chip]
         if content.startswith(_ELF):
             raise CudaError("NoKernelImageForDevice", f"{self.name}: the module is SASS alone: {self._fix()}")
-        if b".version" in content[:4096] and not content.startswith(b"\x50\xed\x55\xba"):
+        if b".version" in content and not content.startswith(_CONTAINER):
             return content.rstrip(b"\0")
         try:
             entries = list(entries_of(content))

@@ -26,6 +26,7 @@ _SONAMES = {
     "runtime_12": "libcudart.so.12",
     "runtime_13": "libcudart.so.13",
 }
+RUNTIMES = (_SONAMES["runtime_13"], _SONAMES["runtime_12"])
 JIT_LINKERS = ("libnvJitLink.so.12", "libnvJitLink.so.13")  # without functions: PTX then goes to the driver
 TRITON_PTXAS = "triton-ptxas"
 _PTXAS = """#!/bin/sh

@@ -24,7 +24,7 @@ from ..machine.state.spaces import DEVICE_BASE
 from .client import Process
 from .client_modules import Modules
 from .client_threads import Connection
-from .libraries import JIT_LINKERS, TRITON_PTXAS, HostError, libraries
+from .libraries import JIT_LINKERS, RUNTIMES, TRITON_PTXAS, HostError, libraries
 from .messages import HELLO, Channel, Gone
 from .processes import adopt_orphans, alive, descends_from, runs_python
 from .settings import Settings
@@ -79,10 +79,10 @@ class Server:
         }
 
     def _preloaded(self, command: Sequence[str]) -> dict[str, str]:
-        """Return what keeps Python packages from nvJitLink, which they load by a full path: it makes SASS."""
+        """Return what Python packages would find first: their runtime, and nvJitLink, which makes SASS."""
         if not runs_python(command[0]):
             return {}
-        paths = [str(self._libraries / name) for name in JIT_LINKERS]
+        paths = [str(self._libraries / name) for name in (*RUNTIMES, *JIT_LINKERS)]
         return {"LD_PRELOAD": os.pathsep.join([*paths, *filter(None, [os.environ.get("LD_PRELOAD")])])}
 
     def run(self, command: Sequence[str], *, quiet: bool = False) -> int:

@@ -193,7 +193,7 @@ def link_complete(call: Call, state: Handle, image: Pointer, size: Pointer) -> N
     link = call.process.held(state, Link, "link")
     text = joined(link.parts)
     call.put(image, "Q", call.kept(text))
-    call.put_some(size, "Q", len(text) + 1)
+    call.put_some(size, "Q", len(text.encode(errors="surrogateescape")) + 1)
 
 
 def joined(parts: list[bytes]) -> str:
