@@ -28,9 +28,14 @@ _ADDRESS = re.compile(
 def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, ...]:
     """Return the addresses among the initial values of a variable."""
     size = element_bytes(statement.type)
-    found = ((place * size, _ADDRESS.fullmatch(value)) for place, value in enumerate(_values(statement)))
+    values = _values(statement)
+    matches = {value: _ADDRESS.fullmatch(value) for value in dict.fromkeys(values)}  # tables repeat values
     with located(statement.location):
-        return tuple(_address(place, size, match) for place, match in found if match)
+        return tuple(
+            _address(place * size, size, match)
+            for place, value in enumerate(values)
+            if (match := matches[value])
+        )
 
 
 def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
@@ -77,7 +82,8 @@ def initial_bytes(statement: VariableDeclaration) -> bytes:
     _check_shape(statement, statement.initializer, statement.extents)
     size = element_bytes(statement.type)
     values = _values(statement)
-    content = b"".join(_bytes(statement, value, size) for value in values)
+    known = {value: _bytes(statement, value, size) for value in dict.fromkeys(values)}  # tables repeat values
+    content = b"".join(map(known.__getitem__, values))
     if len(content) > statement.size:
         message = f"{statement.name} has {statement.size} bytes, but {len(values)} values of {size} are given"
         raise IllegalInstruction(message, statement.location())
