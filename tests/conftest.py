@@ -29,7 +29,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give each process a run of tests in their order, so that what a file's tests share is made in one process."""
+    """Give each process a run of tests in their order: what a file shares is made in one process."""
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log)
