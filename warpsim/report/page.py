@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..environment import in_default_environment
 from ..errors import present
+from ..files.content_policy import content_policy
 from ..files.version import __version__
 from .document import Report
 
@@ -46,9 +47,11 @@ def source(name: str) -> str:
     return loader.get_source(environment, name)[0]
 
 
-def rendered(template: str, **values: Any) -> str:
-    """Return the page that a template makes of values."""
-    return _environment().get_template(template).render(version=__version__, **values)
+def rendered(template: str, script: str, **values: Any) -> str:
+    """Return the page that a template makes of values, with its script and the policy for it alone."""
+    policy = content_policy(script)
+    values |= {"version": __version__, "script": script, "policy": policy}
+    return _environment().get_template(template).render(**values)
 
 
 @in_default_environment

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from ..files.content_policy import content_policy
 from .drawing import lane_colour
 from .layouts.figures import Cell, Figure
 
@@ -97,6 +98,8 @@ def page(title: str, parts: Iterable[Element]) -> str:
     root = Element("html", {"lang": "en"})
     head, body = SubElement(root, "head"), SubElement(root, "body")
     SubElement(head, "meta", {"charset": "utf-8"})
+    policy = {"http-equiv": "Content-Security-Policy", "content": content_policy(_SCRIPT)}
+    SubElement(head, "meta", policy)
     SubElement(head, "title").text = title
     SubElement(head, "style").text = _STYLE
     SubElement(body, "h1").text = title
