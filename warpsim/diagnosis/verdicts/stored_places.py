@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import Location
 from ...isa.codes import codes_of
 from ...isa.fragments import registers_of
 from ...isa.placements import Inputs
@@ -37,6 +38,7 @@ _BITS, _BASE = 4, 16  # of a digit: f16 and bf16 keep it, with something added t
 _LEVEL = 64.0  # by which D is larger than what may be added
 _NEAR = 2.0**-6
 _ODD = 0x9E3779B1  # of a hash
+_GLOBAL_STORES = ("st.global", "st.volatile.global", "wmma.store", "red.global")
 _TILES = (8, 16, 32, 64, 128)
 _IN_TILE = "the operands are in the order of their layouts, D is not stored in the order of its own"
 _OF_TILES = (
@@ -56,12 +58,22 @@ _PROOF = "every wrong element is what is expected of the row and column that it 
 class Stored:
     """``rows`` and ``columns`` of the product that the elements of an output are; -1 where not known.
 
-    ``added`` is what each element of the output holds of a D of zeros.
+    ``added`` is what each element of the output holds of a D of zeros, ``gain`` what it grows by with D.
     """
 
     rows: Numbers
     columns: Numbers
     added: Array
+    gain: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The only output that is wrong, the lines of A and B of each execution, and where they are stored."""
+
+    error: OutputError
+    lines: Lines
+    stored: Stored
 
 
 class Coded(MatrixHook):
@@ -87,22 +99,27 @@ class Coded(MatrixHook):
         return codes_of(values.astype(step.form.d.dtype), step.form.d, "D")
 
 
-def stored_causes(trial: Trial, origins: Origins, errors: Sequence[OutputError]) -> list[Cause]:
-    """Return what puts the elements of an output elsewhere, if that explains all that is wrong with it.
+def measured(trial: Trial, origins: Origins, errors: Sequence[OutputError]) -> Measured | None:
+    """Return where the elements of the product are stored; None where that is not seen.
 
-    Nothing where the origins of operands show a mistake: that says more.
+    None too where the origins of operands show a mistake: that says more.
     """
     lines = {} if origins.findings else _lines(trial, origins)
     if len(errors) != 1 or not lines or errors[0].wrong.ndim != 2:
-        return []
-    (error,) = errors
-    found = stored(trial, lines, error)
-    if found is None or not _explains(found, error):
+        return None
+    found = stored(trial, lines, errors[0])
+    return None if found is None else Measured(error=errors[0], lines=lines, stored=found)
+
+
+def stored_causes(trial: Trial, origins: Origins, seen: Measured) -> list[Cause]:
+    """Return what puts the elements of an output elsewhere, if that explains all that is wrong with it."""
+    found = seen.stored
+    if not _explains(found, seen.error):
         return []
     at_fault = [*_disordered(origins, found)]
     if at_fault:
         return [*causes_of(trial.launch, at_fault, f"{_BY_CODES}; {_PROOF}")]
-    return [_of_store(trial, found, error, _within_tiles(found, lines))]
+    return [_of_store(trial, found, seen.error, _within_tiles(found, seen.lines))]
 
 
 def stored(trial: Trial, lines: Lines, error: OutputError) -> Stored | None:
@@ -130,7 +147,8 @@ def stored(trial: Trial, lines: Lines, error: OutputError) -> Stored | None:
     inside = exact & (found >= 0) & (found < numbers.size)
     inside &= _hash(np.asarray(found)) == np.round(check)
     rows, columns = np.divmod(found, shape[1])
-    return Stored(rows=np.where(inside, rows, -1), columns=np.where(inside, columns, -1), added=zero)
+    rows, columns = (np.where(inside, places, -1) for places in (rows, columns))
+    return Stored(rows=rows, columns=columns, added=zero, gain=float(gain) / _LEVEL)
 
 
 def _hash(numbers: Numbers) -> Numbers:
@@ -235,14 +253,7 @@ def _within_tiles(found: Stored, lines: Lines) -> bool:
 
 def _of_store(trial: Trial, found: Stored, error: OutputError, within: bool) -> Cause:
     """Return the cause at the first store; where whole tiles are elsewhere, loads may be what is wrong."""
-    code = trial.launch.kernel._entry.code
-    stores = [
-        record.statement.location()
-        for record in code
-        if record.statement.mnemonic.startswith(
-            ("st.global", "st.volatile.global", "wmma.store", "red.global")
-        )
-    ]
+    stores = store_locations(trial)
     what = _IN_TILE if within else _OF_TILES
     return Cause(
         kind="store",
@@ -252,6 +263,14 @@ def _of_store(trial: Trial, found: Stored, error: OutputError, within: bool) -> 
         fix=_FIX_IN_TILE if within else _FIX_OF_TILES,
         also=tuple(("another store", place) for place in stores[1:]),
     )
+
+
+def store_locations(trial: Trial) -> list[Location]:
+    """Return the statements that write global memory, in the text's order."""
+    code = trial.launch.kernel._entry.code
+    return [
+        record.statement.location() for record in code if record.statement.mnemonic.startswith(_GLOBAL_STORES)
+    ]
 
 
 def _move_text(found: Stored) -> str:

@@ -21,6 +21,7 @@ from ...isa.families import OPCODES
 from ..origins.element_origins import Origins
 from .computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
+from .epilogue_causes import epilogue_causes
 from .launch_causes import (
     Cause,
     order_cause,
@@ -33,7 +34,7 @@ from .launch_causes import (
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
-from .stored_places import stored_causes
+from .stored_places import measured, stored_causes
 from .tried_causes import Trial, located_causes, tried_causes
 from .type_causes import type_causes
 
@@ -246,9 +247,15 @@ def _of_wrong_outputs(
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
         or computed_causes(trial, origins)
-        or stored_causes(trial, origins, errors)
+        or _stored(trial, origins, errors)
         or _located(trial, origins, of_other_types, errors)
     )
+
+
+def _stored(trial: Trial, origins: Origins, errors: Sequence[OutputError]) -> list[Cause]:
+    """Return what is wrong between the product and its output: its place, its factor or what is added."""
+    seen = measured(trial, origins, errors)
+    return [] if seen is None else stored_causes(trial, origins, seen) or epilogue_causes(trial, seen)
 
 
 def _located(
