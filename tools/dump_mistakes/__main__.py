@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tools.judging import measured
 
-from . import packings, prints, step_logs, stored_types
+from . import log_sources, packings, prints, step_logs, stored_types
 
 GROUPS = {
     "packings": packings.LIST,
     "step logs": step_logs.LIST,
+    "log sources": log_sources.LIST,
     "stored types": stored_types.LIST,
     "prints": prints.LIST,
 }

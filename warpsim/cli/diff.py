@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ..isa.warps import WARP
+from .contradictions import check_sources
 from .operand_values import OPERANDS, operands_from, read_decimals, read_dump
 from .options import json_option
 from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
@@ -162,7 +163,8 @@ def _diagnosed(
     if operands and is_file(source) and is_vectors(source):
         if len(operands) > 1:
             raise click.UsageError("of a vector set give the results of one unit: d=FILE")
-        return list(of_unit(read_set(source), source, operands[0], reading["element"] or "", most))
+        order = reading["element"] or ""
+        return list(of_unit(read_set(source), source, operands[0], order, most, how.watch))
     if is_file(source):
         return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
     return _of_operands(source, operands, reading["target"], how, reading["element"])
@@ -180,7 +182,9 @@ def _of_operands(
     if form.descriptor is not None:
         return [("", _in_tensor_memory(form, given))]
     printed = given.pop("printed", None)
-    logged = _logged(form, given, printed)
+    if layout is None:
+        check_sources(form, given, operands)
+    logged = _logged(form, given, printed, how.watch)
     held = [*_held_scales(form, given), *_held(form, given, printed)]
     if logged:
         return [*(pair for pair in held if pair[1].operand not in "cd"), *logged]
@@ -212,18 +216,28 @@ def _in_tensor_memory(form: Any, given: dict[str, Any]) -> Any:
     return diagnose_tensor(form, inputs_by_name(given), d)
 
 
-def _logged(form: Any, given: dict[str, Any], printed: Any) -> Diagnosed:
-    """Return the steps of a log of accumulators, which leaves ``given``, beside whole A and B."""
+def _logged(form: Any, given: dict[str, Any], printed: Any, watch: Watch | None) -> Diagnosed:
+    """Return the steps of a log of accumulators, which leaves ``given``, beside A and B: whole matrices, or
+    registers of every step.
+    """
     from ..diagnosis import diagnose_steps
     from ..diagnosis.locate.dump_contents import Operands
+    from ..diagnosis.loops.step_logs import is_one_loop
 
     dumps = {name: given[name] for name in "abcde" if getattr(given.get(name), "ndim", 0) == 3}
     matrices = {name: given[name] for name in "ABC" if name in given}
-    if not {"A", "B"} <= matrices.keys() or not dumps.keys() & {"c", "d"} or form.lanes > WARP:
+    read = {"a": "A", "b": "B", "e": "A"}
+    known = all(name in dumps or own in matrices for name, own in read.items() if name in form.registers)
+    if not known or not dumps.keys() & {"c", "d"} or form.lanes > WARP:
         return []
     if any(matrix.ndim != 2 for matrix in matrices.values()):
         return []
-    found = diagnose_steps(Operands(form, matrices, selector=given.get("selector", 0)), dumps, printed)
+    selector = given.get("selector", 0)
+    if not matrices.keys() & {"A", "B"}:
+        alone = dumps.keys() >= {"c", "d"} or "c" in given or "d" not in dumps
+        if alone or not is_one_loop(form, dumps, selector):
+            return []
+    found = diagnose_steps(Operands(form, matrices, selector=selector), dumps, printed, watch)
     for name in dumps.keys() & {"c", "d"}:
         del given[name]
     return [("", found)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .progress import Watch
 from .sources import executed
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ def of_recording(recording: Recording, most: int) -> Iterator[Found]:
         yield from misplaced(recording, item.statement.location().line, item.title)
 
 
-def of_unit(vectors: VectorSet, source: str, operand: str, order: str, most: int) -> Iterator[Found]:
+def of_unit(
+    vectors: VectorSet, source: str, operand: str, order: str, most: int, watch: Watch | None = None
+) -> Iterator[Found]:
     """Yield why the D of a unit under test, in the file of ``d=FILE``, differs from a set's D.
 
     Where no fault of arithmetic gives all of it, also the search for misplaced operands on some wrong cases.
@@ -105,13 +108,15 @@ def of_unit(vectors: VectorSet, source: str, operand: str, order: str, most: int
         results = read_unit_results(Path(file), vectors, order)
     except OSError as error:
         raise TraceError(f"{file}: {error.strerror}") from None
-    found = diagnose_unit(vectors, results.d, results.known)
+    found = diagnose_unit(vectors, results.d, results.known, watch)
     yield f"{file} against {source}", UnitReport(found, vectors, results.notes)
     if not found.as_expected and not found.explanations:
-        yield from _of_wrong_cases(vectors, results, file, most)
+        yield from _of_wrong_cases(vectors, results, file, most, watch)
 
 
-def _of_wrong_cases(vectors: VectorSet, results: UnitResults, file: str, most: int) -> Iterator[Found]:
+def _of_wrong_cases(
+    vectors: VectorSet, results: UnitResults, file: str, most: int, watch: Watch | None
+) -> Iterator[Found]:
     """Yield the search for misplaced operands, where it explains every bit of some wrong cases."""
     import numpy as np
 
@@ -124,7 +129,8 @@ def _of_wrong_cases(vectors: VectorSet, results: UnitResults, file: str, most: i
         if not chosen.any():
             continue
         arrays = {name: x[chosen] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
-        found = diagnose(vectors.instruction, d=results.d[part.cases][chosen], most=most, **arrays)
+        d = results.d[part.cases][chosen]
+        found = diagnose(vectors.instruction, d=d, most=most, watch=watch, **arrays)
         if found.found:
             yield f"{file}: the first {int(chosen.sum())} wrong cases", found
         return

@@ -48,7 +48,7 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
     stored = FORMATS.get(layout or "")
     order = layout if layout in ORDERS else ""
     layout = None if stored or order else layout
-    for text in given:
+    for text in sorted(given, key=lambda text: text.startswith(("C=", "D="))):  # A and B state their shapes
         name, equals, value = text.partition("=")
         with _named(text):
             if not equals:
@@ -59,7 +59,7 @@ def operands_from(form: Instruction, given: Sequence[str], layout: str | None = 
                 )
             else:
                 narrow = _stored(form, value, stored) if name == "D" and value.endswith(".npy") else {}
-                how = _Text(layout, order)
+                how = _Text(layout, order, _product_shape(found))
                 found |= narrow or {name: _value(form, name, value, how)}
                 found |= _printed(form, name, value, how)
     return found
@@ -79,10 +79,19 @@ def _named(text: str) -> Iterator[None]:
 
 
 class _Text(NamedTuple):
-    """The user's own form of a text of registers, and the order of numbers without rows, where given."""
+    """The user's own form of a text of registers, the order of numbers without rows, and rows and columns of
+    the whole C and D, where known.
+    """
 
     layout: str | None = None
     order: str = ""
+    shape: tuple[int, int] | None = None
+
+
+def _product_shape(found: dict[str, Any]) -> tuple[int, int] | None:
+    """Return rows and columns of the product of A and B, where both are given."""
+    A, B = found.get("A"), found.get("B")
+    return None if A is None or B is None or A.ndim != 2 or B.ndim != 2 else (A.shape[0], B.shape[1])
 
 
 def _value(form: Instruction, name: str, value: str, how: _Text) -> Any:
@@ -94,7 +103,7 @@ def _value(form: Instruction, name: str, value: str, how: _Text) -> Any:
     if name == "shared" or name in SCALES:
         return read_array_file(value, name)
     if name in MATRICES:
-        return read_matrix(value, form, name.lower(), order=how.order)
+        return read_matrix(value, form, name.lower(), how=how)
     return read_words(value, form, name, how.layout)
 
 
@@ -126,7 +135,7 @@ def _stored(form: Instruction, source: str, stored: Format | None) -> dict[str, 
 
 def _printed(form: Instruction, name: str, value: str, how: _Text) -> dict[str, Any]:
     """Return how D is printed in a text of decimals; the search compares in that precision."""
-    wanted = _wanted(form, name, how.order)
+    wanted = _wanted(form, name, how)
     if name not in ("d", "D") or (text := _text(value, how.layout, wanted) if value != "-" else None) is None:
         return {}
     from ..files.register_text import printed_as
@@ -191,12 +200,35 @@ def read_words(source: str, form: Instruction, operand: str, layout: str | None 
 
 
 def _words(text: str, form: Instruction, operand: str) -> Any:
-    from ..files.register_text import reading_from
+    from ..files.register_text import has_digits_alone, reading_from
 
     bits = form.register_bits if operand in "abcd" else 32
     element = form.format(operand) if operand in "abcd" and form.storage(operand).bits >= 8 else None
     registers = form.registers.get(operand, 1)
-    return reading_from(text, form.lanes, registers, bits, operand, element).words
+    words = reading_from(text, form.lanes, registers, bits, operand, element).words
+    return _metadata(words, form) if operand == "e" and has_digits_alone(text, "e") else words
+
+
+def _metadata(words: Any, form: Instruction) -> Any:
+    """Return metadata that were printed as eight decimal digits each, read as hexadecimal words.
+
+    They stay if all their indices are distinct in each chunk, and are decimals if those of the decimals are;
+    otherwise raises TraceError.
+    """
+    import numpy as np
+
+    from ..errors import TraceError
+
+    decimals = np.array([int(f"{word:x}") for word in words.ravel().tolist()], words.dtype)
+    for reading in (words, decimals.reshape(words.shape)):
+        fields = reading[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15
+        if form.pattern is not None and form.pattern.distinct[fields].all():
+            return reading
+    word = f"{words.flat[0]:x}"
+    raise TraceError(
+        f"e = {word}: there are two readings, neither of which is metadata of {form.pattern}: hexadecimal "
+        f"(print 0x{word}) or decimal (print 0x{int(word):08x})"
+    )
 
 
 def read_dump(source: str) -> Any:
@@ -218,7 +250,7 @@ def read_decimals(source: str) -> Any:
 
 
 def read_matrix(
-    source: str, form: Instruction, operand: str, columns: int | None = None, *, order: str = ""
+    source: str, form: Instruction, operand: str, columns: int | None = None, *, how: _Text | None = None
 ) -> Any:
     """Return the matrix ``(..., rows, columns)`` of an operand in its format's dtype or as codes.
 
@@ -227,12 +259,13 @@ def read_matrix(
     from ..files.decimals import nearest
     from ..files.register_text import columns_in, elements_from, numbers_from
 
-    text = _text(source, None, _wanted(form, operand.upper(), order) if columns is None else None)
+    wanted = _wanted(form, operand.upper(), how) if columns is None else None
+    text = _text(source, None, wanted)
     if text is None:
         return elements_from(read_array_file(source, operand.upper()), form.format(operand), operand.upper())
     if columns is None:
         columns = form.shape.k if operand == "a" else form.matrix_shape(operand)[1]
-        columns = columns_in(text, columns)
+        columns = columns_in(text, columns if wanted is None else wanted.columns)
     values, printed = numbers_from(text, columns)
     element = form.format(operand)
     if printed is not None and element.is_float:
@@ -248,7 +281,7 @@ def read_numbers(source: str, name: str, columns: int) -> Any:
     return read_array_file(source, name) if text is None else matrix_from(text, columns)
 
 
-def _wanted(form: Instruction, name: str, order: str = "") -> Any:
+def _wanted(form: Instruction, name: str, how: _Text | None = None) -> Any:
     """Return what the text of an operand is to be; None for operands that are only printed as words."""
     from ..files.printed_forms import Wanted
 
@@ -259,8 +292,18 @@ def _wanted(form: Instruction, name: str, order: str = "") -> Any:
         return None
     shape = form.shape
     rows, columns = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(small, (shape.m, shape.n))
-    values = form.in_registers(small).layout.values
-    return Wanted(name=name, rows=rows, columns=columns, lanes=form.lanes, values=values, order=order)
+    how = how or _Text()
+    known = how.shape if name in "CD" else None
+    rows, columns = known or (rows, columns)
+    return Wanted(
+        name=name,
+        rows=rows,
+        columns=columns,
+        lanes=form.lanes,
+        values=form.in_registers(small).layout.values,
+        order=how.order,
+        whole=known is not None,
+    )
 
 
 def _text(source: str, layout: str | None = None, wanted: Any = None) -> str | None:

@@ -1,11 +1,13 @@
 """Logs of registers that a kernel prints: the step, warp and lane of each line, among other lines.
 
-Rewrites them as register_text reads them: tile after tile, a line for each register. Knows no operands.
+Rewrites them as register_text reads them: tile after tile, a line for each register. Of operands it
+knows the names.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
@@ -39,13 +41,14 @@ ALIASES = {
 
 
 class Cell(NamedTuple):
-    """A word of a log: its step, lane, name and number of a register, where they are printed."""
+    """A word of a log: its step, lane, name and register, where they are printed, and its line."""
 
     step: int
     lane: int
     name: str
     register: int | None
     word: str
+    line: int = 0
 
 
 _HEADING = 80  # characters
@@ -75,20 +78,54 @@ def lane_lines(cells: Iterable[Cell]) -> str:
 def lane_log(text: str, lanes: int) -> str | None:
     """Return the registers of a log, step after step; None where no line has a lane.
 
-    Raises TraceError for several warps of a form of 32 lanes, and for steps that are missing.
+    Raises TraceError, naming lines, for several warps of a form of 32 lanes, for steps that are missing, or
+    that an operand lacks between others, and for lanes without all words of an operand that most have.
     """
     if not _is_log(text, lanes):
         return None
-    cells = list(_cells(text))
+    cells = list(cells_of(text))
     if not cells:
         return None
-    steps = sorted({each.step for each in cells})
-    missing = sorted(set(range(steps[0], steps[-1])) - set(steps))
-    if missing:
-        raise TraceError(
-            f"step {missing[0]} is missing: the log has steps {steps[0]} to {steps[-1]} without it"
-        )
-    return lane_lines(each._replace(lane=lane) for each, lane in _of_one_warp(cells, lanes))
+    placed = [each._replace(lane=lane) for each, lane in _of_one_warp(cells, lanes)]
+    _check_steps(placed, "the log")
+    for name in "abcde":
+        if own := [each for each in placed if each.name == name]:
+            _check_steps(own, name)
+            _check_lanes(own, lanes)
+    return lane_lines(placed)
+
+
+def _check_steps(cells: list[Cell], what: str) -> None:
+    """Refuse a log with a step missing between others."""
+    first: dict[int, int] = {}
+    for each in cells:
+        first[each.step] = min(each.line, first.get(each.step, each.line))
+    low, high = min(first), max(first)
+    missing = next((step for step in range(low, high) if step not in first), None)
+    if missing is None:
+        return
+    before, after = missing - 1, min(step for step in first if step > missing)
+    raise TraceError(
+        f"step {missing} is missing: {what} has steps {low} to {high} without it, step {before} from line "
+        f"{first[before]} and step {after} from line {first[after]} on"
+    )
+
+
+def _check_lanes(cells: list[Cell], lanes: int) -> None:
+    """Refuse a step in which some lanes have fewer words than most lanes."""
+    counts: dict[int, Counter[int]] = {}
+    lines: dict[int, int] = {}
+    for each in cells:
+        counts.setdefault(each.step, Counter())[each.lane] += 1
+        lines[each.step] = min(each.line, lines.get(each.step, each.line))
+    for step, held in counts.items():
+        usual, lanes_with = Counter(held.values()).most_common(1)[0]
+        short = next((lane for lane in range(lanes) if held[lane] < usual), None)
+        if short is not None and 2 * lanes_with > lanes:
+            raise TraceError(
+                f"step {step}, from line {lines[step]} on: lane {short} has {held[short]} words of "
+                f"{cells[0].name}, but {lanes_with} lanes have {usual}"
+            )
 
 
 def _is_log(text: str, count: int) -> bool:
@@ -113,19 +150,24 @@ def _is_log(text: str, count: int) -> bool:
 
 def _of_one_warp(cells: list[Cell], lanes: int) -> Iterator[tuple[Cell, int]]:
     """Yield cells with their lane in the warp, or warpgroup."""
-    groups = sorted({each.lane // lanes for each in cells})
+    first: dict[int, int] = {}
+    for each in cells:
+        first.setdefault(each.lane // lanes, each.line)
+    groups = sorted(first)
     if len(groups) > 1:
         kind = "warp" if lanes == 32 else "warpgroup"
+        where = ", ".join(f"{kind} {each} from line {first[each]} on" for each in groups[:4])
         raise TraceError(
-            f"the log has threads of {kind}s {', '.join(map(str, groups[:4]))}: give the lines of one {kind}"
+            f"the log has threads of {kind}s {', '.join(map(str, groups[:4]))}: give the lines of one {kind} "
+            f"({where})"
         )
     yield from ((each, each.lane - groups[0] * lanes) for each in cells)
 
 
-def _cells(text: str) -> Iterator[Cell]:
+def cells_of(text: str) -> Iterator[Cell]:
     """Yield the words of each line with a lane, under the step of the line or of the heading before it."""
     step = 0
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         line = _TRAILING.sub("", line)
         found = _LANE.search(line)
         before = line[: found.start()] if found else line
@@ -135,21 +177,21 @@ def _cells(text: str) -> Iterator[Cell]:
             continue
         warp = _WARP.search(before)
         lane = int(found[1]) + (32 * int(warp[1]) if warp and int(found[1]) < 32 else 0)
-        yield from _words(line[found.end() :], step, lane)
+        yield from _words(line[found.end() :], Cell(step, lane, "", None, "", number))
 
 
 def _is_heading(line: str) -> bool:
     return len(line) < _HEADING and bool(re.fullmatch(r"[\s#/=\-*\[]*\w+[\s=:#\[]*\d+[\s:\]=\-*]*", line))
 
 
-def _words(rest: str, step: int, lane: int) -> Iterator[Cell]:
+def _words(rest: str, at: Cell) -> Iterator[Cell]:
     """Yield the words after each name, or all words where there is none; nothing of a line of prose."""
     rest = _VECTOR.sub(lambda match: f"{match[1]}[{'xyzw'.index(match[2])}]", rest)
     names = list(_NAME.finditer(rest))
     if not names:
         words = [word for word in _SEPARATORS.split(rest.strip(" :=\t")) if word]
         if all(map(_WORD.fullmatch, words)):
-            yield from (Cell(step, lane, "", None, word) for word in words)
+            yield from (at._replace(word=word) for word in words)
         return
     for name, following in zip(names, [*names[1:], None], strict=True):
         part = rest[name.end() : following.start() if following else None]
@@ -157,9 +199,9 @@ def _words(rest: str, step: int, lane: int) -> Iterator[Cell]:
         held = list(takewhile(_WORD.fullmatch, words))
         operand, register = _named(name[1], name[2])
         if len(held) == 1:
-            yield Cell(step, lane, operand, register, held[0])
+            yield at._replace(name=operand, register=register, word=held[0])
         else:
-            yield from (Cell(step, lane, operand, None, word) for word in held)
+            yield from (at._replace(name=operand, word=word) for word in held)
 
 
 def _named(name: str, register: str | None) -> tuple[str, int | None]:

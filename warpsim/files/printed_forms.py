@@ -33,6 +33,10 @@ _ROW_COLUMN = re.compile(
     re.IGNORECASE,
 )
 _CALL = re.compile(r"\b(?:tensor|array|matrix|DeviceArray|Array|ndarray)\s*+\(")
+_LIST = re.compile(  # [1, 2], D = [1 2], tensor([1., 2.], device='cuda:0')
+    rf"\s*+(?:\w++\s*+=\s*+)?(?:\w++\()?\[((?:\s*+{_VALUE}\.?\s*+,?|\s*+\.\.\.,?)++)\s*+\](?:,[^\[\]]*)?\)?;?\s*+",
+    re.IGNORECASE,
+)
 _REPEATS = re.compile(rf"({_VALUE})\s*+<repeats (\d{{1,6}}) times>", re.IGNORECASE)
 _COLUMNS = re.compile(r"^[ \t]*+Columns? \d+(?: (?:through|and) \d+)?:?[ \t]*+$", re.MULTILINE)
 _FACTOR = re.compile(r"^[ \t]*+(\d+(?:\.\d+)?e[+-]?\d+)[ \t]*+\*[ \t]*+$", re.MULTILINE | re.IGNORECASE)
@@ -55,7 +59,8 @@ _MOST = 1 << 23  # characters of a text that is read in another form
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What a text is to be: operand ``name``, capital for a matrix of ``rows`` x ``columns`` or larger, else
-    registers of ``lanes`` with ``values`` elements each. ``order`` is that of numbers without rows, if given.
+    registers of ``lanes`` with ``values`` elements each. ``order`` is that of numbers without rows, if given;
+    ``whole``: the rows and columns are those of the whole matrix.
     """
 
     name: str
@@ -64,6 +69,7 @@ class Wanted:
     lanes: int
     values: int
     order: str = ""
+    whole: bool = False
 
     @property
     def is_matrix(self) -> bool:
@@ -275,6 +281,9 @@ def _of_lists(text: str, wanted: Wanted) -> str | None:
     if matlab and ";" in matlab[1]:
         rows = [row for row in (_NUMBER.findall(part) for part in matlab[1].split(";")) if row]
         return _checked_rows(rows, wanted) if len({len(row) for row in rows}) == 1 else None
+    if match := _LIST.fullmatch(text):
+        _check_whole(match[1])
+        return _in_memory(_NUMBER.findall(match[1]), wanted)
     return None
 
 
@@ -453,8 +462,15 @@ def _counts(cells: list[str]) -> bool:
 def _in_memory(cells: list[str], wanted: Wanted) -> str | None:
     """Return numbers without rows, as many as the matrix has, in the order that was given; ask for it."""
     rows, columns = wanted.rows, wanted.columns
-    if not wanted.is_matrix or len(cells) != rows * columns or min(rows, columns) < 2:
+    if not wanted.is_matrix or min(rows, columns) < 2:
         return None
+    if len(cells) != rows * columns:
+        if not wanted.whole or len(cells) < 2 * max(rows, columns):
+            return None
+        raise TraceError(
+            f"{len(cells)} numbers without rows, but {wanted.name} of A and B is {rows} x {columns}: "
+            f"{rows * columns} numbers"
+        )
     if not wanted.order:
         raise TraceError(
             f"{len(cells)} numbers without rows: there are two readings. Row after row: --format row-major; "

@@ -97,13 +97,25 @@ def reading_from(
     """
     pieces = _of_operand(text, operand)
     cells = [(word, piece.line) for piece in pieces for word in piece.words]
-    whole = element is None or all(_WORD.fullmatch(word) for word, _ in cells)
+    whole = all(_WORD.fullmatch(word) for word, _ in cells)
+    integers = not whole and all(is_integer(word) for word, _ in cells)
+    if integers and element is None:
+        return Reading(_placed(pieces, lanes, registers, lambda word, line: _decimal(word, line, bits), bits))
     if whole or element is None or any("0x" in word.lower() and "p" not in word.lower() for word, _ in cells):
         return Reading(_placed(pieces, lanes, registers, lambda word, line: _word(word, line, bits), bits))
     spelled = [word for word, _ in cells]
-    if all(map(is_integer, spelled)) and _are_words(spelled, element, bits):
+    if integers and _are_words(spelled, element, bits):
         return Reading(_placed(pieces, lanes, registers, lambda word, _: int(word) % (1 << bits), bits))
     return _of_values(pieces, lanes, registers, bits, element)
+
+
+def has_digits_alone(text: str, operand: str = "") -> bool:
+    """Return whether words are eight decimal digits without 0x, so that each may be hexadecimal or decimal.
+
+    %u leaves out leading zeros; a zero in front is of a hexadecimal word.
+    """
+    words = [word for piece in _of_operand(text, operand) for word in piece.words]
+    return all(len(word) == 8 and word.isdecimal() and word[0] != "0" for word in words)
 
 
 def printed_as(text: str, operand: str = "") -> Printed | None:
@@ -299,6 +311,14 @@ def _word(text: str, line: int, bits: int) -> int:
             f"with 0x%0{bits // 4}x"
         )
     return value
+
+
+def _decimal(text: str, line: int, bits: int) -> int:
+    """Return a word that was printed as an integer, with %u or %d."""
+    value = int(text)
+    if not -1 << (bits - 1) <= value < 1 << bits:
+        raise TraceError(f"line {line}: {text[:_SHORT]} is no integer of {bits} bits")
+    return value % (1 << bits)
 
 
 def _by_lane(labelled: dict[int, list[int]], lanes: int, registers: int) -> npt.NDArray[np.uint64]:

@@ -1,12 +1,13 @@
 """A log of the accumulators after every step of a loop along k: the first wrong step, and what it did.
 
-The C of a step is the D that the log has of the step before. What a wrong step may have read instead is
-looked for among the other steps; mistakes within the instruction are those of the library.
+Operands are matrices, or registers of every step, or some of each. The C of a step is the D that the log has
+of the step before. What a wrong step may have read instead is looked for among the other steps; mistakes
+within the instruction are those of the library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,14 @@ from ...errors import OperandError
 from ...execution.interface import execute
 from ...files.decimals import Printed
 from ...isa.fragments import codes_from
+from ...isa.instruction import Instruction
 from ...isa.registers import Words
 from ..locate.dump_contents import Operands
 from ..search.diagnose import Diagnosis, diagnose
+
+_CHAINED = "the dumps are read as the steps of one loop: more of D is right if C is the D of the step before"
+
+Watch = Callable[[int, int], None]  # called with what has been executed, and 0: the whole is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,26 +59,58 @@ class StepLog:
 
 
 @in_default_environment
-def diagnose_steps(operands: Operands, dumps: Mapping[str, Words], printed: Printed | None = None) -> StepLog:
+def diagnose_steps(
+    operands: Operands,
+    dumps: Mapping[str, Words],
+    printed: Printed | None = None,
+    watch: Watch | None = None,
+) -> StepLog:
     """Return the first wrong step of a log of D, ``dumps["d"] (steps, lanes, registers)``, or of C.
 
     Operands that ``dumps`` have are what the steps read; others are those of the matrices. Raises
-    OperandError for another number of steps than A and B have.
+    OperandError for another number of steps than A and B have, and for an operand that neither has.
     """
-    return _Log(operands, dumps, printed).result()
+    return _Log(operands, dumps, printed, watch).result()
+
+
+@in_default_environment
+def is_one_loop(form: Instruction, dumps: Mapping[str, Words], selector: int = 0) -> bool:
+    """Return whether more steps of D ``(steps, lanes, registers)`` are right if C is the D of the step before
+    than if C is zero; both are computed from the registers alone.
+    """
+    names = [name for name in ("a", "b", "e") if name in form.registers]
+    if any(name not in dumps or dumps[name].shape[0] != len(dumps["d"]) for name in names):
+        return False
+    d = dumps["d"]
+    read: dict[str, Any] = {name: dumps[name] for name in names}
+    read |= {"selector": selector} if form.sparse else {}
+    zero = np.zeros_like(d)
+    chained, alone = (
+        int((execute(form, c=c, undefined="fallback", **read) == d).all(axis=(1, 2)).sum())
+        for c in (np.concatenate([zero[:1], d[:-1]]), zero)
+    )
+    return chained > alone
 
 
 class _Log:
     """A log, its inputs step by step, and the D that they give."""
 
-    def __init__(self, operands: Operands, dumps: Mapping[str, Words], printed: Printed | None) -> None:
+    def __init__(
+        self, operands: Operands, dumps: Mapping[str, Words], printed: Printed | None, watch: Watch | None
+    ) -> None:
         self.operands, self.form, self.printed = operands, operands.form, printed
+        self.watch, self.executed = watch, 0
         self.names = [name for name in ("a", "b", "e") if name in self.form.registers]
-        self.steps = operands.steps("b")
+        for name in self.names:
+            if name not in dumps and name not in operands.codes:
+                raise OperandError(f"{name} is missing: give its registers of every step, or its matrix")
+        self.whole = "b" if "b" in operands.codes else "a" if "a" in operands.codes else ""
+        self.steps = operands.steps(self.whole) if self.whole else len(dumps["b"])
         self.loaded = tuple(name for name in self.names if name in dumps)
         self.inputs = {name: self._of_steps(name, dumps) for name in self.names}
         self.first = self._first(dumps)
         self.note, self.d = self._accumulators(dumps)
+        self.note = self.note or ("" if self.whole else _CHAINED)
 
     def _of_steps(self, name: str, dumps: Mapping[str, Words]) -> Words:
         """Return ``(steps, lanes, registers)`` of an operand."""
@@ -103,10 +141,16 @@ class _Log:
             if count != self.steps - (
                 name == "D" and dumps.get("c") is not None and len(d) < len(dumps["c"])
             ):
-                raise OperandError(f"the log has {name} of {count} steps, but B has {self.steps} along k")
+                other = (
+                    f"{self.whole.upper()} has {self.steps} along k" if self.whole else f"b has {self.steps}"
+                )
+                raise OperandError(f"the log has {name} of {count} steps, but {other}")
         return note, d
 
     def _computed(self, at: int, c: Words, **changed: Words) -> Words:
+        self.executed += 1
+        if self.watch is not None:
+            self.watch(self.executed, 0)
         d: Words = execute(self.form, c=c, undefined="fallback", **self._read(at) | changed)
         return d
 
@@ -151,7 +195,8 @@ class _Log:
         if causes:
             return causes, None
         d, c = self.d[at], before[at]
-        return (), diagnose(self.form, d=d, c=c, most=1, printed=self.printed, **self._read(at))
+        read = self._read(at)
+        return (), diagnose(self.form, d=d, c=c, most=1, printed=self.printed, watch=self.watch, **read)
 
     def _instead(self, at: int, before: list[Words]) -> Iterator[tuple[StepCause, Words]]:
         """Yield what a step may have read, and the D of that."""

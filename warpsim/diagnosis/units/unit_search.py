@@ -33,6 +33,7 @@ _LEAST = 0.05  # of the wrong outputs that a partial explanation gives
 _AGAINST = 20  # times as many wrong outputs as right outputs that a partial explanation would change
 
 Codes_of = Callable[[Slice], Codes]
+Watch = Callable[[int, int], None]  # called with the explanations compared so far, and 0 for the whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,9 @@ class UnitDiagnosis:
 
 
 @in_default_environment
-def diagnose_unit(vectors: VectorSet, d: Words, known: Words | None = None) -> UnitDiagnosis:
+def diagnose_unit(
+    vectors: VectorSet, d: Words, known: Words | None = None, watch: Watch | None = None
+) -> UnitDiagnosis:
     """Return why a unit's D ``(cases, lanes, registers)`` differs from the D that a set expects.
 
     ``known`` is a mask of the bits of D that are known; all are where it is left out. Raises OperandError for
@@ -103,7 +106,7 @@ def diagnose_unit(vectors: VectorSet, d: Words, known: Words | None = None) -> U
     certain = certain == vectors.instruction.d.mask
     wrong = certain & (right != given)
     by_case = wrong.reshape(len(vectors), -1).any(1)
-    found = _Search(vectors, d, known, by_case) if wrong.any() else None
+    found = _Search(vectors, d, known, by_case, watch) if wrong.any() else None
     return UnitDiagnosis(
         instruction=vectors.instruction,
         cases=len(vectors),
@@ -153,7 +156,10 @@ def _distances(form: Instruction, right: Codes, given: Codes) -> tuple[tuple[str
 class _Search:
     """Faults and relations against the outputs of a unit."""
 
-    def __init__(self, vectors: VectorSet, d: Words, known: Words, by_case: Array) -> None:
+    def __init__(
+        self, vectors: VectorSet, d: Words, known: Words, by_case: Array, watch: Watch | None
+    ) -> None:
+        self.watch, self.compared = watch, 0
         self.vectors, self.d, self.known, self.by_case = vectors, d, known, by_case
         self.limits = limits_of(vectors.instruction)
         self.sample = [*slices(vectors, d, known, self._cases(_SCREENED))]
@@ -180,7 +186,7 @@ class _Search:
 
     def _run(self) -> None:
         likely = [fault for fault in self.faults if self._concerns(fault)]
-        screened = [(fault, *_score(self.sample, self._of(fault))) for fault in likely]
+        screened = [(fault, *self._score(self.sample, self._of(fault))) for fault in likely]
         whole = [fault for fault, missing, against, _ in screened if not missing and not against]
         found = [self._verified(fault.name, self._of(fault)) for fault in whole]
         found += self._related()
@@ -194,6 +200,14 @@ class _Search:
         best = [self._verified(fault.name, self._of(fault)) for fault, *_ in useful[:_PARTIAL]]
         near = [each for each in (*best, *found) if each.is_likely]
         self.partial = tuple(sorted(near, key=lambda each: each.contradicted - each.explained)[:_SHOWN])
+
+    def _score(
+        self, parts: Sequence[Slice], codes: Codes_of, most: int | None = None
+    ) -> tuple[int, int, int]:
+        self.compared += 1
+        if self.watch is not None:
+            self.watch(self.compared, 0)
+        return _score(parts, codes, most)
 
     def _of(self, fault: UnitFault) -> Codes_of:
         return lambda part: fault.codes(part.operands, self.limits)
@@ -209,7 +223,7 @@ class _Search:
     def _verified(self, name: str, codes: Codes_of) -> Explanation:
         """Return an explanation with its counts over the whole set."""
         parts = [*slices(self.vectors, self.d, self.known)]
-        missing, against, explained = _score(parts, codes)
+        missing, against, explained = self._score(parts, codes)
         return Explanation(name=name, explained=explained, contradicted=against, of=explained + missing)
 
     def _related(self) -> list[Explanation]:
@@ -238,7 +252,7 @@ class _Search:
             if both is None:
                 continue
             self.tried += 1
-            missing, against, _ = _score(self.sample, self._of(both), most=0)
+            missing, against, _ = self._score(self.sample, self._of(both), most=0)
             if not missing and not against:
                 found.append(self._verified(both.name, self._of(both)))
         self.complete = tuple(each for each in found if each.complete)
