@@ -41,10 +41,13 @@ def scaled(entry: str, dtype: str, *, lines: int = 0) -> Origins:
     """Scales as bytes or words, one of which serves four steps by byte id; ``lines`` more than are read."""
     kernel = load_text((FOLDER / "scaled_steps.ptx").read_text(), "k.ptx")[entry]
     m, k, width = 32, 512, np.dtype(dtype).itemsize
+    shapes = [(count + lines, k // 32 // width) for count in (m, 8)]
+    if "interleaved" in entry:
+        shapes[0] = (m // 4, k // 8 // width)
     arguments = [
         *(np.zeros((count, k), np.uint8) for count in (m, 8)),
         np.zeros((m, 8), np.float32),
-        *(np.zeros((count + lines, k // 32 // width), dtype) for count in (m, 8)),
+        *(np.zeros(shape, dtype) for shape in shapes),
         np.int32(k),
     ]
     return find_origins(kernel, m // 16, 32, arguments, {"A": 0, "B": 1, "SA": 3, "SB": 4})
@@ -137,6 +140,16 @@ def test_mistakes_in_scales(entry: str, messages: list[str], dtype: str) -> None
 def test_scales_that_are_shared_by_design() -> None:
     """A buffer with padding may be coarser than the instruction's scales: nothing is said."""
     assert said(scaled("scaled_without_advance", "u1", lines=96)) == []
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u4"])
+def test_rows_and_steps_may_share_an_axis_of_scales(dtype: str) -> None:
+    """The word of a row lies within those of a step: its place there is no k step; a whole advance is."""
+    assert scaled("scaled_interleaved", dtype).findings == ()
+    ahead = scaled("scaled_interleaved_ahead", dtype).findings
+    assert {(found.kind, found.operand) for found in ahead} == {("metadata step", "scale_a")}
+    assert all(found.message.endswith(": 4 steps ahead") for found in ahead)
+    assert ahead[0].message == "scales of A of k steps 4..7 are used in k step 0: 4 steps ahead"
 
 
 @pytest.mark.parametrize("name", ["halved_metadata", "scaled_steps"])

@@ -211,6 +211,7 @@ def test_a_variable_that_is_never_reached_is_no_array(right: np.ndarray) -> None
         (lambda x: np.roll(x, 3, axis=0), "D[r, c] holds what belongs to [r - 3, c]"),
         (lambda x: x[np.arange(32) ^ 8], "D[r, c] holds what belongs to [r xor 8, c]"),
         (lambda x: 2 * x, "every wrong element is 2 times what is expected"),
+        (lambda x: x + x * 1e-3 * np.sign(np.random.default_rng(4).standard_normal(x.shape)), ""),
         (lambda x: x + np.float32(0.5), "every wrong element is too large by 0.5"),
         (lambda x: np.full_like(x, np.nan), "the wrong elements are NaN"),
         (lambda x: np.where(np.arange(32) < 16, x, 0), "the wrong elements are zero"),

@@ -183,6 +183,7 @@ def test_the_verdict_names_the_load() -> None:
     assert found.location is not None
     assert found.location.line == 17
     assert found.operand == "b"
+    assert found.fix == "load it with the other of .row and .col (row_major and col_major)"
 
 
 def test_the_verdict_names_columns_that_are_never_used() -> None:

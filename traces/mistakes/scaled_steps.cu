@@ -22,10 +22,12 @@ __device__ __forceinline__ void scaled(const word* a, const word* b, float* d, c
     float c[4] = {0, 0, 0, 0};
     int line = g + lane % 2 * 8;
     if (WRONG == 2) line ^= 8;
+    const int groups = k / 128, eight = blockIdx.x * 2 + line / 8;  // of the rows
 #pragma unroll 1
     for (int group = 0; group < k / 128; ++group) {
-        const int from = WRONG == 3 ? 0 : group;
-        const word x = scale_a[(row + line) * (k / 128) + from], y = scale_b[g * (k / 128) + group];
+        const int from = WRONG == 3 ? 0 : WRONG == 5 ? (group + 1) % groups : group;
+        const int place = WRONG < 4 ? (row + line) * groups + from : (line % 8 * groups + from) * 4 + eight;
+        const word x = scale_a[place], y = scale_b[g * groups + group];
         product<0>(c, a, b, row, k / 4, 4 * group, x, y);
         product<WRONG == 1 ? 0 : 1>(c, a, b, row, k / 4, 4 * group + 1, x, y);
         product<WRONG == 1 ? 0 : 2>(c, a, b, row, k / 4, 4 * group + 2, x, y);
@@ -44,3 +46,5 @@ SCALED(scaled_steps, 0)
 SCALED(scaled_by_first_byte, 1)
 SCALED(scaled_rows_exchanged, 2)
 SCALED(scaled_without_advance, 3)
+SCALED(scaled_interleaved, 4)  // for 32 rows: words of rows g, g + 8, g + 16 and g + 24 beside each other
+SCALED(scaled_interleaved_ahead, 5)

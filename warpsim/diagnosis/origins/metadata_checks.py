@@ -35,7 +35,8 @@ def word_findings(operand: Operand, a: Anchored | None, b: Anchored | None) -> I
     yield from _lanes_exchanged(words)
     yield from _other_lanes(words)
     if a is not None:
-        yield from _other_steps(words, a, agreed_k(a, b))
+        partner = b if operand.role == "scale_b" else a
+        yield from _other_steps(words, a, agreed_k(a, b), _lines_of(partner))
 
 
 def _found(words: Words, kind: str, message: str, events: npt.NDArray[np.intp]) -> PackingFinding:
@@ -136,11 +137,14 @@ def _lanes_text(lanes: npt.NDArray[np.intp], of: int) -> str:
 # --- k steps ---------------------------------------------------------------------------------------
 
 
-def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFinding]:
-    """Yield words of another k step than A and B: where one axis of the buffer goes with the steps."""
+def _other_steps(words: Words, a: Anchored, k: Indices, lines: int | None) -> Iterator[PackingFinding]:
+    """Yield words of another k step than A and B: where one axis of the buffer goes with the steps.
+
+    ``lines`` are the rows of A, or columns of B, that the words serve; None where they are not known.
+    """
     steps = k // words.operand.instruction.shape.k
     known = words.known & ~a.empty & (k >= 0)
-    axis = _stepping_axis(words, steps, known, _step_count(a))
+    axis = _stepping_axis(words, steps, known, _step_count(a), lines)
     if axis is None:
         return
     off = np.where(known, (axis.at - steps // axis.steps) % axis.count, 0)
@@ -148,22 +152,32 @@ def _other_steps(words: Words, a: Anchored, k: Indices) -> Iterator[PackingFindi
     for by in np.unique(off[off != 0]).tolist():
         events = np.flatnonzero(off == by)
         first = int(events[0])
-        far = f"{abs(by)} step{'s'[: abs(by) != 1]} {'ahead' if by > 0 else 'behind'}"
         name, verb = NAMES[words.operand.role], "is" if words.operand.role == "e" else "are"
-        message = (
-            f"{name} of k step {int(axis.at[first])} {verb} used in k step "
-            f"{int(steps[first] // axis.steps)}: {far}"
-        )
+        message = f"{name} of {axis.text(first)} {verb} used in k step {int(steps[first])}: {axis.far(by)}"
         yield _found(words, "metadata step", message, events)
 
 
 def _step_count(a: Anchored) -> int:
     """Return how many k steps of the instruction there are in the buffer of A."""
-    operand = a.tiles.operand
-    assert operand.buffer is not None
-    depth, length = a.tiles.inner.shape[2], row_length(operand.buffer, operand.width)
-    size = prod(operand.buffer.shape[:-1]) if a.tiles.inner_axis == "rows" else length
+    rows, columns = _extents(a)
+    depth = a.tiles.inner.shape[2]
+    size = rows if a.tiles.inner_axis == "rows" else columns
     return int(-(-size // depth))
+
+
+def _lines_of(anchored: Anchored | None) -> int | None:
+    """Return the rows of A, or columns of B, that there are in a buffer; None for no tiles."""
+    if anchored is None:
+        return None
+    rows, columns = _extents(anchored)
+    return columns if anchored.tiles.inner_axis == "rows" else rows
+
+
+def _extents(anchored: Anchored) -> tuple[int, int]:
+    """Return the rows and columns of a buffer that tiles come from."""
+    operand = anchored.tiles.operand
+    assert operand.buffer is not None
+    return prod(operand.buffer.shape[:-1]), row_length(operand.buffer, operand.width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,9 +188,23 @@ class _Axis:
     steps: int
     count: int
 
+    def text(self, event: int) -> str:
+        """Return the k steps that the words of an execution are of."""
+        first = int(self.at[event]) * self.steps
+        return f"k step {first}" if self.steps == 1 else f"k steps {first}..{first + self.steps - 1}"
 
-def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Axis | None:
-    """Return the axis of the buffer that moves when the k step of A does; None for none, or several."""
+    def far(self, by: int) -> str:
+        """Return how far off so many units are."""
+        steps = abs(by) * self.steps
+        return f"{steps} step{'s'[: steps != 1]} {'ahead' if by > 0 else 'behind'}"
+
+
+def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int, lines: int | None) -> _Axis | None:
+    """Return the axis of the buffer that moves when the k step of A does; None for none, or several.
+
+    Where the other axes have no room for every line, lines lie along this one, too: a place within what
+    the words advance by says which line they are of, and the advance is the least unit.
+    """
     operand = words.operand
     assert operand.buffer is not None
     shape = extents_in_bytes(operand.buffer)
@@ -191,13 +219,14 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int) -> _Ax
     moving = [axis for axis, by in enumerate(moves) if by > 0]
     if step <= 0 or len(moving) != 1:
         return None
-    return _axis(shape[moving[0]], at[moving[0]], moves[moving[0]], step, count)
+    extent, move = shape[moving[0]], moves[moving[0]]
+    of_k_alone = lines is not None and prod(shape) // extent >= lines
+    common = int(np.gcd(move, step)) if of_k_alone else 1
+    return _axis(extent, at[moving[0]], move // common, step // common, count)
 
 
-def _axis(extent: int, at: npt.NDArray[np.intp], move: int, step: int, count: int) -> _Axis | None:
-    """Return how words move (``move``) when k does (``step``), both in their least unit."""
-    common = int(np.gcd(move, step))
-    unit, steps = move // common, step // common
+def _axis(extent: int, at: npt.NDArray[np.intp], unit: int, steps: int, count: int) -> _Axis | None:
+    """Return the axis along which words move by ``unit`` bytes in so many k steps."""
     groups = count // steps
     if groups < 2 or count % steps or extent % (unit * groups):
         return None

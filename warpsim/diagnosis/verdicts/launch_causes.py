@@ -39,6 +39,7 @@ _FIXES = {
     "order": "give every element its place in the fragment's layout",
     "unused": "check the bounds and strides of the loops and of the tiles of warps and CTAs",
 }
+_WMMA_TRANSPOSED = "load it with the other of .row and .col (row_major and col_major)"
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
 BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with
@@ -225,9 +226,18 @@ def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
         location=finding.location if at_instruction else chain.nearest or finding.location,
         evidence=BY_TAGS,
         operand=finding.operand,
-        fix=_FIXES.get(finding.kind, ""),
+        fix=_fix(finding),
         also=tuple(_along(chain, finding)),
     )
+
+
+def _fix(finding: PackingFinding) -> str:
+    """Return what to do; a fragment of wmma has a load of its own, and no ldmatrix."""
+    fault = finding.fault
+    if fault is None or finding.kind != "transposed":
+        return _FIXES.get(finding.kind, "")
+    wmma = fault.tiles.tiles.operand.given.record.statement.opcode == "wmma"
+    return _WMMA_TRANSPOSED if wmma else _FIXES[finding.kind]
 
 
 def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWriters) -> Chain:

@@ -62,7 +62,9 @@ def _scaled(error: OutputError, before: Array) -> str:
     if not y.size or (y == 0).any():
         return ""
     by = _common(x / y, np.abs(x / y))
-    return "" if by is None or by == 1 else f"every wrong element is {by:.6g} times what is expected"
+    if by is None or abs(by - 1) < _PRECISE:
+        return ""  # a difference of rounding, or of the last digits, has no factor
+    return f"every wrong element is {by:.6g} times what is expected"
 
 
 def _lines_scaled(error: OutputError, before: Array) -> str:
