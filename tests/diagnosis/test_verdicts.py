@@ -93,6 +93,8 @@ def test_a_cause_is_tried_before_it_is_claimed(right: np.ndarray) -> None:
 def test_a_race_says_what_is_missing_and_where(right: np.ndarray) -> None:
     found = verdict(changed((211, "bar.sync", "//bar.sync")), right)
     assert found.fix == "put bar.sync (__syncthreads()) between line 209 and line 220"
+    assert not found.errors
+    assert found.notes[0].startswith("under this schedule the outputs are as expected all the same")
     flight = verdict(changed((209, "wait_group 1", "wait_group 2")), right)
     assert flight.fix.startswith("put cp.async.wait_group, with fewer groups that may be in flight, and then")
 

@@ -202,8 +202,8 @@ class _Axis:
 def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int, lines: int | None) -> _Axis | None:
     """Return the axis of the buffer that moves when the k step of A does; None for none, or several.
 
-    Where the other axes have no room for every line, lines lie along this one, too: a place within what
-    the words advance by says which line they are of, and the advance is the least unit.
+    Where the other axes have no room for every line, this axis has lines, too: a place within what the words
+    advance by says which line they are of, and the advance is the least unit.
     """
     operand = words.operand
     assert operand.buffer is not None

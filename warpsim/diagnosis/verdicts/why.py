@@ -41,6 +41,10 @@ from .type_causes import type_causes
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
 _ALSO = 4  # statements on the way of the data that are listed
+_AS_EXPECTED = (
+    "under this schedule the outputs are as expected all the same: another order may show it, unless what is "
+    "read is never used, as in a load ahead in the last step"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +207,7 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     if not 0 <= tolerance < 1:
         raise OperandError(f"tolerance={tolerance}: expected a number from 0 to below 1")
     first = launch.attempt(checks="warn")
-    cause = order_cause(launch, first)
+    ordered = cause = order_cause(launch, first)
     if first.error is not None:
         trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
         described = descriptor_causes(trial) if wanted and _of_descriptors(first.error) else []
@@ -220,7 +224,8 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     if errors and not causes:
         causes = _of_wrong_outputs(launch, errors, wanted, tolerance) or [*unwritten_causes(first)]
     untraced = _untraced(launch) if errors and not causes else ()
-    notes = (*_seen(launch, errors), *_warnings(first, causes), *untraced)
+    harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
+    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes), *untraced)
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
