@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import click
+import numpy as np
 import pytest
 
 from tests.helpers.command_runner import CliRunner, Result
 from tests.helpers.kernel_cases import FOLDER
 from warpsim.cli import cli
 from warpsim.files.read_files import inputs_kept
+from warpsim.recording.recorder import Recorder
+from warpsim.recording.timeline import TimelineRecorder
 
 ARRAYS = ("random:f16:32x64:1", "random:f16:32x64:2", "zeros:f32:32x32", "u32:32", "u32:32", "u32:64")
 
@@ -67,6 +71,53 @@ def test_nothing_is_selected(folder: Path) -> None:
     assert done.return_value == 0
     assert done.stdout.splitlines()[-1] == "  nothing is drawn in none.svg: no event is selected"
     assert not (folder / "none.svg").exists()
+
+
+def test_more_events_than_a_timeline_has(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launch ended there, and its results were lost."""
+    init = TimelineRecorder.__init__
+    monkeypatch.setattr(
+        TimelineRecorder, "__init__", lambda self, *given, **named: init(self, *given, limit=20, **named)
+    )
+    done = launch("--timeline", "ring.svg", "--save", "2=d.npy", "--expect", "2=whole.npy", "--json")
+    assert done.return_value == 3  # whole.npy is not there
+    launch("--save", "2=whole.npy")
+    done = launch("--timeline", "ring.svg", "--save", "2=d.npy", "--expect", "2=whole.npy")
+    assert done.return_value == 0
+    assert np.load(folder / "d.npy").any()
+    assert [one.strip() for one in done.stdout.splitlines()[2:4]] == [
+        "20 events drawn in ring.svg",
+        "there are more events than a timeline has: --select fewer for those after them",
+    ]
+    found = texts(folder / "ring.svg")
+    assert "only the first 20 events: what was under way then has no end here" in found
+    document = json.loads(launch("--timeline", "ring.svg", "--json").stdout)
+    assert document["timeline"] == {"file": "ring.svg", "events": 20, "whole": False}
+    document = json.loads(launch("--timeline", "ring.svg", "--json", "--select", "warp=2").stdout)
+    assert document["timeline"] == {"file": "ring.svg", "events": 9, "whole": True}
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_a_launch_that_is_interrupted_writes_nothing(
+    interruption: type[BaseException], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ran until then was written as the recording of the launch."""
+    (folder / "kept.npz").write_bytes(b"of another launch")
+    before = set(folder.iterdir())
+    matrix, recorded = Recorder.matrix, list[int]()
+
+    def interrupted(self: Recorder, *given: Any) -> None:
+        matrix(self, *given)
+        recorded.append(len(self.events()))
+        raise interruption
+
+    monkeypatch.setattr(Recorder, "matrix", interrupted)
+    for file in ("new.npz", "kept.npz"):
+        done = launch("--timeline", "ring.svg", "--save", "2=d.npy", "--trace-mma", file)
+        assert not done.stdout
+        assert recorded.pop() > 0
+    assert set(folder.iterdir()) == before
+    assert (folder / "kept.npz").read_bytes() == b"of another launch"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files of PyTorch are read by PyTorch, which may not run what they hold. (.safetensors: test_cli_diff.py)"""
+"""Files of PyTorch are read by PyTorch, which may not run what they hold. (Others: test_safetensors.py)"""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ import pytest
 
 from warpsim.errors import TraceError
 from warpsim.files.tensor_files import read_tensors
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.pt").touch()
 
 
 class _Torch(ModuleType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -542,6 +543,8 @@ def _is_set(source: str) -> bool:
     """Return whether an ``.npz`` file has the manifest of a vector set."""
     import zipfile
 
+    if not os.path.isfile(source):  # a pipe or a device may never end
+        return False
     try:
         with zipfile.ZipFile(source) as archive:
             return "manifest.npy" in archive.namelist()

@@ -101,6 +101,7 @@ class Looking:
     packing: tuple[PackingNote, ...] | None = None  # findings to be kept in the recording
     drawn: int = 0
     kept: Timeline | None = None
+    cut: bool = False  # there were more events than a timeline has
 
     def check(self) -> None:
         """Raise UsageError for options that need others that are not given."""
@@ -115,22 +116,27 @@ class Looking:
     def at(
         self, module: LoadedModule, kernel: str, grid: Any, block: Any, schedule: str
     ) -> Iterator[Sequence[Any]]:
-        """Yield the observers of a launch; the recording and the timeline are written at the end, even of a
-        launch that fails.
+        """Yield the observers of a launch; the recording and the timeline are written at its end, also where
+        it fails, but not where it is interrupted.
 
         Raises UsageError for a line or register that is not there, OSError.
         """
         recorder, debugger, times = self._recorder(), self._debugger(module), self._times()
+        failed: Exception | None = None
         try:
             yield [item for item in (recorder, debugger, times) if item is not None]
-        finally:
-            if times is not None:
-                self.kept = None if times.is_full else replace(times.timeline(), schedule=schedule)
-                self._draw(module, kernel, grid)
-            if recorder is not None:
-                self._write(recorder, module, kernel, grid, block)
-            if debugger is not None:
-                self._missed(debugger)
+        except Exception as error:  # what interrupts is none: what ran until then is no launch
+            failed = error
+        if times is not None:
+            found = replace(times.timeline(), schedule=schedule)
+            self.kept, self.cut = None if times.is_full else found, times.is_full
+            self._draw(found, module, kernel, grid)
+        if recorder is not None:
+            self._write(recorder, module, kernel, grid, block)
+        if debugger is not None:
+            self._missed(debugger)
+        if failed is not None:
+            raise failed
 
     def _recorder(self) -> Recorder | None:
         from ..recording.recorder import Recorder
@@ -147,7 +153,7 @@ class Looking:
 
         selection = self.selection or EVERYTHING
         if self.timeline is not None:
-            return TimelineRecorder(selection)
+            return TimelineRecorder(selection, insisted=False)
         if self.trace_mma is None:
             return None
         return TimelineRecorder(Selection(ctas=selection.ctas), insisted=False)
@@ -197,17 +203,18 @@ class Looking:
         )
         write_recording(self.trace_mma, recording)
 
-    def _draw(self, module: LoadedModule, kernel: str, grid: Any) -> None:
+    def _draw(self, found: Timeline, module: LoadedModule, kernel: str, grid: Any) -> None:
         from ..files.archives import write_lines
         from ..views.timelines.timeline_svg import draw_timeline
 
-        found = self.kept
-        if self.timeline is None or found is None or not found.strips:  # nothing ran or is selected
+        if self.timeline is None or not found.strips:  # nothing ran or is selected
             return
         self.drawn = len(found.strips)
         which = f", {self.selection} only" if self.selection is not None else ""
         size = " x ".join(map(str, _three(grid)))
         notes = [f"{module.target}, grid {size}, schedule {found.schedule}{which}"]
+        if self.cut:
+            notes.append(f"only the first {self.drawn:,} events: what was under way then has no end here")
         write_lines(
             self.timeline,
             [draw_timeline(found, f"{shown(kernel)} of {module.module.program.source.file}", notes)],
@@ -240,6 +247,8 @@ class Looking:
             yield f"nothing is drawn in {self.timeline}: no event is selected"
         elif self.timeline is not None:
             yield f"{self.drawn:,} event{'s'[: self.drawn != 1]} drawn in {self.timeline}"
+            if self.cut:
+                yield "there are more events than a timeline has: --select fewer for those after them"
 
     def document(self) -> dict[str, Any]:
         """Return the stops, the recording and the timeline as JSON-ready data, where options ask for them."""
@@ -250,7 +259,7 @@ class Looking:
         if self.packing is not None:
             found["packing"] = [asdict(item) for item in self.packing]
         if self.timeline is not None:
-            found["timeline"] = {"file": str(self.timeline), "events": self.drawn}
+            found["timeline"] = {"file": str(self.timeline), "events": self.drawn, "whole": not self.cut}
         return found
 
 

@@ -7,7 +7,7 @@ Names are the arguments of warpsim.execute; A, B, C and D are the matrices inste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -244,9 +244,7 @@ def read_decimals(source: str) -> Any:
     from ..files.archives import read_text
     from ..files.decimals import decimals_in
 
-    return (
-        None if source == "-" or source.endswith((".npy", ".npz")) else decimals_in(read_text(Path(source)))
-    )
+    return None if source == "-" or _is_of_arrays(source) else decimals_in(read_text(Path(source)))
 
 
 def read_matrix(
@@ -314,11 +312,16 @@ def _text(source: str, layout: str | None = None, wanted: Any = None) -> str | N
     from ..files.printed_forms import plain_text
     from ..files.register_text import spelled_out
 
-    if source.endswith(".npy") or re.search(r"\.(npz|safetensors|pt)(:|$)", source):
+    if _is_of_arrays(source):
         return None
     text = read_stdin() if source == "-" else read_text(Path(source))
     text = text if layout is None else spelled_out(text, layout)
     return text if wanted is None else plain_text(text, wanted)
+
+
+def _is_of_arrays(source: str) -> bool:
+    """Return whether a file holds arrays by its name, and no text."""
+    return source.endswith(".npy") or re.search(r"\.(npz|safetensors|pt)(:|$)", source) is not None
 
 
 def read_array_file(source: str, name: str) -> Any:
@@ -341,7 +344,7 @@ def read_array_file(source: str, name: str) -> Any:
     return _chosen(arrays, member, name, f"{file}.npz")
 
 
-def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
+def _chosen(arrays: Mapping[str, Any], member: str, name: str, file: str) -> Any:
     """Return the array of that member, of that name, or the only array."""
     from ..errors import TraceError
 
@@ -349,7 +352,7 @@ def _chosen(arrays: dict[str, Any], member: str, name: str, file: str) -> Any:
     if not wanted and len(arrays) == 1:
         return next(iter(arrays.values()))
     if wanted not in arrays:
-        message = f"no array {wanted or name!r}; the arrays are {', '.join(arrays)}"
+        message = f"no array {wanted or name!r}; the arrays are {', '.join(arrays)[:400]}"
         raise TraceError(message).named(file)
     return arrays[wanted]
 

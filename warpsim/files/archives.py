@@ -28,6 +28,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 LARGEST_TEXT = 1 << 26  # bytes
 LARGEST_ARCHIVE = 1 << 28  # bytes of all arrays together, unpacked
 LARGEST_ARRAY = 1 << 32  # bytes of an .npy file
+MOST_MEMBERS = 1 << 12  # arrays of an archive: each takes half a millisecond, however small
 
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -97,6 +98,8 @@ def read_array(path: Path) -> npt.NDArray[Any]:
 
     Raises TraceError, OSError.
     """
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe may never end
+        raise TraceError("it is no regular file").named(path)
     with path.open("rb") as file:
         note_input(file)
         try:
@@ -117,8 +120,6 @@ def _check_array_file(file: IO[bytes], what: str) -> IO[bytes]:
     so that no header fills the memory.
     """
     status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        raise TraceError(f"{what} is in no regular file")
     if status.st_size > LARGEST_ARRAY:
         raise TraceError(f"{what} has {status.st_size:,} bytes, more than {LARGEST_ARRAY:,}")
     if _UNREADABLE in file.read(_HEAD):  # what NumPy writes of ml_dtypes.float8_e5m2, and does not read
@@ -137,6 +138,8 @@ def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:
     size = sum(member.file_size for member in members)
     if size > LARGEST_ARCHIVE:
         raise TraceError(f"{size:,} bytes unpacked, more than {LARGEST_ARCHIVE:,}")
+    if len(members) > MOST_MEMBERS:
+        raise TraceError(f"{len(members):,} arrays, more than {MOST_MEMBERS:,}")
     arrays: Arrays = {}
     for member in members:
         name = member.filename.removesuffix(".npy")

@@ -7,6 +7,10 @@ instructions.
 from __future__ import annotations
 
 import json
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -28,32 +32,62 @@ _DTYPES = {  # names of the format's specification
 }  # fmt: skip
 
 
-def read_tensors(path: Path) -> Arrays:
+def read_tensors(path: Path) -> Mapping[str, npt.NDArray[Any]]:
     """Return every tensor of a file by name; a single tensor of a ``.pt`` file is "". Raises TraceError,
     OSError.
+
+    Of safetensors a tensor is read when it is taken.
     """
-    return _of_torch(path) if path.suffix == ".pt" else _of_safetensors(path)
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe may never end, nor a device
+        raise TraceError("it is no regular file").named(path)
+    return _of_torch(path) if path.suffix == ".pt" else Safetensors(path)
 
 
-def _of_safetensors(path: Path) -> Arrays:
-    content = path.read_bytes()
+class Safetensors(Mapping[str, npt.NDArray[Any]]):
+    """The tensors of a file by name, each read when it is taken; raises TraceError, OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file, _readable(path):
+            held = os.fstat(file.fileno()).st_size
+            size = int.from_bytes(file.read(8), "little")
+            if size > min(_LARGEST_HEADER, held):
+                raise ValueError(f"its header claims {size:,} bytes")
+            header = json.loads(file.read(size))
+            self._begin, self._held = 8 + size, held - 8 - size
+            self._entries = {name: item for name, item in header.items() if name != "__metadata__"}
+            for item in self._entries.values():
+                self._place(item)
+
+    def _place(self, entry: Any) -> tuple[int, int, np.dtype[Any], tuple[int, ...]]:
+        """Return first and last byte of a tensor, its dtype and its shape; raises ValueError and others."""
+        first, last = entry["data_offsets"]
+        dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(int(side) for side in entry["shape"])
+        if not 0 <= first <= last <= self._held or last - first != prod(shape) * dtype.itemsize:
+            raise ValueError(f"{shape} {dtype} do not lie in bytes {first} to {last} of {self._held:,}")
+        return first, last, dtype, shape
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        entry = self._entries[name]
+        with _readable(self.path), self.path.open("rb") as file:
+            first, last, dtype, shape = self._place(entry)
+            file.seek(self._begin + first)
+            return np.frombuffer(file.read(last - first), dtype).reshape(shape).copy()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Let what a malformed file raises in a block be a TraceError."""
     try:
-        size = int.from_bytes(content[:8], "little")
-        if size > min(_LARGEST_HEADER, len(content)):
-            raise ValueError(f"its header claims {size:,} bytes")
-        header = json.loads(content[8 : 8 + size])
-        data = content[8 + size :]
-        return {name: _tensor(item, data) for name, item in header.items() if name != "__metadata__"}
+        yield
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise TraceError(f"cannot be read as safetensors: {error}").named(path) from None
-
-
-def _tensor(entry: Any, data: bytes) -> npt.NDArray[Any]:
-    first, last = entry["data_offsets"]
-    dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(int(side) for side in entry["shape"])
-    if not 0 <= first <= last <= len(data) or last - first != prod(shape) * dtype.itemsize:
-        raise ValueError(f"{shape} {dtype} do not lie in bytes {first} to {last} of {len(data):,}")
-    return np.frombuffer(data[first:last], dtype).reshape(shape).copy()
 
 
 def _of_torch(path: Path) -> Arrays:

@@ -93,6 +93,7 @@ class _Body:
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []
         self.shapes: dict[int, ShapeReader] = {}  # by the identity of their scope
+        self._table_after = ""  # the label before a table of targets
 
     def load(self) -> list[Record]:
         """Return the records of the function."""
@@ -146,6 +147,9 @@ class _Body:
         elif isinstance(statement, VariableDeclaration):
             self.module.declare_variable(scope, statement, self.function)
         elif isinstance(statement, Directive) and statement.name in ("branchtargets", "calltargets"):
+            if not self._table_after:
+                message = f".{statement.name} has no label before it, which would name it"
+                raise IllegalInstruction(message, statement.location())
             names = tuple(name.strip() for name in statement.text.split(","))
             scope.names[self._table_after] = LabelTable(names)
 

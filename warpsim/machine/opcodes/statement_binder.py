@@ -171,6 +171,10 @@ class StatementBinder:
             constant = self.constant(operand, type_name, index, element)
             return lambda wave, path: constant
         if isinstance(operand, NegatedPredicate):
+            if type_name != "pred":
+                raise self.illegal(
+                    f"'{operand}' negates a predicate, but a .{type_name} goes here", index, element
+                )
             inner = self.reader(Register(operand.name), type_name, index, element)
             return lambda wave, path: ~inner(wave, path)
         if isinstance(operand, Displacement):
