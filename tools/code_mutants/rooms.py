@@ -42,7 +42,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
                "ptx/decode.py", "machine/load/directives.py", "machine/bind/tuning.py", "traces/reading.py"),
     "binding": ("ptx/binding.py", "ptx/operands.py", "ptx/operand_types.py", "ptx/warpgroup.py",
                 "machine/opcodes/matrix/mma.py", "host/arguments.py", "machine/load/program.py",
-                "machine/opcodes/statement_binder.py",
+                "machine/opcodes/statement_binder.py", "machine/load/variable_spaces.py",
                 "machine/opcodes/operation.py", "machine/opcodes/effect.py", "compilers/signatures.py"),
     "execution": ("execution/*.py", "products/*.py", "host/interactive*.py", "machine/run/wave.py",
                   "machine/run/execute.py", "machine/run/scheduler.py",

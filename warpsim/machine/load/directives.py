@@ -30,6 +30,15 @@ _NUMBERS = {
     "maxnreg": 1,
     "minnctapersm": 1,
 }
+_OF_KERNELS = _CLUSTERS_SINCE.keys() | {
+    "reqntid",
+    "maxntid",
+    "minnctapersm",
+    "maxnreg",
+    "local_maxnreg",
+    "pragma",
+}
+_STRING = re.compile(r'"[^"\n]*"')
 _POSITIVE = frozenset({"reqntid", "maxntid", "maxnreg", "minnctapersm"})  # ptxas 13.0 takes no 0 for these
 
 
@@ -73,6 +82,8 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
         elif since is not None and version < since:
             yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
         yield from _miscounted(kernel, match)
+    if kernel.kind == "entry":
+        yield from _unknown(kernel)
     yield from _conflicting(kernel, {match[1]: match for match in found})
 
 
@@ -86,6 +97,14 @@ def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruc
         yield _problem(kernel, match, f".{name} {match[2]}: each number is at least 1")
     if name == "reqnctapercluster" and not 1 <= count <= 3:
         yield _problem(kernel, match, f".{name} takes 1 to 3 numbers, not {count}")
+
+
+def _unknown(kernel: Kernel) -> Iterator[IllegalInstruction]:
+    """Yield directives that kernels do not have."""
+    text = _STRING.sub(lambda match: " " * len(match[0]), kernel.tuning)  # of .pragma
+    for match in _DIRECTIVE.finditer(text):
+        if match[1] not in _OF_KERNELS:
+            yield _problem(kernel, match, f"kernels have no directive .{match[1]}")
 
 
 def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[IllegalInstruction]:

@@ -25,6 +25,16 @@ _ADDRESS = re.compile(
 )
 
 
+_TAKEN = {  # kinds of initial values by type, or by its first letter, as ptxas 13.0 takes them
+    "b": ("integer", "f32", "f64"),
+    "u": ("integer",),
+    "s": ("integer",),
+    "f": ("f32", "f64"),
+    "f16": (),
+    "f16x2": (),
+}
+
+
 def initial_addresses(statement: VariableDeclaration) -> tuple[InitialAddress, ...]:
     """Return the addresses among the initial values of a variable."""
     size = element_bytes(statement.type)
@@ -118,6 +128,9 @@ def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
     except PtxError:
         message = f"the initial value '{text}' of {statement.name} is no constant expression and no address"
         raise IllegalInstruction(message, statement.location()) from None
+    if value.kind not in _TAKEN.get(statement.type, _TAKEN[statement.type[0]]):
+        message = f"the initial value '{text}' of {statement.name} is of another type than .{statement.type}"
+        raise IllegalInstruction(message, statement.location())
     return _encoded(value, statement.type, size)
 
 

@@ -18,7 +18,7 @@ from ...ptx.decode import parse_version
 from ...ptx.parser import garbage_collection_paused, parse
 from ...ptx.qualifiers import check_target
 from ...ptx.source_lines import Reader, unread
-from ...ptx.statements import Directive, Kernel, Program, VariableDeclaration
+from ...ptx.statements import Directive, Kernel, Program, RegisterDeclaration, VariableDeclaration
 from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, Scope, Variable
@@ -29,6 +29,7 @@ from .function_body import execution_of, load_body
 from .problems import NoSuchKernel, joined
 from .shared_layout import SharedLayout
 from .statement_shapes import Shape
+from .variable_spaces import check_extent, check_space
 
 _CODE_ALIGNMENT = 16  # bytes
 _LARGE_PARAMETERS = (8, 1)  # the PTX version from which on kernels may have more bytes of parameters
@@ -180,6 +181,9 @@ class Module:
                 self.noted(partial(self.declare_variable, self.scope, statement, None))
                 if len(self._problems) > count:
                     self._of_variables[statement.name] = self._problems[-1]
+            elif isinstance(statement, RegisterDeclaration):
+                message = "registers are declared in functions, not in modules"
+                self._problems.append(IllegalInstruction(message, statement.location()))
             elif isinstance(statement, Kernel):
                 self._declare_function(statement)
 
@@ -207,7 +211,8 @@ class Module:
     def declare_variable(
         self, scope: Scope, statement: VariableDeclaration, function: Function | None
     ) -> None:
-        """Give a variable its place in its space."""
+        """Give a variable its place in its space; raises IllegalInstruction where it has none there."""
+        check_space(statement, in_module=function is None)
         alignment = statement.align or max(initial.element_bytes(statement.type), 1)
         offset, dynamic = 0, False
         if statement.space == "param" and function is not None:
@@ -230,7 +235,7 @@ class Module:
             dynamic=dynamic,
         )
         scope.declare(statement.name, variable, statement)
-        _check_extent(statement)
+        check_extent(statement)
         content, addresses = initial.initial_bytes(statement), initial.initial_addresses(statement)
         variable = replace(variable, initial=content, addresses=addresses)
         scope.names[statement.name] = variable
@@ -357,27 +362,6 @@ _SHARED = re.compile(r"(?<![\w:])\.shared(?![\w:])", re.ASCII)  # a variable, an
 
 def _declares_shared(function: Function) -> bool:
     return function.kernel.body is not None and function.kernel.body.find(_SHARED)
-
-
-_MOST_BYTES = {  # of a variable, by its space; what is beyond is a slip, and no reason to fill the memory
-    "global": 1 << 36,  # no chip has more memory
-    "const": 1 << 16,   # ptxas: "uses too much global constant data", 0x10000 bytes at most
-    "local": 1 << 19,   # of a thread: CUDA C++ Programming Guide, technical specifications
-    "param": 1 << 15,
-}  # fmt: skip
-
-
-def _check_extent(statement: VariableDeclaration) -> None:
-    """Raise IllegalInstruction for a variable that is larger than its space, or at no power of two."""
-    most, align = _MOST_BYTES.get(statement.space), statement.align
-    if most is not None and statement.size > most:
-        message = f"{statement.name} has {statement.size} bytes, but .{statement.space} has at most {most}"
-        raise IllegalInstruction(message, statement.location())
-    if align is not None and (align < 1 or align & (align - 1) or align > _MOST_BYTES["const"]):
-        message = (
-            f"{statement.name} has alignment {align}: it is a power of two, {_MOST_BYTES['const']} at most"
-        )
-        raise IllegalInstruction(message, statement.location())
 
 
 def _entry(module: Module, function: Function) -> Entry:
