@@ -11,15 +11,16 @@ import pytest
 import warpsim
 from tools.launch_mistakes.kernels import KERNELS, compiled
 from warpsim.diagnosis.verdicts.row_statistics import _matching
+from warpsim.diagnosis.verdicts.statement_chains import split_registers
 from warpsim.diagnosis.verdicts.traced_elements import Codes, packed
 from warpsim.host.launching import load_text
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 
 
-def verdict(mistake: int, *defines: str) -> Any:
-    prepared = KERNELS["attention"]()
-    kernel = load_text(compiled("attention", mistake, defines), "attention.ptx")["attention"]
+def verdict(mistake: int, *defines: str, name: str = "attention") -> Any:
+    prepared = KERNELS[name]()
+    kernel = load_text(compiled(name, mistake, defines), f"{name}.ptx")[name]
     rest = prepared.arguments, prepared.expected, prepared.tolerance
     return warpsim.why(kernel, prepared.grid, prepared.block, *rest)
 
@@ -43,6 +44,35 @@ def test_sums_rescaled_by_the_factor_of_another_row() -> None:
     )
     assert found.source is not None
     assert found.source.line == 49
+
+
+@needs_nvcc
+@pytest.mark.parametrize("defines", [(), ("-DHALVES=1",)], ids=["f32", "f16"])
+def test_p_as_operand_b_of_s_in_f32_and_f16(defines: tuple[str, ...]) -> None:
+    found = verdict(1, *defines, name="attention_turned")
+    assert found.operand == "b"
+    assert "k halves of S are exchanged: k 0..7 of the tile holds 8..15" in found.cause
+    assert found.causes[0].evidence.endswith(
+        "what operand b follows; with the operand put right, every output is as expected"
+    )
+
+
+@needs_nvcc
+def test_the_scale_of_p_in_operand_b() -> None:
+    found = verdict(3, "-DHALVES=1", name="attention_turned")
+    assert found.cause.startswith("the scale of softmax is missing")
+    assert "attention_turned_param_0" in found.cause
+
+
+@needs_nvcc
+def test_p_as_operand_b_is_right() -> None:
+    assert verdict(0, "-DHALVES=1", name="attention_turned").as_expected
+
+
+def test_registers_of_inline_assembly_have_names_without_a_sign() -> None:
+    assert split_registers("{low,high}, %r4") == ({"low", "high"}, {"%r4"})
+    assert split_registers("%f1, low") == ({"%f1"}, {"low"})
+    assert split_registers("%r1, %tid.x, 0f3F800000, -12") == ({"%r1"}, {"%tid"})
 
 
 def test_codes_differ_and_rows_are_balanced() -> None:

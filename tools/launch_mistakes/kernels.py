@@ -82,6 +82,17 @@ def _attention() -> Prepared:
     )
 
 
+def _attention_turned() -> Prepared:
+    Q, K, V = (_numbers(seed, rows, 64).astype(np.float16) for seed, rows in ((15, 32), (16, 16), (17, 16)))
+    scores = Q.astype(np.float64) @ K.astype(np.float64).T / 8
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    out = (weights @ V.astype(np.float64) / weights.sum(axis=1, keepdims=True)).T
+    arguments = [Q, K, np.ascontiguousarray(V.T), np.zeros((64, 32), np.float32), 32]
+    return Prepared(
+        grid=(2,), block=32, arguments=arguments, expected={3: out.astype(np.float32)}, tolerance=2e-2
+    )
+
+
 def _sparse() -> Prepared:
     m, n, k = 32, 16, 128
     form = warpsim.decode(
@@ -133,6 +144,7 @@ KERNELS: dict[str, Callable[[], Prepared]] = {
     "fragments_wmma": lambda: _product(64, 64, 96, columns=False, each=(32, 32), block=128),
     "warpgroup": lambda: _product(128, 128, 256, columns=True, each=(64, 64), block=128),
     "attention": _attention,
+    "attention_turned": _attention_turned,
     "sparse": _sparse,
     "scaled": _scaled,
     "staged": _staged,

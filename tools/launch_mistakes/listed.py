@@ -162,6 +162,31 @@ LIST: tuple[LaunchMistake, ...] = (
         defines=("-DSHARED=1",),
     ),
     *_of(
+        "attention_turned",
+        (0, "P is operand b: it is right", _RIGHT, "$^"),
+        (1, "p: registers of the keys exchanged", r"operand b .*(registers b0 and b1|k 0\.\.7)", "operand b"),
+        (2, "p: halves of words exchanged", r"operand b .*(k xor 1|r xor 1|halves)", "operand b"),
+        (3, "scores are not scaled", r"scale.*missing", "scale"),
+    ),
+    *_of(
+        "attention_turned",
+        (0, "P is operand b, S in f16: it is right", _RIGHT, "$^"),
+        (
+            1,
+            "p: registers of the keys exchanged, S in f16",
+            r"operand b .*(registers b0 and b1|k 0\.\.7)",
+            "operand b",
+        ),
+        (
+            2,
+            "p: halves of words exchanged, S in f16",
+            r"operand b .*(k xor 1|r xor 1|halves)",
+            "operand b",
+        ),
+        (3, "scores are not scaled, S in f16", r"scale.*missing", "scale"),
+        defines=("-DHALVES=1",),
+    ),
+    *_of(
         "sparse",
         (0, "none: it is right", _RIGHT, "$^"),
         (1, "e: not advanced along k", r"metadata do(es)? not advance", "metadata"),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import Location
-from ..origins.element_origins import Origins
+from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.packing_checks import PackingFinding, expected_inner
 from ..origins.tile_patterns import permutation_text
 from .computed_operands import Computed, ComputedOperand, computed_operands
@@ -26,10 +26,11 @@ from .statement_chains import definer, operand_registers
 from .tried_causes import Trial
 
 Array = npt.NDArray[Any]
-Order = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
-_BY_VALUES = "the kernel was executed with chosen values in place of D, which show what operand a follows"
+Order = tuple[str, npt.NDArray[np.intp], npt.NDArray[np.intp]]
+_BY_VALUES = "the kernel was executed with chosen values in place of D, which show what operand"
 _NEAR = 0.01  # of a scale, relative
 _LOOSE = 2.0**-6  # of outputs of attention in f16
+_LOOSE_SUMS = 2.0**-4  # where S is f16 too: exp takes its error
 
 
 def computed_causes(trial: Trial, origins: Origins) -> list[Cause]:
@@ -48,12 +49,13 @@ def computed_causes(trial: Trial, origins: Origins) -> list[Cause]:
 def _order_causes(trial: Trial, computed: Computed) -> list[Cause]:
     orders = {operand.pc: _order(operand) for operand in computed.operands if operand.findings}
     known = {pc: order for pc, order in orders.items() if order is not None}
-    evidence = f"{_BY_VALUES}; located: no element of operand a is what should be there"
+    shown = _shown(computed)
+    evidence = f"{shown}; located: elements that the operand should have are not in it"
     if known and len(known) == len(orders):
         left = trial.wrong(Rearranged(known))
-        evidence = f"{_BY_VALUES}; with the operand put right, every output is as expected"
+        evidence = f"{shown}; with the operand put right, every output is as expected"
         if left:
-            evidence = f"{_BY_VALUES}; located: with it put right {left:,} elements are still wrong"
+            evidence = f"{shown}; located: with it put right {left:,} elements are still wrong"
     seen, causes = set[str](), list[Cause]()
     for operand in computed.operands:
         for finding in operand.findings:
@@ -75,9 +77,14 @@ def _of_finding(
         location=place,
         evidence=evidence,
         operand=finding.operand,
-        fix="give P[i, j] the place that the layout of operand a has for it: that of D is another",
+        fix=f"give P[i, j] its place in the layout of operand {operand.role}: that of D is another",
         also=(*operand.made.shown(code), ("the matrix instruction", code[operand.pc].statement.location())),
     )
+
+
+def _shown(computed: Computed) -> str:
+    """Return what shows a cause, in words."""
+    return f"{_BY_VALUES} {computed.operands[0].role} follows"
 
 
 def _made_text(trial: Trial, computed: Computed) -> str:
@@ -110,7 +117,7 @@ def _order(operand: ComputedOperand) -> Order | None:
         orders.append(np.array(wanted, np.intp).reshape(size, depth, 2))
     if any((order != orders[0]).any() for order in orders):
         return None
-    return orders[0][..., 0], orders[0][..., 1]
+    return operand.role, orders[0][..., 0], orders[0][..., 1]
 
 
 def _elements(across: Array, along: Array) -> Iterator[tuple[tuple[int, ...], tuple[int, int]]]:
@@ -166,9 +173,9 @@ def _statistic(trial: Trial, computed: Computed, text: str, at: Location | None,
     code, operand = trial.launch.kernel._entry.code, computed.operands[0]
     return Cause(
         kind="statistic",
-        message=f"{text}; operand a {_made_text(trial, computed)}",
+        message=f"{text}; operand {operand.role} {_made_text(trial, computed)}",
         location=at,
-        evidence=_BY_VALUES.replace("operand a follows", "operands a and c follow"),
+        evidence=f"{_BY_VALUES}s {operand.role} and c follow",
         fix=fix,
         also=(*operand.made.shown(code), ("the matrix instruction", code[operand.pc].statement.location())),
     )
@@ -198,21 +205,32 @@ def _scale_causes(trial: Trial, computed: Computed) -> Iterator[Cause]:
     right = Q.shape[1] ** -0.5
     if not slope > 0 or abs(slope / right - 1) < _NEAR:
         return
-    given = trial.launch.attempt(checks="off").arrays[index]
-    loose = max(trial.tolerance, _LOOSE)
-    if not agree(_attention(Q, K, V, slope), given, loose).all():
+    given, wanted = trial.launch.attempt(checks="off").arrays[index], np.asarray(trial.expected[index])
+    if computed.operands[0].role == "b":
+        given, wanted = given.T, wanted.T
+    loose = max(trial.tolerance, _loose(computed))
+    measured, proper = (_attention(Q, K, V, scale) for scale in (slope, right))
+    if not (agree(measured, given, loose).all() and agree(proper, wanted, loose).all()):
         return
-    if not agree(_attention(Q, K, V, right), np.asarray(trial.expected[index]), loose).all():
-        return
+    if agree(proper, given, loose).all():
+        return  # too near to be distinguished
     code, operand = trial.launch.kernel._entry.code, computed.operands[0]
+    made = _made_text(trial, computed)
     yield Cause(
         kind="scale",
-        message=f"{_scale_text(slope, right, Q.shape[1])}; operand a {_made_text(trial, computed)}",
+        message=f"{_scale_text(slope, right, Q.shape[1])}; operand {operand.role} {made}",
         location=operand.made.first(code, "ex2") or code[operand.pc].statement.location(),
-        evidence=f"{_BY_VALUES}; attention with this scale is the output, with {right:.6g} what is expected",
+        evidence=f"{_shown(computed)}; attention with this scale is the output, with {right:.6g} "
+        "what is expected",
         fix=f"multiply S by {right:.6g} before the exponential, once",
         also=tuple(operand.made.shown(code)),
     )
+
+
+def _loose(computed: Computed) -> float:
+    """Return how near attention in floats is to that of a kernel."""
+    forms = (given["a"].operand.instruction for given in computed.of_makers.values())
+    return _LOOSE_SUMS if any(form.d.bits == 16 for form in forms) else _LOOSE
 
 
 def _scale_text(slope: float, right: float, depth: int) -> str:
@@ -223,17 +241,27 @@ def _scale_text(slope: float, right: float, depth: int) -> str:
 
 
 def _attention_arrays(trial: Trial, computed: Computed) -> tuple[Array, Array, Array, int] | None:
-    """Return Q, K and V of one head, and the number of the output; None for other shapes."""
+    """Return Q, K and V of one head, and the number of the output; None for other shapes.
+
+    Where P is operand b, V and the output are transposed: O^T = V^T P^T.
+    """
     makers = next(iter(computed.of_makers.values()))
-    operands = (makers.get("a"), makers.get("b"), computed.operands[0].statement.get("b"))
+    operands = (makers.get("a"), makers.get("b"), _other(computed.operands[0]))
     buffers = [None if operand is None else operand.buffer for operand in operands]
     if any(buffer is None for buffer in buffers) or len(trial.expected) != 1:
         return None
     Q, K, V = (trial.launch.initial(buffer.parameter) for buffer in buffers if buffer is not None)
     (index,) = trial.expected
     wanted = np.asarray(trial.expected[index]).shape
+    if computed.operands[0].role == "b":
+        V, wanted = V.T, wanted[::-1]
     fits = Q.ndim == K.ndim == V.ndim == 2 and Q.shape[1] == K.shape[1] and len(K) == len(V)
     return (Q, K, V, index) if fits and wanted == (len(Q), V.shape[1]) else None
+
+
+def _other(operand: ComputedOperand) -> OperandOrigins | None:
+    """Return the operand that is multiplied with P: V."""
+    return operand.statement.get("b" if operand.role == "a" else "a")
 
 
 def _attention(Q: Array, K: Array, V: Array, scale: float) -> Array:

@@ -43,9 +43,10 @@ _MOST = 4000  # statements that are followed
 
 @dataclass(frozen=True, kw_only=True)
 class ComputedOperand:
-    """Operand ``a`` of statement ``pc``, in some executions: ``tiles`` of S, and how S is made."""
+    """Operand ``role`` of statement ``pc``, in some executions: ``tiles`` of S, and how S is made."""
 
     pc: int
+    role: str
     statement: Statement
     made: ComputedFrom
     tiles: Anchored
@@ -56,7 +57,8 @@ class ComputedOperand:
     @cached_property
     def findings(self) -> tuple[PackingFinding, ...]:
         """What of the tiles of S does not fit: their order, and their k against that of B."""
-        return tuple(tile_findings(self.tiles, self.partner))
+        a, b = (self.tiles, self.partner) if self.role == "a" else (self.partner, self.tiles)
+        return tuple(finding for finding in tile_findings(a, b) if finding.operand == self.role)
 
     @property
     def slope(self) -> float:
@@ -76,23 +78,26 @@ class Computed:
 def computed_operands(launch: RepeatedLaunch, origins: Origins) -> Computed | None:
     """Return the operands that are computed from D; None where there are none, or they cannot be followed."""
     numbers = _numbers(launch, origins)
-    targets = {pc: given for pc, given in numbers.items() if _is_computed(given)}
+    targets = {pc: given for pc, given in numbers.items() if _role(given)}
+    roles = {pc: _role(given) for pc, given in targets.items()}
     if not targets:
         return None
     writers = SharedWriters()
     launch.attempt(checks="off", observers=(writers,))
     code = launch.kernel._entry.code
-    made = {pc: computed_from(code, pc, "a", writers) for pc in targets}
+    made = {pc: computed_from(code, pc, roles[pc], writers) for pc in targets}
     makers = sorted({maker for found in made.values() for maker in found.makers if maker in numbers})
     if not makers:
         return None
-    watched = {pc: _sample(given["a"].operand.places) for pc, given in targets.items() if made[pc].makers}
+    watched = {
+        pc: _sample(given[roles[pc]].operand.places) for pc, given in targets.items() if made[pc].makers
+    }
     of_makers = {pc: numbers[pc] for pc in makers}
     shapes = _shapes(of_makers)
     if shapes is None:
         return None
     warps = -(-int(np.prod(launch.sizes["block"])) // WARP)
-    traced = traced_elements(launch, Codes(shapes, warps), "a", watched)
+    traced = traced_elements(launch, Codes(shapes, warps), roles, watched)
     found = []
     for pc, places in watched.items():
         if all((pc, place) in traced for place in places):
@@ -108,17 +113,20 @@ def _numbers(launch: RepeatedLaunch, origins: Origins) -> dict[int, Statement]:
     return {places[next(iter(given.values())).operand.given.location]: given for given in origins.statements}
 
 
-def _is_computed(given: Statement) -> bool:
-    """Return whether most elements are from no array; D is all alike, so exp(S - max) is constant."""
-    return "a" in given and bool((given["a"].operand.bits <= 0).mean() >= _SHARE)
+def _role(given: Statement) -> str:
+    """Return the operand of which most elements are from no array; D is all alike, so exp(S - max) is
+    constant. Empty where there is none.
+    """
+    computed = (role for role in "ab" if role in given and (given[role].operand.bits <= 0).mean() >= _SHARE)
+    return next(computed, "")
 
 
 def _shapes(makers: Mapping[int, Statement]) -> dict[int, tuple[int, int]] | None:
-    """Return the shape of D of statements; None where A or B is no tile, or D is not f32."""
+    """Return the shape of D of statements; None where A or B is no tile, or D is an integer."""
     found = {}
     for pc, given in makers.items():
         a, b = (given[role].tiles if role in given else None for role in "ab")
-        if a is None or b is None or a.tiles.operand.instruction.d.name != "f32":
+        if a is None or b is None or not a.tiles.operand.instruction.d.is_float:
             return None
         found[pc] = a.tiles.outer.shape[1], b.tiles.outer.shape[1]
     return found
@@ -149,24 +157,41 @@ def _operand(
     valid = np.asarray((stacked >= 0).all(axis=-1))
     if valid.mean() < _SHARE:
         return None
-    operand = _of_places(given["a"].operand, places, (int(stacked[..., 0].max()) + 1, _columns(makers)))
-    tiles = Tiles(
-        operand=operand, outer=stacked[..., 0], inner=stacked[..., 1], valid=valid, inner_axis="columns"
-    )
-    partner = given["b"].tiles if "b" in given else None
+    role = _role(given)
+    operand = _of_places(given[role].operand, places, (int(stacked[..., 0].max()) + 1, _columns(makers)))
+    other = given.get("b" if role == "a" else "a")
+    partner = None if other is None else other.tiles
     return ComputedOperand(
         pc=pc,
+        role=role,
         statement=given,
         made=made,
-        tiles=anchored(tiles),
+        tiles=_tiles(operand, stacked, valid),
         partner=None if partner is None else _at_places(partner, places),
         traced=traced,
         places=places,
     )
 
 
+def _tiles(operand: Operand, stacked: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> Anchored:
+    """Return the tiles of S: k runs along its columns; for B along its rows where more tiles are in order."""
+    rows, columns = stacked[..., 0], stacked[..., 1]
+    along = Tiles(operand=operand, outer=rows, inner=columns, valid=valid, inner_axis="columns")
+    down = Tiles(operand=operand, outer=columns, inner=rows, valid=valid, inner_axis="rows")
+    found = [anchored(along), *([anchored(down)] if operand.role == "b" else [])]
+    return max(found, key=lambda tiles: (int(tiles.clean.sum()), _fitting(tiles)))
+
+
+def _fitting(tiles: Anchored) -> int:
+    """Return how many tiles have as many lines and as many k as the operand."""
+    pairs = (tiles.tiles.outer, tiles.tiles.inner)
+    sizes = pairs[0].shape[1:]
+    spans = [values.max(axis=(1, 2)) - values.min(axis=(1, 2)) + 1 for values in pairs]
+    return int(((spans[0] == sizes[0]) & (spans[1] == sizes[1])).sum())
+
+
 def _coordinates(traced: Traced, makers: Mapping[int, Statement]) -> npt.NDArray[np.int64] | None:
-    """Return ``(rows, columns, 2)``: row and column of S of each element; None where S has no coordinates."""
+    """Return ``(outer size, k, 2)``: row and column of S of each element; None where S has no coordinates."""
     starts = dict[tuple[int, Place], tuple[int, int]]()
     table = np.full((len(traced.of) + 1, 2), -1, np.int64)
     for number, source in enumerate(traced.of):
@@ -227,12 +252,6 @@ def _at_places(tiles: Anchored, places: Sequence[Place]) -> Anchored:
         valid=tiles.tiles.valid[at],
     )
     return anchored(chosen)
-
-
-def rows_of(operand: ComputedOperand) -> Iterator[tuple[Place, npt.NDArray[np.int64]]]:
-    """Yield executions and the row of S that each row of the operand follows."""
-    for number, place in enumerate(operand.places):
-        yield place, operand.tiles.tiles.outer[number].max(axis=1)
 
 
 # --- what an operand is computed from -----------------------------------------------------------------

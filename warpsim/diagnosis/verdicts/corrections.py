@@ -104,9 +104,12 @@ class Corrected(MatrixHook):
 
 
 class Rearranged(MatrixHook):
-    """A launch in which operand a of some statements has its elements in another order, by statement."""
+    """A launch in which an operand of some statements has its elements in another order, by statement.
 
-    def __init__(self, orders: Mapping[int, tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]) -> None:
+    An order is the operand, a or b, and row and column ``(outer size, k)`` of what each element should be.
+    """
+
+    def __init__(self, orders: Mapping[int, tuple[str, npt.NDArray[np.intp], npt.NDArray[np.intp]]]) -> None:
         super().__init__()
         self._orders = orders
 
@@ -114,19 +117,22 @@ class Rearranged(MatrixHook):
         """Return D of mma and wgmma."""
         if step.pc not in self._orders:
             return execute_inputs(step.form, inputs)
-        rows, columns = self._orders[step.pc]
+        role, rows, columns = self._orders[step.pc]
         operands = gather(step.form, checked_inputs(step.form, inputs))
-        operands = replace(operands, a=np.ascontiguousarray(operands.a[..., rows, columns]))
+        if role == "a":
+            operands = replace(operands, a=np.ascontiguousarray(operands.a[..., rows, columns]))
+        else:
+            operands = replace(operands, b=np.ascontiguousarray(operands.b[..., columns.T, rows.T]))
         codes = execute_operands(operands, rule_for(step.form), products=step.form.products)
         return registers_of(codes, step.form, "d")
 
     def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
-        a = codes["a"]
+        given = dict(codes)
         if step.pc in self._orders:
-            rows, columns = self._orders[step.pc]
-            a = np.ascontiguousarray(a[..., rows, columns])
-        return product(execute_inputs, step.form, a, codes["b"], codes["c"])
+            role, rows, columns = self._orders[step.pc]
+            given[role] = np.ascontiguousarray(codes[role][..., rows, columns])
+        return product(execute_inputs, step.form, given["a"], given["b"], given["c"])
 
 
 def _with(operands: Operands, role: str, tiles: Mapping[int, Array], count: int) -> Operands:

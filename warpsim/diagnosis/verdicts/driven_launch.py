@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...errors import present
 from ...execution.pipeline import checked_inputs
-from ...isa.codes import matrix_of
+from ...isa.codes import codes_of, matrix_of
 from ...isa.fragments import gather, registers_of
 from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
@@ -55,8 +55,7 @@ class Driven(MatrixHook):
         if self._wanted(step):
             operands = gather(step.form, checked_inputs(step.form, inputs))
             self._keep(step, {role: getattr(operands, role) for role in "abc"})
-        codes = self._codes(step).astype(step.form.d.code_dtype)
-        return registers_of(codes, step.form, "d")
+        return registers_of(self._codes(step), step.form, "d")
 
     def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
@@ -78,8 +77,7 @@ class Driven(MatrixHook):
         """Return the codes of D that the experiment gives."""
         for place in step.places.tolist():
             self._latest[step.pc, *place[:4]] = place[4]
-        values = self._give(step)
-        return np.ascontiguousarray(values, np.float32).view(np.uint32)
+        return codes_of(self._give(step).astype(step.form.d.dtype), step.form.d, "D")
 
 
 def _values(form: Instruction, role: str, codes: Array) -> Array:

@@ -40,7 +40,7 @@ class Statistics:
 def row_statistics(launch: RepeatedLaunch, computed: Computed) -> Statistics:
     """Return which rows' statistics are used."""
     slope = float(np.median([operand.slope for operand in computed.operands]))
-    if not np.isfinite(slope) or slope <= 0:
+    if not np.isfinite(slope) or slope <= 0 or any(operand.role != "a" for operand in computed.operands):
         return Statistics(maxima=None, factors=None)
     return Statistics(maxima=_maxima(launch, computed, slope), factors=_factors(launch, computed, slope))
 

@@ -23,7 +23,7 @@ from ...machine.state.slots import Slot
 
 Writers = npt.NDArray[np.int32]
 
-_REGISTER = re.compile(r"%\w+")
+_REGISTER = re.compile(r"(?<![\w.$%])%?[A-Za-z_$][\w$]*")  # inline assembly has names without %
 _LOADS = ("ld", "ldmatrix", "wmma", "ldu", "tcgen05")
 _DEEPEST = 64  # statements that a chain is followed back over
 

@@ -40,9 +40,10 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Traced:
-    """An operand of one execution: ``sources (rows, columns)``, an index into ``of`` or -1, and ``slope``.
+    """An operand of one execution: ``sources (outer size, k)``, an index into ``of`` or -1, and ``slope``.
 
-    ``slope`` is the natural logarithm of what the operand grows by when its source grows by 1.
+    Outer are rows of A or columns of B. ``slope`` is the natural logarithm of what the operand grows by when
+    its source grows by 1.
     """
 
     sources: npt.NDArray[np.intp]
@@ -103,9 +104,12 @@ def packed(bits: Mask) -> npt.NDArray[np.uint64]:
 
 
 def traced_elements(
-    launch: RepeatedLaunch, codes: Codes, role: str, watched: Mapping[int, Sequence[Place]]
+    launch: RepeatedLaunch, codes: Codes, roles: Mapping[int, str], watched: Mapping[int, Sequence[Place]]
 ) -> dict[tuple[int, Place], Traced]:
-    """Return what each watched operand follows; empty where a run with such values does not end."""
+    """Return what the watched operand of each statement follows, a or b by statement.
+
+    Empty where a run with such values does not end.
+    """
     wanted = {pc: set(places) for pc, places in watched.items()}
     runs = list[dict[tuple[int, Place], Seen]]()
     for run in range(codes.runs):
@@ -120,12 +124,12 @@ def traced_elements(
         if seen is None:
             return {}
         runs.append(seen)
-    return {key: _traced(codes, role, [run[key] for run in runs], key[1]) for key in runs[0]}
+    return {key: _traced(codes, roles[key[0]], [run[key] for run in runs], key[1]) for key in runs[0]}
 
 
 def _traced(codes: Codes, role: str, runs: Sequence[Seen], place: Place) -> Traced:
     """Return what an operand follows: elements of its own warp, or of another of its CTA."""
-    values = np.stack([run.operands[role] for run in runs])
+    values = np.stack([_lines_first(run.operands[role], role) for run in runs])
     low, up = values.min(axis=0), values.max(axis=0)
     code = packed(values > (low + up) / 2)
     latest = [(*key, time) for key, time in runs[0].latest.items() if key[0] in codes.shapes]
@@ -141,6 +145,11 @@ def _traced(codes: Codes, role: str, runs: Sequence[Seen], place: Place) -> Trac
         slopes = np.log(up / low) / LEVEL
     known = slopes[(sources >= 0) & np.isfinite(slopes)]
     return Traced(sources=sources, of=of, slope=float(np.median(known)) if known.size else 0.0)
+
+
+def _lines_first(values: Array, role: str) -> Array:
+    """Return an operand as ``(rows of A or columns of B, k)``."""
+    return values.T if role == "b" else values
 
 
 def _matched(
