@@ -10,6 +10,7 @@ import pytest
 
 import warpsim
 from tools.launch_mistakes.kernels import KERNELS, compiled
+from warpsim.diagnosis.verdicts.attention_models import attention, running_attention
 from warpsim.diagnosis.verdicts.row_statistics import _matching
 from warpsim.diagnosis.verdicts.statement_chains import split_registers
 from warpsim.diagnosis.verdicts.traced_elements import Codes, packed
@@ -44,6 +45,9 @@ def test_sums_rescaled_by_the_factor_of_another_row() -> None:
     )
     assert found.source is not None
     assert found.source.line == 49
+    assert found.causes[0].evidence.endswith(
+        "attention computed with it is the output, without it what is expected"
+    )
 
 
 @needs_nvcc
@@ -73,6 +77,20 @@ def test_registers_of_inline_assembly_have_names_without_a_sign() -> None:
     assert split_registers("{low,high}, %r4") == ({"low", "high"}, {"%r4"})
     assert split_registers("%f1, low") == ({"%f1"}, {"low"})
     assert split_registers("%r1, %tid.x, 0f3F800000, -12") == ({"%r1"}, {"%tid"})
+
+
+def test_a_running_maximum_gives_attention_and_its_mistakes_do_not() -> None:
+    random = np.random.default_rng(5)
+    matrices = tuple(random.standard_normal((rows, 16)) for rows in (32, 48, 48))
+    own, columns = np.arange(16), np.ones((1, 8), np.intp)
+    right = attention(*matrices, 0.5)
+    factors = own[:, None] * columns
+    assert np.allclose(running_attention(matrices, 0.5, 16, own, factors), right, rtol=1e-12)
+    assert np.allclose(running_attention(matrices, 0.5, 48, own, -2 * factors**0), right, rtol=1e-12)
+    others = [(own ^ 8, factors), (own, factors ^ 8), (own, np.full_like(factors, -2))]
+    found = [running_attention(matrices, 0.5, 16, maxima, by) for maxima, by in others]
+    assert all((np.abs(wrong - right) > 1e-3).mean() > 0.25 for wrong in found)
+    assert not np.allclose(found[1], found[2])
 
 
 def test_codes_differ_and_rows_are_balanced() -> None:

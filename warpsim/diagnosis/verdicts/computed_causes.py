@@ -17,11 +17,12 @@ from ...errors import Location
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.packing_checks import PackingFinding, expected_inner
 from ..origins.tile_patterns import permutation_text
+from .attention_models import attention, running_attention
 from .computed_operands import Computed, ComputedOperand, computed_operands
 from .corrections import Rearranged
 from .launch_causes import Cause
 from .output_errors import agree
-from .row_statistics import Rows, row_statistics
+from .row_statistics import Rows, Statistics, row_statistics
 from .statement_chains import definer, operand_registers
 from .tried_causes import Trial
 
@@ -131,21 +132,22 @@ def _elements(across: Array, along: Array) -> Iterator[tuple[tuple[int, ...], tu
 def _statistic_causes(trial: Trial, computed: Computed) -> Iterator[Cause]:
     found = row_statistics(trial.launch, computed)
     code, operand = trial.launch.kernel._entry.code, computed.operands[0]
+    evidence = _statistic_evidence(trial, computed, found)
     if found.maxima is not None and _others(found.maxima):
         at = operand.made.first(code, "ex2") or code[operand.pc].statement.location()
         text = f"the maximum of another row is subtracted in the exponent of P: {_rows_text(found.maxima)}"
-        yield _statistic(trial, computed, text, at, "subtract from each row of S its own maximum")
+        yield _statistic(trial, computed, text, at, "subtract from each row of S its own maximum", evidence)
     if found.factors is None or found.maxima is None or (found.maxima < 0).any():
         return
     place = _rescaling(trial, computed)
     if (found.factors == -2).all():
         text = "the sums are not rescaled when the maximum of their row grows"
         yield _statistic(
-            trial, computed, text, place, "multiply C by exp(old maximum - new maximum) of its row"
+            trial, computed, text, place, "multiply C by exp(old maximum - new maximum) of its row", evidence
         )
     elif (found.factors >= 0).all() and (np.arange(len(found.factors)) != found.factors.T).any():
         fix = "multiply each element of C by the factor of the row that the layout of D gives it"
-        yield _statistic(trial, computed, _factor_text(found.factors), place, fix)
+        yield _statistic(trial, computed, _factor_text(found.factors), place, fix, evidence)
 
 
 def _others(rows: Rows) -> bool:
@@ -169,13 +171,44 @@ def _factor_text(factors: Rows) -> str:
     )
 
 
-def _statistic(trial: Trial, computed: Computed, text: str, at: Location | None, fix: str) -> Cause:
+def _statistic_evidence(trial: Trial, computed: Computed, found: Statistics) -> str:
+    """Return what shows statistics: attention computed with them, where it is the output."""
+    shown = f"{_BY_VALUES}s {computed.operands[0].role} and c follow"
+    arrays = _attention_arrays(trial, computed)
+    if arrays is None or found.maxima is None or (found.maxima < 0).any():
+        return shown
+    *matrices, index = arrays
+    own = np.repeat(np.arange(len(found.maxima))[:, None], 8, axis=1)
+    factors = own if found.factors is None or (found.factors == -1).any() else found.factors
+    keys = max(_first_keys(operand) for operand in computed.operands)
+    scale = float(np.median([operand.slope for operand in computed.operands]))
+    given = trial.launch.attempt(checks="off").arrays[index]
+    Q, K, V = matrices
+    with np.errstate(all="ignore"):
+        wrong = running_attention((Q, K, V), scale, keys, found.maxima, factors)
+    loose = max(trial.tolerance, _loose(computed))
+    if not agree(wrong, given, loose).all():
+        return f"{shown}; located: attention computed with it is not all of the output"
+    if not agree(attention(Q, K, V, scale), np.asarray(trial.expected[index]), loose).all():
+        return f"{shown}; attention computed with it is the output, without it not what is expected"
+    return f"{shown}; attention computed with it is the output, without it what is expected"
+
+
+def _first_keys(operand: ComputedOperand) -> int:
+    """Return how many columns of S a turn of the kernel has, as far as this operand shows it."""
+    firsts = [number for number, place in enumerate(operand.places) if place[4] == 0]
+    return int(operand.tiles.tiles.inner[firsts].max()) + 1
+
+
+def _statistic(
+    trial: Trial, computed: Computed, text: str, at: Location | None, fix: str, evidence: str
+) -> Cause:
     code, operand = trial.launch.kernel._entry.code, computed.operands[0]
     return Cause(
         kind="statistic",
         message=f"{text}; operand {operand.role} {_made_text(trial, computed)}",
         location=at,
-        evidence=f"{_BY_VALUES}s {operand.role} and c follow",
+        evidence=evidence,
         fix=fix,
         also=(*operand.made.shown(code), ("the matrix instruction", code[operand.pc].statement.location())),
     )
@@ -209,7 +242,7 @@ def _scale_causes(trial: Trial, computed: Computed) -> Iterator[Cause]:
     if computed.operands[0].role == "b":
         given, wanted = given.T, wanted.T
     loose = max(trial.tolerance, _loose(computed))
-    measured, proper = (_attention(Q, K, V, scale) for scale in (slope, right))
+    measured, proper = (attention(Q, K, V, scale) for scale in (slope, right))
     if not (agree(measured, given, loose).all() and agree(proper, wanted, loose).all()):
         return
     if agree(proper, given, loose).all():
@@ -262,10 +295,3 @@ def _attention_arrays(trial: Trial, computed: Computed) -> tuple[Array, Array, A
 def _other(operand: ComputedOperand) -> OperandOrigins | None:
     """Return the operand that is multiplied with P: V."""
     return operand.statement.get("b" if operand.role == "a" else "a")
-
-
-def _attention(Q: Array, K: Array, V: Array, scale: float) -> Array:
-    scores = scale * Q.astype(np.float64) @ K.astype(np.float64).T
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found: Array = weights @ V.astype(np.float64) / weights.sum(axis=1, keepdims=True)
-    return found
