@@ -11,6 +11,7 @@ from .findings import diagnosis_document, diagnosis_lines
 
 Document = dict[str, Any]
 _NAMES = {"e": "metadata (e)", "scale_a": "scales of A", "scale_b": "scales of B"}
+_COLUMNS = {"e": "chunks", "scale_a": "chunks"}
 _OTHERS = 3  # explanations and maps that are listed
 
 
@@ -26,8 +27,10 @@ def holding_lines(found: Holding) -> Iterator[str]:
     right = f"{found.equal} of {found.total} {unit} are right"
     if found.steps > 1:
         parts = found.location.parts if found.location else ()
-        what = _part_text(parts[0], found) if parts else "its elements follow no map"
-        yield f"step {found.step} is the first of {found.steps} at which {name} is wrong: {what}; {right}"
+        what = _part_text(parts[0], found, found.step) if parts else "its elements follow no map"
+        verb = "are" if found.operand.startswith("scale") else "is"
+        first = f"step {found.step} is the first of {found.steps} at which {name} {verb} wrong"
+        yield f"{first}: {what}; {right}"
     else:
         yield f"{name}: the dump does not hold the matrix: {right}"
     if found.note:
@@ -40,10 +43,9 @@ def holding_lines(found: Holding) -> Iterator[str]:
     for count, item in () if found.matches or _is_located(found.location) else found.closest:
         yield f"  {count} of {found.total} words: {item.name}"
     for at, location in found.later:
-        summary = (
-            "; ".join(_part_text(part, found) for part in location.parts) or "its elements are in no matrix"
-        )
-        yield f"  step {at}: {location.right} of {location.total} elements are right: {summary}"
+        summary = "; ".join(_part_text(part, found, at) for part in location.parts)
+        right = f"{location.right} of {location.total} elements are right"
+        yield f"  step {at}: {right}: {summary or 'its elements are in no matrix'}"
 
 
 def _is_located(location: Location | None) -> bool:
@@ -51,12 +53,12 @@ def _is_located(location: Location | None) -> bool:
 
 
 def _held_line(name: str, found: Holding) -> str:
+    unit = "bytes" if found.operand.startswith("scale") else "words"
     if found.steps > 1:
-        each = found.total // found.steps
-        return f"{name}: the dump holds the matrix in every step, all {found.steps} steps of {each} words"
+        each = f"{found.total // found.steps} {unit}"
+        return f"{name}: the dump holds the matrix in every step, all {found.steps} steps of {each}"
     where = _tile_text(found.operand, found.tile, found) if found.tile != (0, 0) else ""
     what = f"{where} of the matrix" if where else "the matrix"
-    unit = "bytes" if found.operand.startswith("scale") else "words"
     return f"{name}: the dump holds {what}, all {found.total} {unit} that are read"
 
 
@@ -65,13 +67,40 @@ def _tile_text(operand: str, tile: tuple[int, int], found: Holding, meant: tuple
     rows, columns = found.size
     texts = []
     for first, other, size, what, along in (
-        (tile[0], meant[0], rows, "rows", operand == "b"),
-        (tile[1], meant[1], columns, "chunks" if operand == "e" else "columns", operand in "ae"),
+        (tile[0], meant[0], rows, "chunks" if operand == "scale_b" else "rows", _k_axis(operand) == 0),
+        (tile[1], meant[1], columns, _COLUMNS.get(operand, "columns"), _k_axis(operand) == 1),
     ):
         if first != other:
             step = f"k step {first // size}, " if along and not first % size else ""
-            texts.append(f"{step}{what} {first} to {first + size - 1}")
+            which = f"{what} {first} to {first + size - 1}" if size > 1 else f"{what[:-1]} {first}"
+            texts.append(step + which)
     return " and ".join(texts)
+
+
+def _k_axis(operand: str) -> int | None:
+    """Return the axis of an operand's matrix that is k; None for C and D."""
+    return {"a": 1, "e": 1, "scale_a": 1, "b": 0, "scale_b": 0}.get(operand)
+
+
+def _meant(found: Holding, step: int) -> tuple[int, int]:
+    """Return the first row and column of the tile that is meant in a step."""
+    row, column = found.tile
+    if found.steps == 1 or (axis := _k_axis(found.operand)) is None:
+        return found.tile
+    by = (step - found.step) * found.size[axis]
+    return (row, column + by) if axis else (row + by, column)
+
+
+def _stale(found: Holding, tile: tuple[int, int], step: int) -> str:
+    """Return how far a whole tile is behind or ahead of the step in which it is used."""
+    axis, meant = _k_axis(found.operand), _meant(found, step)
+    if found.steps == 1 or axis is None or tile[1 - axis] != meant[1 - axis]:
+        return ""
+    by, rest = divmod(tile[axis] - meant[axis], found.size[axis])
+    if rest or not by:
+        return ""
+    far = f"{abs(by)} step{'s'[: abs(by) != 1]}"
+    return f" ({far} ahead)" if by > 0 else f" (stale: {far} behind)"
 
 
 def _location_lines(location: Location, found: Holding) -> Iterator[str]:
@@ -79,13 +108,16 @@ def _location_lines(location: Location, found: Holding) -> Iterator[str]:
     for number, part in enumerate(location.parts):
         where = f" ({part.where})" if part.where else ""
         if number or found.steps == 1 or part.count < location.total:  # else it was named before
-            yield f"  {part.count} of {location.total} elements{where}: {_part_text(part, found)}"
+            text = _part_text(part, found, found.step)
+            yield f"  {part.count} of {location.total} elements{where}: {text}"
         if part.name and part.name.advice:
             yield f"    {part.name.advice}"
         if part.formula and not part.in_order:
             yield f"    {part.source}: {part.formula}"
     if location.layout and any(part.formula and not part.in_order for part in location.parts):
         yield f"    right would be: {location.layout}"
+        if location.legend:
+            yield f"    {location.legend}"
     if location.value:
         yield f"  {location.value}"
     if not _is_located(location):
@@ -97,14 +129,14 @@ def _location_lines(location: Location, found: Holding) -> Iterator[str]:
         yield from (f"    {other}" for other in location.others[:_OTHERS])
 
 
-def _part_text(part: Part, found: Holding) -> str:
-    """Return where a part is and what it is in a kernel's terms."""
-    where = _tile_text(found.operand, part.tile, found, found.tile) if part.tile else ""
+def _part_text(part: Part, found: Holding, step: int) -> str:
+    """Return where a part is that is used in a step, and what it is in a kernel's terms."""
+    where = _tile_text(found.operand, part.tile, found, _meant(found, step)) if part.tile else ""
     own = part.source == found.source or not part.source
     matrix = "" if own else f"they are of {part.source}"
     named = part.name.text if part.name else ""
     if where and own and part.in_order:
-        return f"{where} of {part.source}"
+        return f"{where} of {part.source}" + (_stale(found, part.tile, step) if part.tile else "")
     return (
         ": ".join(filter(None, (matrix, f"in {where}" if where else "", named)))
         or f"located in {part.source}"

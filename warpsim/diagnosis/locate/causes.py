@@ -117,7 +117,9 @@ def _moved(found: Found) -> Iterator[Name]:
     elif same["lane"] and same["register"] and (order := _order(places.slot, here, there)):
         yield _slots(places, order)
     elif same["register"] and same["slot"] and (order := _order(places.lane, here, there)):
-        yield _lanes(order)
+        name = _lanes(order, by_rule=bool(places.legend))  # rows say more of metadata and scales
+        if name is not None:
+            yield name
 
 
 def _order(values: Index, here: Index, there: Index) -> dict[int, int]:
@@ -152,6 +154,9 @@ def _slots(places: Places, order: dict[int, int]) -> Name:
         return Name(
             f"fields of a word are in another order: field j is that of {held}[j]", "reorder the fields"
         )
+    if places.legend:
+        text = f"bytes {tuple(order)} of a word hold those that belong in {held}"
+        return Name(text, "the scale of the first chunk of k belongs in the lowest byte")
     if len(held) == 2:
         return Name("the halves of each word are exchanged", "element 0 belongs in the lowest bits")
     what = _PARTS.get(places.bits, "elements of a word")
@@ -163,20 +168,31 @@ def _slots(places: Places, order: dict[int, int]) -> Name:
     return Name(text, "element 0 belongs in the lowest bits, and the others follow in order")
 
 
-def _lanes(order: dict[int, int]) -> Name:
-    lanes = np.array(list(order)), np.array(list(order.values()))
-    for bit in range(1, 128):
-        if (lanes[0] ^ bit == lanes[1]).all():
-            return Name(f"lane l holds what belongs in lane l ^ {bit}", "check the lane in the address")
-    for by in (*range(1, 32), *range(-31, 0)):
-        if ((lanes[0] + by) % 32 + lanes[0] // 32 * 32 == lanes[1]).all():
-            return Name(f"lane l holds what belongs in lane (l + {by}) % 32", "check the lane in the address")
-    if (lanes[0] % 8 * 4 + lanes[0] // 8 % 4 + lanes[0] // 32 * 32 == lanes[1]).all():
+def _lanes(order: dict[int, int], *, by_rule: bool) -> Name | None:
+    """Return which lane each lane holds; ``by_rule``: None for an order that follows no rule."""
+    mine, held = np.array(list(order)), np.array(list(order.values()))
+    advice = "check the lane in the address"
+    if rule := _lane_rule(mine, held):
+        return Name(f"lane l holds what belongs in lane {rule}", advice)
+    if (mine % 8 * 4 + mine // 8 % 4 + mine // 32 * 32 == held).all():
         text = "lane l holds row l % 8 and column pair l / 8, not row l / 4 and pair l % 4"
         return Name(text, "g = lane / 4 and t = lane % 4")
-    moved = int((lanes[0] != lanes[1]).sum())
+    if by_rule:
+        return None
+    moved = int((mine != held).sum())
     first = ", ".join(f"lane {a} that of lane {b}" for a, b in [p for p in order.items() if p[0] != p[1]][:3])
-    return Name(f"{moved} lanes hold what belongs in others: {first}", "check the lane in the address")
+    return Name(f"{moved} lanes hold what belongs in others: {first}", advice)
+
+
+def _lane_rule(mine: Index, held: Index) -> str:
+    """Return an exclusive or, or a rotation, of lanes; empty for another order."""
+    for bit in range(1, 128):
+        if (mine ^ bit == held).all():
+            return f"l ^ {bit}"
+    for by in (*range(1, 32), *range(-31, 0)):
+        if ((mine + by) % 32 + mine // 32 * 32 == held).all():
+            return f"(l + {by}) % 32"
+    return ""
 
 
 # --- rows and columns -----------------------------------------------------------------------------------
@@ -194,14 +210,20 @@ def _transposed(found: Found) -> Iterator[Name]:
             "the matrix is transposed: it is read column-major", "exchange the strides of row and column"
         )
         return
-    for size in (_MATRIX,):
-        blocks = (r // size == row // size) & (c // size == column // size)
-        if blocks.all() and (r % size == column % size).all() and (c % size == row % size).all():
-            yield Name(
-                f"each {size} x {size} block is transposed: ldmatrix with .trans where it must not be, or "
-                "without .trans where it must",
-                "A from rows and B from columns of contiguous k need no .trans; the other way round both do",
-            )
+    size = _MATRIX
+    blocks = (r // size == row // size) & (c // size == column // size)
+    turned = blocks & (r % size == column % size) & (c % size == row % size)
+    if not turned.all():
+        return
+    if places.legend:
+        rows, columns = places.axes
+        yield Name(f"each {size} x {size} block has its {rows}s and {columns}s exchanged", "check the lane")
+        return
+    yield Name(
+        f"each {size} x {size} block is transposed: ldmatrix with .trans where it must not be, or "
+        "without .trans where it must",
+        "A from rows and B from columns of contiguous k need no .trans; the other way round both do",
+    )
 
 
 def _halves(found: Found) -> Iterator[Name]:

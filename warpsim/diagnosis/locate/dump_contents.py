@@ -261,6 +261,8 @@ class Operands:
         codes = places.codes(dump, mask, bits, shift)
         yield View(places=places, codes=codes, sources=tuple(sources.values()))
         own = sources[operand]
+        if operand == "e":
+            yield from self._of_selectors(dump, own)
         if own.element is None or not own.element.is_float:
             return
         values = values_of(own.codes, own.element)
@@ -281,6 +283,16 @@ class Operands:
             elif other.bits < places.bits:
                 small = narrower(places, dump.shape, bits, other.bits)
                 yield View(places=small, codes=small.codes(dump, other.mask, bits), sources=(source,))
+
+    def _of_selectors(self, dump: Words, own: Source) -> Iterator[View]:
+        """Yield metadata in the lanes that other selectors read."""
+        for selector in self.form.selectors:
+            places = places_of(self.form, "e", selector)
+            lanes = ", ".join(map(str, np.unique(places.lane % 4).tolist()))
+            name = f"{own.name}, in lanes {lanes} of each quad, which selector {selector} reads"
+            if selector != self.selector:
+                source = replace(own, name=f"{name}, and not selector {self.selector}")
+                yield View(places=places, codes=places.codes(dump, 15, 32), sources=(source,))
 
     @in_default_environment
     def holding(self, operand: str, dump: Words) -> Holding:

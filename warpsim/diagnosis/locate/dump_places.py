@@ -13,11 +13,15 @@ import numpy.typing as npt
 
 from ...isa.fragments import metadata_map
 from ...isa.instruction import Instruction
+from ...isa.placements import ScaleRegisters
 from ...isa.products import Codes, Storage
 from ...isa.registers import Words, unpacked
 
 Index = npt.NDArray[np.intp]
 FIELD_BITS = 4  # of metadata, as the manual counts them
+SCALE_BITS = 8
+_IN_WORDS = {"e": "field", "scale_a": "byte", "scale_b": "byte"}  # operands of one register, and their parts
+_AXES = {"e": ("row", "chunk"), "scale_a": ("row", "chunk"), "scale_b": ("chunk", "column")}
 _QUAD = 4
 
 
@@ -46,6 +50,20 @@ class Places:
         """Columns of the matrix of one instruction."""
         return int(self.column.max()) + 1
 
+    @property
+    def axes(self) -> tuple[str, str]:
+        """Names of rows and columns: of metadata and scales, one axis counts chunks of k."""
+        return _AXES.get(self.operand, ("row", "column"))
+
+    @property
+    def legend(self) -> str:
+        """What the letters of a formula are, of metadata and scales; empty for elements of matrices."""
+        part = _IN_WORDS.get(self.operand)
+        if part is None:
+            return ""
+        bits = f"bits {self.bits}*h to {self.bits}*h + {self.bits - 1} of the word"
+        return f"g = lane / 4, t = lane % 4, h = {part}, {bits}"
+
     @cached_property
     def digits(self) -> tuple[tuple[str, int], ...]:
         """Name and number of each bit of an index that varies, lowest first: h (slot), i (register), t, g, w
@@ -54,6 +72,11 @@ class Places:
         numbers = {"h": range(8), "i": range(8), "t": range(2), "g": range(3), "w": range(2)}
         every = [(name, bit) for name, bits in numbers.items() for bit in bits]
         return tuple((name, bit) for name, bit in every if np.ptp(self._digit(name) >> bit & 1))
+
+    def is_whole(self, name: str) -> bool:
+        """Return whether a name is the sum of its bits that vary: its other bits are zero."""
+        varying = sum(1 << bit for other, bit in self.digits if other == name)
+        return not (self._digit(name) & ~varying).any()
 
     def _digit(self, name: str) -> Index:
         lane = {"t": self.lane % _QUAD, "g": self.lane // _QUAD % 8, "w": self.lane // 32}
@@ -86,7 +109,7 @@ class Places:
 
     def codes(self, dump: Words, mask: int, register_bits: int, shift: int = 0) -> Codes:
         """Return ``(n,)``: what the places hold; ``shift`` is that of elements in wider containers."""
-        if self.operand == "e":
+        if self.operand in _IN_WORDS:
             shifts = (self.slot * self.bits).astype(np.uint32)
             fields: Codes = dump[self.lane, self.register] >> shifts & np.uint32(mask)
             return fields
@@ -98,8 +121,9 @@ class Places:
         parts = {4: "nibble", 8: "byte", 16: "half"}
         slots = int(self.slot.max()) + 1
         slot = f", {parts.get(self.bits, 'element')} {self.slot[at]}" if slots > 1 else ""
-        slot = f", field {self.slot[at]}" if self.operand == "e" else slot
-        number = "" if self.operand == "e" else str(self.register[at])
+        inside = _IN_WORDS.get(self.operand)
+        slot = f", {inside} {self.slot[at]}" if inside else slot
+        number = "" if inside else str(self.register[at])
         return f"lane {self.lane[at]}, {self.operand}{number}{slot}"
 
 
@@ -144,4 +168,20 @@ def places_of(form: Instruction, operand: str, selector: int = 0) -> Places:
         row=layout.row_index.reshape(-1),
         column=layout.column_index.reshape(-1),
         bits=storage.bits,
+    )
+
+
+def scale_places(place: ScaleRegisters, byte_id: int, thread_id: int) -> Places:
+    """Return the places of the scales that ids read: a byte for each line and chunk of k."""
+    lanes = place.lanes_of(thread_id)
+    line, chunk = np.indices((len(lanes), place.chunks)).reshape(2, -1)
+    row, column = (line, chunk) if place.side == "a" else (chunk, line)
+    return Places(
+        operand=place.operand,
+        lane=lanes[line],
+        register=np.zeros_like(line),
+        slot=byte_id + chunk,
+        row=row,
+        column=column,
+        bits=SCALE_BITS,
     )

@@ -67,7 +67,8 @@ class Location:
     """What was located of ``total`` elements.
 
     ``right`` are where they belong; ``first`` describes the first element that no part holds; ``repeated``
-    elements stand several times in the matrix; ``others`` are names of other maps that hold as many.
+    elements stand several times in the matrix; ``others`` are names of other maps that hold as many;
+    ``legend`` is what the letters of a formula of metadata or scales are.
     """
 
     operand: str
@@ -79,6 +80,7 @@ class Location:
     repeated: int
     others: tuple[str, ...] = ()
     value: str = ""
+    legend: str = ""
 
     @property
     def left(self) -> int:
@@ -141,6 +143,7 @@ class _Search:
             repeated=repeated,
             others=self.others,
             value=value,
+            legend=self.places.legend,
         )
 
     def _expected(self) -> tuple[Codes, Flags]:

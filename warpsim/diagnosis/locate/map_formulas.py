@@ -15,7 +15,6 @@ from .index_maps import Flags, IndexMap
 
 _LANE_BITS = 5
 _NAMED = 8  # registers
-Digits = Sequence[tuple[str, int]]
 
 
 def formula(places: Places, found: IndexMap) -> str:
@@ -32,15 +31,15 @@ def formula(places: Places, found: IndexMap) -> str:
         weights[bit] = 0
     if not space.separate:
         which = "column" if space.across else "row"
-        text = _terms(places.digits, weights, base, " + ")
+        text = _terms(places, weights, base, " + ")
         own = space.rows if space.across else space.columns
         apart = f"{which}s {space.stride} apart" + f", not {own}" * (space.stride != own)
         return f"address = {text} ({apart})"
     parts = [_split(space.stride, weight, xor=space.xor) for weight in weights]
     bases = _split(space.stride, base, xor=space.xor)
     join = " ^ " if space.xor else " + "
-    texts = [_terms(places.digits, [part[side] for part in parts], bases[side], join) for side in (0, 1)]
-    return f"row = {texts[0]}, column = {texts[1]}"
+    texts = [_terms(places, [part[side] for part in parts], bases[side], join) for side in (0, 1)]
+    return _both(places, texts)
 
 
 def layout_formula(places: Places) -> str:
@@ -54,8 +53,12 @@ def layout_formula(places: Places) -> str:
             if len(steps) > 1:
                 return ""
             weights.append(int(steps[0]) if len(steps) else 0)
-        texts.append(_terms(places.digits, weights, base, " + "))
-    return f"row = {texts[0]}, column = {texts[1]}"
+        texts.append(_terms(places, weights, base, " + "))
+    return _both(places, texts)
+
+
+def _both(places: Places, texts: Sequence[str]) -> str:
+    return ", ".join(f"{name} = {text}" for name, text in zip(places.axes, texts, strict=True))
 
 
 def _split(stride: int, weight: int, *, xor: bool) -> tuple[int, int]:
@@ -66,17 +69,18 @@ def _split(stride: int, weight: int, *, xor: bool) -> tuple[int, int]:
     return row, weight - row * stride
 
 
-def _terms(digits: Digits, weights: Sequence[int], base: int, join: str) -> str:
+def _terms(places: Places, weights: Sequence[int], base: int, join: str) -> str:
     """Return the sum of the bits of each name: ``4*g`` where all its bits follow, else a term for each bit.
 
     Lanes that follow no groups of four are written as l, the lane.
     """
     terms = [str(base)] if base else []
+    digits = places.digits
     parts: dict[str, list[str]] = {}
     for name in sorted({name for name, _ in digits}, key="wgtih".index):
         own = [(bit, weight) for (other, bit), weight in zip(digits, weights, strict=True) if other == name]
         first = own[0][1]
-        if all(weight == first << bit for bit, weight in own):
+        if places.is_whole(name) and all(weight == first << bit for bit, weight in own):
             parts[name] = [_times(first, name)] if first else []
         else:
             parts[name] = [_times(weight, f"{name}{bit}") for bit, weight in own if weight]
