@@ -121,9 +121,8 @@ def test_mistakes_in_halved_metadata(wrong: int, kind: str, message: str) -> Non
         (
             "scaled_by_first_byte",
             [
-                f"scales of {side} of k step 0 are used in k step {by}: {by} step{'s'[: by != 1]} behind"
-                for by in (1, 2, 3)
-                for side in "AB"
+                "scales of A and B of k step 0 are used in k steps 1, 2, 3: byte id 0 is read, where byte "
+                "ids 1, 2, 3 of the same words have the right scales"
             ],
         ),
         ("scaled_rows_exchanged", ["lane l holds the word of scales of A of lane l xor 1"]),

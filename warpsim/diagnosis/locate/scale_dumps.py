@@ -148,7 +148,7 @@ class _Scales:
         return location if whole is None else replace(location, parts=(whole,), first="")
 
     def _whole(self, got: Codes) -> Part | None:
-        """Return bytes that are those of one other tile: few values need no more evidence."""
+        """Return bytes that are those of a single tile: few values need no more evidence."""
         alike = [at for at, tile in self.tiles.items() if (tile == got).all()]
         if len(alike) != 1 or len(np.unique(got)) < _DISTINCT:
             return None

@@ -24,6 +24,7 @@ from ...isa.numerals import whole_number
 from ...machine.run.wave import Parameter
 from ...ptx.symbols import shown_variable
 from .anchors import Anchored, anchored, formulas_of
+from .byte_ids import folded_byte_ids
 from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
 from .packing_checks import (
@@ -154,6 +155,7 @@ class Origins:
                 if role in operands:
                     found += word_findings(operands[role], a, b)
                     words += served(operands[role], a, b)
+        found = folded_byte_ids(found)
         found += [*shared_words(words, found), *repeated_products(products)]
         return (*found, *unused_elements(products, self._single(), found))
 

@@ -8,7 +8,7 @@ serve two tiles. Knows words and lanes; does not know what the words say.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .anchors import Anchored, agreed_k
 from .loaded_operands import Mask, Operand, extents_in_bytes, mode, row_length, word_text
-from .packing_checks import PackingFinding
+from .packing_checks import OtherByte, PackingFinding
 from .tags import Indices
 from .word_places import BYTES, NAMES, Words, follow_sums, words_of
 
@@ -154,7 +154,24 @@ def _other_steps(words: Words, a: Anchored, k: Indices, lines: int | None) -> It
         first = int(events[0])
         name, verb = NAMES[words.operand.role], "is" if words.operand.role == "e" else "are"
         message = f"{name} of {axis.text(first)} {verb} used in k step {int(steps[first])}: {axis.far(by)}"
-        yield _found(words, "metadata step", message, events)
+        byte = _other_byte(words, axis, first, by) if words.operand.role != "e" and axis.steps == 1 else None
+        if byte is not None:
+            byte = replace(byte, used=int(steps[first]))
+        yield replace(_found(words, "metadata step", message, events), byte=byte)
+
+
+def _other_byte(words: Words, axis: _Axis, event: int, by: int) -> OtherByte | None:
+    """Return which byte of the words that are there has the scales of the step, if any has."""
+    operand = words.operand
+    side, ids = operand.role[-1], operand.given.scale_selectors
+    read = int(getattr(ids, f"byte_id_{side}"))
+    lanes = np.flatnonzero(words.valid[event, :, read])
+    wanted = words.byte[event, lanes, read] - by * axis.size
+    there = operand.index[event, lanes] == wanted[:, None]
+    own = np.flatnonzero((there & operand.moved[event, lanes]).all(axis=0))
+    if not lanes.size or not own.size:
+        return None
+    return OtherByte(held=int(axis.at[event]), used=-1, read=read, own=int(own[0]))
 
 
 def _step_count(a: Anchored) -> int:
@@ -182,11 +199,14 @@ def _extents(anchored: Anchored) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Axis:
-    """An axis along which words go with k: ``at (n,)`` in units of ``steps`` k steps, ``count`` in all."""
+    """An axis along which words go with k: ``at (n,)`` in units of ``steps`` k steps, ``count`` in all, of
+    ``size`` bytes each from the next.
+    """
 
     at: Indices
     steps: int
     count: int
+    size: int
 
     def text(self, event: int) -> str:
         """Return the k steps that the words of an execution are of."""
@@ -222,7 +242,8 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int, lines:
     extent, move = shape[moving[0]], moves[moving[0]]
     of_k_alone = lines is not None and prod(shape) // extent >= lines
     common = int(np.gcd(move, step)) if of_k_alone else 1
-    return _axis(extent, at[moving[0]], move // common, step // common, count)
+    found = _axis(extent, at[moving[0]], move // common, step // common, count)
+    return None if found is None else replace(found, size=found.size * prod(shape[moving[0] + 1 :]))
 
 
 def _axis(extent: int, at: npt.NDArray[np.intp], unit: int, steps: int, count: int) -> _Axis | None:
@@ -230,4 +251,4 @@ def _axis(extent: int, at: npt.NDArray[np.intp], unit: int, steps: int, count: i
     groups = count // steps
     if groups < 2 or count % steps or extent % (unit * groups):
         return None
-    return _Axis(at=(at // unit) % groups, steps=steps, count=groups)
+    return _Axis(at=(at // unit) % groups, steps=steps, count=groups, size=unit)

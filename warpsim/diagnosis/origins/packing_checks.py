@@ -33,10 +33,20 @@ class TilesAtFault:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OtherByte:
+    """Scales of k step ``held`` in k step ``used``: byte ``read`` of words of which ``own`` has the right."""
+
+    held: int
+    used: int
+    read: int
+    own: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class PackingFinding:
     """Something that does not fit: ``kind``, the operand, what is wrong in words, and where it happens.
 
-    ``fault`` has the tiles, where it is they that are wrong.
+    ``fault`` has the tiles, where it is they that are wrong; ``byte`` what a byte id reads by mistake.
     """
 
     kind: str
@@ -45,6 +55,7 @@ class PackingFinding:
     location: Location
     places: Places
     fault: TilesAtFault | None = field(default=None, compare=False, repr=False)
+    byte: OtherByte | None = field(default=None, compare=False, repr=False)
 
     @property
     def where(self) -> str:
