@@ -22,10 +22,16 @@ M, K, STEPS = 64, 128, 4
 FORM = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 
 
-def halved(wrong: int, k: int = K) -> Origins:
-    """Metadata as uint16, rows g and g + 8 of which make a word."""
-    kernel = load_text((FOLDER / "halved_metadata.ptx").read_text(), "k.ptx")["halved_metadata"]
+def halved(wrong: int, k: int = K, *, flat: bool = False, quads: bool = False) -> Origins:
+    """Metadata as uint16, rows g and g + 8 of which make a word; ``flat``: A is an array of one axis, in no
+    order that is known; ``quads``: lanes 2 and 3 of each quad hold the words of the next step.
+    """
+    text = (FOLDER / "halved_metadata.ptx").read_text()
+    changed = text.replace("%r33, %r1, 1;", "%r33, %r1, 3;") if quads else text
+    assert (changed != text) == quads
+    kernel = load_text(changed, "k.ptx")["halved_metadata"]
     a, e = np.zeros((M, k // 2), np.float16), np.zeros((M, k // 16), np.uint16)
+    a = a.reshape(-1) if flat else a
     arguments = [
         a,
         e,
@@ -149,6 +155,25 @@ def test_rows_and_steps_may_share_an_axis_of_scales(dtype: str) -> None:
     assert {(found.kind, found.operand) for found in ahead} == {("metadata step", "scale_a")}
     assert all(found.message.endswith(": 4 steps ahead") for found in ahead)
     assert ahead[0].message == "scales of A of k steps 4..7 are used in k step 0: 4 steps ahead"
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_metadata_for_another_selector_that_is_never_read(flat: bool) -> None:
+    """Lanes 2 and 3 hold the words of step 1, but selector 0 is read in both steps."""
+    (message,) = said(halved(4, 64, flat=flat, quads=True))
+    selector = "metadata is loaded that is never read: selector 1 reads that of lanes 2, 3 of each quad"
+    assert message.endswith(f"; {selector}")
+    assert halved(0, 32, flat=flat).findings == ()
+
+
+def test_metadata_that_does_not_advance_beside_a_in_no_known_order() -> None:
+    origins = halved(4, flat=True)
+    assert said(origins) == [
+        "256 of 1024 bytes of E are read (25.0%), where the elements of A need 1024 bytes of metadata: some "
+        "are used again for elements that are not theirs"
+    ]
+    assert {(finding.operand, finding.kind) for finding in origins.findings} == {("e", "metadata step")}
+    assert halved(0, flat=True).findings == ()
 
 
 @pytest.mark.parametrize("name", ["halved_metadata", "scaled_steps"])

@@ -38,6 +38,7 @@ from .packing_checks import (
 from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
 from .tags import COMPUTED
+from .unread_metadata import Metadata, metadata_of, unread_metadata, with_selectors
 from .unused_elements import ranges_of, unused_elements
 from .word_places import follow_sums, words_of
 
@@ -157,7 +158,17 @@ class Origins:
                     words += served(operands[role], a, b)
         found = folded_byte_ids(found)
         found += [*shared_words(words, found), *repeated_products(products)]
+        groups = self._metadata()
+        found = [*with_selectors(found, groups), *unread_metadata(groups, found)]
         return (*found, *unused_elements(products, self._single(), found))
+
+    def _metadata(self) -> list[Metadata]:
+        """Return the buffers of metadata, in all statements whose A is traced too."""
+        return metadata_of(
+            (given["a"].operand, given["e"].operand)
+            for given in self.statements
+            if {"a", "e"} <= given.keys()
+        )
 
     def _single(self) -> frozenset[str]:
         """Return the buffers that come as tiles, in one role, to all that they come to."""
