@@ -543,7 +543,7 @@ def declared() -> Warp:
         ("mov.b32 _, %r0;", IllegalInstruction, 9, "mov.b32 writes a register, not '_'"),
         ("mov.b32 [%w], %r0;", IllegalInstruction, 9, "mov.b32 writes a register, not '[%w]'"),
         ("mov.b32 %r0, [%w];", IllegalInstruction, 14, "expected a register or a constant, not '[%w]'"),
-        ("mov.b32 %r0, !%p;", IllegalInstruction, 14, "mov.b32 takes .b32 here, but %p is .pred"),
+        ("mov.b32 %r0, !%p;", IllegalInstruction, 14, "'!%p' negates a predicate, but a .b32 goes here"),
         ("mov.b32 %r0, %r1+4;", IllegalInstruction, 14, "%r1 has no address"),
         ("mov.u32 %r0, 1.5;", IllegalInstruction, 14, "mov.u32 does not take a float constant"),
         ("mov.f32 %f, 1;", IllegalInstruction, 13, "mov.f32 does not take an integer constant"),
