@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 import warpsim
 from warpsim.cli.exec import exec as verb
+from warpsim.cli.host_looking import HostLooking
+from warpsim.host.launching import load_text
 from warpsim.vectors.formats.recording import read_recording
 
 Run = Callable[..., Any]
@@ -74,3 +76,34 @@ def test_options_that_do_not_go_together(options: tuple[str, ...], message: str)
     done = CliRunner().invoke(verb, [*options, "./programs"])
     assert done.exit_code == 2
     assert message in done.output
+
+
+PRODUCT = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry product()
+{
+    .reg .b32 %r<5>;
+    mov.b32 %r0, 0;
+    mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r1, %r2}, {%r0, %r0}, {%r0}, {%r0, %r0};
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("stop", "written"), [(KeyboardInterrupt, 0), (SystemExit, 0), (ValueError, 1)])
+def test_an_interrupted_launch_is_not_recorded(
+    stop: type[BaseException], written: int, tmp_path: Path
+) -> None:
+    module = load_text(PRODUCT, "product.ptx")
+    kernel = module["product"]
+    looking = HostLooking(trace_mma=tmp_path, breaks=(), selection=None, kernel=None, launch=None)
+
+    def stopped(observers: Any) -> None:
+        kernel(1, 32, observers=observers)
+        raise stop
+
+    with pytest.raises(stop), looking.at(module, kernel, (1, 1, 1), (32, 1, 1)) as observers:
+        stopped(observers)
+    assert len(list(tmp_path.iterdir())) == len(looking.recordings) == written

@@ -104,18 +104,24 @@ class HostLooking:
     def at(
         self, module: LoadedModule, kernel: LaunchableKernel, grid: Dimensions3, block: Dimensions3
     ) -> Iterator[Sequence[Observer]]:
-        """Yield the observers of the next launch; its recording is written at the end, even if it fails."""
+        """Yield the observers of the next launch; its recording is written at the end, also where it fails,
+        but not where it is interrupted.
+        """
         if not self._chosen(kernel):
             yield ()
             return
         recorder, debugger = self._recorder(), self._debugger(module)
+        failed: Exception | None = None
         try:
             yield [each for each in (recorder, debugger) if each is not None]
-        finally:
-            if recorder is not None:
-                self._write(recorder, module, kernel, (grid, block))
-            if debugger is not None:
-                self._stopped |= {place for place in debugger.breaks if place not in debugger.missed}
+        except Exception as error:  # what interrupts is none: what ran until then is no launch
+            failed = error
+        if recorder is not None:
+            self._write(recorder, module, kernel, (grid, block))
+        if debugger is not None:
+            self._stopped |= {place for place in debugger.breaks if place not in debugger.missed}
+        if failed is not None:
+            raise failed
 
     def _chosen(self, kernel: LaunchableKernel) -> bool:
         """Return whether to observe the next launch."""

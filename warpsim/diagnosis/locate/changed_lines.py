@@ -18,7 +18,7 @@ from ...isa.products import Codes
 from ..dumps.wrong_elements import ranges
 
 Matrix = npt.NDArray[np.float64]
-ValueChange = Callable[[Matrix], Matrix]
+ValueChange = Callable[[Matrix, Format], Matrix]
 _PERIODS = (2, 4, 8, 16, 32, 64)
 _INSIDE = 0.5  # of what is read: the rest lies outside of the matrix
 
@@ -147,26 +147,21 @@ def _of_values(right: Codes, read: Codes, element: Format) -> Iterator[str]:
 
 
 def value_changed(function: ValueChange, values: Matrix, element: Format) -> Matrix:
-    """Return the function of values as a type holds it; the smallest normal number is the type's."""
+    """Return the function of values as a type holds it."""
     with np.errstate(all="ignore"):
-        if function is _without_subnormals:
-            made = np.where(np.abs(values) < _smallest_normal(element), 0.0, values)
-        else:
-            made = function(values)
-        found: Matrix = matrix_of(nearest_codes(made, element), element).astype(np.float64)
+        made = nearest_codes(function(values, element), element)
+    found: Matrix = matrix_of(made, element).astype(np.float64)
     return found
 
 
-def _smallest_normal(element: Format) -> float:
-    return float(ml_dtypes.finfo(element.dtype).smallest_normal) if element.is_float else 0.0  # type: ignore[no-untyped-call]
+def _without_subnormals(x: Matrix, element: Format) -> Matrix:
+    if not element.is_float:
+        return x
+    smallest = float(ml_dtypes.finfo(element.dtype).smallest_normal)  # type: ignore[no-untyped-call]
+    return np.where(np.abs(x) < smallest, 0.0, x)
 
 
-def _without_subnormals(x: Matrix) -> Matrix:
-    """Stand for a function that depends on the type (``changed``)."""
-    return x
-
-
-def _to_bf16(x: Matrix) -> Matrix:
+def _to_bf16(x: Matrix, _: Format) -> Matrix:
     cut = (x.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
     found: Matrix = cut.astype(np.float64)
     return found
@@ -174,19 +169,19 @@ def _to_bf16(x: Matrix) -> Matrix:
 
 VALUE_CHANGES: tuple[tuple[str, ValueChange], ...] = (
     ("has its subnormal values set to zero", _without_subnormals),
-    ("is truncated to integers", np.trunc),
-    ("is rounded to integers", np.round),
-    ("is rounded down to integers", np.floor),
-    ("has the other sign", lambda x: -x),
-    ("has no signs (absolute values)", np.abs),
+    ("is truncated to integers", lambda x, _: np.trunc(x)),
+    ("is rounded to integers", lambda x, _: np.round(x)),
+    ("is rounded down to integers", lambda x, _: np.floor(x)),
+    ("has the other sign", lambda x, _: -x),
+    ("has no signs (absolute values)", lambda x, _: np.abs(x)),
 )
 _FUNCTIONS: tuple[tuple[str, ValueChange], ...] = (
     ("is truncated to bf16", _to_bf16),
-    ("is rounded to bf16", lambda x: x.astype(ml_dtypes.bfloat16).astype(np.float64)),
-    ("is rounded to e4m3", lambda x: x.astype(ml_dtypes.float8_e4m3fn).astype(np.float64)),
-    ("is rounded to e5m2", lambda x: x.astype(ml_dtypes.float8_e5m2).astype(np.float64)),
+    ("is rounded to bf16", lambda x, _: x.astype(ml_dtypes.bfloat16).astype(np.float64)),
+    ("is rounded to e4m3", lambda x, _: x.astype(ml_dtypes.float8_e4m3fn).astype(np.float64)),
+    ("is rounded to e5m2", lambda x, _: x.astype(ml_dtypes.float8_e5m2).astype(np.float64)),
     *(
-        (f"is taken times {by:g}", lambda x, by=by: x * by)
+        (f"is taken times {by:g}", lambda x, _, by=by: x * by)
         for by in (2.0, 4.0, 8.0, 16.0, 0.5, 0.25, 0.125, 0.0625)
     ),
 )
