@@ -10,10 +10,10 @@ import pytest
 
 import warpsim
 from tools.launch_mistakes.kernels import KERNELS, compiled
-from warpsim.diagnosis.verdicts.attention_models import attention, running_attention
-from warpsim.diagnosis.verdicts.row_statistics import _matching
+from warpsim.diagnosis.verdicts.computed.attention_models import attention, running_attention
+from warpsim.diagnosis.verdicts.computed.row_statistics import _matching
+from warpsim.diagnosis.verdicts.computed.traced_elements import Codes, packed
 from warpsim.diagnosis.verdicts.statement_chains import split_registers
-from warpsim.diagnosis.verdicts.traced_elements import Codes, packed
 from warpsim.host.launching import load_text
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")

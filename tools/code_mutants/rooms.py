@@ -21,7 +21,8 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "descriptor": (
         "isa/descriptors/*.py", "isa/tensor_maps/*.py", "isa/layouts/swizzle.py",
         "diagnosis/library/descriptor_mistakes.py",
-        "machine/opcodes/asynchronous/tensor_boxes.py", "machine/opcodes/matrix/*.py", "views/descriptors.py",
+        "machine/opcodes/asynchronous/tensor_boxes.py", "machine/opcodes/matrix/*.py",
+        "views/layouts/descriptors.py",
     ),
     "encoding": (
         "isa/formats.py", "isa/codes.py", "isa/numerals.py", "isa/registers.py", "isa/arrays.py",

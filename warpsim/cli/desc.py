@@ -134,7 +134,7 @@ def _described(
     _: Path, word: int | None, fields: dict[str, Any], major: Any, questions: dict[str, Any]
 ) -> dict[str, Any]:
     from ..files.archives import read_array
-    from ..views.descriptors import compared, explained, touched
+    from ..views.layouts.descriptors import compared, explained, touched
 
     document = explained(word, fields, major)
     if questions["touches"]:
@@ -146,7 +146,7 @@ def _described(
 
 def _instruction(word: int | None, kind: str | None, fields: tuple[str, ...], as_json: bool) -> int:
     """Explain an instruction descriptor; return the exit code."""
-    from ..views.descriptors import instruction_explained
+    from ..views.layouts.descriptors import instruction_explained
 
     if kind is None:
         raise click.UsageError("--field goes with --kind")
@@ -163,7 +163,7 @@ def _instruction(word: int | None, kind: str | None, fields: tuple[str, ...], as
 
 def _tensor(word: int | None, given: dict[str, Any], major: Any, as_json: bool) -> int:
     """Explain a shared-memory descriptor of tcgen05; return the exit code."""
-    from ..views.descriptors import tensor_explained
+    from ..views.layouts.descriptors import tensor_explained
 
     if (word is None) == (not given):
         raise click.UsageError("give either WORD, or fields such as --start 1024 --sbo 1024 --swizzle 128B")
@@ -190,7 +190,7 @@ def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> i
 
 def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:
     from ..isa.tensor_maps.tensor_map import decode
-    from ..views.tensor_maps import explained
+    from ..views.layouts.tensor_maps import explained
 
     if "=" not in text and (path.exists() or ":" not in text):
         return explained(decode(path.read_bytes()), start)

@@ -33,8 +33,8 @@ from .progress import watching
 
 if TYPE_CHECKING:
     from ..diagnosis.verdicts import Verdict
+    from ..host.device import Symbol
     from ..host.launching import LaunchableKernel, LaunchReport, LoadedModule
-    from ..host.symbols import Symbol
 
 
 _LARGEST_SIZE = (1 << 31) - 1

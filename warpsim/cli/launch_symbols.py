@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from ..host.device import Symbol
     from ..host.launching import LoadedModule
-    from ..host.symbols import Symbol
 
 
 def set_symbols(module: LoadedModule, texts: tuple[str, ...]) -> None:

@@ -15,9 +15,8 @@ from ..isa.families import lanes_of
 from ..machine.bind.scope import Meaning, Scope, Variable
 from ..machine.bind.value_types import bits_of
 from ..machine.load.program import Module
-from ..machine.opcodes import bind
+from ..machine.opcodes import bind, special_registers
 from ..machine.opcodes.statement_binder import Reader, StatementBinder, Writer
-from ..machine.run import special
 from ..machine.run.wave import Execution, Record
 from ..ptx.operands import Address, Operand, Register, Sink
 from ..ptx.statements import InstructionStatement, operand_names
@@ -136,7 +135,7 @@ class InteractiveBinder(StatementBinder):
         found = self.scope.find(name)
         if found is not None:
             return found
-        if special.is_special(name):
+        if special_registers.is_special(name):
             message = f"{self.statement.opcode} does not take special registers: mov reads {name}"
             raise self.illegal(message, operand, element)
         raise self.at(self.file.unknown(name), operand, element)
@@ -187,6 +186,6 @@ class InteractiveBinder(StatementBinder):
             message = "an address in shared memory is a register or a variable, not a number"
             raise self.illegal(message, index)
         base = operand.base if isinstance(operand, Address) else None
-        if base is not None and self.scope.find(base.name) is None and special.is_special(base.name):
+        if base is not None and not self.scope.find(base.name) and special_registers.is_special(base.name):
             raise self.illegal(f"{base} is a special register, and no address: copy it with mov first", index)
         return super().address(index, space, box=box)

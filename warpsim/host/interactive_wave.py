@@ -23,13 +23,13 @@ from ..isa.placements import Inputs, part_of
 from ..isa.warps import WARP
 from ..machine.bind.tuning import Tuning
 from ..machine.bind.value_types import dtype_of
+from ..machine.opcodes.special_registers import REGISTERS
 from ..machine.run.clusters import FIRST, RANK_BYTES
 from ..machine.run.cta_barriers import Barriers
 from ..machine.run.engines import Engine, EngineName, Undefined, executions_of, modes_of
 from ..machine.run.events import MatrixExecution, Observer, Observers, observe
 from ..machine.run.geometry import Geometry
 from ..machine.run.memories import Memories
-from ..machine.run.special import REGISTERS
 from ..machine.run.waits import BarrierWait
 from ..machine.run.wave import Entry, Record, Wave
 from ..machine.run.windows import PLACES

@@ -22,7 +22,7 @@ from ..machine.state.device import Device as DeviceState
 from ..ptx.source_lines import Reader, unread
 from ..ptx.symbols import demangled
 from ..recording.selection import Selection
-from .device import Device
+from .device import Device, Symbol, symbol_of
 from .device_output import to_stdout
 from .launch_execution import (
     Launched,
@@ -33,7 +33,6 @@ from .launch_execution import (
     LaunchWatch,
     Size,
 )
-from .symbols import Symbol, symbol_of
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -29,7 +29,7 @@ from ..machine.bind.register_arrays import (
     type_bits,
 )
 from ..machine.bind.scope import RegisterName
-from ..machine.run.special import is_special
+from ..machine.opcodes.special_registers import is_special
 from ..machine.state.lanes import Frame, Lanes, Mask, Values
 
 _MOST_NOTED = 64  # events whose results are kept until the origins of dead values are dropped

@@ -6,9 +6,7 @@
     launch_causes      causes that are found: findings of checks, schedules, origins, products; and what to do
     matrix_hooks       matrix instructions computed in another way: what trials and experiments are made of
     corrections        operands put right; hypotheses has what would be right, tried_causes tries it
-    driven_launch      a launch with chosen values in place of D; traced_elements, row_statistics ask with it
-    computed_operands  operands computed from D, as tiles of a matrix S; computed_causes says what is wrong
-    attention_models   attention with the statistics that a kernel uses
+    computed           operands computed from D, as tiles of a matrix S, and what is wrong with them
     stored_places      where the elements of a product are stored; epilogue_causes its factor, what is added
     type_causes        arrays that are read as another type
     why                the order in which they are asked, and the verdict

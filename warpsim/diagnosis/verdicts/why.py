@@ -19,7 +19,7 @@ from ...errors import Location, OperandError, SourceLine, WarpsimError
 from ...host.launching import LaunchableKernel
 from ...isa.families import OPCODES
 from ..origins.element_origins import Origins
-from .computed_causes import computed_causes
+from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
 from .epilogue_causes import epilogue_causes
 from .launch_causes import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...errors import OperandError
-from ...host.symbols import symbol_of
+from ...host.device import symbol_of
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..client_modules import Image, Kernel, Library
 from ..error_codes import CudaError

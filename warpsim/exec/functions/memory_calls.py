@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...host.symbols import Symbol, symbol_of
+from ...host.device import Symbol, symbol_of
 from ..calls import Call, Extent, Int, Pointer, Size, Unsigned, row
 from ..client_memory import DEVICE, MANAGED, PINNED, Kind
 from ..error_codes import CudaError

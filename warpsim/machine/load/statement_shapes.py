@@ -11,8 +11,7 @@ from collections.abc import Container, Hashable
 
 from ...ptx.statements import InstructionStatement
 from ..bind.scope import FunctionName, LabelName, Scope, Variable
-from ..opcodes import takes_any_constant
-from ..run import special
+from ..opcodes import special_registers, takes_any_constant
 
 __all__ = ["Shape", "ShapeReader"]
 
@@ -61,7 +60,7 @@ class _Kinds(dict[str, Hashable]):
             return _LABEL
         if isinstance(found, FunctionName):
             return (name,)
-        if found is None and (special.is_special(name) or name in ("_", "WARP_SZ")):
+        if found is None and (special_registers.is_special(name) or name in ("_", "WARP_SZ")):
             return name
         raise _Unknown(name)
 

@@ -34,12 +34,12 @@ from ..bind.constants import constant_bits
 from ..bind.functions import ModuleNames
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 from ..bind.value_types import bits_of, dtype_of
-from ..run import special
 from ..run.clusters import cluster_addresses
 from ..run.wave import Wave
 from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.slots import Slot
+from . import special_registers
 
 Problem = TypeVar("Problem", bound=WarpsimError)
 Reader = Callable[[Wave, DivergentPath], Values]
@@ -181,7 +181,7 @@ class StatementBinder:
             return self._variable_address(operand.base, operand.offset, type_name, index, element)
         if not isinstance(operand, Register):
             raise self.illegal(f"expected a register or a constant, not '{operand}'", index, element)
-        if self.scope.find(operand.name) is None and special.is_special(operand.name):
+        if self.scope.find(operand.name) is None and special_registers.is_special(operand.name):
             return self._special(operand.name, type_name, index, element)
         if not isinstance(found := self.meaning(operand.name, index, element), RegisterName):
             if isinstance(found, Variable) and self.statement.opcode not in _NAMING:
@@ -196,19 +196,19 @@ class StatementBinder:
         return lambda wave, path: _value(wave, path, number).astype(dtype)
 
     def _special(self, name: str, type_name: str, index: int, element: int | None) -> Reader:
-        known = special.type_of(name)
+        known = special_registers.type_of(name)
         if known is None:
             raise self.at(NotModelled(f"the special register {name} is not modelled"), index, element)
         self._check_special(name, type_name, index, element)
-        if special.REGISTERS[name].made_up:
+        if special_registers.REGISTERS[name].made_up:
             self._made_up[name] = None
-        value, dtype = special.REGISTERS[name].value, dtype_of(type_name)
+        value, dtype = special_registers.REGISTERS[name].value, dtype_of(type_name)
 
         def read(wave: Wave, path: DivergentPath) -> Values:
             known = _SPECIAL.of(wave).get(name)
             if known is None:
                 known = np.asarray(value(wave)).astype(dtype)
-                if special.REGISTERS[name].constant:
+                if special_registers.REGISTERS[name].constant:
                     _SPECIAL.of(wave)[name] = known
             return known.astype(dtype, copy=False)
 
@@ -220,13 +220,13 @@ class StatementBinder:
         if opcode not in ("mov", "cvt"):
             raise self.illegal(f"{opcode} does not take special registers: mov reads {name}", index, element)
         known, numbers = (
-            special.REGISTERS[name].type,
+            special_registers.REGISTERS[name].type,
             not any("f" in modifier for modifier in self.statement.modifiers),
         )
-        fits = bits <= bits_of(known) if opcode == "cvt" else bits in special.widths(name)
+        fits = bits <= bits_of(known) if opcode == "cvt" else bits in special_registers.widths(name)
         if not (fits and numbers and (bits == 1) == (known == "pred")):
             raise self.illegal(f"{name} is .{known}, not .{type_name}", index, element)
-        self.check_available(*special.needed(name), name)
+        self.check_available(*special_registers.needed(name), name)
 
     def _variable_address(
         self, base: Register, offset: int, type_name: str, index: int, element: int | None

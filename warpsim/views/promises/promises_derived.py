@@ -13,8 +13,8 @@ from typing import Any
 from ...host.interactive_binder import ELSEWHERE
 from ...isa.architectures import ARCHITECTURES, targets_text
 from ...isa.instruction import Instruction
+from ...machine.opcodes import special_registers
 from ...machine.opcodes.unexecuted import REFUSED
-from ...machine.run import special
 from ...ptx.decode import NOT_MODELLED
 from ..evidence import Row, alike, evidence_rows, products_text, types_text
 from .promise import Promise
@@ -108,14 +108,14 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
         label="approximate",
         what=f"special registers with values of their own: {', '.join(_made_up())}",
         name="special registers",
-        modules=("machine/run/special.py",),
+        modules=("machine/opcodes/special_registers.py",),
     )
 
 
 def _made_up() -> Iterator[str]:
     """Yield special registers whose values are made up, those that differ in a number as a range."""
     found: dict[str, list[str]] = {}
-    for name, item in special.REGISTERS.items():
+    for name, item in special_registers.REGISTERS.items():
         if item.made_up:
             found.setdefault(re.sub(r"\d+", "#", name), []).append(name)
     for names in found.values():

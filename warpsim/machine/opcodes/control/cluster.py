@@ -18,11 +18,11 @@ from ...bind.scope import Variable
 from ...bind.value_types import dtype_of
 from ...run.cluster_barrier import ClusterBarrier
 from ...run.clusters import FIRST, RANK_BYTES, rank_field, ranks_of
-from ...run.special import is_special
 from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
+from ..special_registers import is_special
 from ..statement_binder import Reader, StatementBinder
 
 _HIGHEST = 253  # rank that an address of 32 bits has room for

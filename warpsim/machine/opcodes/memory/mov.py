@@ -17,11 +17,11 @@ from ....ptx.operands import Displacement, Operand, Register, Sink, Vector
 from ...bind.scope import RegisterName, Variable
 from ...bind.value_types import bits_of, dtype_of
 from ...run.clusters import own_cta
-from ...run.special import type_of
 from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
+from ..special_registers import type_of
 from ..statement_binder import Reader, StatementBinder, Writer
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
 

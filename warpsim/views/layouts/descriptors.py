@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..diagnosis.library.descriptor_mistakes import diagnose
-from ..errors import OperandError, WarpsimError
-from ..isa.descriptors.instruction_descriptor import InstructionDescriptor
-from ..isa.descriptors.matrix_descriptor import Descriptor, Major
-from ..isa.descriptors.tensor_descriptor import TensorDescriptor
-from ..isa.descriptors.tile_addresses import load_tile, touched_bytes
-from ..isa.descriptors.tile_shape import TileShape
+from ...diagnosis.library.descriptor_mistakes import diagnose
+from ...errors import OperandError, WarpsimError
+from ...isa.descriptors.instruction_descriptor import InstructionDescriptor
+from ...isa.descriptors.matrix_descriptor import Descriptor, Major
+from ...isa.descriptors.tensor_descriptor import TensorDescriptor
+from ...isa.descriptors.tile_addresses import load_tile, touched_bytes
+from ...isa.descriptors.tile_shape import TileShape
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 

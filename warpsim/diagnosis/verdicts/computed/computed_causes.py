@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location
-from ..origins.element_origins import OperandOrigins, Origins
-from ..origins.packing_checks import PackingFinding, expected_inner
-from ..origins.tile_patterns import permutation_text
+from ....errors import Location
+from ...origins.element_origins import OperandOrigins, Origins
+from ...origins.packing_checks import PackingFinding, expected_inner
+from ...origins.tile_patterns import permutation_text
+from ..corrections import Rearranged
+from ..launch_causes import Cause
+from ..output_errors import agree
+from ..statement_chains import definer, operand_registers
+from ..tried_causes import Trial
 from .attention_models import attention, running_attention
 from .computed_operands import Computed, ComputedOperand, computed_operands
-from .corrections import Rearranged
-from .launch_causes import Cause
-from .output_errors import agree
 from .row_statistics import Rows, Statistics, row_statistics
-from .statement_chains import definer, operand_registers
-from .tried_causes import Trial
 
 Array = npt.NDArray[Any]
 Order = tuple[str, npt.NDArray[np.intp], npt.NDArray[np.intp]]

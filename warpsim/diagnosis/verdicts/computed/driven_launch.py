@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import present
-from ...execution.pipeline import checked_inputs
-from ...isa.codes import codes_of, matrix_of
-from ...isa.fragments import gather, registers_of
-from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
-from .matrix_hooks import MatrixHook, MatrixStep
-from .repeated_launch import RepeatedLaunch
+from ....errors import present
+from ....execution.pipeline import checked_inputs
+from ....isa.codes import codes_of, matrix_of
+from ....isa.fragments import gather, registers_of
+from ....isa.instruction import Instruction
+from ....isa.placements import Inputs
+from ..matrix_hooks import MatrixHook, MatrixStep
+from ..repeated_launch import RepeatedLaunch
 
 Array = npt.NDArray[Any]
 Place = tuple[int, ...]

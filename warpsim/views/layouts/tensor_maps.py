@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NotModelled, OperandError, WarpsimError
-from ..isa.descriptors.matrix_descriptor import Descriptor, Major
-from ..isa.descriptors.tile_addresses import tile_addresses
-from ..isa.descriptors.tile_shape import TileShape
-from ..isa.layouts.swizzle import SWIZZLE_BYTES, pattern_bytes
-from ..isa.tensor_maps.tensor_box import Pieces, box_pieces
-from ..isa.tensor_maps.tensor_map import TensorMap
+from ...errors import NotModelled, OperandError, WarpsimError
+from ...isa.descriptors.matrix_descriptor import Descriptor, Major
+from ...isa.descriptors.tile_addresses import tile_addresses
+from ...isa.descriptors.tile_shape import TileShape
+from ...isa.layouts.swizzle import SWIZZLE_BYTES, pattern_bytes
+from ...isa.tensor_maps.tensor_box import Pieces, box_pieces
+from ...isa.tensor_maps.tensor_map import TensorMap
 
 Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 

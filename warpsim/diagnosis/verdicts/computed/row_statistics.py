@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..matrix_hooks import MatrixStep
+from ..repeated_launch import RepeatedLaunch
 from .computed_operands import Computed
 from .driven_launch import Place, driven
-from .matrix_hooks import MatrixStep
-from .repeated_launch import RepeatedLaunch
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..matrix_hooks import MatrixStep
+from ..repeated_launch import RepeatedLaunch
 from .driven_launch import Place, Seen, driven
-from .matrix_hooks import MatrixStep
-from .repeated_launch import RepeatedLaunch
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location
-from ...isa.families import OPCODES
-from ...isa.warps import WARP
-from ...machine.run.wave import Record
-from ..origins.anchors import Anchored, anchored
-from ..origins.element_origins import OperandOrigins, Origins
-from ..origins.loaded_operands import Operand, Tiles
-from ..origins.packing_checks import PackingFinding, tile_findings
-from ..origins.tagged_runs import TaggedBuffer
+from ....errors import Location
+from ....isa.families import OPCODES
+from ....isa.warps import WARP
+from ....machine.run.wave import Record
+from ...origins.anchors import Anchored, anchored
+from ...origins.element_origins import OperandOrigins, Origins
+from ...origins.loaded_operands import Operand, Tiles
+from ...origins.packing_checks import PackingFinding, tile_findings
+from ...origins.tagged_runs import TaggedBuffer
+from ..repeated_launch import RepeatedLaunch
+from ..statement_chains import SharedWriters, definer, operand_registers, split_registers
 from .driven_launch import Place
-from .repeated_launch import RepeatedLaunch
-from .statement_chains import SharedWriters, definer, operand_registers, split_registers
 from .traced_elements import Codes, Source, Traced, traced_elements
 
 _SHARE = 0.5  # of the elements of an operand that are computed

@@ -16,8 +16,8 @@ import numpy as np
 from ...isa.features import Feature
 from ...isa.warps import WARP
 from ..bind.value_types import bits_of
+from ..run.wave import Wave
 from ..state.lanes import Values
-from .wave import Wave
 
 _RESERVED = 1024  # bytes of shared memory that the system takes from each CTA
 
