@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import warpsim
 from warpsim.cli.exec import exec as verb
 from warpsim.cli.host_looking import HostLooking
+from warpsim.exec.settings import HostLaunch
 from warpsim.host.launching import load_text
 from warpsim.vectors.formats.recording import read_recording
 
@@ -26,7 +27,8 @@ ABSENT = len(SOURCE) + 100
 def observed(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("observed") / "new"
     breaks = ("--break", f"programs.cu:{STORE}", "--break", f"programs.cu:{ABSENT}")
-    return folder, run("managed", "tensor", options=("--trace-mma", str(folder), *breaks))
+    origins = ("--origins", "all", "--fragment", "1:a")
+    return folder, run("managed", "tensor", options=("--trace-mma", str(folder), *breaks, *origins))
 
 
 def test_matrix_instructions_are_recorded_by_launch(observed: Any) -> None:
@@ -44,6 +46,28 @@ def test_matrix_instructions_are_recorded_by_launch(observed: Any) -> None:
     )
     assert [(each["launch"], each["events"]) for each in done.report["recordings"]] == [(3, 1)]
     assert "1 matrix instruction recorded in" in done.stderr
+
+
+def test_origins_by_allocation(observed: Any) -> None:
+    """Rows are as long as the tiles say, D is left out, and the memory is as before: "products right"."""
+    _, done = observed
+    (found,) = done.report["origins"]
+    assert found["launch"] == "launch 3, product(__half const*, __half const*, float*)"
+    places = [(each["allocation"], each["shape"], each["used"]) for each in found["buffers"]]
+    assert places == [("allocation #3", [16, 32], 1.0), ("allocation #4", [8, 32], 1.0)]
+    assert found["filled"] == {
+        "#3": "call 1 of cudaMemcpy, of host memory",
+        "#4": "call 2 of cudaMemcpy, of host memory",
+    }
+    assert found["findings"] == []
+    assert {each["operand"]: each["buffer"] for each in found["operands"]} == {
+        "a": "#3",
+        "b": "#4",
+        "c": None,
+    }
+    assert "a: from #3, row = r, column = k" in done.stderr
+    assert "b: from #4, row = n, column = k" in done.stderr
+    assert "--fragment 1:a: the operands are " in done.stderr
 
 
 def test_a_line_stops_once_in_all_launches(observed: Any) -> None:
@@ -66,8 +90,13 @@ def test_one_launch_of_a_kernel(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--kernel", "fill"), "--kernel goes with --trace-mma or --break"),
-        (("--launch", "1"), "--launch goes with --trace-mma or --break"),
+        (("--kernel", "fill"), "--kernel goes with --trace-mma, --break or --origins"),
+        (("--launch", "1"), "--launch goes with --trace-mma, --break or --origins"),
+        (("--origins", "all", "--select", "cta=0"), "--select goes with --trace-mma or --break"),
+        (("--fragment", "1:a"), "--fragment goes with --origins"),
+        (("--origins", "A=first"), "--origins A=first: expected the number of an allocation, from 1 on"),
+        (("--origins", "0"), "--origins 0=0: expected the number of an allocation, from 1 on"),
+        (("--origins", "A=1,A=2"), "--origins A=1,A=2: expected names"),
         (("--break", "12"), "it goes with --kernel"),
         (("--trace-mma", "/dev/null/folder"), "--trace-mma /dev/null/folder: Not a directory"),
     ],
@@ -104,6 +133,7 @@ def test_an_interrupted_launch_is_not_recorded(
         kernel(1, 32, observers=observers)
         raise stop
 
-    with pytest.raises(stop), looking.at(module, kernel, (1, 1, 1), (32, 1, 1)) as observers:
+    launch = HostLaunch(module=module, kernel=kernel, grid=(1, 1, 1), block=(32, 1, 1))
+    with pytest.raises(stop), looking.at(launch) as observers:
         stopped(observers)
     assert len(list(tmp_path.iterdir())) == len(looking.recordings) == written

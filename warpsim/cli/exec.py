@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .host_looking import HostLooking, host_looking_options
+from .host_origins import HostOrigins
 from .output import CONTEXT, UNREADABLE, check_target, complain
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def exec(command: tuple[str, ...], quiet: bool, report: Path | None, **options: 
     from ..exec.tally import Tally
 
     names = ("trace_mma", "breaks", "selection", "kernel", "launch")
-    looking = HostLooking(**{name: options.pop(name) for name in names})
+    origins = HostOrigins.given(options.pop("origins"), options.pop("fragment"), once=not options["launch"])
+    looking = HostLooking(**{name: options.pop(name) for name in names}, origins=origins)
     looking.check()
     tally = Tally(
         program=Path(command[0]).name,

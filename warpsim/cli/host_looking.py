@@ -1,4 +1,4 @@
-"""Observe launches of host programs: ``--trace-mma``, ``--break``, ``--select``, ``--kernel``, ``--launch``.
+"""Observe launches of host programs: ``--trace-mma``, ``--break``, ``--origins``, and which of them.
 
 Knows the options and the files; which launches there are, the program decides.
 """
@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..ptx.symbols import matching
+from .host_origins import HostOrigins, host_origins_options
 from .looking import breaks_of
+from .observed import ObservedLaunch, observing, recorder_of, write_recorded
 from .output import complain
 from .sources import selection_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..exec.settings import HostLaunch
     from ..host.launching import LaunchableKernel, LoadedModule
     from ..machine.run.events import Observer
     from ..recording.debugger import Debugger, Stop
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from ..recording.source_breaks import Break
 
     Command = TypeVar("Command", bound=Callable[..., Any])
-    Dimensions3 = tuple[int, int, int]
 
 _LONGEST = 40  # characters of a kernel's name in the name of a file
 _OPTIONS = (
@@ -68,7 +70,7 @@ def host_looking_options(command: Command) -> Command:
     """Return a command with the options of HostLooking."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return host_origins_options(command)
 
 
 @dataclass(kw_only=True)
@@ -80,6 +82,7 @@ class HostLooking:
     selection: Selection | None
     kernel: str | None
     launch: int | None
+    origins: HostOrigins | None = None
     launches: int = 0  # so far, of the kernel
     recordings: list[dict[str, Any]] = field(default_factory=list)
     stops: list[Any] = field(default_factory=list)
@@ -88,10 +91,11 @@ class HostLooking:
     def check(self) -> None:
         """Raise UsageError for options that need others, and for a folder that cannot be made."""
         looks = self.trace_mma is not None or self.breaks
-        given = {"--select": self.selection, "--kernel": self.kernel, "--launch": self.launch}
-        for name, value in given.items():
-            if value is not None and not looks:
-                raise click.UsageError(f"{name} goes with --trace-mma or --break")
+        if self.selection is not None and not looks:
+            raise click.UsageError("--select goes with --trace-mma or --break")
+        for name, value in {"--kernel": self.kernel, "--launch": self.launch}.items():
+            if value is not None and not looks and self.origins is None:
+                raise click.UsageError(f"{name} goes with --trace-mma, --break or --origins")
         if self.kernel is None and any(isinstance(place, int) for place in self.breaks):
             raise click.UsageError("--break LINE is a line of the PTX of a kernel: it goes with --kernel")
         if self.trace_mma is not None:
@@ -101,42 +105,35 @@ class HostLooking:
                 raise click.UsageError(f"--trace-mma {self.trace_mma}: {error.strerror}") from None
 
     @contextmanager
-    def at(
-        self, module: LoadedModule, kernel: LaunchableKernel, grid: Dimensions3, block: Dimensions3
-    ) -> Iterator[Sequence[Observer]]:
+    def at(self, launch: HostLaunch) -> Iterator[Sequence[Observer]]:
         """Yield the observers of the next launch; its recording is written at the end, also where it fails,
         but not where it is interrupted.
         """
-        if not self._chosen(kernel):
-            yield ()
+        chosen = self._chosen(launch.kernel)
+        origins = None if self.origins is None else self.origins.watch(launch, chosen and self.launches)
+        if not chosen:
+            with observing((origins,), lambda: None) as observers:
+                yield observers
             return
-        recorder, debugger = self._recorder(), self._debugger(module)
-        failed: Exception | None = None
-        try:
-            yield [each for each in (recorder, debugger) if each is not None]
-        except Exception as error:  # what interrupts is none: what ran until then is no launch
-            failed = error
-        if recorder is not None:
-            self._write(recorder, module, kernel, (grid, block))
-        if debugger is not None:
-            self._stopped |= {place for place in debugger.breaks if place not in debugger.missed}
-        if failed is not None:
-            raise failed
+        recorder, debugger = recorder_of(self.trace_mma, self.selection), self._debugger(launch.module)
+
+        def finish() -> None:
+            if recorder is not None:
+                self._write(recorder, launch)
+            if debugger is not None:
+                self._stopped |= {place for place in debugger.breaks if place not in debugger.missed}
+
+        with observing((recorder, debugger, origins), finish) as observers:
+            yield observers
 
     def _chosen(self, kernel: LaunchableKernel) -> bool:
         """Return whether to observe the next launch."""
-        if self.trace_mma is None and not self.breaks:
+        if self.trace_mma is None and not self.breaks and self.origins is None:
             return False
         if self.kernel is not None and not matching(self.kernel, [kernel.name]):
             return False
         self.launches += 1
         return self.launch in (None, self.launches)
-
-    def _recorder(self) -> Recorder | None:
-        from ..recording.recorder import Recorder
-        from ..recording.selection import EVERYTHING
-
-        return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         """Return what stops at the lines that the bound kernels of a module have."""
@@ -154,40 +151,22 @@ class HostLooking:
         self.stops.append({"launch": self.launches, **stop_document(stop)})
         complain("\n".join(stop_lines(stop)))
 
-    def _write(
-        self,
-        recorder: Recorder,
-        module: LoadedModule,
-        kernel: LaunchableKernel,
-        sizes: tuple[Dimensions3, Dimensions3],
-    ) -> None:
+    def _write(self, recorder: Recorder, launch: HostLaunch) -> None:
         """Write what was recorded, if it is anything."""
-        from ..recording.listing import listing_of
-        from ..vectors.formats.recording import write_recording
-        from ..vectors.recordings import Recording
-
-        events = recorder.events()
-        if not events or self.trace_mma is None:
+        if not recorder.events() or self.trace_mma is None:
             return
+        kernel = launch.kernel
         path = self.trace_mma / f"{self.launches:04}-{_readable(kernel.signature)}.npz"
-        recording = Recording(
-            kernel=kernel.name,
-            file=module.module.program.source.file,
-            target=module.target,
-            grid=sizes[0],
-            block=sizes[1],
-            events=events,
-            packing=None,
-            timeline=None,
-            listing=listing_of(module.module.code, events),
+        observed = ObservedLaunch(
+            module=launch.module, kernel=kernel.name, grid=launch.grid, block=launch.block
         )
         try:
-            write_recording(path, recording)
+            count = write_recorded(path, recorder, observed)
         except OSError as error:  # the program goes on
             complain(f"warpsim exec: error: {path}: {error.strerror or error}")
             return
         self.recordings.append(
-            {"file": str(path), "kernel": kernel.signature, "launch": self.launches, "events": len(events)}
+            {"file": str(path), "kernel": kernel.signature, "launch": self.launches, "events": count}
         )
 
     def lines(self) -> Iterator[str]:
@@ -198,11 +177,14 @@ class HostLooking:
         if self.trace_mma is not None and not self.recordings:
             yield f"nothing is recorded in {self.trace_mma}: no launch that was observed multiplies matrices"
         yield from (f"{place} was not executed" for place in self.breaks if place not in self._stopped)
+        if self.origins is not None:
+            yield from self.origins.lines()
 
     def document(self) -> dict[str, Any]:
         """Return recordings and stops as JSON-ready data, where options ask for them."""
         found: dict[str, Any] = {"recordings": self.recordings} if self.trace_mma is not None else {}
-        return {**found, "stops": self.stops} if self.breaks else found
+        found |= {"stops": self.stops} if self.breaks else {}
+        return found | ({"origins": self.origins.documents} if self.origins is not None else {})
 
 
 def _readable(signature: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..ptx.symbols import shown
+from .observed import ObservedLaunch, observing, recorder_of, three, write_recorded
 from .output import complain, say
 from .sources import selection_option
 
@@ -121,28 +122,25 @@ class Looking:
 
         Raises UsageError for a line or register that is not there, OSError.
         """
-        recorder, debugger, times = self._recorder(), self._debugger(module), self._times()
-        failed: Exception | None = None
-        try:
-            yield [item for item in (recorder, debugger, times) if item is not None]
-        except Exception as error:  # what interrupts is none: what ran until then is no launch
-            failed = error
-        if times is not None:
-            found = replace(times.timeline(), schedule=schedule)
-            self.kept, self.cut = None if times.is_full else found, times.is_full
-            self._draw(found, module, kernel, grid)
-        if recorder is not None:
-            self._write(recorder, module, kernel, grid, block)
-        if debugger is not None:
-            self._missed(debugger)
-        if failed is not None:
-            raise failed
+        recorder, debugger, times = (
+            recorder_of(self.trace_mma, self.selection),
+            self._debugger(module),
+            self._times(),
+        )
+        launch = ObservedLaunch(module=module, kernel=kernel, grid=grid, block=block)
 
-    def _recorder(self) -> Recorder | None:
-        from ..recording.recorder import Recorder
-        from ..recording.selection import EVERYTHING
+        def finish() -> None:
+            if times is not None:
+                found = replace(times.timeline(), schedule=schedule)
+                self.kept, self.cut = None if times.is_full else found, times.is_full
+                self._draw(found, launch)
+            if recorder is not None:
+                self._write(recorder, launch)
+            if debugger is not None:
+                self._missed(debugger)
 
-        return None if self.trace_mma is None else Recorder(self.selection or EVERYTHING)
+        with observing((recorder, debugger, times), finish) as observers:
+            yield observers
 
     def _times(self) -> TimelineRecorder | None:
         """Return the observer of the timeline; a recording has the timeline of whole CTAs, if it is not too
@@ -182,28 +180,12 @@ class Looking:
         else:
             say("\n".join(stop_lines(stop, self.lane)))
 
-    def _write(self, recorder: Recorder, module: LoadedModule, kernel: str, grid: Any, block: Any) -> None:
-        from ..recording.listing import listing_of
-        from ..vectors.formats.recording import write_recording
-        from ..vectors.recordings import Recording
-
-        events = recorder.events()
-        self.recorded = len(events)
+    def _write(self, recorder: Recorder, launch: ObservedLaunch) -> None:
         assert self.trace_mma is not None
-        recording = Recording(
-            kernel=kernel,
-            file=module.module.program.source.file,
-            target=module.target,
-            grid=_three(grid),
-            block=_three(block),
-            events=events,
-            packing=self.packing,
-            timeline=self.kept if self.kept is not None and self.kept.strips else None,
-            listing=listing_of(module.module.code, events),
-        )
-        write_recording(self.trace_mma, recording)
+        timeline = self.kept if self.kept is not None and self.kept.strips else None
+        self.recorded = write_recorded(self.trace_mma, recorder, launch, self.packing, timeline)
 
-    def _draw(self, found: Timeline, module: LoadedModule, kernel: str, grid: Any) -> None:
+    def _draw(self, found: Timeline, launch: ObservedLaunch) -> None:
         from ..files.archives import write_lines
         from ..views.timelines.timeline_svg import draw_timeline
 
@@ -211,13 +193,13 @@ class Looking:
             return
         self.drawn = len(found.strips)
         which = f", {self.selection} only" if self.selection is not None else ""
-        size = " x ".join(map(str, _three(grid)))
-        notes = [f"{module.target}, grid {size}, schedule {found.schedule}{which}"]
+        size = " x ".join(map(str, three(launch.grid)))
+        notes = [f"{launch.module.target}, grid {size}, schedule {found.schedule}{which}"]
         if self.cut:
             notes.append(f"only the first {self.drawn:,} events: what was under way then has no end here")
         write_lines(
             self.timeline,
-            [draw_timeline(found, f"{shown(kernel)} of {module.module.program.source.file}", notes)],
+            [draw_timeline(found, f"{shown(launch.kernel)} of {launch.file}", notes)],
         )
 
     def _missed(self, debugger: Debugger) -> None:
@@ -269,8 +251,3 @@ def _check_picture(path: Path) -> None:
         raise click.UsageError(f"--timeline {path}: it is drawn in a file that ends in .svg")
     if not path.parent.is_dir():
         raise click.UsageError(f"--timeline {path}: there is no folder {path.parent}")
-
-
-def _three(given: Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = (*given, 1, 1)[:3]
-    return x, y, z

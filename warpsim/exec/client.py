@@ -19,6 +19,7 @@ from ..machine.state.spaces import DEVICE_BASE, Allocation
 from .client_memory import DEVICE, ClientMemory, Kind, OutOfMemory
 from .client_modules import Modules
 from .error_codes import CudaError
+from .fills import Fills
 from .graphs import Capture, Graph, GraphNode, Run
 from .messages import Channel
 from .processes import HostMemory, working_folder
@@ -60,6 +61,7 @@ class Process:
         self.memory = ClientMemory(self.settings.memory_bytes)
         self.device = Device(self.settings.chip, memory=self.memory)
         self.order = Order()
+        self.fills = Fills()
         self.captures: dict[int, Capture] = {}  # by the handle of the stream
         self.modules = Modules(self.settings.chip, self.tally.program)
         self.primary = Context(handle=self.handle(None), primary=True)
@@ -117,6 +119,7 @@ class Process:
             allocation, kind = self.memory.host_free(address)
         except KeyError:
             raise CudaError("InvalidValue", f"{address:#x} {self.where(address)}") from None
+        self.fills.forget(allocation)
         if kind.shared:
             channel.protect(allocation.address, max(allocation.size, 1), accessible=False)
 
@@ -216,7 +219,7 @@ class Process:
             if self.memory.kinds[address] is not _STRING:
                 self.memory.host_free(address)
         self.failed = None
-        self.order = Order()
+        self.order, self.fills = Order(), Fills()
         self.captures.clear()
         self.device.symbols.clear()
 

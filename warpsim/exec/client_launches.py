@@ -28,6 +28,7 @@ from ..machine.state.spaces import DEVICE_BASE
 from .client import Process
 from .client_modules import Kernel
 from .error_codes import CudaError, error_of
+from .settings import HostLaunch
 from .streams import Stretch, Touches
 
 Dimensions3 = tuple[int, int, int]
@@ -48,6 +49,20 @@ class LaunchRequest:
     shared_bytes: int = 0
     cluster: Dimensions3 | None = None
     cooperative: bool = False
+
+    def on(self, process: Process) -> HostLaunch:
+        """Return the launch as observers are given it."""
+        return HostLaunch(
+            module=self.kernel.image.loaded,
+            kernel=self.kernel.launchable,
+            grid=self.grid,
+            block=self.block,
+            parameters=self.parameters,
+            shared_bytes=self.shared_bytes,
+            cluster=self.cluster,
+            device=process.device,
+            fills=process.fills,
+        )
 
     @property
     def label(self) -> str:
@@ -101,13 +116,12 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     settings, tally = process.settings, process.tally
     kernel = request.kernel.launchable
     log = AccessLog() if process.order.several else None
-    start = time.perf_counter()
     try:
-        image = request.kernel.image.loaded
         with (
-            settings.looking.at(image, kernel, request.grid, request.block) as watching,
+            settings.looking.at(request.on(process)) as watching,
             Deadline(settings.limit),
         ):
+            start = time.perf_counter()
             report = kernel(
                 request.grid,
                 request.block,

@@ -93,13 +93,6 @@ class ClientMemory(DeviceMemory):
         self.used -= allocation.size
         return allocation, kind
 
-    def find(self, address: int, size: int = 1) -> Allocation | None:
-        """Return the allocation that bytes lie in, or None."""
-        if not self._bases or address < self._bases[0]:
-            return None
-        found = self.allocation_at(address)
-        return found if address + max(size, 1) <= found.address + max(found.size, 1) else None
-
     def snapshot(self) -> Bytes | None:
         """Return a copy of all allocations; None where there are too many bytes."""
         if self.used > _SNAPSHOT:

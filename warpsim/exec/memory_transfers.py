@@ -61,6 +61,7 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
         if to_device:
             process.bytes_at(target, size)[:] = content.copy()
             _inherit(process, target, source, size)
+            _note(call, target, size, f", of {process.memory.find(source)}")
         else:
             if not quiet:
                 _unwritten(call, source, size)
@@ -71,6 +72,7 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
     elif to_device:
         process.client_memory.read_into(channel, source, process.bytes_at(target, size))
         _written(process, target, size)
+        _note(call, target, size, ", of host memory")
     else:
         process.client_memory.write(channel, target, call.read(source, size))
     return Touches(reads=((source, source + size),), writes=((target, target + size),))
@@ -100,6 +102,7 @@ def fill(call: Call, target: int, pattern: bytes, count: int) -> Touches:
         raise CudaError("InvalidValue", f"{call.name}: {target:#x} {process.where(target)}")
     process.bytes_at(target, size).reshape(count, -1)[:] = np.frombuffer(pattern, np.uint8)
     _written(process, target, size)
+    _note(call, target, size)
     return Touches(writes=((target, target + size),))
 
 
@@ -107,6 +110,15 @@ def _written(process: Process, target: int, size: int) -> None:
     fresh = process.fresh_at(target, size)
     if fresh is not None:
         fresh[:] = 0
+
+
+def _note(call: Call, target: int, size: int, source: str = "") -> None:
+    """Keep which call has filled bytes of an allocation."""
+    process = call.process
+    found = process.memory.find(target)
+    if found is not None:
+        number = process.tally.calls[call.name]
+        process.fills.note(found, f"call {number} of {call.name}{source}", target - found.address, size)
 
 
 def _inherit(process: Process, target: int, source: int, size: int) -> None:

@@ -42,7 +42,8 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{plural if number != 1 else ''}"
 
 
-def _short(name: str) -> str:
+def shortened(name: str) -> str:
+    """Return the name of a kernel, its end cut off where it is long."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
@@ -50,7 +51,7 @@ def _table(kernels: list[KernelTally]) -> Iterator[str]:
     rows = [("kernel", "launches", "statements", "seconds")]
     for kernel in sorted(kernels, key=lambda kernel: -kernel.seconds):
         rows.append(
-            (_short(kernel.name), str(kernel.launches), f"{kernel.statements:,}", f"{kernel.seconds:.2f}")
+            (shortened(kernel.name), str(kernel.launches), f"{kernel.statements:,}", f"{kernel.seconds:.2f}")
         )
     yield from (f"  {line}" for line in words(rows))
 
@@ -64,6 +65,6 @@ def _fidelity(kernels: list[KernelTally]) -> Iterator[str]:
 
 def _finding(finding: Finding, times: int) -> Iterator[str]:
     often = f"{times} times" if times > 1 else ""
-    where = ", ".join(filter(None, (_short(finding.kernel), finding.place, often)))
+    where = ", ".join(filter(None, (shortened(finding.kernel), finding.place, often)))
     yield f"{finding.severity}: {finding.kind}: {where}"
     yield from (f"  {line}" for line in finding.text.splitlines())

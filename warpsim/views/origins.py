@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..diagnosis.origins.element_origins import OperandOrigins, Origins
 from ..diagnosis.origins.packing_checks import PackingFinding
-from ..diagnosis.origins.tagged_runs import Given
+from ..diagnosis.origins.tagged_runs import Given, TaggedBuffer
 from .text_columns import words
 
 Document = dict[str, Any]
@@ -15,14 +15,18 @@ _STATEMENTS = 4  # that are shown
 _LINES = 6  # of one finding
 
 
-def origin_lines(origins: Origins) -> Iterator[str]:
-    """Yield mismatches, dependences on the data, the arrays, and what each statement reads of them."""
+def origin_lines(origins: Origins, fills: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield mismatches, dependences on the data, the arrays, and what each statement reads of them.
+
+    ``fills`` says what has filled arrays, by name.
+    """
     yield from _finding_lines(origins.findings, origins.unexplained)
     for dependence in origins.dependences:
         yield f"depends on the data: {dependence}"
     for buffer in origins.buffers:
-        what = f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
-        yield f"{buffer.name}: {what}, {origins.used(buffer):.1%} of it in matrix instructions"
+        yield f"{buffer.name}: {_place(buffer)}, {origins.used(buffer):.1%} of it in matrix instructions"
+        if fills and buffer.name in fills:
+            yield f"  filled by {fills[buffer.name]}"
     for text in origins.unexplained:
         yield f"not explained: {text}"
     statements = _statements(origins.operands)
@@ -32,6 +36,15 @@ def origin_lines(origins: Origins) -> Iterator[str]:
         yield f"and {len(statements) - _STATEMENTS} more matrix statements"
     if not statements:
         yield "no matrix instruction was executed alike with all tags"
+
+
+def _place(buffer: TaggedBuffer) -> str:
+    """Return which parameter a buffer is, or which allocation."""
+    if buffer.parameter >= 0 or buffer.allocation is None:
+        return f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
+    last = buffer.allocation.address + buffer.size - 1
+    rows = f", {buffer.shape[0]} rows of {buffer.shape[1]} bytes" if len(buffer.shape) > 1 else ""
+    return f"{buffer.allocation} to {last:#x}{rows}"
 
 
 def _finding_lines(findings: Sequence[PackingFinding], unexplained: Sequence[str]) -> Iterator[str]:
@@ -138,7 +151,7 @@ def origins_document(origins: Origins) -> Document:
         "buffers": [
             {
                 "name": buffer.name,
-                "parameter": buffer.parameter,
+                **_place_document(buffer),
                 "shape": list(buffer.shape),
                 "dtype": str(buffer.dtype),
                 "used": origins.used(buffer),
@@ -147,6 +160,13 @@ def origins_document(origins: Origins) -> Document:
         ],
         "operands": [_operand_document(operand) for operand in origins.operands],
     }
+
+
+def _place_document(buffer: TaggedBuffer) -> Document:
+    """Return the parameter, or the allocation."""
+    if buffer.parameter >= 0 or buffer.allocation is None:
+        return {"parameter": buffer.parameter}
+    return {"allocation": buffer.allocation.name, "address": buffer.allocation.address, "bytes": buffer.size}
 
 
 def _finding_document(finding: PackingFinding) -> Document:

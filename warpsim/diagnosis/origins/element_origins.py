@@ -21,8 +21,12 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import OperandError
 from ...isa.numerals import whole_number
+from ...machine.run.execute import checked
 from ...machine.run.wave import Parameter
+from ...machine.state.device import Device
+from ...machine.state.spaces import Allocation
 from ...ptx.symbols import shown_variable
+from .allocation_rows import arriving, with_rows
 from .anchors import Anchored, anchored, formulas_of
 from .byte_ids import folded_byte_ids
 from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
@@ -36,7 +40,7 @@ from .packing_checks import (
     tile_findings,
 )
 from .shared_words import Served, served, shared_words
-from .tagged_runs import Dependence, Movement, TaggedBuffer, job_of, movement_of
+from .tagged_runs import Dependence, Movement, Size, TaggedBuffer, job_of, movement_of
 from .tags import COMPUTED
 from .unread_metadata import Metadata, metadata_of, unread_metadata, with_selectors
 from .unused_elements import ranges_of, unused_elements
@@ -44,6 +48,7 @@ from .word_places import follow_sums, words_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]
 _LISTED = 4  # lines
+MOST_BYTES = 1 << 28  # of allocations that are followed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +231,39 @@ def find_origins(
     OperandError, and what a launch raises.
     """
     named = parameters_named(kernel.parameters, origins)
-    job = job_of(kernel, (grid, block, cluster), args, named, shared_bytes, most_statements)
-    return Origins(movement=movement_of(job))
+    more = {"most_statements": checked(most_statements)}
+    return Origins(
+        movement=movement_of(job_of(kernel, (grid, block, cluster), args, named, shared_bytes, **more))
+    )
+
+
+@in_default_environment
+def find_allocation_origins(
+    kernel: Any,
+    sizes: tuple[Size, Size, Size | None],
+    args: Sequence[Any],
+    allocations: Mapping[str, Allocation],
+    device: Device,
+    shared_bytes: int = 0,
+) -> Origins:
+    """Return what ``find_origins`` does, by allocations of a device, which have no shapes.
+
+    ``sizes`` are those of grid, block and cluster, ``allocations`` go by the names to show. The rows of
+    an allocation are as long as the tiles that come from it say (allocation_rows.py). The memory is
+    as before afterwards. Raises OperandError, and what a launch raises.
+    """
+    total = sum(allocation.size for allocation in allocations.values())
+    if total > MOST_BYTES:
+        raise OperandError(
+            f"origins of {total:,} bytes: at most {MOST_BYTES:,} can be followed; name fewer allocations"
+        )
+    job = job_of(kernel, sizes, args, allocations, shared_bytes, device=device)
+    return Origins(movement=with_rows(movement_of(job)))
+
+
+def without_unused(origins: Origins) -> Origins:
+    """Return origins without the buffers that nothing arrives from, as those of results."""
+    return Origins(movement=arriving(origins.movement))
 
 
 def parameters_named(parameters: Sequence[Parameter], origins: Names) -> dict[str, Parameter]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location, OperandError, WarpsimError
+from ...errors import Location, OperandError, WarpsimError, present
 from ...host.arguments import Arguments, arguments_of, device_of
 from ...isa.instruction import Instruction
 from ...isa.placements import ScaleSelectors
@@ -29,18 +29,21 @@ from ...machine.grid import (
     symbols_of,
 )
 from ...machine.load.program import Module
-from ...machine.run.execute import checked
 from ...machine.run.geometry import Cluster
 from ...machine.run.schedules import Schedule
 from ...machine.run.wave import Entry, Parameter, Record
-from ...machine.state.device import Buffer, Device
+from ...machine.state.device import Device
+from ...machine.state.spaces import Allocation
 from .tagged_observer import Event, Watch
 from .tags import Indices, Tagging
+
+Size = int | Sequence[int]
+Named = Mapping[str, Parameter] | Mapping[str, Allocation]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedBuffer:
-    """A buffer whose bytes have the indices from ``start`` on."""
+    """A buffer whose bytes have the indices from ``start`` on; ``parameter`` is -1 where none is named."""
 
     name: str
     parameter: int
@@ -48,6 +51,7 @@ class TaggedBuffer:
     dtype: np.dtype[Any]
     start: int
     size: int
+    allocation: Allocation | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +103,9 @@ class Movement:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A launch that is repeated; ``named`` are parameters by the name that they go by."""
+    """A launch that is repeated; ``named`` are parameters, or allocations of ``device``, by the name that
+    they go by. Without ``device`` it is that of buffers among the arguments, or a new device.
+    """
 
     module: Module
     entry: Entry
@@ -108,22 +114,25 @@ class Job:
     arguments: Sequence[Any]
     shared_bytes: int
     cluster: Cluster
-    named: Mapping[str, Parameter]
+    named: Named
     most_statements: int | None = None
+    device: Device | None = None
 
-
-Size = int | Sequence[int]
+    def on(self) -> Device:
+        """Return the device of a run."""
+        return self.device or device_of(self.arguments) or Device(self.module.target)
 
 
 def job_of(
     kernel: Any,
     sizes: tuple[Size, Size, Size | None],
     arguments: Sequence[Any],
-    named: Mapping[str, Parameter],
+    named: Named,
     shared_bytes: int = 0,
-    most_statements: int | None = None,
+    **more: Any,
 ) -> Job:
-    """Return a launch with ``sizes`` of grid, block and cluster, checked as a real launch is.
+    """Return a launch with ``sizes`` of grid, block and cluster, checked as a real launch is; ``more`` are
+    other fields of Job.
 
     Raises OperandError.
     """
@@ -140,7 +149,7 @@ def job_of(
         shared_bytes=shared_total(entry, shared_bytes, kernel._module.target),
         cluster=clusters,
         named=named,
-        most_statements=checked(most_statements),
+        **more,
     )
 
 
@@ -149,10 +158,10 @@ def job_of(
 
 def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[TaggedBuffer]]:
     """Run once on tags, or on the data where ``number`` is None; restore all memory."""
-    device = device_of(job.arguments) or Device(job.module.target)
+    device = job.on()
     symbols_of(device, job.module)
-    kept, before = len(device.memory.allocations), device.memory.data.copy()
-    heap = device.heap.state()
+    memory, heap = device.memory, device.heap.state()
+    before = [(allocation, memory.bytes_of(allocation).copy()) for allocation in memory.allocations]
     size = len(job.entry.code)
     tag = 0 if number is None else int(tagging.tags(np.array(tagging.result), number))
     watch = Watch(tag, np.zeros(size, np.uint64), np.zeros(size, np.uint64))
@@ -160,11 +169,12 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[Ta
         arguments = arguments_of(device, job.entry.parameters, job.entry.parameter_bytes, job.arguments)
         buffers = tagged_buffers(job, arguments)
         if number is not None:
-            _tag(arguments, buffers, tagging, number)
+            _tag(device, buffers, tagging, number)
         run(_launch(job, device, arguments, watch))
     finally:
-        device.memory.data[: before.size] = before
-        device.memory.release(kept)
+        for allocation, content in before:
+            memory.bytes_of(allocation)[:] = content
+        memory.release(len(before))
         device.heap.restore(heap)
     return watch, buffers
 
@@ -189,31 +199,35 @@ def _launch(job: Job, device: Device, arguments: Arguments, watch: Watch) -> Lau
 def tagged_buffers(job: Job, arguments: Arguments) -> list[TaggedBuffer]:
     """Return the buffers that are named, in sequence. Raises OperandError for anything else."""
     found, start = list[TaggedBuffer](), 1
-    for name, parameter in job.named.items():
-        buffer = arguments.buffers[parameter.index]
-        if buffer is None:
-            raise OperandError(f"origins of {name}: parameter {parameter.index} is given no array")
-        size = buffer.allocation.size
+    for name, place in job.named.items():
+        if isinstance(place, Allocation):
+            parameter, allocation = -1, place
+            shape: tuple[int, ...] = (place.size,)
+            dtype: np.dtype[Any] = np.dtype(np.uint8)
+        else:
+            buffer = arguments.buffers[place.index]
+            if buffer is None:
+                raise OperandError(f"origins of {name}: parameter {place.index} is given no array")
+            parameter, allocation, shape, dtype = place.index, buffer.allocation, buffer.shape, buffer.dtype
         found.append(
             TaggedBuffer(
                 name=name,
-                parameter=parameter.index,
-                shape=buffer.shape,
-                dtype=buffer.dtype,
+                parameter=parameter,
+                shape=shape,
+                dtype=dtype,
                 start=start,
-                size=size,
+                size=allocation.size,
+                allocation=allocation,
             )
         )
-        start += size
+        start += allocation.size
     return found
 
 
-def _tag(arguments: Arguments, buffers: Sequence[TaggedBuffer], tagging: Tagging, number: int) -> None:
+def _tag(device: Device, buffers: Sequence[TaggedBuffer], tagging: Tagging, number: int) -> None:
     for tagged in buffers:
-        buffer = arguments.buffers[tagged.parameter]
-        assert isinstance(buffer, Buffer)
         index = np.arange(tagged.start, tagged.start + tagged.size)
-        buffer.device.memory.bytes_of(buffer.allocation)[:] = tagging.tags(index, number)
+        device.memory.bytes_of(present(tagged.allocation, "allocation"))[:] = tagging.tags(index, number)
 
 
 # --- all runs --------------------------------------------------------------------------------------
@@ -237,7 +251,7 @@ def movement_of(job: Job) -> Movement:
 
 def _sized(job: Job) -> list[TaggedBuffer]:
     """Return the buffers, before anything runs."""
-    device = device_of(job.arguments) or Device(job.module.target)
+    device = job.on()
     kept = len(device.memory.allocations)
     try:
         given = arguments_of(device, job.entry.parameters, job.entry.parameter_bytes, job.arguments)

@@ -224,6 +224,13 @@ class DeviceMemory:
         """Return the allocation that an address lies in."""
         return self.allocations[bisect_right(self._bases, address) - 1]
 
+    def find(self, address: int, size: int = 1) -> Allocation | None:
+        """Return the allocation that bytes lie in, or None."""
+        if not self._bases or address < self._bases[0]:
+            return None
+        found = self.allocation_at(address)
+        return found if address + max(size, 1) <= found.address + max(found.size, 1) else None
+
     def offsets(self, addresses: Offsets, size: int, lanes: Lanes) -> Offsets:
         """Return places in ``data`` of words that lie each within one allocation. Raises InvalidAccess."""
         check_alignment(addresses, size, lanes)
