@@ -21,8 +21,10 @@ import pytest
 
 import warpsim
 from tests.helpers.environments import ENVIRONMENTS, control, set_environment, supported
+from tests.products import test_gemm
 from tools.digests.digests_file import committed
 from warpsim import OperandError, WarpsimError, environment
+from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.environment import default_environment, in_default_environment, is_default
 
 pytestmark = pytest.mark.skipif(not supported(), reason="no way to set an environment for these tests here")
@@ -93,8 +95,63 @@ def test_nor_without_a_compiler() -> None:
     assert few("flush down", NUMBA_DISABLE_JIT="1") == []
 
 
-def test_nor_do_kernels_that_are_compiled_in_it(tmp_path: Path) -> None:
-    assert few("flush up", NUMBA_CPU_NAME="generic", NUMBA_CACHE_DIR=str(tmp_path)) == []
+# --- compiled cold, in an environment that is not the default, for a processor of no features ---------
+
+WARM_UP = """
+import sys
+from tests.helpers.environments import set_environment
+set_environment("flush up")
+from warpsim.cli import cli
+cli(["warmup", "--target", "sm_75"])
+"""
+EXECUTE = """
+from tests.helpers.environments import set_environment
+set_environment("flush up")
+import numpy as np
+import warpsim
+from warpsim.execution.compilation_budget import PROCESS
+from warpsim.products import warming
+PROCESS.limit = 0
+for form in warpsim.instructions("sm_75"):
+    words = {name: np.zeros((32, n), np.uint32) for name, n in form.registers.items() if name != "d"}
+    warpsim.execute(form, **words)
+    shapes = [form.matrix_shape(operand) for operand in "abc"]
+    many = [np.zeros((1 << 12, *shape), form.format(x).code_dtype) for x, shape in zip("abc", shapes)]
+    warpsim.matmul(form, *many)
+    if form.c == form.d:
+        warpsim.gemm(form, *(matrix[0] for matrix in many))
+"""
+DIGEST = """
+from tests.products import test_gemm
+print(test_gemm.digest())
+"""
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A folder of kernels that is empty at first; the tests below fill it in their order."""
+    return {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("kernels"))}
+
+
+def compiled(variables: dict[str, str]) -> set[str]:
+    return {path.name for path in Path(variables["NUMBA_CACHE_DIR"]).rglob("*.nbc")}
+
+
+@pytest.mark.skipif(interpreted(), reason="nothing is compiled")
+def test_nothing_is_compiled_after_warming_up(cold: dict[str, str]) -> None:
+    process("-c", WARM_UP, **cold)
+    warm = compiled(cold)
+    assert warm
+    process("-c", EXECUTE, **cold)
+    assert compiled(cold) == warm
+
+
+def test_nor_do_kernels_that_are_compiled_in_it(cold: dict[str, str]) -> None:
+    assert few("flush up", **cold) == []
+
+
+def test_nor_does_the_processor_that_they_are_compiled_for(cold: dict[str, str]) -> None:
+    assert process("-c", DIGEST, **cold).strip() == test_gemm.digest()
 
 
 FAST = """
