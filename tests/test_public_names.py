@@ -39,6 +39,20 @@ def test_type_checkers_see_the_same_names() -> None:
     assert sorted(warpsim._HOMES) == sorted(warpsim.__all__)
 
 
+def test_type_checkers_refuse_other_names() -> None:
+    """A ``__getattr__`` that they see would give every misspelled name the type Any."""
+    hidden = [
+        node for node in SOURCE.body if isinstance(node, ast.If) and ast.unparse(node.test)[:3] == "not"
+    ]
+    assert "__getattr__" in {part.name for node in hidden for part in node.body if hasattr(part, "name")}
+    assert "__getattr__" not in {node.name for node in SOURCE.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_help_names_what_users_begin_with() -> None:
+    words = {word for line in (warpsim.__doc__ or "").splitlines() for word in line[4:16].split()}
+    assert {"decode", "execute", "matmul", "explain", "load", "why", "view"} <= words & set(warpsim.__all__)
+
+
 def test_a_name_that_is_none() -> None:
     with pytest.raises(AttributeError, match="module 'warpsim' has no attribute 'multiply'"):
         warpsim.multiply  # noqa: B018

@@ -1,4 +1,18 @@
-"""Bit-exact simulation of NVIDIA tensor-core instructions on warp registers.
+"""Bit-exact simulation of NVIDIA tensor-core instructions and kernels, without a GPU.
+
+What users begin with:
+
+    decode      an instruction from its PTX text, for a chip: its fragments, metadata, numerics
+    execute     the registers of D from the registers of A, B and C, for a warp or a warpgroup
+    matmul      the same from matrices; gemm is a product of any size, in tiles of an instruction
+    pack        matrices as registers of lanes; unpack is the way back
+    explain     why an element of D has the bits that it has
+    load        a kernel from PTX or CUDA C++; its launch runs it on arrays and reports findings
+    why         why a launch is wrong; diagnose is for outputs and dumps from elsewhere
+    view        a page that shows an execution; explore makes a page of all layouts
+    make_vectors, verify   golden vectors of an instruction, and whether an implementation agrees
+
+Each has its own help. The commands of ``warpsim --help`` do the same on files.
 
 Names are imported at their first use, so that ``import warpsim`` and the command line start fast.
 """
@@ -189,16 +203,18 @@ _NAMES = {  # public names of each module, in the order of the imports above
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
-    from .environment import default_environment
+if not TYPE_CHECKING:  # type checkers know the names from above, and refuse any other
 
-    with default_environment():  # the modules that hold the numbers
-        home = import_module(f".{_HOMES[name]}", __name__)
-    value = getattr(home, name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
+        from .environment import default_environment
+
+        with default_environment():  # the modules that hold the numbers
+            home = import_module(f".{_HOMES[name]}", __name__)
+        value = getattr(home, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
