@@ -60,6 +60,7 @@ FORMS = [
     ("mxf8f6f4", {"ctas": 2}, {"m": 128, "n": 128}),
     ("mxf4", {"sp": True, "vector": "block32"}, {"scale_a_id": 2, "n": 72}),
     ("mxf4nvf4", {"vector": "block16"}, {"scale_type": 0}),
+    ("mxf4nvf4", {"vector": "block16"}, {"scale_a_id": 2, "n": 136, "k_96": 1}),
 ]
 
 
@@ -70,10 +71,20 @@ def test_operands_behind_descriptors(kind: str, form: dict[str, Any], fields: di
 
 @pytest.mark.parametrize(
     ("kind", "form", "fields"),
-    [FORMS[number] for number in (1, 2, 4, 9, 10, 11, 13, 15)],
+    [FORMS[number] for number in (1, 2, 4, 9, 10, 11, 13, 15, 17)],
 )
 def test_a_in_tensor_memory(kind: str, form: dict[str, Any], fields: dict[str, int]) -> None:
     check(Product(mnemonic(kind, **form), in_memory=True, **fields))
+
+
+def test_a_shifted_a_in_words_and_nowhere_else() -> None:
+    product = Product(mnemonic("f16") + ".ashift", in_memory=True, n=16)
+    given = words_of(product)
+    product.a[:127] = product.a[1:].copy()
+    found = warpsim.unpack(product.instruction, "d", warpsim.execute(product.instruction, **given))
+    np.testing.assert_array_equal(found.view(product.expected.dtype), product.expected)
+    with pytest.raises(OperandError, match="shifts A in tensor memory: give a= as uint32 words"):
+        warpsim.execute(product.instruction, **given | {"a": product.a.view(np.float16)})
 
 
 def test_transposed_tiles_and_the_slow_engine() -> None:

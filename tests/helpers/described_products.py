@@ -30,8 +30,16 @@ class Product:
     """One mnemonic with its descriptor, operands that lie by hand, and D by matmul."""
 
     def __init__(
-        self, mnemonic: str, *, tiles: Any = None, in_memory: bool = False, seed: int = 0, **fields: Any
+        self,
+        mnemonic: str,
+        *,
+        tiles: Any = None,
+        in_memory: bool = False,
+        seed: int = 0,
+        settings: dict[str, int] | None = None,
+        **fields: Any,
     ):
+        """``settings`` are where tiles begin in their patterns: start, base and second, as Tile has them."""
         self.form = form_of(tuple(mnemonic.split(".")[1:]))
         kind = self.form.kind
         defaults = {"a_type": min(kind.multiplicands), "b_type": min(kind.multiplicands)}
@@ -39,7 +47,9 @@ class Product:
         defaults |= {"scale_type": max(kind.scales)} if kind.scales else {}
         defaults |= {"sparse": int(self.form.sparse), "m": 128, "n": 64}
         self.descriptor = InstructionDescriptor(kind=kind.name, **{**defaults, **fields})
-        self.instruction = warpsim.decode(mnemonic, target="sm_100a", idesc=self.descriptor.encode())
+        self.target = "sm_103a" if self.descriptor.k_96 else "sm_100a"
+        self.instruction = warpsim.decode(mnemonic, target=self.target, idesc=self.descriptor.encode())
+        self.settings = settings or {}
         self.letter = letter_of(self.form, self.descriptor.m)
         self.in_memory, self.mnemonic = in_memory, mnemonic
         self.tiles = tiles or (2, 2)
@@ -84,7 +94,7 @@ class Product:
         meta = "[r2], " if ins.sparse else ""
         scales = "[r6], [r7], " if ins.scale else ""
         assert group in self.mnemonic
-        run = Run(f"{self.mnemonic} [r0], {a}, q5, {meta}r4, {scales}enable;", ctas=ctas)
+        run = Run(f"{self.mnemonic} [r0], {a}, q5, {meta}r4, {scales}enable;", ctas=ctas, target=self.target)
         self.places = {"r0": 0, "r1": 300, "r2": 320, "r6": 330, "r7": 340}
         run.words = {**self.places, "r4": self.descriptor.encode(), "r5": 1}
         rng = np.random.default_rng(7)
@@ -126,7 +136,9 @@ class Product:
         if not transposed:
             groups = -(-len(rows) // 8)
             lbo = groups * 128 if code == 0 else 16
-            return Tile(rows, size, start, lbo, 8 * width, code, "K")
+            places = {name: value + start for name, value in self.settings.items() if name != "base"}
+            given = {"start": start, "base": self.settings.get("base", 0)} | places
+            return Tile(rows, size, lbo=lbo, sbo=8 * width, code=code, **given)
         depth = rows.shape[1] // size
         along_m, along_k = -(-len(rows) * size // width), 4 if code == 1 else 8
         step = along_k * width
@@ -168,16 +180,18 @@ class Product:
         rows = len(a) // ctas
         for (r, j), code in np.ndenumerate(a):
             cta, own = divmod(r, rows)
-            self._put_byte(run.cells[cta], own, 330, 8 * (descriptor.scale_a_id + j), int(code))
+            column, byte = divmod(descriptor.scale_a_id + j, 4)
+            self._put_byte(run.cells[cta], own, 330 + 4 * column, 8 * byte, int(code))
         for (r, j), code in np.ndenumerate(b):
             for cta in range(ctas):
-                bit = 8 * (descriptor.scale_b_id + j)
+                column, byte = divmod(descriptor.scale_b_id + j, 4)
+                bit, place = 8 * byte, 340 + (4 if len(b) <= 128 else 8) * column
                 if self.letter == "B":
                     half, own = divmod(r, len(b) // 2)
                     lanes = [own % 32 + 64 * half + copy for copy in (0, 32)]
                     self._put_byte(run.cells[cta], own, 340, bit, int(code), lanes)
                 else:
-                    self._put_byte(run.cells[cta], r, 340, bit, int(code))
+                    self._put_byte(run.cells[cta], r, place, bit, int(code))
 
     @staticmethod
     def _put_byte(cells: Any, r: int, base: int, bit: int, code: int, lanes: Any = None) -> None:

@@ -127,20 +127,26 @@ class Tile:
     sbo: int = 1024
     code: int = 2  # of the swizzle
     major: str = "K"
+    base: int = 0  # where the swizzle pattern begins, in lines of 128 bytes
+    second: int = 0  # where rows go on that reach the end of their 128 bytes
 
     @property
     def word(self) -> int:
-        low = self.start >> 4 | self.lbo >> 4 << 16
-        return low | self.sbo >> 4 << 32 | 1 << 46 | self.code << 61
+        low = self.start >> 4 | (self.second or self.lbo) >> 4 << 16 | (self.second > 0) << 52
+        return low | self.sbo >> 4 << 32 | 1 << 46 | self.base << 49 | self.code << 61
+
+    def address(self, row: int, byte: int) -> int:
+        start, mode = self.start, SWIZZLES[self.code]
+        if self.second and start % 128 + byte >= 128:
+            start, byte = self.second, start % 128 + byte - 128
+        start -= 128 * self.base
+        address = tile_address(start, self.lbo, self.sbo, mode, row, byte, self.size, self.major)
+        return address + 128 * self.base
 
     def put(self, image: Array) -> None:
-        mode = SWIZZLES[self.code]
         for row, data in enumerate(self.rows.tolist()):
             for byte, value in enumerate(data):
-                place = (
-                    tile_address(self.start, self.lbo, self.sbo, mode, row, byte, self.size, self.major)
-                    - BASE
-                )
+                place = self.address(row, byte) - BASE
                 assert image[place] == 0, "two bytes at one address"
                 image[place] = value
 
@@ -223,7 +229,7 @@ def _all_columns(load: str, move: str) -> str:
 
 
 @cache
-def kernel(statement: str, ctas: int = 1) -> LoadedModule:
+def kernel(statement: str, ctas: int = 1, target: str = "sm_100a") -> LoadedModule:
     """The kernel that executes a statement: q4 to q6 and r0 to r13 are numbers, ``enable`` is r5."""
     brought = _all_columns(
         "ld.global.v4.b32 {{{registers}}}, [q1+{offset}];\n",
@@ -261,7 +267,7 @@ def kernel(statement: str, ctas: int = 1) -> LoadedModule:
         + cluster
         + "@p tcgen05.dealloc.cta_group::GROUP.sync.aligned.b32 base, 512;\nret;\n}\n"
     )
-    return load_text(text.replace("GROUP", str(ctas)))
+    return load_text(text.replace("GROUP", str(ctas)).replace("sm_100a", target))
 
 
 @dataclass
@@ -270,6 +276,7 @@ class Run:
 
     statement: str
     ctas: int = 1
+    target: str = "sm_100a"
     a: int = 0
     b: int = 0
     words: dict[str, int] = field(default_factory=dict)  # r0 ... r13
@@ -278,11 +285,15 @@ class Run:
 
     def results(self, **options: Any) -> Array:
         """Tensor memory afterwards, ``(CTAs, lanes, columns)``."""
+        self.report(**options)
+        return self.after[: self.ctas]
+
+    def report(self, **options: Any) -> Any:
+        """The report of the launch; ``after`` is tensor memory then."""
         values = {"q4": self.a, "q5": self.b, **self.words}
         numbers = np.array([values.get(name, 0) for name in _NUMBERS], np.uint64)
-        results = np.zeros_like(self.cells)
-        made = kernel(self.statement, self.ctas)
-        given = [self.image, self.cells, results, numbers]
+        self.after = np.zeros_like(self.cells)
+        made = kernel(self.statement, self.ctas, self.target)
+        given = [self.image, self.cells, self.after, numbers]
         options |= {"shared_bytes": IMAGE, "cluster": self.ctas if self.ctas > 1 else None}
-        made["k"](self.ctas, LANES, given, **options)
-        return results[: self.ctas]
+        return made["k"](self.ctas, LANES, given, **options)

@@ -73,6 +73,7 @@ NOTES: dict[str, tuple[Feature, ...]] = {
     "sm_103a, sm_103f, sm_107a, sm_107f, sm_110a, sm_110f": (Feature.TENSOR_REDUCTION,),
     "sm_100a, sm_100f, sm_103a, sm_103f": (Feature.FLOAT_REDUX,),
     "sm_100a, sm_103a": (Feature.STOCHASTIC_ROUNDING,),
+    "sm_103a, sm_103f": (Feature.TENSOR_DEPTH_96,),
     "sm_103a": (Feature.REPLACED_SWIZZLE_96B,),
     _REPLACED: (Feature.REPLACED_ATOMS,),
 }

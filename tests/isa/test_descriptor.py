@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.families import each_of
 from warpsim.diagnosis.library.descriptor_mistakes import diagnose
-from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
+from warpsim.errors import NotModelled, OperandError
 from warpsim.host.shared_memory import SharedMemory
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
@@ -393,37 +393,42 @@ def test_a_tile_that_no_descriptor_reads_is_refused(shape, message):
         tile_addresses(Descriptor(start_address=0), shape)
 
 
-def test_a_base_offset_is_refused_even_literally():
-    descriptor = Descriptor(start_address=0x480, stride_byte_offset=1024, base_offset=1, swizzle="128B")
-    message = (
-        "base offset 1: PTX does not document how a base offset other than 0 changes the swizzle; "
-        "place the tile at a multiple of its pattern and leave the field 0"
-    )
-    for literal in (False, True):
-        with raises(NotModelled, message):
-            tile_addresses(descriptor, request(64, 16, 2, "K"), literal=literal)
-    assert descriptor.explain()[-1] == f"note: {message}"
+def test_a_base_offset_belongs_to_a_swizzle():
+    with raises(OperandError, "base offset is 1 (bits 51:49); legal without swizzle: 0"):
+        tile_addresses(Descriptor(start_address=0x480, base_offset=1), request(64, 16, 2, "K"))
+
+
+@pytest.mark.parametrize("swizzle", ["128B", "64B", "32B"])
+@pytest.mark.parametrize("base", range(8))
+def test_a_base_offset_moves_the_pattern(swizzle, base):
+    """A tile and its pattern that both lie ``base`` lines of 128 bytes further on."""
+    pattern = {"128B": 1024, "64B": 512, "32B": 256}[swizzle]
+    aligned = Descriptor(start_address=0x800, stride_byte_offset=pattern, swizzle=swizzle)
+    moved = changed(aligned, start_address=0x800 + 128 * base, base_offset=base)
+    shape = request(64, 16, 2, "K")
+    assert np.array_equal(tile_addresses(moved, shape), tile_addresses(aligned, shape) + 128 * base)
+    assert (moved.unusual == "") is (base == 0)
 
 
 @pytest.mark.parametrize(
     ("swizzle", "start", "row", "pattern"),
     [("128B", 0x480, 1, 1024), ("128B", 0x3F0, 7, 1024), ("64B", 0x240, 1, 512), ("32B", 0x2E0, 7, 256)],
 )
-def test_a_start_beyond_the_first_row_of_the_pattern_is_undefined(swizzle, start, row, pattern):
+def test_a_start_beyond_the_first_row_of_the_pattern_is_said(swizzle, start, row, pattern):
     descriptor = Descriptor(start_address=start, stride_byte_offset=pattern, swizzle=swizzle)
     message = (
         f"start address {start:#06x} is in row {row} of a {swizzle} pattern, which base offset 0 places at "
-        f"multiples of {pattern} bytes: align the tile to {pattern} bytes"
+        f"multiples of {pattern} bytes (inferred: rows are swizzled by their distance from there, as TMA "
+        f"writes them for base offset 0); a tile that was swizzled from its own start must begin at a "
+        f"multiple of {pattern} bytes"
     )
-    with raises(UndefinedBehavior, message):
-        tile_addresses(descriptor, request(8, 16, 2, "K"))
     assert descriptor.explain()[6:] == (f"note: {message}",)
 
 
-def test_an_unaligned_start_is_read_literally_by_absolute_address_bits():
+def test_an_unaligned_start_is_read_by_absolute_address_bits():
     whole = walk(0, 64, 64, 2, "K", "128B", 1024, 0)
     descriptor = Descriptor(start_address=256, stride_byte_offset=1024, swizzle="128B")
-    addresses = tile_addresses(descriptor, request(56, 16, 2, "K"), literal=True)
+    addresses = tile_addresses(descriptor, request(56, 16, 2, "K"))
     assert np.array_equal(addresses, whole[2:58, :16])
 
 

@@ -8,12 +8,13 @@ Addresses are derived a second time here, element by element, from the formulas 
 import re
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import warpsim
-from warpsim.errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior
+from warpsim.errors import IllegalInstruction, NotModelled, OperandError
 from warpsim.isa.descriptors.instruction_descriptor import (
     FIELDS,
     KINDS,
@@ -97,9 +98,41 @@ def test_errors_name_field_value_and_legal_values(kind, word, message):
         check(InstructionDescriptor.decode(word, kind), Issue())
 
 
-def test_k_of_96_and_two_factors_of_ue4m3_are_refused():
-    with pytest.raises(NotModelled, match="K of 96"):
-        product_of(form_of(("mma", "cta_group::1", "kind::mxf4", "block_scale")), 0x88900480)
+def test_a_k_of_96_is_that_of_some_chips():
+    mnemonic, word = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16", 0x88100480
+    found = warpsim.decode(mnemonic, target="sm_103a", idesc=word)
+    assert str(found.product) == "m128n64k96 f32.e2m1.e2m1.f32"
+    assert (found.scale_chunks, found.targets) == (6, {"sm_103a", "sm_103f"})
+    assert warpsim.evidence(found).label == "inferred"
+    with raises(OperandError, "instruction descriptor 0x88100480: K of 96 (bit 31) is not on sm_100a: "
+                "it needs sm_103f"):  # fmt: skip
+        warpsim.decode(mnemonic, target="sm_100a", idesc=word)
+    with raises(OperandError, "instruction descriptor 0x88100484: K is 96 is 1 (bits 31); legal: "
+                "0: K of 96 is dense"):  # fmt: skip
+        warpsim.decode(mnemonic.replace("mma", "mma.sp"), target="sm_103a", idesc=word | 4)
+    with raises(OperandError, "instruction descriptor 0xa8100480: scale A id is 1 (bits 30:29); legal: 0, 2"):
+        warpsim.decode(mnemonic, target="sm_103a", idesc=word | 1 << 29)
+
+
+@pytest.mark.parametrize("numerics", ["", "groups_of_4"])
+@pytest.mark.parametrize("scale", [0, 1])
+def test_both_engines_sum_a_k_of_96(numerics, scale):
+    mnemonic = "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16"
+    options = {"numerics": numerics} if numerics and not scale else {}
+    form = warpsim.decode(mnemonic, target="sm_103a", idesc=0x88020480 | scale << 23, **options)
+    rng = np.random.default_rng(96)
+    a, b = (rng.integers(0, 16, shape, np.uint8) for shape in ((128, 96), (96, 8)))
+    most = 127 if scale == 0 else 255
+    scales = {
+        "scale_a": rng.integers(0, most, (128, 6), np.uint8),
+        "scale_b": rng.integers(0, most, (6, 8), np.uint8),
+    }
+    c = rng.standard_normal((128, 8)).astype(np.float32)
+    found = [warpsim.matmul(form, a, b, c, engine=engine, **scales) for engine in ("kernel", "reference")]
+    np.testing.assert_array_equal(*(one.view(np.uint32) for one in found))
+
+
+def test_two_factors_of_ue4m3_are_refused():
     with pytest.raises(OperandError, match="scale type is 0"):
         product_of(form_of(("mma", "cta_group::1", "kind::mxf4nvf4", "block_scale", "block32")), 0x08100480)
 
@@ -261,9 +294,18 @@ def test_addresses_by_hand():
     [
         ({"swizzle": "128B_ATOM_32B"}, (4, "K"), OperandError, "32-byte atoms belong to transposed"),
         ({"swizzle": "128B"}, (4, "MN"), OperandError, "legal where 32-bit elements are transposed: 1"),
-        ({"base_offset": 1}, (2, "K"), NotModelled, "base offset of 1"),
-        ({"absolute": 1}, (2, "K"), NotModelled, "bit 52"),
-        ({"swizzle": "128B", "start_address": 0x8080}, (2, "K"), UndefinedBehavior, "is in row 1 of a 128B"),
+        (
+            {"base_offset": 1},
+            (2, "K"),
+            OperandError,
+            "base offset is 1 (bits 51:49); legal without swizzle: 0",
+        ),
+        (
+            {"absolute": 1},
+            (2, "K"),
+            OperandError,
+            "LBO mode is 1 (bit 52: an address); legal: 0, or 1 for K of 96",
+        ),
         ({"swizzle": "32B", "start_address": 0x8010}, (2, "K"), NotModelled, "bytes 16..47 of each row"),
     ],
 )
@@ -272,3 +314,25 @@ def test_descriptors_without_a_known_meaning(fields, request_, kind, phrase):
     descriptor = TensorDescriptor(**{"start_address": 0x8000, **fields})
     with pytest.raises(kind, match=re.escape(phrase)):
         tile_byte_addresses(descriptor, rows=128, row_bytes=32, element_bytes=size, major=major)
+
+
+def test_rows_of_48_bytes_go_on_at_the_address_of_the_lbo():
+    fields = {"start_address": 0x8070, "stride_byte_offset": 1024, "swizzle": "128B", "absolute": 1}
+    descriptor = TensorDescriptor(leading_byte_offset=0xC000, **fields)
+    found = tile_byte_addresses(descriptor, rows=16, row_bytes=48, element_bytes=1, major="K")
+    for row, byte in product(range(16), range(48)):
+        linear = (0x8070 + byte if byte < 16 else 0xC000 + byte - 16) + row % 8 * 128 + row // 8 * 1024
+        assert found[row, byte] == linear ^ (linear >> 7 & 7) << 4
+    for wrong, phrase in (
+        ({"leading_byte_offset": 0xC070}, "beyond their 128"),
+        ({"absolute": 0}, "where it continues: set bit 52, and the LBO to the address of the other bytes"),
+    ):
+        other = TensorDescriptor(**{**fields, "leading_byte_offset": 0xC000, **wrong})
+        with pytest.raises(NotModelled, match=phrase):
+            tile_byte_addresses(other, rows=16, row_bytes=48, element_bytes=1, major="K")
+    assert "the LBO is the address of the second chunk" in "\n".join(descriptor.explain())
+
+
+def test_a_start_inside_a_pattern_is_said():
+    descriptor = TensorDescriptor(start_address=0x8080, stride_byte_offset=1024, swizzle="128B_ATOM_32B")
+    assert "is in row 1 of a 128B pattern, which base offset 0 places" in descriptor.explain()[-1]

@@ -132,6 +132,23 @@ def test_every_scale_factor(factors):
     assert tuple(row_scales(128, 4, 1).cells[77, 2]) == (0, 13, 2, 16)
 
 
+@pytest.mark.parametrize(("factors", "first"), [(3, 0), (3, 1), (3, 2), (3, 3), (6, 0), (6, 2)])
+def test_factors_of_a_k_of_96_go_on_behind_those_of_128_rows(factors, first):
+    for layout, rows, step in (
+        (row_scales(128, factors, 1, first), 128, 4),
+        (row_scales(256, factors, 2, first), 256, 4),
+        (column_scales(40, factors, "D", first), 40, 4),
+        (column_scales(136, factors, "A", first), 136, 8),
+    ):
+        for row, factor in product(range(rows), range(factors)):
+            cta, own = divmod(row, 128) if layout.ctas == 2 else (0, row)
+            column, byte = divmod(first + factor, 4)
+            expected = cta, own % 32, own // 32 + step * column, 8 * byte
+            assert tuple(layout.cells[row, factor]) == expected
+    assert (row_scales(128, factors, 2, first) is None) is (first + factors > 4)
+    assert (column_scales(128, factors, "B", first) is None) is (first + factors > 4)
+
+
 def test_scale_factors_of_a_pair_with_128_rows_follow_the_halves_of_d():
     layout = column_scales(128, 2, "B")
     assert layout.copies == (0, 32)

@@ -330,10 +330,8 @@ def test_a_store_without_a_wait_is_not_seen_where_it_is_late() -> None:
 @pytest.mark.parametrize(
     ("statement", "kind", "message"),
     [
-        ("tcgen05.shift.cta_group::1.down [r0];", NotModelled,
-         "tcgen05.shift: the manual does not say which of two rows takes the other's data"),
-        ("tcgen05.mma.cta_group::1.kind::f16.ashift [r0], [r1], q1, r2, p;", NotModelled,
-         "tcgen05.mma.ashift: the manual does not say which way the rows of A move"),
+        ("tcgen05.mma.cta_group::1.kind::f16.ashift [r0], q0, q1, r2, p;", IllegalInstruction,
+         "tcgen05.mma.ashift shifts A in tensor memory, not behind a descriptor"),
         ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [address], 48;", IllegalInstruction,
          "an allocation of 48 columns: it is 32, 64, 128, 256, 512"),
         ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {v0}, [r0];", IllegalInstruction,
@@ -352,6 +350,32 @@ def test_statements_that_are_not_executed(statement: str, kind: type[WarpsimErro
     (problem,) = load_text(HEAD + statement + "\n" + END).problems
     assert isinstance(problem, kind)
     assert problem.message == message
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest"])
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_a_shift_moves_the_rows_of_a_warp(schedule: str, ctas: int) -> None:
+    run = Run(f"tcgen05.shift.cta_group::{ctas}.down [r0+5];", ctas=ctas, words={"r0": 32 << 16 | 100})
+    run.cells[:] = np.random.default_rng(3).integers(0, 1 << 32, run.cells.shape, np.uint64)
+    expected = run.cells.copy()
+    for lane in range(32, 63):
+        expected[:ctas, lane, 105:113] = run.cells[:ctas, lane + 1, 105:113]
+    report = run.report(schedule=schedule)
+    np.testing.assert_array_equal(run.after[:ctas], expected[:ctas])
+    assert ["inferred: row i takes row i + 1" in kind.note for kind in report.fidelity["inferred"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("place", "phrase"),
+    [
+        (8 << 16, "the address begins at lane 8; legal here: 0, 32, 64, 96"),
+        (505, "the shift takes columns 505..512: tensor memory has 512"),
+    ],
+)
+def test_shifts_that_no_machine_allows(place: int, phrase: str) -> None:
+    with pytest.raises(Fault) as found:
+        Run("tcgen05.shift.cta_group::1.down [r0];", words={"r0": place}).results()
+    assert phrase in found.value.message
 
 
 def test_a_zero_column_mask_is_refused_where_it_shifts() -> None:

@@ -85,6 +85,78 @@ def test_scales_of_ue4m3_and_ids_of_single_factors() -> None:
         Product(mnemonic("mxf8f6f4"), scale_a_id=number, scale_b_id=3 - number, n=72).check()
 
 
+@pytest.mark.parametrize("fields", [{}, {"m": 256, "n": 32}])
+@pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
+def test_a_shifted_a(kind: str, fields: dict[str, int]) -> None:
+    name = mnemonic(kind, ctas=2 if fields else 1) + ".ashift"
+    made = Product(name, in_memory=True, **fields)
+    given, own = made.a.copy(), 128
+    run = made.run()
+    for row in range(len(made.a)):
+        made.a[row] = given[row if row % own == own - 1 else row + 1]
+    d = made.expected
+    report = run.report()
+    for (r, n), code in np.ndenumerate(d):
+        cta, lane, column = d_cell(made.letter, r, n, d.shape[1])
+        assert run.after[cta, lane, column] == code
+    assert any("row i of A takes row i + 1" in kind.note for kind in report.fidelity["inferred"])
+
+
+def test_a_shifted_a_of_other_forms() -> None:
+    small = Product(mnemonic("f16") + ".ashift", in_memory=True, m=64)
+    assert ".ashift has M of 128, of a pair 256, not 64" in error_of(small).message
+    sparse = Product(mnemonic("f16", sp=True) + ".ashift", in_memory=True)
+    assert "whether metadata move with the rows is not documented" in error_of(sparse).message
+
+
+DEEP = [  # kind, vector, settings of the tiles, further fields
+    ("mxf4", "block32", {}, {"n": 40, "scale_a_id": 3, "scale_b_id": 1}),
+    ("mxf4nvf4", "block16", {"start": 96, "second": 16 * 1024}, {"scale_type": 0, "scale_b_id": 2}),
+    ("mxf4nvf4", "scale_vec::2X", {"start": 112, "second": 16 * 1024 + 16}, {"n": 128, "scale_a_id": 2}),
+    ("mxf4", "", {"start": 80, "second": 16 * 1024}, {"n": 24, "scale_b_id": 3}),
+]
+
+
+@pytest.mark.parametrize(("kind", "vector", "settings", "fields"), DEEP)
+def test_a_k_of_96(kind: str, vector: str, settings: dict[str, int], fields: dict[str, int]) -> None:
+    made = Product(mnemonic(kind, vector=vector), settings=settings, k_96=1, **fields)
+    assert made.instruction.shape.k == 96
+    made.check(schedule="latest")
+
+
+def test_a_k_of_96_of_a_pair_and_with_a_in_tensor_memory() -> None:
+    scales = {"scale_a_id": 2, "scale_b_id": 2}
+    pair = mnemonic("mxf4nvf4", ctas=2, vector="block16")
+    Product(pair, settings={"start": 96, "second": 16 * 1024}, m=256, n=144, k_96=1, **scales).check()
+    Product(mnemonic("mxf4", vector="block32"), in_memory=True, k_96=1, **scales).check()
+    small = Product(mnemonic("mxf4", ctas=2, vector="block32"), m=128, k_96=1)
+    assert "known in figures only" in error_of(small, r4=small.descriptor.encode() | 2 << 29).message
+
+
+@pytest.mark.parametrize(
+    ("code", "settings", "unaligned"),
+    [
+        (2, {"start": 128}, True),
+        (4, {"start": 384}, True),
+        (6, {"start": 64}, True),
+        (2, {"start": 128, "base": 1}, True),
+        (2, {"start": 32, "base": 7}, True),
+        (4, {"start": 128, "base": 1}, True),
+        (2, {"start": 32}, False),
+    ],
+)
+def test_tiles_that_begin_in_a_pattern(code: int, settings: dict[str, int], unaligned: bool) -> None:
+    made = Product(mnemonic("f16"), tiles=(code, code), settings=settings, n=16)
+    made.check(checks="warn")
+    run = made.run()
+    report = run.report(checks="warn")
+    found = [hazard for hazard in report.hazards if hazard.kind == "descriptor"]
+    assert [hazard.severity for hazard in found] == ["warning"] * unaligned
+    if unaligned:
+        assert "bytes (inferred: rows are swizzled by their distance from there" in found[0].message
+        assert any("where the base offset places" in kind.note for kind in report.fidelity["inferred"])
+
+
 @pytest.mark.parametrize(
     ("form", "fields"),
     [
@@ -203,7 +275,6 @@ def error_of(product: Product, **words: int) -> WarpsimError:
         ({"r4": 0x0A100010}, UndefinedBehavior, "M is 160 (bits 28:24); legal: 64, 128"),
         ({"r4": 0x08100014}, UndefinedBehavior, "sparse is 1 (bit 2), but the mnemonic has no .sp"),
         ({"a": 0x4000_0040_0001_0000}, UndefinedBehavior, "looks like a descriptor of wgmma"),
-        ({"a": 0x4000_4040_0001_0008}, UndefinedBehavior, "is in row 1 of a 128B pattern"),
         ({"b": 0x4000_4040_0001_0FC0}, Fault, "outside the 66560 bytes"),
         ({"r0": 480}, Fault, "D takes columns 480..543: tensor memory has 512"),
         ({"r0": 16 << 16}, Fault, "D begins at lane 16; legal here: 0"),

@@ -165,10 +165,11 @@ EVIDENCE = {
             "tests/machine/opcodes/test_tensors.py",
         )
     ),
-    "base offsets": Evidence(
+    "crossed rows": Evidence(tests=("tests/isa/test_descriptor.py",)),
+    "swizzle patterns": Evidence(
         tests=(
             "tests/isa/test_descriptor.py",
-            "tests/host/test_warpgroup.py",
+            "tests/machine/test_tensor_products.py",
         )
     ),
     "interleaved tensors": Evidence(
@@ -198,12 +199,6 @@ EVIDENCE = {
         tests=(
             "tests/isa/test_fragments.py",
             "tests/execution/test_execute.py",
-        )
-    ),
-    "unaligned descriptors": Evidence(
-        tests=(
-            "tests/isa/test_descriptor.py",
-            "tests/host/test_warpgroup.py",
         )
     ),
     "tensor coordinates": Evidence(

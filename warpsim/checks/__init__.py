@@ -22,6 +22,7 @@ The events, and what each method takes after the wave. An access is a MemoryAcce
     fence (path, lanes, words)                 lanes execute a fence with these modifiers
     uninitialised (path, register, mask)       lanes read a register that they have never written
     unspecified (path, lanes, what)            lanes get a result that PTX leaves undefined
+    unusual (path, lane, what)                 a lane does what PTX allows and few kernels mean
     setmaxnreg (path, warp, moves)             a warp sets its number of registers
     setmaxnreg_apart (path, warp, other, before)   two warps of a warpgroup do so at different statements
     setmaxnreg_ignored (path, lanes)           a setmaxnreg has no effect

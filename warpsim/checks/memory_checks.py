@@ -197,6 +197,10 @@ class UninitialisedReads(Observer):
         """Lanes get a result that PTX leaves open; here it is 0."""
         self._warned(wave, path, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
 
+    def unusual(self, wave: Wave, path: DivergentPath, lane: int, what: str) -> None:
+        """Warn of what PTX allows and few kernels mean."""
+        self._warned(wave, path, "descriptor", lane, what)
+
     def _warned(
         self, wave: Wave, path: DivergentPath, kind: str, lane: int, what: str, detail: int | None = None
     ) -> None:

@@ -217,6 +217,7 @@ _QUADS = ScaledQuads(
         "published output separates it from groups of 16"
     ),
 )
+_DEPTH_96 = inferred("groups of 16 products, as with K 64; no published output has K 96")
 _MMASIM = "MMA-Sim's authors report bit equality with"
 _EXACT = documented("exact integers that wrap, as PTX defines")
 _SATURATED = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
@@ -409,6 +410,15 @@ _BLACKWELL = frozenset(
 _B_F8 = _compared("sm_100", _SAME_CODE)
 
 
+def _depth_96() -> Rules:
+    """Return the rules of tcgen05.mma with K of 96."""
+    return (
+        (("tcgen05", "mxf4_k96", "f32"), _scaled_groups(_DEPTH_96)),
+        (("tcgen05", "nvf4_k96", "f32"), _scaled_groups(_DEPTH_96)),
+        (("tcgen05", "nvf4_k96.groups_of_4", "f32"), _QUADS),
+    )
+
+
 def _tensor(evidence: Evidence, *, integers: bool = False) -> Rules:
     """Return the rules of tcgen05.mma: all products of an instruction and C are summed at once."""
     wide = (("tcgen05", "integer", "s32"), IntegerSum(evidence=_EXACT))
@@ -460,16 +470,16 @@ SM_103A = Architecture(
     since=(8, 8),
     parent=SM_103,
     same_chip=True,
-    added=_B200_A | {Feature.REPLACED_SWIZZLE_96B, _REDUCTION},
-    rules=_tensor(_AS_B200),
+    added=_B200_A | {Feature.REPLACED_SWIZZLE_96B, _REDUCTION, Feature.TENSOR_DEPTH_96},
+    rules=(*_tensor(_AS_B200), *_depth_96()),
 )
 SM_103F = Architecture(
     name="sm_103f",
     since=(8, 8),
     parent=SM_103,
     same_chip=True,
-    added=_B200_F | {_REDUCTION},
-    rules=_tensor(_AS_B200),
+    added=_B200_F | {_REDUCTION, Feature.TENSOR_DEPTH_96},
+    rules=(*_tensor(_AS_B200), *_depth_96()),
 )
 SM_107 = Architecture(name="sm_107", since=(9, 4), parent=SM_100)
 SM_107A = Architecture(

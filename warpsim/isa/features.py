@@ -85,3 +85,4 @@ class Feature(Enum):
     TENSOR_VECTORS = "tcgen05.mma with .scale_vec, sparse 4-bit kinds of tcgen05.mma, tcgen05.shift"
     TENSOR_SCALED_D = "tcgen05.mma with scale-input-d"
     TENSOR_REDUCTION = "tcgen05.ld.red"
+    TENSOR_DEPTH_96 = "tcgen05.mma with a K of 96"

@@ -117,7 +117,8 @@ class Family:
     ``metadata(instruction, selector)`` the layout of the metadata fields. ``rules`` names its rules in the
     table of rules. ``check`` raises for inputs that the form does not take. ``product(spelling,
     descriptor)`` reads the product from a descriptor, for families whose mnemonic does not state it;
-    ``arranged`` sorts the inputs of those by place, and ``adjusted`` applies their settings to operands.
+    ``having`` is the targets that have it; ``arranged`` sorts the inputs of those by place, and ``adjusted``
+    applies their settings to operands.
     ``fields`` are the metadata fields with a meaning, None for those of the variant.
     """
 
@@ -131,6 +132,7 @@ class Family:
     metadata: Callable[[Instruction, int], FieldLayout] | None = None
     check: Callable[[Instruction, Inputs], None] = accepts_all
     product: Callable[[Spelling, int], Product] | None = None
+    having: Callable[[Product], frozenset[str]] | None = None
     arranged: Callable[[Instruction, Inputs], Inputs] | None = None
     adjusted: Callable[[Instruction, Inputs, Operands], Operands] | None = None
     modifiers: tuple[str, ...] = ()
@@ -354,6 +356,8 @@ def _described(spelling: Spelling, descriptor: int) -> Instruction:
         raise AssertionError(f"{spelling}: the mnemonic states the product")
     product = spelling.family.product(spelling, descriptor)
     own: dict[str, Any] = {name: getattr(spelling, name) for name in Spelling.__dataclass_fields__}
+    if spelling.family.having is not None:
+        own["targets"] &= spelling.family.having(product)
     return Instruction(**own, product=product, descriptor=descriptor)
 
 

@@ -114,6 +114,11 @@ class Product:
         m, n, k = self.shape.m, self.shape.n, self.shape.k
         return {"a": (m, self.stored_k), "b": (k, n), "c": (m, n), "d": (m, n)}[operand]
 
+    def row_bytes(self, operand: str) -> int:
+        """Return the bytes that a row of A, as it is stored, or a column of B takes in shared memory."""
+        k = self.stored_k if operand == "a" else self.shape.k
+        return k * self.storage(operand).bits // 8
+
     def storage(self, operand: str) -> Storage:
         """Return how an element of a, b, c or d lies in a register.
 

@@ -25,8 +25,6 @@ from .placements import BehindDescriptor, Inputs, InRegisters
 from .products import Codes, Product
 from .registers import Words, as_unsigned, with_registers
 
-A_BYTES = 32  # of a row of A in one instruction; a row of B has as many where A is dense
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TensorCells(InRegisters):

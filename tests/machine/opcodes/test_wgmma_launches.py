@@ -68,6 +68,25 @@ def test_a_launch_and_a_warpgroup_agree() -> None:
     np.testing.assert_array_equal(case.launch(inputs)[0], machine["%d<4>"])
 
 
+@pytest.mark.parametrize("lines", [0, 1, 3])
+def test_tiles_and_patterns_may_begin_elsewhere(lines: int) -> None:
+    """Memory, tiles and patterns some lines of 128 bytes further on; with base offset 0, tiles alone."""
+    case = replace(SIMPLE, swizzle="32B")
+    inputs = case.inputs(seed=7)
+    expected = case.executed(inputs)
+    moved = dict(inputs)
+    memory = np.roll(inputs["m"].reshape(-1), 32 * lines)
+    moved["m"] = memory.reshape(inputs["m"].shape)
+    moved["w"] = inputs["w"] + np.uint64(8 * lines | lines << 49)
+    found, report = case.launch(moved)
+    np.testing.assert_array_equal(found, expected)
+    warnings = [one.message for one in report.hazards if one.kind == "descriptor"]
+    assert len(warnings) == (lines > 0)
+    if lines == 1:
+        assert "reads a tile whose start address" in warnings[0]
+        assert "base offset 1 places 128 bytes behind multiples of 256 bytes" in warnings[0]
+
+
 # --- predicates and guards ---------------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ def misreadings(descriptor: Descriptor, shape: TileShape, memory_bytes: int) -> 
     found: dict[bytes, Misreading] = {}
     for fix in _FIXES:
         for phrase, reading in fix(given, question):
-            addresses = None if reading.descriptor.base_offset else question.addresses(reading)
+            addresses = question.addresses(reading)
             if addresses is None or (addresses % dtype.itemsize).any() or np.array_equal(addresses, own):
                 continue
             misreading = found.setdefault(addresses.tobytes(), _misreading(reading, addresses))
@@ -154,14 +154,15 @@ class _Question:
         descriptor, major, origin = reading
         linear = descriptor.start_address + tile_offsets(descriptor, TileShape.of(self.expected, major))
         if origin is not None:
-            linear = origin + swizzled(linear - origin, descriptor.swizzle)
+            begin = origin + descriptor.pattern_begin
+            linear = begin + swizzled(linear - begin, descriptor.swizzle)
         inside = linear.min() >= 0 and linear.max() < self.view.nbytes
         return linear if inside else None
 
     def is_answered_by(self, reading: _Reading) -> bool:
         """Return whether a reading gives the expected tile."""
-        if reading.descriptor.base_offset:
-            return False
+        if reading.descriptor.base_offset and reading.descriptor.swizzle == "none":
+            return False  # no legal descriptor
         addresses = self.addresses(reading)
         return addresses is not None and np.array_equal(self.view[addresses // self.size], self.expected)
 

@@ -222,6 +222,11 @@ class InstructionDescriptor:
 
     # --- what it says ---
 
+    @property
+    def k(self) -> int:
+        """K of a dense instruction."""
+        return 96 if self.k_96 else self.of.k
+
     @cached_property
     def a(self) -> str:
         """The type of A; raises OperandError for a code without a meaning."""
@@ -331,6 +336,8 @@ def check(word: InstructionDescriptor, issue: Issue) -> None:
         if getattr(word, attribute) not in legal:
             raise word.wrong(attribute, legal)
     _ = word.a, word.b, word.d, word.scale  # raise for codes without a meaning
+    if word.k_96 and issue.sparse:
+        raise word.wrong("k_96", "0: K of 96 is dense")
     _check_types(word)
     _check_settings(word, issue)
     _check_majors(word, issue)

@@ -54,6 +54,7 @@ PLACES = (
     _Place("base offset",                   "base_offset",          49,    3,   0),
     _Place("swizzle",                       "swizzle",              62,    2,   0),
 )  # fmt: skip
+LINE = 128  # bytes that a unit of the base offset counts: PTX ISA 9.1, (pattern start address >> 7) & 7
 TCGEN05_BIT = 1 << 46  # always set in the descriptors of tcgen05
 RESERVED = ((1 << 64) - 1) & ~sum(place.mask for place in PLACES)
 
@@ -174,11 +175,19 @@ class Descriptor:
         width, inside = SWIZZLE_BYTES[self.swizzle], self.start_address % pattern_bytes(self.swizzle)
         if 0 < inside < width:
             notes.append(f"note: the tile starts {inside} bytes into a row, as after a step along K")
-        if inside >= width:
-            notes.append(f"note: {unaligned_message(self)}")
-        if self.base_offset:
-            notes.append(f"note: {BASE_OFFSET_MESSAGE.format(self.base_offset)}")
+        if self.unusual:
+            notes.append(f"note: {self.unusual}")
         return tuple(notes)
+
+    @property
+    def pattern_begin(self) -> int:
+        """Return how many bytes behind multiples of its size the swizzle pattern begins."""
+        return LINE * self.base_offset
+
+    @property
+    def unusual(self) -> str:
+        """Return what is inferred of where the swizzle pattern lies, "" where it begins with the tile."""
+        return unusual_pattern(self.start_address, self.swizzle, self.base_offset)
 
 
 def _stride_meaning(attribute: str, major: Major, swizzle: Swizzle) -> str:
@@ -205,17 +214,21 @@ def _reserved_message(word: int) -> str:
     return message
 
 
-BASE_OFFSET_MESSAGE = (
-    "base offset {}: PTX does not document how a base offset other than 0 changes the swizzle; "
-    "place the tile at a multiple of its pattern and leave the field 0"
-)
+def unusual_pattern(start: int, swizzle: str, base_offset: int) -> str:
+    """Return what is inferred of the swizzle pattern of a tile, "" where the pattern begins with the tile.
 
-
-def unaligned_message(descriptor: Descriptor) -> str:
-    """Return why a start address outside the first row of its swizzle pattern has no defined meaning."""
-    pattern, width = pattern_bytes(descriptor.swizzle), SWIZZLE_BYTES[descriptor.swizzle]
-    row = descriptor.start_address % pattern // width
+    PTX ISA 9.3, section 9.7.17.4.1, says where a pattern begins; its examples begin with the tile.
+    """
+    if swizzle == "none":
+        return ""
+    width, begin = int(swizzle.partition("B")[0]), LINE * base_offset
+    row, pattern = (start - begin) % (8 * width) // width, 8 * width
+    if not base_offset and not row:
+        return ""
+    where = f"{begin} bytes behind multiples" if begin else "at multiples"
     return (
-        f"start address {descriptor.start_address:#06x} is in row {row} of a {descriptor.swizzle} pattern, "
-        f"which base offset 0 places at multiples of {pattern} bytes: align the tile to {pattern} bytes"
+        f"start address {start:#06x} is in row {row} of a {swizzle} pattern, which base offset "
+        f"{base_offset} places {where} of {pattern} bytes (inferred: rows are swizzled by their distance "
+        f"from there, as TMA writes them for base offset 0); a tile that was swizzled from its own start "
+        f"must begin at a multiple of {pattern} bytes"
     )

@@ -14,11 +14,11 @@ from typing import Literal, SupportsIndex
 
 import numpy as np
 
-from ...errors import NotModelled, OperandError, UndefinedBehavior
+from ...errors import NotModelled, OperandError
 from ..layouts.swizzle import tensor_swizzled
 from ..memory import Addresses
 from .instruction_descriptor import BitField
-from .matrix_descriptor import Major
+from .matrix_descriptor import LINE, Major, unusual_pattern
 
 WINDOW = 0x3FFFF  # bits of a shared address that a descriptor holds
 CHUNK = 16  # bytes of a row that stay together under every swizzle but that of 32-byte atoms
@@ -115,8 +115,14 @@ class TensorDescriptor:
         """Return this descriptor with its start address moved by so many bytes, as kernels step along K."""
         return replace(self, start_address=self.start_address + size)
 
+    @property
+    def unusual(self) -> str:
+        """Return what is inferred of where the swizzle pattern lies, "" where it begins with the tile."""
+        width = "128B" if self.swizzle.startswith("128B") else self.swizzle
+        return unusual_pattern(self.start_address, width, self.base_offset)
+
     def explain(self, major: Major = "K") -> tuple[str, ...]:
-        """Return lines of text: the word, each field raw and in bytes, and what it means."""
+        """Return lines of text: the word, each field raw and in bytes, what it means, and what is unusual."""
         lines = [f"shared-memory descriptor of tcgen05 {self.encode():#018x}, read {major}-major"]
         for field in FIELDS:
             value = getattr(self, field.attribute)
@@ -125,7 +131,7 @@ class TensorDescriptor:
             lines.append(
                 f"bits {field.span:<6} {field.name:<20} {value // field.unit:#06x}  {shown:<22} {meaning}"
             )
-        return tuple(lines)
+        return (*lines, *(f"note: {note}" for note in [self.unusual] if note))
 
     def _meaning(self, attribute: str, major: Major) -> str:
         if attribute == "swizzle_code":
@@ -136,7 +142,8 @@ class TensorDescriptor:
             "start_address": "where the tile begins, before swizzling",
             "constant": "always 1; 0 in the descriptors of wgmma",
             "base_offset": "0 where the swizzle pattern starts at a multiple of its size",
-            "absolute": "the LBO is an address" if self.absolute else "the LBO is an offset",
+            "absolute": "the LBO is the address of the second chunk" * self.absolute
+            or "the LBO is an offset",
         }[attribute]
 
 
@@ -175,15 +182,26 @@ def tile_byte_addresses(
     """Return ``(rows, row_bytes)``: the address in shared memory of each byte of a tile.
 
     ``rows`` run along M or N, ``row_bytes`` along K in the order of the elements of a row; an element has
-    ``element_bytes`` (of 6-bit and 4-bit elements, bytes of 16-byte chunks count: 1). Raises NotModelled
-    for a base offset, an absolute LBO and rows that continue beyond the width of the swizzle; OperandError
-    for a major that the swizzle does not have; UndefinedBehavior for a start that contradicts base offset 0.
-    PTX ISA 9.3, section 9.7.17.5 "Canonical layouts".
+    ``element_bytes`` (of 6-bit and 4-bit elements, bytes of 16-byte chunks count: 1). Rows of 48 bytes may
+    continue at an absolute LBO; the base offset says where the swizzle pattern begins (``unusual``). Raises
+    NotModelled for rows that continue elsewhere beyond the width of the swizzle; OperandError for a major, a
+    base offset or an absolute LBO that the swizzle does not have. PTX ISA 9.3, sections 9.7.17.3.1 "Leading
+    dimension stride" and 9.7.17.5 "Canonical layouts".
     """
     _check_mode(descriptor, row_bytes, element_bytes, major)
     strides = replace(descriptor, start_address=0)
     linear = descriptor.start_address + _offsets(strides, rows, row_bytes, element_bytes, major)
-    return tensor_swizzled(linear, descriptor.swizzle)
+    if descriptor.absolute:
+        linear = linear + _continued(descriptor, row_bytes)
+    begin = LINE * descriptor.base_offset
+    return begin + tensor_swizzled(linear - begin, descriptor.swizzle)
+
+
+def _continued(descriptor: TensorDescriptor, row_bytes: int) -> Addresses:
+    """Return what is added to each byte of a row whose bytes beyond 128 are at the address of the LBO."""
+    width, start = WIDTH[descriptor.swizzle], descriptor.start_address
+    beyond = start % width + np.arange(row_bytes, dtype=np.int64) >= width
+    return np.where(beyond, descriptor.leading_byte_offset - (start - start % width) - width, 0)
 
 
 @lru_cache(maxsize=256)
@@ -205,13 +223,12 @@ def _offsets(descriptor: TensorDescriptor, rows: int, row_bytes: int, size: int,
 
 def _check_mode(descriptor: TensorDescriptor, row_bytes: int, element_bytes: int, major: Major) -> None:
     swizzle, width = descriptor.swizzle, WIDTH[descriptor.swizzle]
-    if descriptor.absolute:
-        raise NotModelled(f"{descriptor}: an absolute leading byte offset (bit 52) is known in figures only")
-    if descriptor.base_offset:
-        raise NotModelled(
-            f"{descriptor}: how a base offset of {descriptor.base_offset} changes the swizzle is not "
-            "documented; place the tile at a multiple of its pattern and leave bits 51:49 at 0"
+    if descriptor.base_offset and swizzle == "none":
+        raise OperandError(
+            f"{descriptor}: base offset is {descriptor.base_offset} (bits 51:49); legal without swizzle: 0"
         )
+    if descriptor.absolute:
+        _check_absolute(descriptor, row_bytes, major)
     atoms = swizzle == "128B_ATOM_32B"
     if atoms and (major == "K" or element_bytes != 4):
         raise OperandError(
@@ -224,16 +241,30 @@ def _check_mode(descriptor: TensorDescriptor, row_bytes: int, element_bytes: int
             f"{descriptor}: swizzle is {descriptor.swizzle_code} (bits 63:61); legal where 32-bit elements "
             f"are transposed: {legal}"
         )
-    pattern = 16 if swizzle == "none" else 8 * width
-    inside = descriptor.start_address % pattern
-    if inside >= width:
-        raise UndefinedBehavior(
-            f"start address {descriptor.start_address:#06x} is in row {inside // width} of a {swizzle} "
-            f"pattern, which base offset 0 places at multiples of {pattern} bytes: "
-            f"align the tile to {pattern} bytes"
-        )
-    if major == "K" and swizzle != "none" and inside + row_bytes > width:
+    inside = descriptor.start_address % width
+    if major == "K" and swizzle != "none" and not descriptor.absolute and inside + row_bytes > width:
+        hint = ": set bit 52, and the LBO to the address of the other bytes" * (row_bytes == _DEEP_ROW)
         raise NotModelled(
             f"{descriptor}: the tile has bytes {inside}..{inside + row_bytes - 1} of each row, but with "
-            f"{swizzle} swizzle a row has {width}, and PTX does not say where it continues"
+            f"{swizzle} swizzle a row has {width}, and PTX does not say where it continues{hint}"
+        )
+
+
+_DEEP_ROW = 48  # bytes of 96 elements of 4 bits
+
+
+def _check_absolute(descriptor: TensorDescriptor, row_bytes: int, major: Major) -> None:
+    """Raise OperandError for an absolute LBO that PTX has not, NotModelled for rows that continue twice."""
+    fits = row_bytes == _DEEP_ROW and major == "K" and descriptor.swizzle == "128B"
+    if not fits or descriptor.base_offset:
+        raise OperandError(
+            f"{descriptor}: LBO mode is 1 (bit 52: an address); legal: 0, or 1 for K of 96 where the tile "
+            f"is K-major with 128B swizzle and base offset 0; this tile is {major}-major with rows of "
+            f"{row_bytes} bytes, base offset {descriptor.base_offset}"
+        )
+    first, second = (place % 128 for place in (descriptor.start_address, descriptor.leading_byte_offset))
+    if first + row_bytes > 128 and second + first + row_bytes - 128 > 128:
+        raise NotModelled(
+            f"{descriptor}: rows go on {first + row_bytes - 128} bytes from byte {second} of those at the "
+            f"address {descriptor.leading_byte_offset:#06x}, beyond their 128, and PTX does not say where to"
         )

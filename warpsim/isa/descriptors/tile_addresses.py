@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import NotModelled, OperandError, UndefinedBehavior
+from ...errors import NotModelled, OperandError
 from ..layouts.strides import Modes, modes, points
 from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes, swizzled
 from ..memory import SHARED_BYTES, Addresses, Bytes, element_view, write_elements
-from .matrix_descriptor import BASE_OFFSET_MESSAGE, Descriptor, Major, Tile, unaligned_message
+from .matrix_descriptor import Descriptor, Major, Tile
 from .tile_shape import TileShape
 
 # --- addresses -------------------------------------------------------------------------------------
@@ -23,16 +23,16 @@ def tile_addresses(
     """Return ``(mn, k)``: the byte address of each element of the tile that one instruction reads.
 
     Raises OperandError for a shape that no descriptor has (MN-major other than 16-bit, extents) or a tile
-    that leaves ``memory_bytes``; NotModelled for a base offset, and for a tile that crosses a swizzled row's
-    end; UndefinedBehavior for a start address beyond the first row of the swizzle pattern while base offset
-    0 says that the pattern is aligned. ``literal`` takes the last two by the formulas as they stand: a row
-    runs on into the next, and the exclusive-or uses absolute address bits. PTX ISA 9.1, sections
-    9.7.15.5.1.2.1 and 9.7.15.5.1.2.2.
+    that leaves ``memory_bytes``, and for a base offset without a swizzle; NotModelled for a tile that crosses
+    a swizzled row's end, which ``literal`` takes by the formula as it stands: a row runs on into the next.
+    The base offset says where the swizzle pattern begins, whatever the start address (Descriptor.unusual).
+    PTX ISA 9.1, sections 9.7.15.5.1.2.1 and 9.7.15.5.1.2.2.
     """
     shape.check()
     _check_descriptor(descriptor, shape, literal)
     linear = descriptor.start_address + tile_offsets(descriptor, shape)
-    addresses = swizzled(linear, descriptor.swizzle)
+    begin = descriptor.pattern_begin
+    addresses = begin + swizzled(linear - begin, descriptor.swizzle)
     _check_inside(addresses, shape.size, memory_bytes)
     return addresses
 
@@ -64,13 +64,11 @@ def _two_digits(count: int, period: int, inside: int, outside: int) -> Modes:
 
 
 def _check_descriptor(descriptor: Descriptor, shape: TileShape, literal: bool) -> None:
-    """Refuse what PTX does not say; ``literal`` allows all but a base offset."""
-    if descriptor.base_offset:
-        raise NotModelled(BASE_OFFSET_MESSAGE.format(descriptor.base_offset))
+    """Refuse a base offset of no pattern, and what PTX does not say, which ``literal`` allows."""
+    if descriptor.base_offset and descriptor.swizzle == "none":
+        raise OperandError(f"base offset is {descriptor.base_offset} (bits 51:49); legal without swizzle: 0")
     if literal:
         return
-    if not is_aligned(descriptor.start_address, descriptor.swizzle):
-        raise UndefinedBehavior(unaligned_message(descriptor))
     first, end = row_bytes(descriptor.start_address, descriptor.swizzle, shape)
     width = SWIZZLE_BYTES[descriptor.swizzle]
     if end > width:

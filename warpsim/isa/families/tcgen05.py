@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import product as choices
 
-from ...errors import IllegalInstruction, NotModelled, OperandError
+from ...errors import IllegalInstruction, OperandError
 from ..architectures import ARCHITECTURES, least_targets, targets_with
 from ..descriptors.instruction_descriptor import (
     KINDS,
+    SCALED_FOURS,
     InstructionDescriptor,
     Issue,
     Kind,
@@ -196,25 +197,25 @@ def forms() -> tuple[Form, ...]:
 def product_of(form: Form, word: int) -> Product:
     """Return the product of a form and an instruction descriptor.
 
-    Raises OperandError, with the field, for a descriptor that the form does not take; NotModelled for K 96
-    and for a pair of scale step and type that is not documented.
+    Raises OperandError, with the field, for a descriptor that the form does not take, as a pair of scale step
+    and type that is not documented.
     """
     descriptor = InstructionDescriptor.decode(word, form.kind.name)
-    if descriptor.k_96:
-        raise NotModelled(f"instruction descriptor {word:#010x}: K of 96 (bit 31) is known in figures only")
     check(descriptor, form.issue)
-    _check_scales(form, descriptor)
+    factors = form.factors * descriptor.k // form.kind.k
+    _check_scales(form, descriptor, factors)
     a, d = FORMATS[descriptor.a], FORMATS[descriptor.d]
+    operation = _OPERATIONS.get(descriptor.scale or "", form.kind.operation or descriptor.a)
     product = Product(
-        shape=Shape(descriptor.m, descriptor.n, form.kind.k * (2 if form.sparse else 1)),
+        shape=Shape(descriptor.m, descriptor.n, descriptor.k * (2 if form.sparse else 1)),
         a=a,
         b=FORMATS[descriptor.b],
         c=d,
         d=d,
-        operation=_OPERATIONS.get(descriptor.scale or "", form.kind.operation or descriptor.a),
+        operation=operation + _DEEPER * descriptor.k_96,
         kind=form.kind.name,
         scale=FORMATS[descriptor.scale] if descriptor.scale else None,
-        scale_chunks=form.factors,
+        scale_chunks=factors,
         satfinite=bool(descriptor.saturate),
         negated=(bool(descriptor.negate_a), bool(descriptor.negate_b)),
         transposed=(bool(descriptor.transpose_a), bool(descriptor.transpose_b)),
@@ -225,9 +226,8 @@ def product_of(form: Form, word: int) -> Product:
 
 
 _OPERATIONS = {"ue4m3": "nvf4"}  # by the type of scales: what has evidence of its own
-
-
-_NUMERICS = {"nvf4": ("groups_of_4",)}  # by operation: what may be asked for instead of its rule
+_DEEPER = "_k96"  # the same of a K of 96
+_NUMERICS = dict.fromkeys(("nvf4", "nvf4_k96"), ("groups_of_4",))  # by operation: others than its rule
 
 
 def with_numerics(instruction: Instruction, numerics: str) -> Instruction:
@@ -245,25 +245,29 @@ def numerics_of(instruction: Instruction) -> str:
     return instruction.operation.partition(".")[2]
 
 
-def _check_scales(form: Form, descriptor: InstructionDescriptor) -> None:
-    """Raise for a scale id that leaves the word, and for ue4m3 with two factors."""
-    for attribute in ("scale_a_id", "scale_b_id") if form.factors else ():
-        legal = tuple(range(0, 4, form.factors))
+def _check_scales(form: Form, descriptor: InstructionDescriptor, factors: int) -> None:
+    """Raise for a scale id that is no place of the first of so many factors; for ue4m3 with two or three."""
+    for attribute in ("scale_a_id", "scale_b_id") if factors else ():
+        legal = _FIRST_BYTES[factors]
         if getattr(descriptor, attribute) not in legal:
             raise descriptor.wrong(attribute, legal)
     if form.factors == 2 and descriptor.scale == "ue4m3":
         raise descriptor.wrong("scale_type", "1 (ue8m0) with two factors a row: ue4m3 has four")
 
 
+_FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 3: (0, 1, 2, 3), 4: (0,), 6: (0, 2)}  # of a cell, by factors
+
+
 def typical() -> Iterator[Instruction]:
-    """Yield an instruction of every form and pair of types of A and D, of a common shape: 128 or 256 rows;
-    where other numerics may be asked for, with these too.
+    """Yield an instruction of every form, pair of types of A and D, and K, of a common shape: 128 or 256
+    rows; where other numerics may be asked for, with these too.
     """
     for form in forms():
         kind, m, n = form.kind, legal_m(form.kind, form.issue)[-1], 128
         scales = kind.scales if kind.scales and form.factors != 2 else {1: "ue8m0"}
-        for a_type, d_type, scale in choices(kind.multiplicands, kind.results or (0,), scales):
-            fields = {"a_type": a_type, "b_type": a_type, "d_type": d_type, "m": m, "n": n}
+        deeper = (0, 1) if kind.group == SCALED_FOURS and not form.sparse else (0,)
+        for a_type, d_type, scale, deep in choices(kind.multiplicands, kind.results or (0,), scales, deeper):
+            fields = {"a_type": a_type, "b_type": a_type, "d_type": d_type, "m": m, "n": n, "k_96": deep}
             if kind.is_scaled:
                 fields |= {"scale_type": scale}
             word = InstructionDescriptor(kind=kind.name, sparse=int(form.sparse), **fields)
@@ -281,7 +285,19 @@ def _nowhere(instruction: Instruction, operand: str) -> Layout:
 
 
 def _described(spelling: Spelling, word: int) -> Product:
-    return product_of(form_of(tuple(spelling.mnemonic.split(".")[1:])), word)
+    """Return the product; raises OperandError as product_of, and for a K of 96 that the target lacks."""
+    product = product_of(form_of(tuple(spelling.mnemonic.split(".")[1:])), word)
+    if spelling.target is not None and spelling.target not in _having(product):
+        raise OperandError(
+            f"instruction descriptor {word:#010x}: K of 96 (bit 31) is not on {spelling.target}: "
+            f"it needs {least_targets(Feature.TENSOR_DEPTH_96)}"
+        )
+    return product
+
+
+def _having(product: Product) -> frozenset[str]:
+    """Return the targets that have the K of a product."""
+    return targets_with(*[Feature.TENSOR_DEPTH_96] * (product.shape.k == 96))
 
 
 TCGEN05 = Family(
@@ -293,6 +309,7 @@ TCGEN05 = Family(
     fragment=_nowhere,
     places=tcgen05_operands.PLACES,
     product=_described,
+    having=_having,
     arranged=tcgen05_operands.arranged,
     adjusted=tcgen05_operands.adjusted,
     modifiers=("mma",),

@@ -31,7 +31,7 @@ from ..layouts.tensor_memory import (
 from ..layouts.zero_columns import zero_columns
 from ..placements import NO_SCALE_SELECTORS, Inputs
 from ..products import Codes, Operands
-from ..tensor_placements import A_BYTES, DescribedTile, GivenMatrix, TensorCells
+from ..tensor_placements import DescribedTile, GivenMatrix, TensorCells
 
 _PARTS = {128: 1, 64: 2, 32: 4}  # by M of .ws: into which a zero-column mask cuts the columns
 
@@ -45,6 +45,11 @@ def letter_of(instruction: Instruction) -> str:
 def is_stationary(instruction: Instruction) -> bool:
     """Return whether an instruction is a ``.ws``."""
     return "ws" in instruction.mnemonic.split(".")
+
+
+def is_shifted(instruction: Instruction) -> bool:
+    """Return whether an instruction multiplies rows of A that have moved: ``.ashift``."""
+    return "ashift" in instruction.mnemonic.split(".")
 
 
 def ctas_of(instruction: Instruction) -> int:
@@ -64,18 +69,17 @@ def descriptor_of(instruction: Instruction) -> InstructionDescriptor:
 def layout_of(instruction: Instruction, operand: str) -> TensorLayout | None:
     """Return the layout of an operand in tensor memory; None where the manual has figures only."""
     product, letter = instruction.product, letter_of(instruction)
-    m, n, k = product.shape.m, product.shape.n, product.shape.k
-    factors = product.scale_chunks
     if operand in "cd":
-        return accumulator(letter, n)
+        return accumulator(letter, product.shape.n)
     if operand == "a":
         return multiplicand(letter, product.stored_k, product.storage("a").bits)
     if operand == "e":
-        chunks = k // present(product.pattern, "pattern").chunk
+        chunks = product.shape.k // present(product.pattern, "pattern").chunk
         return metadata(letter, product.storage("a").bits, chunks)
+    first = getattr(descriptor_of(instruction), f"{operand}_id")
     if operand == "scale_a":
-        return row_scales(m, factors, ctas_of(instruction))
-    return column_scales(n, factors, letter)
+        return row_scales(product.shape.m, product.scale_chunks, ctas_of(instruction), first)
+    return column_scales(product.shape.n, product.scale_chunks, letter, first)
 
 
 def in_tensor_memory(instruction: Instruction, operand: str) -> TensorCells:
@@ -86,16 +90,13 @@ def in_tensor_memory(instruction: Instruction, operand: str) -> TensorCells:
             f"{operand} of {instruction} with layout {letter_of(instruction)} in tensor memory is known in "
             "figures only"
         )
-    descriptor = descriptor_of(instruction)
     settings: dict[str, Any] = {"bits": 8, "code_dtype": np.dtype(np.uint8)}
     if operand in "acd":
         element = instruction.format(operand)
         storage = instruction.storage(operand)
         settings = {"bits": element.bits, "code_dtype": element.code_dtype, "low_bit": storage.shift}
     elif operand == "e":
-        settings |= {"bits": 4, "first_column": descriptor.selector}
-    else:
-        settings |= {"low_bit": 8 * getattr(descriptor, f"{operand}_id")}
+        settings |= {"bits": 4, "first_column": descriptor_of(instruction).selector}
     return TensorCells(operand=operand, lanes=instruction.lanes, layout=layout, **settings)
 
 
@@ -103,11 +104,10 @@ def behind_descriptor(instruction: Instruction, operand: str) -> DescribedTile:
     """Return the tile of A or B in the shared memory of each CTA."""
     product, ctas = instruction.product, ctas_of(instruction)
     rows = (product.shape.m if operand == "a" else product.shape.n) // ctas
-    doubled = operand == "b" and product.sparse
     return DescribedTile(
         operand=operand,
         rows=rows,
-        row_bytes=A_BYTES * (1 + doubled),
+        row_bytes=product.row_bytes(operand),
         ctas=ctas,
         element_bytes=max(product.format(operand).bits, 8) // 8,
     )
@@ -158,6 +158,10 @@ def arranged(instruction: Instruction, inputs: Inputs) -> Inputs:
             matrices[operand] = _matrix(instruction, operand, given.pop(operand))
         elif operand not in instruction.registers:
             raise _elsewhere(instruction, operand)
+    if is_shifted(instruction):
+        if "a" not in given:
+            raise OperandError(f"{instruction} shifts A in tensor memory: give a= as uint32 words")
+        check_shift(instruction)
     _check_settings(instruction, inputs)
     _check_lanes(instruction, inputs)
     _check_tiles(instruction, inputs, given.keys() | matrices.keys())
@@ -226,6 +230,14 @@ def _check_settings(instruction: Instruction, inputs: Inputs) -> None:
         raise OperandError(f"zero_column_mask belongs to tcgen05.mma.ws, not to {instruction}")
 
 
+def check_shift(instruction: Instruction) -> None:
+    """Raise OperandError for rows of A that ``.ashift`` does not have, NotModelled for a sparse A."""
+    if instruction.shape.m < LANES * ctas_of(instruction):
+        raise OperandError(f".ashift has M of 128, of a pair 256, not {instruction.shape.m}")
+    if instruction.sparse:
+        raise NotModelled(".ashift of a sparse A: whether metadata move with the rows is not documented")
+
+
 def _check_lanes(instruction: Instruction, inputs: Inputs) -> None:
     words = inputs.tensor.disable_output_lane
     if not words:
@@ -250,14 +262,29 @@ def as_lane_words(lanes: Any) -> tuple[int, ...]:
 
 
 def adjusted(instruction: Instruction, inputs: Inputs, operands: Operands) -> Operands:
-    """Return the operands with D scaled down and the columns of B zeroed that the inputs say."""
+    """Return the operands with D scaled down and the columns of B zeroed that the inputs say, and the rows of
+    A moved that ``.ashift`` moves.
+    """
     tensor = inputs.tensor
+    if is_shifted(instruction):
+        moved = operands.a[..., shifted_rows(instruction.shape.m, ctas_of(instruction)), :]
+        operands = replace(operands, a=moved)
     if tensor.scale_input_d and inputs.scale_d:
         operands = replace(operands, c=scaled_down(operands.c, tensor.scale_input_d, instruction.c.name))
     if tensor.zero_column_mask:
         off = zero_mask(instruction, tensor.zero_column_mask)
         operands = replace(operands, b=np.where(off, operands.b.dtype.type(0), operands.b))
     return operands
+
+
+def shifted_rows(m: int, ctas: int) -> npt.NDArray[np.intp]:
+    """Return ``(m,)``: the row whose elements of A each row has under ``.ashift``.
+
+    Inferred: rows take those of the next, but the last of each CTA its own. PTX ISA 9.3, section 9.7.17.10.9.
+    """
+    own = m // ctas
+    row = np.arange(m)
+    return np.where(row % own == own - 1, row, row + 1)
 
 
 def zero_mask(instruction: Instruction, mask: int) -> npt.NDArray[np.bool_]:

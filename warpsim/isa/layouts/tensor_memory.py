@@ -45,7 +45,8 @@ class TensorLayout:
     """``(row, column) -> (cta, lane, column, bit)``: what the digits of both indices add.
 
     ``copies`` are lanes at which the same element lies again. ``cta`` counts in the pair. ``shape`` is the
-    matrix; a digit may be larger than what the matrix has left.
+    matrix; a digit may be larger than what the matrix has left. ``first`` is where the columns begin in
+    their digits.
     """
 
     shape: tuple[int, int]
@@ -53,18 +54,25 @@ class TensorLayout:
     columns: Modes
     copies: tuple[int, ...] = (0,)
     letter: str = ""
+    first: int = 0
+
+    @property
+    def _steps(self) -> tuple[Indices, Indices]:
+        """What each row, and each column, adds."""
+        across = points(self.columns, 4)[self.first : self.first + self.shape[1]]
+        return points(self.rows, 4)[: self.shape[0]], across
 
     @cached_property
     def cells(self) -> Indices:
         """``(rows, columns, 4)``: CTA, lane, column and lowest bit of each element, of the first copy."""
-        down, across = points(self.rows, 4)[: self.shape[0]], points(self.columns, 4)[: self.shape[1]]
+        down, across = self._steps
         found: Indices = down[:, None, :] + across[None, :, :]
         return found
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """The cells of the first copy as blocks, of a layout with a cell for each element."""
-        down, across = points(self.rows, 4)[: self.shape[0]], points(self.columns, 4)[: self.shape[1]]
+        down, across = self._steps
         pairs = choices(_runs(down, _DOWN), _runs(across, _RIGHT))
         return tuple(
             Block(rows, columns, *(down[rows.start] + across[columns.start])[: COLUMN + 1].tolist())
@@ -168,35 +176,46 @@ _QUARTERS = (0, 32, 64, 96)
 _BYTE = (0, 0, 0, 8)
 
 
+def _factors(rows: int, first: int, factors: int) -> Modes:
+    """Return the modes of the factors of a row: four bytes of a cell, then of one behind all rows' cells."""
+    return modes((4, _BYTE), (-(-(first + factors) // 4), (0, 0, -(-rows // 128) * 4, 0)))
+
+
 @cache
-def row_scales(rows: int, factors: int, ctas: int) -> TensorLayout:
-    """Return the layout of the scale factors of A: rows of a CTA in 32 lanes, four times; ``rows`` are
-    all.
+def row_scales(rows: int, factors: int, ctas: int, first: int = 0) -> TensorLayout | None:
+    """Return the layout of the scale factors of A: rows of a CTA in 32 lanes, four times; ``rows`` are all.
+
+    ``first`` is the byte of the first factor. Six factors or three may continue in a second cell, whose
+    place is known for 128 rows of a CTA; None for others.
     """
     own = rows // ctas
+    if first + factors > 4 and own != 128:
+        return None
     return TensorLayout(
         shape=(rows, factors),
         rows=modes((32, _DOWN), (own // 32, _RIGHT), (ctas, _PEER)),
-        columns=modes((factors, _BYTE)),
+        columns=_factors(own, first, factors),
         copies=_QUARTERS,
+        first=first,
     )
 
 
 @cache
-def column_scales(n: int, factors: int, letter: str) -> TensorLayout | None:
+def column_scales(n: int, factors: int, letter: str, first: int = 0) -> TensorLayout | None:
     """Return the layout of the scale factors of B, a row a column of B; both CTAs of a pair have all.
 
-    With layout B the lanes of each half of D have the factors of their half of N, which is known where it is
-    a multiple of 32 columns; None where it is not.
+    ``first`` is the byte of the first factor. With layout B the lanes of each half of D have the factors of
+    their half of N, which is known where it is a multiple of 32 columns and a cell has all factors of a
+    column; None where it is not.
     """
-    across = modes((factors, _BYTE))
+    across = _factors(n, first, factors)
     if letter != "B":
         rows = modes((32, _DOWN), (-(-n // 32), _RIGHT))
-        return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=_QUARTERS)
-    if n % 64:
+        return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=_QUARTERS, first=first)
+    if n % 64 or first + factors > 4:
         return None
     rows = modes((32, _DOWN), (n // 64, _RIGHT), (2, (0, 64, 0, 0)))
-    return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=(0, 32))
+    return TensorLayout(shape=(n, factors), rows=rows, columns=across, copies=(0, 32), first=first)
 
 
 # --- tcgen05.ld and tcgen05.st ------------------------------------------------------------------------

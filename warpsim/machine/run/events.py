@@ -221,6 +221,9 @@ class Observer:
     def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves undefined."""
 
+    def unusual(self, wave: Wave, path: DivergentPath, lane: int, what: str) -> None:
+        """Handle what PTX allows and few kernels mean."""
+
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
         """Handle a warp that sets its number of registers; ``moves`` where that number changes."""
 
@@ -417,6 +420,16 @@ def _in_turn(methods: Sequence[Callable[..., None]]) -> Callable[..., None]:
             method(*event)
 
     return send
+
+
+def mention_pattern(wave: Wave, path: DivergentPath, lane: int, unusual: str) -> None:
+    """Record, and notify observers, that where the swizzle pattern of a tile lies is inferred."""
+    wave.infer(path.pc, _PATTERN)
+    if observers_of(wave).hear(Observer.unusual):
+        observers_of(wave).unusual(wave, path, lane, f"reads a tile whose {unusual}")
+
+
+_PATTERN = "inferred: rows of a swizzled tile count from where the base offset places the pattern"
 
 
 def _unobserved(wave: Wave) -> Observers:

@@ -149,10 +149,18 @@ INFERRED = (
         "tensor memory",
         "scale-input-d multiplies D before the sum; decompressing copies put 4-bit codes in bits 5 to 2 of "
         "bytes; metadata of selectors 2 and 3 lie in the next columns; zero-column masks have the runs of "
-        "the manual's examples, and bit 39 enables them",
+        "the manual's examples, and bit 39 enables them; a shift gives each row those of the next; of a K "
+        "of 96, factors go on in the cell behind those of 128 rows, and rows at the address of the LBO",
         "machine/opcodes/tensor/cell_transfers.py",
         "machine/opcodes/tensor/multiply.py",
         "machine/opcodes/tensor/copies.py",
+    ),
+    _inferred(
+        "swizzle patterns",
+        "tiles that begin inside of a swizzle pattern or have a base offset count rows from where the base "
+        "offset places the pattern; a launch warns of them",
+        "isa/descriptors/matrix_descriptor.py",
+        "machine/run/events.py",
     ),
     _inferred(
         "tensor copies",
@@ -171,22 +179,20 @@ INFERRED = (
 NOT_MODELLED = (
     _refused(
         "tensor memory",
-        "tcgen05.shift and .ashift, a shift in masks of zero columns, K of 96, absolute and base offsets in "
-        "descriptors, A in tensor memory of .ws with fewer than 128 rows, halves packed in 16x32bx2, "
-        "scale-input-d that is not exact: figures alone say what they do, or the manual contradicts itself",
+        "a shift in masks of zero columns, .ashift of a sparse A, K of 96 with the scale factors of 64 rows, "
+        "A in tensor memory of .ws with fewer than 128 rows, halves packed in 16x32bx2, scale-input-d that "
+        "is not exact: figures alone say what they do, or the manual contradicts itself",
         "generation/probes.py",
         "isa/descriptors/tensor_descriptor.py",
-        "isa/families/tcgen05.py",
         "isa/families/tcgen05_operands.py",
         "isa/layouts/zero_columns.py",
         "machine/opcodes/tensor/tensor_products.py",
         "machine/opcodes/tensor/cell_transfers.py",
-        "machine/opcodes/tensor/copies.py",
         "machine/opcodes/tensor/multiply.py",
     ),
     _refused(
-        "base offsets",
-        "base offsets of matrix descriptors, and tiles that go on behind the end of a swizzled row",
+        "crossed rows",
+        "tiles behind matrix descriptors that go on behind the end of a swizzled row",
         "isa/descriptors/tile_addresses.py",
     ),
     _refused(
@@ -241,8 +247,7 @@ UNDEFINED = (
     _undefined(
         "tensor memory",
         "tcgen05.mma that reads cells which were never written, copies of operands that differ, D over "
-        "another operand, descriptors with illegal fields, tiles that start inside of a swizzle pattern",
-        "isa/descriptors/tensor_descriptor.py",
+        "another operand, descriptors with illegal fields",
         "isa/families/tcgen05_operands.py",
         "isa/tensor_placements.py",
         "machine/opcodes/tensor/tensor_products.py",
@@ -253,11 +258,6 @@ UNDEFINED = (
         "neither 0b0100 nor 0b1110; selectors out of range (undefined='fallback' reads each field "
         "literally)",
         "isa/fragments.py",
-    ),
-    _undefined(
-        "unaligned descriptors",
-        "matrix descriptors that do not start in the first row of their swizzle pattern",
-        "isa/descriptors/tile_addresses.py",
     ),
     _undefined(
         "tensor coordinates",

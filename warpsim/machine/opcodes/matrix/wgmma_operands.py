@@ -7,18 +7,19 @@ those of isa and execution. Does not know when anything is done.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from ....errors import WarpsimError
+from ....isa.descriptors.matrix_descriptor import Descriptor
 from ....isa.instruction import Instruction
 from ....isa.placements import Inputs, tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups
-from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share, observers_of
+from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share, mention_pattern, observers_of
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Values
 from ..statement_binder import Reader
@@ -104,6 +105,9 @@ def _share(
             except WarpsimError as error:
                 raise _placed(wave, path, groups, error, wgmma.bound.places[f"{name}_descriptor"]) from None
             ranges.append(found)
+            if unusual := _unusual(named[name]):
+                first = int(Warpgroups.of(wave).first[groups[0]])
+                mention_pattern(wave, path, first, unusual)
     return Share(
         groups=groups,
         a=named.get("a"),
@@ -111,6 +115,11 @@ def _share(
         scale_d=bool(named["scale_d"]),
         ranges=np.concatenate(ranges),
     )
+
+
+@lru_cache(maxsize=1024)
+def _unusual(word: int) -> str:
+    return Descriptor.decode(word).unusual
 
 
 def _placed(

@@ -1,4 +1,4 @@
-"""tcgen05.cp and tcgen05.shift: shared memory to tensor memory, rows of 16-byte chunks.
+"""tcgen05.cp and tcgen05.shift: shared memory to tensor memory, and rows of it by one.
 
 The source is K-major behind a shared-memory descriptor. A pair copies in both CTAs, each from its own shared
 memory at the same offset. With decompression a chunk holds 16 elements of 6 or 4 bits, each of which
@@ -25,6 +25,8 @@ from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, misu
 from .touched_cells import trimmed
 
 _FORMATS = {"": 0, "b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}  # bits of an element of the source
+_SHIFTED, _MOVED = 8, 31  # columns and lanes of a shift, whose shape the manual gives as 31x256b
+_DOWN = "inferred: row i takes row i + 1 of the 32 lanes of a warp, and the last row stays"
 _WHY = "inferred: where decompression puts elements in their bytes; the manual has figures"
 
 
@@ -106,10 +108,50 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     return step
 
 
+@dataclass(frozen=True, eq=False)
+class _Shift:
+    """A shift by one row: 32 bytes of 31 lanes of a warp, each from the lane behind it, in some CTAs."""
+
+    place: Place
+    ctas: tuple[int, ...]
+
+    def touched(self) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+        """Return the cells that it reads and those that it writes."""
+        columns = slice(self.place.column, self.place.column + _SHIFTED)
+        lanes = [slice(self.place.lane + first, self.place.lane + first + _MOVED) for first in (1, 0)]
+        reads, writes = (
+            tuple(Block(name="the shift", cta=cta, lanes=each, columns=columns) for cta in self.ctas)
+            for each in lanes
+        )
+        return reads, writes
+
+    def run(self, wave: Wave) -> None:
+        """Move the rows; those that were never written stay so."""
+        memory, first = TENSOR_MEMORY.of(wave), self.place.lane
+        columns = slice(self.place.column, self.place.column + _SHIFTED)
+        for array in (memory.cells, memory.written):
+            for cta in self.ctas:
+                rows = array[cta, first : first + _MOVED + 1, columns]
+                rows[:_MOVED] = rows[1:].copy()
+
+
 def _shift(binder: StatementBinder, *modifiers: str) -> Step:
-    raise binder.not_modelled(
-        "tcgen05.shift: the manual does not say which of two rows takes the other's data"
-    )
+    binder.count(1)
+    address, count = tensor_address(binder, 0), 2 if "cta_group::2" in modifiers else 1
+
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        wave.infer(path.pc, _DOWN)
+        for lane in lanes.index.tolist():
+            check_pair(wave, path, lane, count)
+            work = _Shift(Place.of(value_in(wave, path, address, lane)), ctas_of(wave, lane, count))
+            check_lane(wave, path, lane, "the address", work.place.lane, (0, 32, 64, 96))
+            stretch = ("the shift", work.place.column, work.place.column + _SHIFTED)
+            check_columns(wave, path, lane, work.ctas, stretch)
+            if notifies(wave):
+                notify(wave, path, lane, family_of(count), work.touched(), in_order=True)
+            issue_in_order(wave, path, (lane, count), "shift of tensor memory", work.run)
+
+    return step
 
 
 def _fits(name: str, group: str, shape: str, multicast: str, *formats: str) -> bool:

@@ -1,8 +1,7 @@
 """tcgen05.mma in launched kernels: its operands in the statement, and an issue for each thread that
 executes it.
 
-PTX ISA 9.3, sections 9.7.17.10.9 to 9.7.17.10.12. Shift of A is refused: the manual does not say which way
-rows move.
+PTX ISA 9.3, sections 9.7.17.10.9 to 9.7.17.10.12.
 """
 
 from __future__ import annotations
@@ -27,6 +26,10 @@ from .tensor_products import Given, Multiplication, prepared
 _SELECTOR = "inferred: metadata of selectors 2 and 3 lie in the next columns; the manual has figures"
 _HALF = "inferred: metadata of M 64 and of layout C lie in the lanes of D; the manual has figures"
 _LANES = "inferred: disable-output-lane counts the lanes of the even CTA, then those of the odd CTA"
+_SHIFT = "inferred: row i of A takes row i + 1, and the last row of each CTA stays"
+_DEPTH_96 = (
+    "inferred: where the factors of K 96 continue, and the second chunk of a row; the manual has figures"
+)
 _SCALE_D = "inferred: scale-input-d multiplies D by a power of two before the sum"
 
 
@@ -138,6 +141,10 @@ def _infer(wave: Wave, path: DivergentPath, work: Multiplication) -> None:
         wave.infer(path.pc, _SELECTOR)
     if work.metadata is not None and work.made.letter in "CF":
         wave.infer(path.pc, _HALF)
+    if work.made.form.shifted:
+        wave.infer(path.pc, _SHIFT)
+    if work.made.descriptor.k_96:
+        wave.infer(path.pc, _DEPTH_96)
     if work.given.disabled and (work.made.ctas == 2 or work.made.letter != "D"):
         wave.infer(path.pc, _LANES)
 
@@ -150,8 +157,6 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
         form = form_of(binder.statement.modifiers)
         check_needs(form, binder.module.target, binder.module.version)
     statement = _bound(binder, form)
-    if form.shifted:
-        raise binder.not_modelled("tcgen05.mma.ashift: the manual does not say which way the rows of A move")
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         if statement.scale_d:

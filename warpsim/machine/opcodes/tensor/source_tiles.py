@@ -13,7 +13,7 @@ import numpy as np
 from ....errors import WarpsimError
 from ....isa.descriptors.tensor_descriptor import WINDOW, TensorDescriptor, tile_byte_addresses
 from ....isa.memory import Addresses
-from ...run.events import Ranges, observers_of
+from ...run.events import Ranges, mention_pattern, observers_of
 from ...run.pending import Stretches
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath
@@ -24,10 +24,10 @@ Shape = tuple[int, int, int, str]  # rows, bytes of a row, bytes of an element, 
 
 
 class Tile:
-    """``addresses (rows, bytes)`` in a CTA's shared memory; do not write to them."""
+    """``addresses (rows, bytes)`` in a CTA's shared memory, and what is unusual; do not write to them."""
 
-    def __init__(self, addresses: Addresses) -> None:
-        self.addresses = addresses
+    def __init__(self, addresses: Addresses, unusual: str = "") -> None:
+        self.addresses, self.unusual = addresses, unusual
         self.last = int(addresses.max())
 
     @cached_property
@@ -58,14 +58,15 @@ class Tile:
 def _tile_behind(word: int, shape: Shape) -> Tile:
     """Return the tile behind a descriptor; raises as TensorDescriptor.decode and tile_byte_addresses do."""
     rows, row_bytes, element_bytes, major = shape
+    descriptor = TensorDescriptor.decode(word)
     addresses = tile_byte_addresses(
-        TensorDescriptor.decode(word),
+        descriptor,
         rows=rows,
         row_bytes=row_bytes,
         element_bytes=element_bytes,
         major="K" if major == "K" else "MN",
     )
-    return Tile(addresses)
+    return Tile(addresses, descriptor.unusual)
 
 
 def checked_tile(wave: Wave, path: DivergentPath, lane: int, word: int, shape: Shape) -> Tile:
@@ -80,4 +81,6 @@ def checked_tile(wave: Wave, path: DivergentPath, lane: int, word: int, shape: S
             f"{wave.memories.shared_bytes} bytes of shared memory (the window is {WINDOW + 1} bytes)"
         )
         raise misused(wave, path, lane, message)
+    if tile.unusual:
+        mention_pattern(wave, path, lane, tile.unusual)
     return tile

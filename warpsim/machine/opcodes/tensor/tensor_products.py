@@ -18,7 +18,7 @@ from ....execution.pipeline import rule_for
 from ....isa.descriptors.instruction_descriptor import InstructionDescriptor
 from ....isa.element_packing import codes_of_bytes, codes_of_cells
 from ....isa.families.tcgen05 import Form, letter_of, spelling_of
-from ....isa.families.tcgen05_operands import scaled_down, zero_mask
+from ....isa.families.tcgen05_operands import check_shift, layout_of, scaled_down, shifted_rows, zero_mask
 from ....isa.fragments import columns_of, signed
 from ....isa.instruction import Instruction
 from ....isa.layouts.tensor_memory import (
@@ -29,10 +29,8 @@ from ....isa.layouts.tensor_memory import (
     LANES,
     TensorLayout,
     accumulator,
-    column_scales,
     metadata,
     multiplicand,
-    row_scales,
 )
 from ....isa.products import Codes, Operands
 from ...run.pending import Stretches
@@ -53,7 +51,6 @@ _WRITERS = {
     "metadata": "put tcgen05.st and tcgen05.wait::st of it before, or a tcgen05.cp of this thread",
 }
 Cells = tuple[int, slice, slice]  # of a CTA: lanes and columns
-_A_BYTES = 32  # of a row of A in one instruction; B has twice as many where A is sparse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,9 +203,10 @@ class Multiplication:
         part = present(self.a_part, "A in tensor memory")
         product = self.made.instruction.product
         slots = 32 // product.storage("a").bits
+        below = shifted_rows(product.shape.m, len(self.ctas)) if self.made.form.shifted else slice(None)
         cta, lane, column = (index[:, ::slots] for index in part.index(self.ctas))
         words = self._read_copies(wave, part, (cta, lane, column))
-        return codes_of_cells(words, product, "a")
+        return codes_of_cells(words, product, "a")[below]
 
     def _accumulator(self, wave: Wave) -> Codes:
         """Return codes of C: D as it is, scaled, or 0 where it is not read."""
@@ -239,16 +237,14 @@ class Multiplication:
     def _scale_codes(self, wave: Wave) -> tuple[Codes | None, Codes | None]:
         if self.scales is None:
             return None, None
-        descriptor = self.made.descriptor
-        ids = descriptor.scale_a_id, descriptor.scale_b_id
-        a, b = (self._factors(wave, part, number) for part, number in zip(self.scales, ids, strict=True))
+        a, b = (self._factors(wave, part) for part in self.scales)
         if len(self.ctas) == 2:
-            self._check_peer(wave, self.scales[1], b, ids[1])
+            self._check_peer(wave, self.scales[1], b)
         return a[None], np.ascontiguousarray(b.T)[None]
 
-    def _check_peer(self, wave: Wave, part: Part, codes: Codes, first: int) -> None:
+    def _check_peer(self, wave: Wave, part: Part, codes: Codes) -> None:
         """Raise UndefinedBehavior where the odd CTA of a pair has other factors of B than the even CTA."""
-        differing = self._factors(wave, part, first, self.ctas[::-1]) != codes
+        differing = self._factors(wave, part, self.ctas[::-1]) != codes
         if differing.any():
             row, factor = (int(number) for number in np.argwhere(differing)[0])
             raise UndefinedBehavior(
@@ -256,9 +252,9 @@ class Multiplication:
                 "both CTAs need the factors of all N columns"
             )
 
-    def _factors(self, wave: Wave, part: Part, first: int, ctas: tuple[int, ...] = ()) -> Codes:
-        """Return codes ``(rows, factors)``; ``first`` is the byte of the first."""
-        shifts = part.layout.cells[..., BIT].astype(np.uint32) + np.uint32(8 * first)
+    def _factors(self, wave: Wave, part: Part, ctas: tuple[int, ...] = ()) -> Codes:
+        """Return codes ``(rows, factors)``."""
+        shifts = part.layout.cells[..., BIT].astype(np.uint32)
         mask = np.uint32(present(self.made.instruction.scale, "scale").mask)
         words = self._read_copies(wave, part, part.index(ctas or self.ctas), mask << shifts)
         return (words >> shifts & mask).astype(np.uint8)
@@ -371,10 +367,9 @@ class _Look:
         product = self.made.instruction.product
         side = "ab".index(operand)
         rows = (product.shape.m, product.shape.n)[side] // len(self.ctas)
-        doubled = operand == "b" and product.sparse
         major = "MN" if product.transposed[side] else "K"
         size = max(product.format(operand).bits, 8) // 8
-        shape = (rows, _A_BYTES * (1 + doubled), size, major)
+        shape = (rows, product.row_bytes(operand), size, major)
         return checked_tile(self.wave, self.path, self.lane, word, shape)
 
     def parts(self) -> dict[str, Part]:
@@ -383,6 +378,8 @@ class _Look:
         product, letter = made.instruction.product, made.letter
         wanted: list[tuple[str, TensorLayout | None, int]] = [("D", made.d, given.d)]
         if given.a_in_memory:
+            if form.shifted:
+                self._check_shift()
             if product.transposed[0]:
                 raise self._undefined("A in tensor memory is K-major, but its descriptor says transpose A")
             wanted.append(("A", multiplicand(letter, product.stored_k, product.storage("a").bits), given.a))
@@ -391,9 +388,9 @@ class _Look:
             first = given.metadata + made.descriptor.selector
             wanted.append(("metadata", metadata(letter, product.storage("a").bits, chunks), first))
         if form.factors:
-            m, n = product.shape.m, product.shape.n
-            wanted.append(("scale factors of A", row_scales(m, form.factors, form.ctas), given.scale_a))
-            wanted.append(("scale factors of B", column_scales(n, form.factors, letter), given.scale_b))
+            for operand, address in (("scale_a", given.scale_a), ("scale_b", given.scale_b)):
+                name = f"scale factors of {operand[-1].upper()}"
+                wanted.append((name, layout_of(made.instruction, operand), address))
         found = {name: self._part(name, layout, address) for name, layout, address in wanted}
         self._check_apart(found)
         return found
@@ -414,6 +411,13 @@ class _Look:
         stretch = (name, place.column, place.column + layout.width)
         check_columns(self.wave, self.path, self.lane, self.ctas, stretch)
         return Part(name=name, layout=layout, place=place)
+
+    def _check_shift(self) -> None:
+        """Raise UndefinedBehavior for rows that .ashift does not have, NotModelled for a sparse A."""
+        try:
+            check_shift(self.made.instruction)
+        except WarpsimError as error:
+            raise self.wave.operand_error(error, self.wave.describe_lane(self.lane)) from None
 
     def _check_apart(self, parts: dict[str, Part]) -> None:
         """Raise UndefinedBehavior where D lies over another operand of the same instruction."""
