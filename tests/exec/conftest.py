@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from warpsim.exec.libraries import libraries
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
@@ -53,6 +55,24 @@ def compiled(path: Path, *options: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"nvcc cannot compile: {done.stderr[-400:]}")
+
+
+@pytest.fixture(scope="session")
+def driver_modes(programs: Path) -> Path:
+    """The executable of driver_modes.c, by a C compiler and the headers of nvcc, for the libraries here."""
+    path, folder = programs.parent / "driver_modes", libraries()
+    headers = Path(os.path.realpath(str(shutil.which("nvcc"))))
+    found = [
+        each for each in (*headers.parents, Path("/usr/local/cuda")) if (each / "include/cuda.h").is_file()
+    ]
+    if not found:
+        pytest.skip("needs cuda.h")
+    shared = [str(folder / name) for name in ("libcuda.so.1", "libcudart.so.13")]
+    command = ["cc", "-w", "-o", str(path), str(HERE / "driver_modes.c"), f"-I{found[0]}/include", *shared]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"cc cannot compile: {done.stderr[-400:]}")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,10 @@ class Caller(Protocol):
     own_stream: int
     capture_mode: int
 
+    @property
+    def current(self) -> int:
+        """The context that is current; 0 for none."""
+
     def call_host(self, function: int, *arguments: int) -> int:
         """Have the client call a function of its own."""
 

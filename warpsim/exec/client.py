@@ -16,7 +16,7 @@ from ..errors import WarpsimError
 from ..files.archives import read_content
 from ..host.device import Device
 from ..machine.state.spaces import DEVICE_BASE, Allocation
-from .client_memory import DEVICE, ClientMemory, Kind, OutOfMemory
+from .client_memory import DEVICE, PAGE, PINNED, ClientMemory, Kind, OutOfMemory
 from .client_modules import Modules
 from .error_codes import CudaError
 from .fills import Fills
@@ -42,6 +42,17 @@ class Context:
 
 
 @dataclass(eq=False)
+class Registered:
+    """Memory of the host that cudaHostRegister was given; ``place`` is its address on the device, once that
+    is asked for: its pages then are those of the device.
+    """
+
+    size: int
+    flags: int
+    place: int | None = None
+
+
+@dataclass(eq=False)
 class Process:
     """A client process; ``first`` is the address of its first exported function of the driver."""
 
@@ -55,6 +66,8 @@ class Process:
     handles: dict[int, Any] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
     limits: dict[int, int] = field(default_factory=dict)
+    current: int = 0  # the context of the call that is answered
+    uses_runtime: bool = False  # whose primary context threads then have
 
     def __post_init__(self) -> None:
         self.client_memory = HostMemory(self.number)
@@ -64,15 +77,15 @@ class Process:
         self.fills = Fills()
         self.captures: dict[int, Capture] = {}  # by the handle of the stream
         self.modules = Modules(self.settings.chip, self.tally.program)
-        self.primary = Context(handle=self.handle(None), primary=True)
-        self.handles[self.primary.handle] = self.primary
+        self.owners: dict[int, int] = {}  # contexts, by addresses and handles
+        self.primary = Context(handle=0, primary=True)
+        self.primary.handle = self.current = self.handle(self.primary)
         self._numbers = count(1)
         self._texts: dict[str, int] = {}
         self._text_place = 0
         self.threads = 0  # that are connected
-        self.registered: dict[
-            int, tuple[int, int]
-        ] = {}  # host memory that cudaHostRegister knows: bytes, flags
+        self.registered: dict[int, Registered] = {}  # host memory that cudaHostRegister knows, by address
+        self.descriptor = -1  # of the memory of the device, in the client
 
     # --- handles ---
 
@@ -80,6 +93,8 @@ class Process:
         """Return a new handle of an object."""
         number = _FIRST_HANDLE + _HANDLE_STEP * len(self.handles)
         self.handles[number] = value
+        if not isinstance(value, Context):
+            self.owners[number] = self.current
         return number
 
     def held(self, handle: int, kind: type, what: str) -> Any:
@@ -101,9 +116,12 @@ class Process:
         """Allocate memory of the device; raises CudaError "MemoryAllocation"."""
         name = f"{what} #{next(self._numbers)}"
         try:
-            return self.memory.host_allocate(size, name, kind)
+            found = self.memory.host_allocate(size, name, kind)
         except OutOfMemory as error:
             raise CudaError("MemoryAllocation", f"{what}: {error}") from None
+        if kind is not _STRING:
+            self.owners[found.address] = self.current
+        return found
 
     def shared_allocation(self, channel: Channel, size: int, what: str, kind: Kind) -> Allocation:
         """Allocate memory that the client reads and writes, too."""
@@ -113,6 +131,44 @@ class Process:
             raise CudaError("MemoryAllocation", f"{what}: the client cannot map {size} bytes")
         return allocation
 
+    def registered_at(self, address: int) -> tuple[int, Registered] | None:
+        """Return the registered memory that an address lies in, with its own address; None for none."""
+        for base, found in self.registered.items():
+            if base <= address < base + found.size:
+                return base, found
+        return None
+
+    def map_registered(self, channel: Channel, base: int) -> int:
+        """Return the address on the device of registered memory, whose pages both then have.
+
+        What other threads write there during the call is lost. Raises CudaError.
+        """
+        found = self.registered[base]
+        if found.place is None:
+            first, past = _pages(base, found.size)
+            for other, held in self.registered.items():
+                start, end = _pages(other, held.size)
+                if held.place is not None and start < past and first < end:
+                    raise CudaError("NotSupported", f"{base:#x} shares a page with registered {other:#x}")
+            content = self.client_memory.read(channel, first, past - first)
+            allocation = self.allocate(past - first, "registered memory", PINNED)
+            self.bytes_at(allocation.address, past - first)[:] = np.frombuffer(content, np.uint8)
+            offset = allocation.address - DEVICE_BASE
+            if channel.map_over(self.descriptor, first, past - first, offset, shared=True) != first:
+                self.memory.host_free(allocation.address)
+                raise CudaError("NotSupported", f"{base:#x}: the client cannot map its memory again")
+            found.place = allocation.address + base - first
+        return found.place
+
+    def unregister(self, channel: Channel, base: int) -> None:
+        """Forget registered memory; its pages are the client's own again, as they are. Raises KeyError."""
+        found = self.registered.pop(base)
+        if found.place is not None:
+            first, past = _pages(base, found.size)
+            address = found.place - (base - first)
+            channel.map_over(self.descriptor, first, past - first, address - DEVICE_BASE, shared=False)
+            self.memory.withhold(address)
+
     def free(self, channel: Channel, address: int) -> None:
         """Free an allocation; raises CudaError for an address where none begins."""
         try:
@@ -120,6 +176,7 @@ class Process:
         except KeyError:
             raise CudaError("InvalidValue", f"{address:#x} {self.where(address)}") from None
         self.fills.forget(allocation)
+        self.owners.pop(address, None)
         if kind.shared:
             channel.protect(allocation.address, max(allocation.size, 1), accessible=False)
 
@@ -213,15 +270,35 @@ class Process:
 
     # --- the end ---
 
-    def reset(self) -> None:
-        """Forget all memory and streams, as cudaDeviceReset does."""
-        for address in list(self.memory.kinds):
-            if self.memory.kinds[address] is not _STRING:
-                self.memory.host_free(address)
+    def reset(self, channel: Channel) -> None:
+        """Forget all memory, streams, events and graphs, and what was set, as cudaDeviceReset does."""
+        for base in list(self.registered):
+            self.unregister(channel, base)
+        for address, kind in list(self.memory.kinds.items()):
+            if kind.shared and kind is not _STRING:
+                self.free(channel, address)
+        self.memory.clear(_STRING)
+        for handle, value in self.handles.items():
+            if isinstance(value, Stream | Event | Graph | GraphNode):
+                self.handles[handle] = None
         self.failed = None
         self.order, self.fills = Order(), Fills()
         self.captures.clear()
-        self.device.symbols.clear()
+        self.limits.clear()
+        self.owners.clear()
+        self.device = Device(self.settings.chip, memory=self.memory)
+
+    def destroy(self, channel: Channel, context: int) -> None:
+        """Free the memory of a context, and forget its handles."""
+        self.order.wait_for_all()
+        for place in [place for place, owner in self.owners.items() if owner == context]:
+            del self.owners[place]
+            if place in self.memory.kinds:
+                self.free(channel, place)
+            elif isinstance(self.handles.get(place), Stream):
+                self.order.end(place)
+            if place in self.handles:
+                self.handles[place] = None
 
     def close(self) -> None:
         """Free all that the process had."""
@@ -230,3 +307,8 @@ class Process:
 
 
 _STRING = Kind(name="string", shared=True)
+
+
+def _pages(address: int, size: int) -> tuple[int, int]:
+    """Return the bounds of the pages that bytes lie in."""
+    return address // PAGE * PAGE, -(-(address + size) // PAGE) * PAGE

@@ -34,6 +34,7 @@ from .streams import Stretch, Touches
 Dimensions3 = tuple[int, int, int]
 _PORTABLE_SHARED = 48 << 10
 _PATIENCE = 5.0  # seconds without a word
+_LONGEST = 60  # characters of a kernel's name
 Say = Callable[[str], object]
 Mask = npt.NDArray[np.bool_]
 
@@ -221,6 +222,8 @@ def progress(kernel: str, say: Say) -> Callable[[int, int], None]:
     """Return what takes the CTAs done and their total, and says after a while how long it will take."""
     start = time.monotonic()
     due = start + _PATIENCE
+    if len(kernel) > _LONGEST:
+        kernel = f"{kernel[: _LONGEST - 3]}..."
 
     def watch(done: int, total: int) -> None:
         nonlocal due

@@ -57,6 +57,7 @@ class ClientMemory(DeviceMemory):
         self.kinds: dict[int, Kind] = {}  # of allocations that the host made, by address
         self.used = 0
         self.count = 0
+        self._kept: list[Allocation] = []  # places that are not handed out again
 
     def _grown(self, size: int) -> Bytes:
         if size > self.capacity:
@@ -93,6 +94,22 @@ class ClientMemory(DeviceMemory):
         self.used -= allocation.size
         return allocation, kind
 
+    def withhold(self, address: int) -> None:
+        """Forget an allocation whose bytes stay, and whose place is not handed out again."""
+        allocation = self.allocation_at(address)
+        del self.kinds[address]
+        self.withdraw(address)
+        self._kept.append(allocation)
+        self.used -= allocation.size
+
+    def clear(self, kept: Kind) -> None:
+        """Free all but the allocations of a kind: those of the host, and variables of modules."""
+        for allocation in list(self.allocations):
+            if self.kinds.get(allocation.address) is not kept:
+                self.kinds.setdefault(allocation.address, DEVICE)
+                self.host_free(allocation.address)
+        self.used = sum(allocation.size for allocation in self.allocations)
+
     def snapshot(self) -> Bytes | None:
         """Return a copy of all allocations; None where there are too many bytes."""
         if self.used > _SNAPSHOT:
@@ -114,7 +131,7 @@ class ClientMemory(DeviceMemory):
         if end + size <= max(_FRESH_ROOM, 2 * self.used):
             return end
         before = 0
-        for allocation in self.allocations:
+        for allocation in sorted([*self.allocations, *self._kept], key=lambda other: other.address):
             start = -(-before // alignment) * alignment
             if start + size + _GAP <= allocation.address - DEVICE_BASE:
                 return start

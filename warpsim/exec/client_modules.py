@@ -33,6 +33,7 @@ class Image:
     chip: str
     name: str
     kernels: dict[str, Kernel] = field(default_factory=dict)
+    most_registers: int | None = None  # of a thread, as an option of the driver's compiler limits them
 
     @cached_property
     def loaded(self) -> LoadedModule:

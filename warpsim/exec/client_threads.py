@@ -24,6 +24,14 @@ _FOREVER = frozenset(  # functions that answer also after an error that no call 
     | {"cuGetErrorString", "cuGetErrorName", "__cudaUnregisterFatBinary", "cudaRuntimeGetVersion"}
     | {"cudaDriverGetVersion", "cuDriverGetVersion", "cudaGetDevice", "cudaGetDeviceCount"}
 )
+_BEFORE_USE = (  # functions that make no context
+    *("__cuda", "cudaGetDevice", "cudaDeviceGet", "cudaDriverGet", "cudaRuntimeGet", "cudaGetError"),
+    *("cudaGetLastError", "cudaPeekAtLastError", "cudaGetDriverEntryPoint", "cudaChooseDevice"),
+)
+_OF_A_CONTEXT = (  # functions of the driver that need a context
+    *("cuMemAlloc", "cuMemFree", "cuMemcpy", "cuMemset", "cuMemHost", "cuModuleLoad", "cuStreamCreate"),
+    *("cuEventCreate", "cuLaunchKernel"),
+)
 _STATELESS = frozenset({"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName"})
 
 
@@ -48,10 +56,17 @@ class Connection:
         self.process = process
         self.last_error = SUCCESS
         self.contexts: list[int] = []  # that are current, the innermost last
+        self._uses_runtime = False  # whose primary context is current where no other is
         self.configurations: list[tuple[object, ...]] = []  # of <<<>>>, until the launch
         self.own_stream = 0x9000_0000 + process.threads * 16
         self.capture_mode = 0
         process.threads += 1
+
+    @property
+    def current(self) -> int:
+        """The context that is current; 0 for none."""
+        primary = self.process.primary.handle if self._uses_runtime else 0
+        return self.contexts[-1] if self.contexts else primary
 
     def serve(self) -> None:
         """Answer calls until the client leaves. Raises Gone."""
@@ -89,6 +104,9 @@ class Connection:
             raise Gone from None
         with self._lock:
             self.process.tally.calls[name] += 1
+            if library.startswith("runtime") and not name.startswith(_BEFORE_USE):
+                self._uses_runtime = self.process.uses_runtime = True
+            self.process.current = self.current or self.process.primary.handle
             call = Call(self, self.process, name, message, by_thread)
             try:
                 result = self._result(call, row)
@@ -119,6 +137,8 @@ class Connection:
             return code(_NOT_SUPPORTED)
         if self.process.failed is not None and call.name not in _FOREVER:
             return self.process.failed.code
+        if call.name.startswith(_OF_A_CONTEXT) and not self.current and not self.process.uses_runtime:
+            raise CudaError("DeviceUninitialized", f"{call.name}: no context is current in this thread")
         result = row.function(call, *row.arguments(call.message))
         return SUCCESS if result is None else result
 

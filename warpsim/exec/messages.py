@@ -42,6 +42,7 @@ class Channel:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self.descriptor = -1  # of the memory that is shared, in the client
 
     def peer(self) -> tuple[int, int]:
         """Return process and user of the client, as the kernel knows them."""
@@ -82,12 +83,19 @@ class Channel:
         shared = array.array("i", [descriptor])
         order = _ORDER.pack(_DESCRIPTOR, 0, *([0] * 7))
         self._send_with(order, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, shared)])
-        there = self._word()
+        self.descriptor = there = self._word()
         shared_and_fixed = 0x01 | 0x100000 | 0x4000  # MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE
         found = self._system_call(_MMAP, base, size, 0, shared_and_fixed, there, 0)
         if found != base:  # a child that has its parent's mapping after fork
             found = self._system_call(_MMAP, base, size, 0, 0x01 | 0x10 | 0x4000, there, 0)
         return found
+
+    def map_over(self, descriptor: int, address: int, size: int, place: int, *, shared: bool) -> int:
+        """Let the client map bytes of the shared memory, from ``place`` on, over memory of its own, to be
+        shared, or copied once it is written to; return the address, or an error number of Linux.
+        """
+        flags = (0x01 if shared else 0x02) | 0x10  # MAP_SHARED or MAP_PRIVATE | MAP_FIXED
+        return self._system_call(_MMAP, address, size, 3, flags, descriptor, place)
 
     def protect(self, address: int, size: int, *, accessible: bool) -> int:
         """Let the client read and write mapped memory, or not; return 0, or an error number of Linux."""

@@ -179,6 +179,7 @@ class Server:
             self.tally.say(
                 f"process {number} cannot map memory at {DEVICE_BASE:#x}: managed memory will fail"
             )
+        process.descriptor = channel.descriptor
         return process
 
     def _forget_earlier(self, number: int) -> None:

@@ -152,11 +152,12 @@ class Tally:
             self.notices.append(text)
             self.notice(text)
 
-    def lacking(self, function: str) -> None:
+    def lacking(self, function: str, why: str = "") -> None:
         """Note a function that is not there."""
         if function not in self.missing:
             self.missing[function] = None
-            self.say(f'{function} is not there: it returns "not supported"')
+            reason = f"; {why}" if why else ""
+            self.say(f'{function} is not there: it returns "not supported"{reason}')
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON has it."""

@@ -10,6 +10,7 @@ from . import (  # noqa: F401 (they fill the table of rows)
     launch_calls,
     memory_calls,
     pool_calls,
+    refused_calls,
     registration,
     stream_calls,
     tensor_map_calls,

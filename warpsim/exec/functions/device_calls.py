@@ -250,7 +250,7 @@ def device_synchronize(call: Call) -> None:
 def device_reset(call: Call) -> None:
     """Forget all that the process has on the device."""
     call.connection.synchronise()
-    call.process.reset()
+    call.process.reset(call.connection.channel)
     call.connection.last_error = 0
 
 

@@ -59,8 +59,7 @@ def compute_capability(call: Call, major: Pointer, minor: Pointer, device: Int) 
 
 
 def _current(call: Call) -> int:
-    contexts = call.connection.contexts
-    return contexts[-1] if contexts else 0
+    return call.connection.current
 
 
 @row("cuDevicePrimaryCtxRetain")
@@ -94,7 +93,7 @@ def primary_flags(call: Call, device: Int, flags: Unsigned) -> None:
 
 @row("cuCtxCreate_v2")
 def context_create(call: Call, result: Pointer, flags: Unsigned, device: Int) -> None:
-    """Make a context, which is then current; all have one memory."""
+    """Make a context, which is then current; its memory and handles go with it."""
     check_device(device)
     _create(call, result, flags)
 
@@ -119,6 +118,7 @@ def _create(call: Call, result: int, flags: int) -> None:
 def context_destroy(call: Call, context: Handle) -> None:
     """Forget a context."""
     call.process.drop(context, Context, "context")
+    call.process.destroy(call.connection.channel, context)
     contexts = call.connection.contexts
     contexts[:] = [handle for handle in contexts if handle != context]
 

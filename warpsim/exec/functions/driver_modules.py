@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from ...errors import OperandError
@@ -9,6 +10,7 @@ from ...host.device import symbol_of
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..client_modules import Image, Kernel, Library
 from ..error_codes import CudaError
+from ..jit_options import JitOptions
 from .registration import image_bytes
 
 _INPUT_CUBIN, _INPUT_PTX, _INPUT_FATBIN = 0, 1, 2  # of CUjitInputType
@@ -22,10 +24,17 @@ class Link:
     parts: list[bytes] = field(default_factory=list)
 
 
-def _loaded(call: Call, result: int, content: bytes, name: str) -> None:
+def _loaded(call: Call, result: int, content: bytes, name: str, options: JitOptions) -> None:
     """Load an image at once, so that what is wrong is said now."""
     image = call.process.modules.image(lambda: content, name)
-    image.loaded  # noqa: B018 (it raises what is wrong)
+    image.most_registers = options.most_registers
+    start = time.perf_counter()
+    try:
+        image.loaded  # noqa: B018 (it raises what is wrong)
+    except CudaError as error:
+        options.ended(time.perf_counter() - start, error.why or error.name)
+        raise
+    options.ended(time.perf_counter() - start)
     call.put(result, "Q", call.process.handle(Library(image)))
 
 
@@ -38,28 +47,32 @@ def _library(call: Call, handle: int) -> Image:
 @row("cuModuleLoadData", "cuModuleLoadFatBinary")
 def module_load_data(call: Call, result: Pointer, image: Pointer) -> None:
     """Load a module from memory."""
-    _loaded(call, result, image_bytes(call, image), call.process.modules.program)
+    _loaded(call, result, image_bytes(call, image), call.process.modules.program, JitOptions(call))
 
 
 @row("cuModuleLoadDataEx")
 def module_load_data_ex(
     call: Call, result: Pointer, image: Pointer, count: Unsigned, options: Pointer, values: Pointer
 ) -> None:
-    """Load a module from memory; options have no effect."""
-    _loaded(call, result, image_bytes(call, image), call.process.modules.program)
+    """Load a module from memory."""
+    asked = JitOptions(call, count, options, values)
+    _loaded(call, result, image_bytes(call, image), call.process.modules.program, asked)
 
 
 @row("cuLibraryLoadData", "cudaLibraryLoadData")
-def library_load_data(call: Call, result: Pointer, image: Pointer) -> None:
-    """Load a library from memory; options have no effect."""
-    _loaded(call, result, image_bytes(call, image), call.process.modules.program)
+def library_load_data(
+    call: Call, result: Pointer, image: Pointer, options: Pointer, values: Pointer, count: Unsigned
+) -> None:
+    """Load a library from memory."""
+    asked = JitOptions(call, count, options, values)
+    _loaded(call, result, image_bytes(call, image), call.process.modules.program, asked)
 
 
 @row("cuModuleLoad", "cuLibraryLoadFromFile", "cudaLibraryLoadFromFile")
 def module_load(call: Call, result: Pointer, name: Pointer) -> None:
     """Load a module from a file, whose name counts from the client's folder."""
     file = call.text(name)
-    _loaded(call, result, call.process.file_content(file), file)
+    _loaded(call, result, call.process.file_content(file), file, JitOptions(call))
 
 
 @row("cuModuleUnload", "cuLibraryUnload", "cudaLibraryUnload")

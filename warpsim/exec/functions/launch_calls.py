@@ -188,7 +188,9 @@ def attribute_of(kernel: Kernel, attribute: int) -> int:
         1: entry.static_shared_bytes,
         2: sum(each.size for each in kernel.image.module.variables if each.space == "const"),
         3: entry.local_bytes,
-        4: min(entry.registers, limits.thread_registers),
+        4: min(
+            entry.registers, limits.thread_registers, kernel.image.most_registers or limits.thread_registers
+        ),
         5: _version(kernel),
         6: number,
         7: 0,
@@ -250,6 +252,12 @@ def func_get_attributes(call: Call, result: Pointer, function: Pointer) -> None:
 def func_set_cache(call: Call, function: Pointer, config: Int) -> None:
     """Nothing depends on it."""
     kernel_of(call, function)
+
+
+@row("cuKernelSetCacheConfig")
+def kernel_set_cache(call: Call, kernel: Handle, config: Int, device: Int) -> None:
+    """Nothing depends on it."""
+    kernel_of(call, kernel)
 
 
 @row("cudaFuncGetName", "cuFuncGetName", "cuKernelGetName")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...host.device import Symbol, symbol_of
 from ..calls import Call, Extent, Int, Pointer, Size, Unsigned, row
+from ..client import Registered
 from ..client_memory import DEVICE, MANAGED, PINNED, Kind
 from ..error_codes import CudaError
 from ..memory_transfers import range_of
@@ -11,6 +12,7 @@ from .registration import image_of
 
 _PITCH_ALIGNMENT = 512
 _HOST, _DEVICE, _MANAGED = 1, 2, 3  # of cudaMemoryType
+_MAPPED = 2  # of the flags of registered memory
 _DRIVER_HOST, _DRIVER_DEVICE = 1, 2  # of CUmemorytype
 
 
@@ -78,7 +80,12 @@ def free_host(call: Call, address: Pointer) -> None:
 
 @row("cudaHostGetDevicePointer", "cuMemHostGetDevicePointer_v2")
 def host_device_pointer(call: Call, result: Pointer, address: Pointer, flags: Unsigned) -> None:
-    """Give the address of the device for memory of the host: the same."""
+    """Give the address of the device for memory of the host: the same, but of registered memory."""
+    found = call.process.registered_at(address)
+    if found is not None:
+        base = found[0]
+        call.put(result, "Q", call.process.map_registered(call.connection.channel, base) + address - base)
+        return
     if call.process.memory.find(address) is None:
         raise CudaError("InvalidValue", f"{address:#x} {call.process.where(address)}")
     call.put(result, "Q", address)
@@ -92,23 +99,24 @@ def host_flags(call: Call, result: Pointer, address: Pointer) -> None:
 
 @row("cudaHostRegister", "cuMemHostRegister_v2")
 def host_register(call: Call, address: Pointer, size: Size, flags: Unsigned) -> None:
-    """Note memory of the host for copies. It is not mapped into the device."""
-    if flags & 2:
-        raise CudaError(
-            "NotSupported",
-            "cudaHostRegister: memory of malloc is not mapped into the device: use "
-            "cudaHostAlloc or cudaMallocManaged",
-        )
-    if address in call.process.registered:
+    """Note memory of the host; kernels reach it at the address that cudaHostGetDevicePointer gives."""
+    if not address or not size:
+        raise CudaError("InvalidValue", f"{size} bytes at {address:#x}")
+    if call.process.registered_at(address) is not None:
         raise CudaError("HostMemoryAlreadyRegistered", f"{address:#x}")
-    call.process.registered[address] = size, flags
+    call.process.registered[address] = Registered(size, flags)
+    if flags & _MAPPED:
+        call.process.map_registered(call.connection.channel, address)
 
 
 @row("cudaHostUnregister", "cuMemHostUnregister")
 def host_unregister(call: Call, address: Pointer) -> None:
-    """Forget memory of the host."""
-    if call.process.registered.pop(address, None) is None:
-        raise CudaError("HostMemoryNotRegistered", f"{address:#x}")
+    """Forget memory of the host, when all streams have ended."""
+    call.process.order.wait_for_all()
+    try:
+        call.process.unregister(call.connection.channel, address)
+    except KeyError:
+        raise CudaError("HostMemoryNotRegistered", f"{address:#x}") from None
 
 
 @row("cudaMallocPitch")
@@ -183,8 +191,7 @@ def _memory_type(call: Call, address: int) -> int:
     process = call.process
     found = process.memory.find(address)
     if found is None:
-        known = any(base <= address < base + size for base, (size, _) in process.registered.items())
-        return _HOST if known else 0
+        return _HOST if process.registered_at(address) else 0
     kind = process.memory.kinds.get(found.address, DEVICE)
     return {MANAGED.name: _MANAGED, PINNED.name: _HOST}.get(kind.name, _DEVICE)
 
@@ -193,7 +200,10 @@ def _memory_type(call: Call, address: int) -> int:
 def pointer_attributes(call: Call, result: Pointer, address: Pointer) -> None:
     """Give cudaPointerAttributes: type, device, and the addresses on device and host."""
     kind = _memory_type(call, address)
+    registered = call.process.registered_at(address)
     on_device = address if kind and call.process.on_device(address) else 0
+    if registered is not None and registered[1].place is not None:
+        on_device = registered[1].place + address - registered[0]
     on_host = address if kind in (_HOST, _MANAGED) else 0
     call.put(result, "iiQQ", kind, 0 if kind else -2, on_device, on_host)
 

@@ -1,0 +1,126 @@
+// A client of driver and runtime in C: contexts, options of the compiler, registered memory, reset, refusals.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *PTX =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 v = 3;\n"
+    ".visible .entry put(.param .u64 p)\n{ .reg .b64 %rd<2>; .reg .b32 %r<12>; ld.param.u64 %rd0, [p];\n"
+    "ld.global.u32 %r0, [v]; ld.global.u32 %r1, [%rd0]; add.u32 %r2, %r0, %r1; st.global.u32 [%rd0], %r2;\n"
+    "st.global.u32 [v], %r2; ret; }\n";
+
+static int launch(CUfunction put, CUdeviceptr p) {
+    void *arguments[] = {&p};
+    return cuLaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0);
+}
+
+static void contexts(void) {
+    CUcontext one, two, now;
+    CUdeviceptr p, q;
+    CUmodule module;
+    CUfunction put;
+    CUstream stream;
+    unsigned value = 4;
+    cuInit(0);
+    printf("contexts %d", cuMemAlloc(&p, 64)); /* no context is current */
+    cuCtxCreate(&one, NULL, 0, 0), cuMemAlloc(&p, 64), cuStreamCreate(&stream, 0);
+    cuModuleLoadData(&module, PTX), cuModuleGetFunction(&put, module, "put"), cuMemcpyHtoD(p, &value, 4);
+    cuCtxCreate(&two, NULL, 0, 0), cuMemAlloc(&q, 64), cuMemsetD32(q, 7, 1);
+    cuCtxGetCurrent(&now);
+    printf(" %d %d", now == two, launch(put, p));
+    cuMemcpyDtoH(&value, p, 4), cuCtxDestroy(one); /* with its memory, stream and module */
+    printf(" %u", value), printf(" %d", cuMemcpyDtoH(&value, p, 4)), printf(" %d", launch(put, q));
+    printf(" %d", cuStreamSynchronize(stream));
+    cuMemcpyDtoH(&value, q, 4), cuCtxDestroy(two), cuCtxGetCurrent(&now);
+    printf(" %u %d\n", value, now == NULL);
+}
+
+static void options(void) {
+    CUcontext context;
+    CUmodule module;
+    CUfunction put;
+    CUkernel kernel;
+    CUlibrary library;
+    int before, after;
+    char said[64] = "?", wrong[24] = "?";
+    CUjit_option names[] = {CU_JIT_MAX_REGISTERS,    CU_JIT_INFO_LOG_BUFFER,  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                            CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
+    void *values[] = {(void *)2, said, (void *)sizeof said, wrong, (void *)sizeof wrong, 0};
+    cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context);
+    cuModuleLoadData(&module, PTX), cuModuleGetFunction(&put, module, "put");
+    cuFuncGetAttribute(&before, CU_FUNC_ATTRIBUTE_NUM_REGS, put);
+    printf("options %d", cuModuleLoadDataEx(&module, PTX, 6, names, values));
+    cuModuleGetFunction(&put, module, "put"), cuFuncGetAttribute(&after, CU_FUNC_ATTRIBUTE_NUM_REGS, put);
+    printf(" %d %d '%s' '%s' %d", before > 2, after, said, wrong, *(float *)&values[5] > 0);
+    values[4] = (void *)sizeof wrong;
+    printf(" %d", cuModuleLoadDataEx(&module, ".version 8.0\n.target sm_80\n.address_size 64\nnonsense", 6, names, values));
+    printf(" %d %d", strlen(wrong) == sizeof wrong - 1, (int)(long)values[4]);
+    cuLibraryLoadData(&library, PTX, names, values, 1, 0, 0, 0), cuLibraryGetKernel(&kernel, library, "put");
+    cuKernelGetAttribute(&after, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 0);
+    printf(" %d %d %d\n", after, cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, 0),
+           cuKernelSetCacheConfig((CUkernel)8, CU_FUNC_CACHE_PREFER_L1, 0) != 0);
+}
+
+static void registered(void) {
+    CUmodule module;
+    CUfunction put;
+    struct cudaPointerAttributes at;
+    unsigned *host = malloc(20000), *part = host + 100; /* pages with memory of others at both ends */
+    void *p = 0, *q = 0;
+    for (int i = 0; i < 5000; i++) host[i] = i;
+    cuModuleLoadData(&module, PTX), cuModuleGetFunction(&put, module, "put");
+    printf("registered %d", cudaHostRegister(part, 16000, cudaHostRegisterDefault));
+    printf(" %d", cudaHostRegister(part + 1, 4, 0)), printf(" %d", cudaHostGetDevicePointer(&p, part + 1000, 0));
+    cudaPointerGetAttributes(&at, part);
+    printf(" %d %d %d", p != part + 1000, at.type, (char *)at.devicePointer == (char *)p - 4000);
+    printf(" %d", launch(put, (CUdeviceptr)p)), cudaDeviceSynchronize();
+    printf(" %u %u", part[1000], host[99]); /* 1100 + 3, at the same place for both */
+    part[1000] = 50, host[99] = 7;
+    launch(put, (CUdeviceptr)p), cudaDeviceSynchronize();
+    printf(" %u", part[1000]), printf(" %d", cudaHostUnregister(part));
+    part[1001] = 9;
+    printf(" %u %u %u", part[1000], host[99], part[1001]), printf(" %d", cudaHostUnregister(part));
+    printf(" %d\n", cudaHostGetDevicePointer(&q, part, 0));
+    free(host);
+}
+
+static void reset(void) {
+    CUmodule module;
+    CUfunction put;
+    cudaStream_t stream;
+    cudaEvent_t event;
+    void *p, *host;
+    size_t limit, before, after, total;
+    cudaStreamCreate(&stream), cudaEventCreate(&event), cudaMalloc(&p, 1 << 20), cudaMallocHost(&host, 64);
+    cudaMemGetInfo(&before, &total), cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 1 << 21);
+    printf("reset %d", cudaDeviceReset());
+    cudaMemGetInfo(&after, &total), cudaDeviceGetLimit(&limit, cudaLimitPrintfFifoSize);
+    printf(" %d %d", after >= before + (1 << 20), limit == 1 << 20);
+    printf(" %d", cudaFree(p)), printf(" %d", cudaStreamSynchronize(stream));
+    printf(" %d", cudaStreamDestroy(stream)), printf(" %d", cudaEventRecord(event, 0));
+    unsigned value = 1;
+    cuModuleLoadData(&module, PTX), cuModuleGetFunction(&put, module, "put"), cudaMalloc(&p, 4);
+    cudaMemcpy(p, &value, 4, cudaMemcpyHostToDevice), launch(put, (CUdeviceptr)p);
+    int copied = cudaMemcpy(&value, p, 4, cudaMemcpyDeviceToHost);
+    printf(" %d %u\n", copied, value);
+}
+
+static void refused(void) {
+    cudaArray_t array;
+    cudaIpcMemHandle_t handle;
+    cudaTextureObject_t texture;
+    struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+    void *p;
+    cudaMalloc(&p, 64);
+    printf("refused %d", cudaMallocArray(&array, &format, 8, 4, 0));
+    printf(" %d", cudaCreateTextureObject(&texture, 0, 0, 0));
+    printf(" %d", cudaIpcGetMemHandle(&handle, p)), printf(" %d\n", cudaGetLastError());
+}
+
+int main(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    contexts(), options(), registered(), reset(), refused();
+    return 0;
+}

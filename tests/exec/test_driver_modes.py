@@ -1,0 +1,50 @@
+"""A client in C of driver and runtime under ``warpsim exec``: contexts, options, memory, reset, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+PRINTED = {
+    # no context; two is current, a launch of one's kernel; the value; memory, module and stream are gone
+    "contexts": "201 1 0 7 1 98 400 7 1",
+    # registers, of the limit; logs; invalid PTX, whose log is cut to its room; the same for libraries
+    "options": "0 1 2 '' '' 1 218 1 23 2 0 1",
+    # twice; another address; type, place; 1100 + 3; what lies beside; as they were, after it
+    "registered": "0 712 0 1 1 1 0 1103 99 1153 0 1153 7 9 713 1",
+    # memory is free, limits are as at first; handles are gone; variables begin again
+    "reset": "0 1 1 1 400 400 400 0 4",
+    "refused": "801 801 801 801",
+}
+
+
+@pytest.fixture(scope="module")
+def done(run: Run, driver_modes: Path) -> Any:
+    return run(command=(str(driver_modes),))
+
+
+@pytest.mark.parametrize("mode", PRINTED)
+def test_what_a_client_of_the_driver_prints(done: Any, mode: str) -> None:
+    lines = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert lines[mode] == PRINTED[mode], done.stderr
+
+
+def test_refusals_say_why_once(done: Any) -> None:
+    lines = [line for line in done.stderr.splitlines() if "is not there: it returns" in line]
+    assert [line.partition("exec: ")[2].partition(" ")[0] for line in lines] == [
+        "cudaMallocArray",
+        "cudaCreateTextureObject",
+        "cudaIpcGetMemHandle",
+    ]
+    assert "since tex, tld4, suld and sust are not executed" in lines[0]
+    assert "each has a device of its own" in lines[2]
+    assert "mistake of warpsim" not in done.stderr
+
+
+def test_a_call_without_a_context_is_a_finding(done: Any) -> None:
+    messages = [message for _, message in done.findings()]
+    assert "cuMemAlloc_v2: no context is current in this thread" in "\n".join(messages)
