@@ -21,6 +21,7 @@ from .streams import LEGACY, PER_THREAD, Stream
 Pointer = int  # how a parameter lies in a register: 64 bits,
 Size = int
 Handle = int
+AsyncStream = int  # behind the others, of functions that are named Async; 0 of others
 Int = int  # 32 bits
 Unsigned = int
 Dimensions3 = tuple[int, int, int]  # dim3 by value
@@ -107,11 +108,12 @@ class Call:
 class Row:
     """A function of CUDA: names, and the Python function that answers it."""
 
-    def __init__(self, function: Callable[..., int | None]) -> None:
+    def __init__(self, function: Callable[..., int | None], name: str = "") -> None:
         self.function = function
         parameters = list(inspect.signature(function).parameters.values())[1:]
         self.names = tuple(parameter.name for parameter in parameters)
-        self._readers = [_reader(function, str(parameter.annotation)) for parameter in parameters]
+        kinds = (_kind(str(parameter.annotation), name) for parameter in parameters)
+        self._readers = [_reader(function, kind) for kind in kinds]
 
     def arguments(self, message: Message) -> list[Any]:
         """Return the arguments of a call."""
@@ -150,17 +152,26 @@ def _dimensions(place: _Place) -> tuple[int, int, int]:
     return first & 0xFFFF_FFFF, first >> 32, second & 0xFFFF_FFFF
 
 
+_NONE = "none"  # an argument that a function does not have
 _READERS: dict[str, Callable[[_Place], Any]] = {
     "Pointer": _Place.word,
     "Size": _Place.word,
     "Handle": _Place.word,
     "Int": _signed,
+    _NONE: lambda _: 0,
     "Unsigned": lambda place: place.word() & 0xFFFF_FFFF,
     "Dimensions3": _dimensions,
     "Extent": lambda place: place.words(3),
     "Pitched": lambda place: place.words(4),
 }
 ROWS: dict[str, Row] = {}
+
+
+def _kind(annotation: str, name: str) -> str:
+    """Return how a parameter of a function is read."""
+    if annotation != "AsyncStream":
+        return annotation
+    return "Handle" if "Async" in name else _NONE
 
 
 def _reader(function: Callable[..., Any], kind: str) -> Callable[[_Place], Any]:
@@ -176,10 +187,9 @@ def row(*names: str) -> Callable[[Function], Function]:
     """Make a Python function the answer to functions of CUDA, by their names without _ptsz and _ptds."""
 
     def note(function: Function) -> Function:
-        made = Row(function)
         for name in names:
             assert name not in ROWS, f"{name} has two rows"
-            ROWS[name] = made
+            ROWS[name] = Row(function, name)
         return function
 
     return note
