@@ -11,19 +11,27 @@ import warpsim
 from tools.judging import Answer, listed, outcome_of
 from warpsim.host.launching import load_text
 
-from .kernels import KERNELS, compiled
+from .changed import TENSOR_KERNELS, changed
+from .kernels import KERNELS, Prepared, compiled
 from .listed import LIST, LaunchMistake
+from .tensor_listed import CHANGES, Change
 
 
-def answered(mistake: LaunchMistake) -> Answer:
+def answered(mistake: LaunchMistake | Change) -> Answer:
     """Return the outcome of a mistake, the seconds, and the verdict."""
-    text = compiled(mistake.kernel, mistake.number, mistake.defines)
-    prepared = KERNELS[mistake.kernel]()
+    prepared, text = _prepared(mistake)
     kernel = load_text(text, f"{mistake.kernel}.ptx")[mistake.kernel]
     start = time.perf_counter()
     try:
         verdict = warpsim.why(
-            kernel, prepared.grid, prepared.block, prepared.arguments, prepared.expected, prepared.tolerance
+            kernel,
+            prepared.grid,
+            prepared.block,
+            prepared.arguments,
+            prepared.expected,
+            prepared.tolerance,
+            shared_bytes=prepared.shared_bytes,
+            cluster=prepared.cluster,
         )
     except Exception as error:
         return "crashed", time.perf_counter() - start, repr(error)
@@ -33,12 +41,21 @@ def answered(mistake: LaunchMistake) -> Answer:
     return outcome_of(mistake, text, first, bool(verdict.causes)), seconds, text
 
 
+def _prepared(mistake: LaunchMistake | Change) -> tuple[Prepared, str]:
+    """Return a launch and the PTX with the mistake in it."""
+    if isinstance(mistake, Change):
+        return TENSOR_KERNELS[mistake.kernel](), changed(mistake)
+    return KERNELS[mistake.kernel](), compiled(mistake.kernel, mistake.number, mistake.defines)
+
+
 def main() -> None:
     """Print a line for each mistake, and the sums."""
     groups: dict[str, list[tuple[str, Callable[[], Answer]]]] = {}
     for mistake in LIST:
         title = f"{mistake.number}: {mistake.name}"
         groups.setdefault(mistake.kernel, []).append((title, partial(answered, mistake)))
+    for change in CHANGES:
+        groups.setdefault(change.kernel, []).append((change.name, partial(answered, change)))
     listed("What --why says of mistakes planted in kernels; needs nvcc.", groups)
 
 

@@ -30,6 +30,8 @@ class Prepared:
     arguments: list[Any]
     expected: dict[int, Array]
     tolerance: float
+    shared_bytes: int = 0
+    cluster: int | None = None
 
 
 @cache
@@ -137,6 +139,20 @@ def _staged() -> Prepared:
     )
 
 
+def _tutorial() -> Prepared:
+    m, n, k = 256, 128, 256
+    A, B = _numbers(18, m, k).astype(np.float16), _numbers(19, k, n).astype(np.float16)
+    D = A.astype(np.float32) @ B.astype(np.float32)
+    return Prepared(
+        grid=(n // 64, m // 128),
+        block=128,
+        arguments=[A, B, np.zeros((m, n), np.float32), n, k],
+        expected={2: D},
+        tolerance=1e-2,
+        shared_bytes=49152,
+    )
+
+
 KERNELS: dict[str, Callable[[], Prepared]] = {
     "loop_f16": lambda: _product(64, 64, 128, columns=False, each=(32, 32), block=64),
     "loop_s8": _integers,
@@ -148,4 +164,5 @@ KERNELS: dict[str, Callable[[], Prepared]] = {
     "sparse": _sparse,
     "scaled": _scaled,
     "staged": _staged,
+    "tensor_plain": _tutorial,
 }

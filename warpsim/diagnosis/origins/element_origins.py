@@ -3,7 +3,8 @@
 Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
 registers of every mma says which byte it was (tags.py, tagged_runs.py). Dependence is reported.
 Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". mma, wgmma and wmma are traced, but no wmma with elements below a byte.
+the arrays hold are "constant". mma, wgmma, wmma and tcgen05.mma are traced, but no wmma with elements below
+a byte, and no 6-bit and 4-bit elements of kind::f8f6f4 in shared memory.
 What is not explained is no finding: padding, triangles and parts of a larger grid leave elements unused
 too. Knows kernels and arrays; prints nothing.
 """
@@ -29,6 +30,7 @@ from ...ptx.symbols import shown_variable
 from .allocation_rows import arriving, with_rows
 from .anchors import Anchored, anchored, formulas_of
 from .byte_ids import folded_byte_ids
+from .descriptor_checks import described
 from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
 from .metadata_checks import word_findings
 from .packing_checks import (
@@ -55,7 +57,8 @@ MOST_BYTES = 1 << 28  # of allocations that are followed
 class ElementOrigin:
     """An element of a fragment: ``source`` is its place, such as "A[3, 17]", or "computed" and its like.
 
-    Of a tile in shared memory, ``lane`` is its row along m or n, and ``register`` its k.
+    Of a tile in shared memory, ``lane`` is its row along m or n, and ``register`` its k; of words in tensor
+    memory ``lane`` counts the lanes of the first column, then those of the next.
     """
 
     lane: int
@@ -150,13 +153,14 @@ class Origins:
         for given in self.statements:
             operands = {role: arrangement.operand for role, arrangement in given.items()}
             a, b = (given[role].tiles if role in given else None for role in "ab")
-            found += tile_findings(a, b)
+            own = [*tile_findings(a, b)]
             if a is not None and b is not None:
                 begins = operands["c"].begins if "c" in operands else a.tiles.operand.given.ignores_c
                 products.append(Products(a=a, b=b, begins=begins))
             for role, tiles in (("a", a), ("b", b)):
                 if tiles is None and role in operands:
-                    found += arranged_findings(operands[role])
+                    own += arranged_findings(operands[role])
+            found += described(operands, {"a": a, "b": b}, own, self.movement.tagging)
             for role in ("e", "scale_a", "scale_b"):
                 if role in operands:
                     found += word_findings(operands[role], a, b)

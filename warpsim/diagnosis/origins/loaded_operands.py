@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...isa.instruction import Instruction
 from ...isa.layouts.fragment_layout import Layout
 from ...isa.layouts.strides import modes
+from ...ptx.operands import Address
 from .tagged_runs import Given, Movement, TaggedBuffer
 from .tags import COMPUTED, CONSTANT, Indices
 
@@ -60,9 +61,19 @@ class Operand:
         return self.given.record.statement.opcode == "wmma"
 
     @property
+    def of_tensor(self) -> bool:
+        """Whether it is of tcgen05.mma: words of metadata and scales are cells of tensor memory, in the
+        place of lanes."""
+        return self.given.record.statement.opcode == "tcgen05"
+
+    @property
     def holder(self) -> str:
         """Where a tile lies that is no fragment of registers."""
-        return "in the fragment" if self.of_wmma else "in shared memory"
+        if self.of_wmma:
+            return "in the fragment"
+        operands = self.given.record.statement.operands or ()
+        inside = self.of_tensor and (self.role == "c" or isinstance(operands[1], Address))
+        return "in tensor memory" if inside and self.role != "b" else "in shared memory"
 
     @property
     def places(self) -> npt.NDArray[np.int64]:

@@ -19,6 +19,7 @@ from ...errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
 from .loaded_operands import Mask, Operand, index_text, mode
+from .placed_tiles import Fit
 from .tags import Indices
 from .tile_patterns import named
 
@@ -46,7 +47,8 @@ class OtherByte:
 class PackingFinding:
     """Something that does not fit: ``kind``, the operand, what is wrong in words, and where it happens.
 
-    ``fault`` has the tiles, where it is they that are wrong; ``byte`` what a byte id reads by mistake.
+    ``fault`` has the tiles, where it is they that are wrong; ``byte`` what a byte id reads by mistake,
+    ``fit`` the descriptors of tcgen05 that are right, of some executions.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class PackingFinding:
     places: Places
     fault: TilesAtFault | None = field(default=None, compare=False, repr=False)
     byte: OtherByte | None = field(default=None, compare=False, repr=False)
+    fit: tuple[Fit, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def where(self) -> str:

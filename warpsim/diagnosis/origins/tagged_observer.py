@@ -18,18 +18,21 @@ from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
 from ...isa.warps import WARP
+from ...machine.opcodes.tensor.tensor_products import Given, Multiplication
 from ...machine.run.engines import DEFAULT_MODES, Modes
 from ...machine.run.events import MatrixExecution, Observer, helper
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.slots import Slot
+from .tensor_tags import places_of_tiles, settings_of, tags_of
 
 Words = npt.NDArray[Any]
 Numbers = npt.NDArray[np.intp]
 Sums = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _SALT = np.uint64(0xD1B54A32D192ED03)
+_KEPT = 32  # executions of tcgen05.mma of which the shared memory is kept, the first
 _BYTE = 8  # bits: elements of fewer have no tag of their own
 
 
@@ -81,6 +84,24 @@ class Watch(Observer):
     def descriptors(self, pc: int, role: str, words: Words) -> Words:
         """Return descriptors as they are."""
         return words
+
+    @helper
+    def tensor_operands(self, wave: Wave, pc: int, lane: int, given: Given) -> Given:
+        """Return the operands of tcgen05.mma as they are."""
+        return given
+
+    @helper
+    def tensor_product(self, wave: Wave, work: Multiplication) -> Words:
+        """Keep an executed tcgen05.mma, whose operands are matrices and cells; return a D of tags."""
+        form, now = work.made.instruction, self.now
+        tags = {role: words[None] for role, words in tags_of(wave, work).items()}
+        kept = replace(settings_of(work), registers=tags)
+        if len(self.events) < _KEPT and (work.a is not None or work.b is not None):
+            kept = replace(kept, **places_of_tiles(wave, work))
+        self.now = work.pc, work.record
+        self._keep(wave, np.array([work.lane // WARP]), form, kept, frozenset("abc") & frozenset(tags))
+        self.now = now
+        return np.full(form.product.matrix_shape("d"), self._byte(form.d.code_dtype), form.d.code_dtype)
 
     def _byte(self, word: np.dtype[Any]) -> int:
         """Return a word of tags of D."""

@@ -6,7 +6,7 @@ which statement, and at which addresses. Knows launches and bytes; does not know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,6 +66,15 @@ class Dependence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The shared memory ``(runs, bytes)`` of execution ``event`` of a statement, and its descriptors."""
+
+    event: int
+    seen: npt.NDArray[np.uint8]
+    words: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Given:
     """What one matrix statement was given in all its executions.
 
@@ -84,6 +93,7 @@ class Given:
     times: Indices
     ignores_c: npt.NDArray[np.bool_]
     tiles: frozenset[str] = frozenset()
+    snapshots: tuple[Snapshot, ...] = ()
 
     @property
     def location(self) -> Location:
@@ -306,28 +316,54 @@ def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
         others = [table.get(pc, []) for table in tables[1:]]
         if any(not run or not np.array_equal(_ordered(run)[0], places) for run in others):
             continue
-        first = events[0]
-        every = [event for table in (events, *others) for event in table]
-        roles = [
-            register
-            for register in first.inputs.registers
-            if all(register in event.inputs.registers for event in every)
-        ]
-        read = {name: _decoded(tagging, [events, *others], name) for name in roles}
-        found.append(
-            Given(
-                record=first.record,
-                instruction=first.instruction,
-                selector=first.inputs.selector,
-                scale_selectors=first.inputs.scale_selectors,
-                places=places,
-                bytes=read,
-                times=np.repeat([event.number for event in events], counts)[order],
-                ignores_c=np.repeat([not event.inputs.scale_d for event in events], counts)[order],
-                tiles=first.tiles,
-            )
-        )
+        number = {form: n for n, form in enumerate(dict.fromkeys(event.instruction for event in events))}
+        which = np.repeat([number[event.instruction] for event in events], counts)[order]
+        times = np.repeat([event.number for event in events], counts)[order]
+        ignores = np.repeat([not event.inputs.scale_d for event in events], counts)[order]
+        for form, own in number.items():
+            chosen = which == own
+            alike = [[event for event in table if event.instruction == form] for table in (events, *others)]
+            if all(map(len, alike)):
+                settings = places[chosen], times[chosen], ignores[chosen]
+                found.append(_of_form(tagging, alike, settings))
     return found
+
+
+def _of_form(tagging: Tagging, runs: Sequence[Sequence[Event]], settings: tuple[Any, Any, Any]) -> Given:
+    """Return what a statement was given in its executions as one instruction: a descriptor may state others.
+
+    ``settings`` are places, times and ignores_c.
+    """
+    first, every = runs[0][0], [event for events in runs for event in events]
+    roles = [
+        role for role in first.inputs.registers if all(role in event.inputs.registers for event in every)
+    ]
+    return Given(
+        record=first.record,
+        instruction=first.instruction,
+        selector=first.inputs.selector,
+        scale_selectors=first.inputs.scale_selectors,
+        places=settings[0],
+        bytes={role: _decoded(tagging, runs, role) for role in roles},
+        times=settings[1],
+        ignores_c=settings[2],
+        tiles=first.tiles,
+        snapshots=tuple(_snapshots(runs)) if first.record.statement.opcode == "tcgen05" else (),
+    )
+
+
+def _snapshots(runs: Sequence[Sequence[Event]]) -> Iterator[Snapshot]:
+    """Yield what was kept of the shared memory of executions, in all runs."""
+    orders = [_ordered(events)[1].tolist() for events in runs]
+    for place, number in enumerate(orders[0]):
+        event = runs[0][number]
+        alike = [events[order[place]] for events, order in zip(runs, orders, strict=True)]
+        seen = [other.inputs.shared for other in alike]
+        words = {role: word for role in "ab" if (word := event.inputs.descriptor(role)) is not None}
+        kept = [memory for memory in seen if memory is not None]
+        if len(kept) == len(runs):
+            own = {role: int(word[0]) for role, word in words.items()}
+            yield Snapshot(event=place, seen=np.stack(kept), words=own)
 
 
 def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:

@@ -15,6 +15,7 @@ import numpy as np
 from ...isa.fragments import metadata_map
 from .loaded_operands import Mask, Operand, mode
 from .tags import Indices
+from .tensor_tags import cell_uses
 
 BYTES = 4  # of a word
 NAMES = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
@@ -107,6 +108,8 @@ def words_of(operand: Operand) -> Words | None:
 def uses_of(operand: Operand) -> Uses:
     """Return the bytes of metadata or scales that the instruction reads."""
     form, lanes = operand.instruction, operand.bits.shape[1]
+    if operand.of_tensor:
+        return _uses_of_cells(operand)
     used = np.zeros((lanes, BYTES), np.bool_)
     line, k = np.zeros((2, lanes, BYTES), np.int64)
     if operand.role == "e":
@@ -124,6 +127,20 @@ def uses_of(operand: Operand) -> Uses:
         byte_id = getattr(ids, f"byte_id_{side}") + chunk_of_word
         used[holders, byte_id] = True
         line[holders, byte_id], k[holders, byte_id] = np.arange(len(holders)), chunk_of_word * depth
+    return Uses(used=used, line=line, k=k)
+
+
+def _uses_of_cells(operand: Operand) -> Uses:
+    """Return the bytes that a tcgen05.mma reads in the cells of an operand; "lanes" are cells here."""
+    form, ids = operand.instruction, operand.given.scale_selectors
+    first = 0 if operand.role == "e" else getattr(ids, f"byte_id_{operand.role[-1]}")
+    cell, byte, row, chunk = cell_uses(form, operand.role, first)
+    line, k = np.zeros((2, operand.bits.shape[1], BYTES), np.int64)
+    used = np.zeros(line.shape, np.bool_)
+    used[cell, byte] = True
+    depth = form.shape.k // (int(chunk.max()) + 1)
+    line[cell[::-1], byte[::-1]] = row[::-1]  # where fields share a byte, the first of them is kept
+    k[cell[::-1], byte[::-1]] = chunk[::-1] * depth
     return Uses(used=used, line=line, k=k)
 
 

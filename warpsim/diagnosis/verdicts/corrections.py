@@ -92,6 +92,13 @@ class Corrected(MatrixHook):
                 given[role][place] = tile
         return product(execute_inputs, step.form, given["a"], given["b"], given["c"])
 
+    def of_operands(self, step: MatrixStep, operands: Operands) -> Array:
+        """Return D of tcgen05.mma, of operands that are put right."""
+        known = self._known(step)
+        for role, tiles in known.items() if not any(operands.product.negated) else ():
+            operands = _with(operands, role, tiles, len(step.places))
+        return super().of_operands(step, operands)
+
     def _known(self, step: MatrixStep) -> dict[str, dict[int, Array]]:
         """Return what is put right of these executions, by operand and number."""
         found: dict[str, dict[int, Array]] = {}
@@ -117,14 +124,16 @@ class Rearranged(MatrixHook):
         """Return D of mma and wgmma."""
         if step.pc not in self._orders:
             return execute_inputs(step.form, inputs)
-        role, rows, columns = self._orders[step.pc]
         operands = gather(step.form, checked_inputs(step.form, inputs))
-        if role == "a":
-            operands = replace(operands, a=np.ascontiguousarray(operands.a[..., rows, columns]))
-        else:
-            operands = replace(operands, b=np.ascontiguousarray(operands.b[..., columns.T, rows.T]))
+        operands = _rearranged(operands, *self._orders[step.pc])
         codes = execute_operands(operands, rule_for(step.form), products=step.form.products)
         return registers_of(codes, step.form, "d")
+
+    def of_operands(self, step: MatrixStep, operands: Operands) -> Array:
+        """Return D of tcgen05.mma."""
+        if step.pc in self._orders:
+            operands = _rearranged(operands, *self._orders[step.pc])
+        return super().of_operands(step, operands)
 
     def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
@@ -133,6 +142,15 @@ class Rearranged(MatrixHook):
             role, rows, columns = self._orders[step.pc]
             given[role] = np.ascontiguousarray(codes[role][..., rows, columns])
         return product(execute_inputs, step.form, given["a"], given["b"], given["c"])
+
+
+def _rearranged(
+    operands: Operands, role: str, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]
+) -> Operands:
+    """Return operands of which A or B has its elements in another order."""
+    if role == "a":
+        return replace(operands, a=np.ascontiguousarray(operands.a[..., rows, columns]))
+    return replace(operands, b=np.ascontiguousarray(operands.b[..., columns.T, rows.T]))
 
 
 def _with(operands: Operands, role: str, tiles: Mapping[int, Array], count: int) -> Operands:

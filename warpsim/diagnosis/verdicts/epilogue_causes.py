@@ -19,6 +19,7 @@ from ...execution.pipeline import execute_inputs
 from ...isa.codes import matrix_of
 from ...isa.fragments import codes_from
 from ...isa.placements import Inputs
+from ...isa.products import Operands
 from ...machine.opcodes.matrix.wmma import product
 from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
@@ -63,6 +64,12 @@ class Products(MatrixHook):
     def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
         found = product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
+        self._note(step, found)
+        return found
+
+    def of_operands(self, step: MatrixStep, operands: Operands) -> Array:
+        """Return D of tcgen05.mma."""
+        found = super().of_operands(step, operands)
         self._note(step, found)
         return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -83,7 +84,24 @@ def _roles_of_steps(origins: Origins) -> Sequence[str]:
     blamed = [finding.operand for finding in origins.findings if finding.kind == "stage"]
     if not blamed:
         return ()
-    return ("a", "b") if blamed.count("a") >= blamed.count("b") else ("b", "a")
+    votes = [blamed.count(role) for role in "ab"]
+    if any(operand.operand.of_tensor for operand in origins.operands):  # one thread issues: no warp votes
+        votes = [_strides(origins, role) for role in "ab"]
+    return ("a", "b") if votes[0] >= votes[1] else ("b", "a")
+
+
+def _strides(origins: Origins, role: str) -> int:
+    """Return how many different steps along k an operand takes: that in order takes fewest."""
+    order = list[tuple[list[int], int, int]]()
+    for given in origins.statements:
+        tiles = _tiles(given, role)
+        if tiles is not None:
+            operand = tiles.tiles.operand
+            warps, times = operand.places[:, :4].tolist(), operand.given.times.tolist()
+            order += zip(warps, times, tiles.logical().tolist(), strict=True)
+    order.sort()
+    warps = [before[0] == after[0] for before, after in pairwise(order)]
+    return len(np.unique(np.diff([k for *_, k in order])[warps]))
 
 
 def _pairs(origins: Origins) -> Iterator[tuple[Anchored, Anchored]]:

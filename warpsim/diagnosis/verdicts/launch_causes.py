@@ -219,7 +219,7 @@ def causes_of(
 
 
 def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
-    at_instruction = finding.kind in _AT_INSTRUCTION
+    at_instruction = finding.kind in _AT_INSTRUCTION or _of_tensor(finding)
     return Cause(
         kind=finding.kind,
         message=f"operand {finding.operand} of the matrix instruction: {finding.message} [{finding.where}]",
@@ -229,6 +229,11 @@ def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
         fix=_fix(finding),
         also=tuple(_along(chain, finding)),
     )
+
+
+def _of_tensor(finding: PackingFinding) -> bool:
+    """Return whether it is of tcgen05.mma, whose registers are descriptors and addresses."""
+    return "tcgen05.mma" in finding.location.text
 
 
 def _fix(finding: PackingFinding) -> str:
@@ -243,13 +248,14 @@ def _fix(finding: PackingFinding) -> str:
 def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWriters) -> Chain:
     code = launch.kernel._entry.code
     record = next(record for record in code if record.statement.location() == finding.location)
-    registers = operand_registers(record.statement.operand_text or "", finding.operand)
+    text = "" if _of_tensor(finding) else record.statement.operand_text or ""
+    registers = operand_registers(text, finding.operand)
     return chain_of(code, finding.location, registers, writers)
 
 
 def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Location]]:
     yield from (("another load of the operand", place) for place in chain.loads[1:])
-    if chain.loads:
+    if chain.loads or _of_tensor(finding):
         yield from (("writes the shared memory that is read", place) for place in chain.writers)
     yield "the matrix instruction", finding.location
 

@@ -15,16 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
+from ...execution.pipeline import execute_operands, rule_for
 from ...isa.families import OPCODES
 from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
+from ...isa.products import Operands
+from ...isa.warps import WARP
+from ...machine.opcodes.tensor.tensor_products import Given, Multiplication
 from ...machine.run.events import Observer, helper
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes
 from ..origins.tagged_observer import Numbers, places_of
 
 Array = npt.NDArray[Any]
-_OPCODES = OPCODES | {"wmma"}
+_OPCODES = OPCODES | {"wmma", "tcgen05"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,19 +70,34 @@ class MatrixHook(Observer, ABC):
     @helper
     def registers(self, wave: Wave, warps: Numbers, form: Instruction, inputs: Inputs) -> Array:
         """Return D of mma and wgmma."""
-        return self.of_registers(self._step(wave, warps, form, form.matrix_shape("d")), inputs)
+        pc = present(self._now, "a statement")
+        return self.of_registers(self._step(wave, warps, (pc, form, form.matrix_shape("d"))), inputs)
 
     @helper
     def fragments(self, wave: Wave, warps: Numbers, form: Instruction, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
-        return self.of_fragments(self._step(wave, warps, form, codes["c"].shape[1:]), codes)
+        pc = present(self._now, "a statement")
+        return self.of_fragments(self._step(wave, warps, (pc, form, codes["c"].shape[1:])), codes)
 
     def descriptors(self, pc: int, role: str, words: Array) -> Array:
         """Return the descriptors of wgmma that are used: these, unless a hook has others."""
         return words
 
-    def _step(self, wave: Wave, warps: Numbers, form: Instruction, shape: Any) -> MatrixStep:
-        pc, places = present(self._now, "a statement"), places_of(wave, warps)
+    @helper
+    def tensor_operands(self, wave: Wave, pc: int, lane: int, given: Given) -> Given:
+        """Return the operands of tcgen05.mma that are used: these, unless a hook has others."""
+        return given
+
+    @helper
+    def tensor_product(self, wave: Wave, work: Multiplication) -> Array:
+        """Return codes of D of tcgen05.mma."""
+        form = work.made.instruction
+        what = work.pc, form, form.product.matrix_shape("d")
+        step = self._step(wave, np.array([work.lane // WARP]), what)
+        return self.of_operands(step, work.operands(wave))
+
+    def _step(self, wave: Wave, warps: Numbers, what: tuple[int, Instruction, Any]) -> MatrixStep:
+        (pc, form, shape), places = what, places_of(wave, warps)
         times = []
         for place in places.tolist():
             times.append(self._times[pc, *place])
@@ -88,6 +107,10 @@ class MatrixHook(Observer, ABC):
     @abstractmethod
     def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
         """Return D ``(n, lanes, registers)``."""
+
+    def of_operands(self, step: MatrixStep, operands: Operands) -> Array:
+        """Return codes of D ``(1, m, n)`` of tcgen05.mma, whose operands these are."""
+        return execute_operands(operands, rule_for(step.form))
 
     @abstractmethod
     def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:

@@ -19,6 +19,7 @@ from ...errors import Location
 from ...isa.codes import codes_of
 from ...isa.fragments import registers_of
 from ...isa.placements import Inputs
+from ...isa.products import Operands
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.loaded_operands import layout_of, row_length
 from ..origins.packing_checks import PackingFinding
@@ -89,6 +90,10 @@ class Coded(MatrixHook):
 
     def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
         """Return D of wmma."""
+        return self._codes(step)
+
+    def of_operands(self, step: MatrixStep, operands: Operands) -> Array:
+        """Return D of tcgen05.mma."""
         return self._codes(step)
 
     def _codes(self, step: MatrixStep) -> Array:

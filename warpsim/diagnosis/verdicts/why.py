@@ -35,6 +35,7 @@ from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
 from .stored_places import measured, stored_causes
+from .tensor_causes import tensor_causes
 from .tried_causes import Trial, located_causes, tried_causes
 from .type_causes import type_causes
 
@@ -210,7 +211,7 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     ordered = cause = order_cause(launch, first)
     if first.error is not None:
         trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
-        described = descriptor_causes(trial) if wanted and _of_descriptors(first.error) else []
+        described = _described(trial, first.error) if wanted else []
         return Verdict(causes=(*described, *([cause] if cause else [])), errors=(), compared=0)
     found = [
         output_error(index, launch.name(index), first.arrays[index], value, tolerance)
@@ -229,9 +230,12 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
-def _of_descriptors(error: WarpsimError) -> bool:
-    """Return whether an error is of a tile behind a descriptor."""
-    return error.location is not None and "wgmma" in error.location.text
+def _described(trial: Trial, error: WarpsimError) -> list[Cause]:
+    """Return which descriptor is wrong where an error is of a tile behind a descriptor."""
+    text = "" if error.location is None else error.location.text
+    if "tcgen05.mma" in text:
+        return tensor_causes(trial)
+    return descriptor_causes(trial) if "wgmma" in text else []
 
 
 def _of_wrong_outputs(
@@ -249,6 +253,7 @@ def _of_wrong_outputs(
     return (
         [*unused_causes(origins)]
         or retyped
+        or tensor_causes(trial, origins)
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
         or computed_causes(trial, origins)
@@ -276,9 +281,8 @@ def _located(
 def _untraced(launch: RepeatedLaunch) -> Iterator[str]:
     """Yield why the operands of matrix instructions say nothing, where they do not."""
     opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
-    if not opcodes & (OPCODES | {"wmma"}):
-        reason = "tcgen05 is not traced" if "tcgen05" in opcodes else "there is no matrix instruction"
-        yield f"which operand is wrong was not looked for: {reason}"
+    if not opcodes & (OPCODES | {"wmma", "tcgen05"}):
+        yield "which operand is wrong was not looked for: there is no matrix instruction"
 
 
 def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str]:

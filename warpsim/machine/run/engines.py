@@ -44,6 +44,12 @@ class Interposed(Protocol):
     def descriptors(self, pc: int, role: str, words: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the descriptors ``(warpgroups,)`` of operand a or b of a wgmma that are used for these."""
 
+    def tensor_operands(self, wave: Any, pc: int, lane: int, given: Any) -> Any:
+        """Return the operands of a tcgen05.mma (``Given`` of its statement) that are used for these."""
+
+    def tensor_product(self, wave: Any, work: Any) -> Codes:
+        """Return codes of D ``(..., m, n)`` of a tcgen05.mma, a ``Multiplication`` that completes."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Modes:

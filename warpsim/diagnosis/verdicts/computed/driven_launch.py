@@ -19,6 +19,7 @@ from ....isa.codes import codes_of, matrix_of
 from ....isa.fragments import gather, registers_of
 from ....isa.instruction import Instruction
 from ....isa.placements import Inputs
+from ....isa.products import Operands
 from ..matrix_hooks import MatrixHook, MatrixStep
 from ..repeated_launch import RepeatedLaunch
 
@@ -61,6 +62,12 @@ class Driven(MatrixHook):
         """Return D of wmma."""
         if self._wanted(step):
             self._keep(step, {**codes, "b": codes["b"].swapaxes(1, 2)})
+        return self._codes(step)
+
+    def of_operands(self, step: MatrixStep, operands: Operands) -> Array:
+        """Return D of tcgen05.mma."""
+        if self._wanted(step):
+            self._keep(step, {role: getattr(operands, role) for role in "abc"})
         return self._codes(step)
 
     def _wanted(self, step: MatrixStep) -> bool:

@@ -163,6 +163,8 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
             wave.infer(path.pc, _SCALE_D)
         for lane in lanes.index.tolist():
             given = statement.given(wave, path, lane)
+            if wave.modes.interposed is not None:
+                given = wave.modes.interposed.tensor_operands(wave, path.pc, lane, given)
             if given.zero_columns:
                 wave.infer(path.pc, ZERO_COLUMNS)
             work = prepared(wave, path, lane, form, given, statement.target)

@@ -137,6 +137,7 @@ class Multiplication:
     """
 
     record: Record
+    pc: int
     lane: int
     ctas: tuple[int, ...]
     given: Given
@@ -169,14 +170,19 @@ class Multiplication:
         """Read the operands, multiply, and write D. Raises UndefinedBehavior for cells never written."""
         with located(self.record.statement.location):
             try:
-                operands = self._operands(wave)
-                codes = wave.modes.multiply(operands, rule_for(self.made.instruction))
+                codes = self._product(wave)
             except (UndefinedBehavior, NotModelled) as error:
                 error.message += f" [{wave.describe_lane(self.lane)}]"
                 raise
         self._write(wave, codes.reshape(codes.shape[-2:]))
 
-    def _operands(self, wave: Wave) -> Operands:
+    def _product(self, wave: Wave) -> Codes:
+        if wave.modes.interposed is not None:
+            return wave.modes.interposed.tensor_product(wave, self)
+        return wave.modes.multiply(self.operands(wave), rule_for(self.made.instruction))
+
+    def operands(self, wave: Wave) -> Operands:
+        """Return the numbers to multiply. Raises UndefinedBehavior for cells never written."""
         form = self.made.instruction
         a = self._tile(wave, self.a, "a") if self.a is not None else self._a_cells(wave)
         b = self._tile(wave, self.b, "b")
@@ -338,6 +344,7 @@ def prepared(
     parts = look.parts()
     return Multiplication(
         record=wave.code[path.pc],
+        pc=path.pc,
         lane=lane,
         ctas=look.ctas,
         given=given,
