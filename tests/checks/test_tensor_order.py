@@ -35,22 +35,6 @@ def test_a_missing_fence_is_no_error(name: str) -> None:
     assert same
 
 
-def test_the_other_cta_of_a_pair_must_have_allocated() -> None:
-    """Columns are allocated behind the barrier of the cluster, with a barrier of the CTA alone."""
-    alloc = re.search(r"\tsetp\.ne\.s32[^\n]*\n\t@[^\n]*\n\tmov\.u32[^\n]*tensor_memory;\n"
-                      r"(?:(?!BB).)*?cta_group::2(?:(?!BB).)*\n\$L__BB3_4:\n", TEXT, re.DOTALL)  # fmt: skip
-    assert alloc is not None
-    wait = "barrier.cluster.wait.acquire.aligned;\n"
-    place = TEXT.index(wait, alloc.end()) + len(wait)
-    text = TEXT[: alloc.start()] + TEXT[alloc.end() : place] + alloc[0] + "bar.sync 0;\n" + TEXT[place:]
-    report, _ = launched(text, "tensor_pair")
-    found = report.hazards[0]
-    assert (found.kind, found.severity) == ("not allocated yet", "warning")
-    assert "writes D in columns 0..63, lanes 0..127 of tensor memory of CTA rank 1" in found.message
-    assert "the pair need not be ready" in found.message
-    assert "barrier.cluster.arrive and barrier.cluster.wait" in found.fix
-
-
 def test_a_copy_behind_the_product_that_reads_its_cells_is_a_note() -> None:
     text = (FOLDER / "tensor_core.ptx").read_text()
     report, same = launched(text, "tensor_mxf8")

@@ -253,7 +253,8 @@ LD = "tcgen05.ld.sync.aligned.32x32b.x2.b32 {v0, v1}, [where"
     [
         (LD + "+511];", 512, "takes columns 511..512: tensor memory has 512"),
         (LD + "+31];", 32, "takes columns 31..32, of which column 32 is not allocated (allocated: columns 0..31 at line 17)"),
-        ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [base];", 512, "but warp 1 of the CTA reaches lanes 32..63"),
+        (f"tcgen05.ld.sync.aligned.32x32b.x1.b32 {{v0}}, [base+{32 << 16}];", 512,
+         "has lane 32, but warp 0 of the CTA reaches lanes 0..31"),
         (LD + f"+{16 << 16}];", 512, "begins at lane 16; legal here: 0"),
         (f"tcgen05.ld.sync.aligned.16x64b.x1.b32 {{v0}}, [where+{8 << 16}];", 512, "legal here: 0, 16"),
         ("mov.u32 r0, 48; @p tcgen05.alloc.cta_group::1.sync.aligned.b32 [address], r0;", 32,

@@ -70,6 +70,11 @@ class Clocks:
         found: npt.NDArray[np.int32] = self.state[PROXY]
         return found
 
+    def happened(self, warp: int) -> npt.NDArray[np.int32]:
+        """Return the times up to which a warp knows that all has happened, visible or not."""
+        found: npt.NDArray[np.int32] = self.state[[VISIBLE, HAPPENED], warp].max(axis=0)
+        return found
+
     def own(self, warps: Warps) -> npt.NDArray[np.int32]:
         """Return the time of some warps: an access is at the time of its warp."""
         found: npt.NDArray[np.int32] = self.state[VISIBLE, warps, self.column[warps]]

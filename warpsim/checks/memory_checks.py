@@ -194,7 +194,7 @@ class UninitialisedReads(Observer):
         self._warned(wave, path, "register", int(mask.argmax()), message, register)
 
     def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
-        """Lanes get a result that PTX leaves open; here it is 0."""
+        """Lanes get a result that PTX leaves open."""
         self._warned(wave, path, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
 
     def unusual(self, wave: Wave, path: DivergentPath, lane: int, what: str) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _IN_ORDER = 0  # the row of reads that stands for operations of single threads; others are of warpgroups
 _NONE = -1  # no component
 _QUARTERS = 4  # warps of a warpgroup, each of which reaches a quarter of the lanes
+Times = npt.NDArray[np.int32]  # by component of a clock
 _Extent = tuple[int, int, int, int]  # the first column and lane, and those behind the last
 
 
@@ -93,7 +94,8 @@ class TensorOrder(Observer):
         self.held.get(cta, {}).pop(change.first, None)
         self.reused.add(cta)
         block = Block(name="the columns", cta=cta, lanes=slice(0, LANES), columns=columns)
-        late = self._read(block, clocks, warp, ()) or self._written(block, clocks, warp, _NONE)
+        known = clocks.happened(warp)  # no value is read or written: what is over is enough, visible or not
+        late = self._read(block, known, ()) or self._written(block, known, _NONE)
         if late is not None:
             self.words.freed(wave, change.path, lane, late)
 
@@ -118,13 +120,14 @@ class TensorOrder(Observer):
         component = clocks.group_of(access.family, lane)
         self.words.issued(clocks, access)
         free = component if access.in_order else _NONE
+        known = self._known(clocks, warp)
         for block in access.reads:
-            late = self._written(block, clocks, warp, free)
+            late = self._written(block, known, free)
             if late is not None:
                 self.words.read_early(wave, access, late)
         for block in access.writes:
-            late = self._written(block, clocks, warp, free)
-            late = late or self._read(block, clocks, warp, (free, self._own_loads(clocks, access)))
+            late = self._written(block, known, free)
+            late = late or self._read(block, known, (free, self._own_loads(clocks, access)))
             if late is not None:
                 self.words.overwritten(wave, access, late)
             elif access.in_order:
@@ -138,6 +141,14 @@ class TensorOrder(Observer):
             self._put(self.wrote, block, now)
             for used in self.used:
                 self._put(self.taken[used], block, 0)
+
+    @staticmethod
+    def _known(clocks: Clocks, warp: int) -> Times:
+        """Return the times that a warp knows: what is visible to it, and allocations that have happened."""
+        known: Times = clocks.visible[warp].copy()
+        own = slice(clocks.of_cluster)
+        known[own] = clocks.happened(warp)[own]
+        return known
 
     def _own_loads(self, clocks: Clocks, access: TensorAccess) -> int:
         """Return the component of loads of the warp that stores, issued before; _NONE for others.
@@ -156,17 +167,17 @@ class TensorOrder(Observer):
         else:
             cells[block.mask] = now
 
-    def _written(self, block: Block, clocks: Clocks, warp: int, free: int) -> Late | None:
-        """Return where a cell may still be written, as far as a warp knows; ``free`` is a component."""
+    def _written(self, block: Block, known: Times, free: int) -> Late | None:
+        """Return where a cell may still be written, by the times that are known; ``free`` is a component."""
         records = self.wrote[block.cta, block.columns, block.lanes]
-        late = _late(records, clocks.visible[warp], block.mask, (free,))
+        late = _late(records, known, block.mask, (free,))
         return None if late is None else Late(block, late, int(records[late][0]), "write")
 
-    def _read(self, block: Block, clocks: Clocks, warp: int, free: tuple[int, ...]) -> Late | None:
+    def _read(self, block: Block, known: Times, free: tuple[int, ...]) -> Late | None:
         """Return where a cell may still be read."""
         for kind in self.used:
             records = self.taken[kind, block.cta, block.columns, block.lanes]
-            late = _late(records, clocks.visible[warp], block.mask, free)
+            late = _late(records, known, block.mask, free)
             if late is not None:
                 return Late(block, late, int(records[late][0]), "read")
         return None
@@ -197,17 +208,15 @@ def _pending(records: Records, component: int, known: int) -> Mask | None:
     return own if own.any() else None
 
 
-def _late(
-    records: Records, visible: npt.NDArray[np.int32], mask: Mask | None, free: tuple[int, ...]
-) -> Mask | None:
+def _late(records: Records, known: Times, mask: Mask | None, free: tuple[int, ...]) -> Mask | None:
     """Return which accesses a warp does not know to be over, less those of some components; None for none."""
     first = int(records[0, 0])
     if (records == first).all():  # of one operation, as most are
         owner = int(whose(first))
-        if not first or owner in free or int(visible[owner]) >= int(times(first)):
+        if not first or owner in free or int(known[owner]) >= int(times(first)):
             return None
     owners = whose(records)
-    late: Mask = (records != 0) & (visible[owners] < times(records))
+    late: Mask = (records != 0) & (known[owners] < times(records))
     for component in free:
         late &= owners != component
     if mask is not None:

@@ -191,12 +191,16 @@ class Words:
         touched = self.times.get((family, waiter, due - 1), [])
         when = max((time for time, own in touched if int(columns[0]) in own), default=0)
         known = bool(self.order.clocks.visible[lane // WARP, warp] >= when)
-        if known and closed < due:
-            mild = family == "tcgen05.ld"
-            what = f"warp {warp % wave.warps} has not waited for it"
+        if known:
+            mild, done = family == "tcgen05.ld", closed >= due
+            same = warp == lane // WARP % self.order.clocks.of_cluster
+            what = f"warp {warp % wave.warps} " + (
+                "waits for it too late" if done else "has not waited for it"
+            )
+            if done and not same:
+                what += ", behind the barrier or arrival that orders the two"
             if mild:
                 what += ", so that only a use of its registers says that it is done"
-            same = warp == lane // WARP % self.order.clocks.of_cluster
             fix = f"put {wait} behind line {lines[0]}" + ", before the barrier or arrival there" * (not same)
             return _Missing(what, fix, "warning" if mild else "error")
         what = f"no barrier orders this behind {wait.split('.sync')[0]} of warp {warp % wave.warps}"

@@ -53,8 +53,13 @@ class Pieces:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the box in shared memory, those outside of the tensor included."""
+        """Bytes of the box in shared memory, those outside of the tensor and gaps included."""
         return self.pitch * self.places.size
+
+    @property
+    def counted(self) -> int:
+        """Bytes by which a load lowers the tx-count: those of ``bytes`` that are no gaps."""
+        return self.size * self.places.size
 
     def landing(self, start: int, map_: TensorMap) -> Addresses:
         """Return ``(n,)``: where each piece lies in shared memory if the box is put at ``start``."""

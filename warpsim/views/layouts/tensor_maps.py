@@ -49,8 +49,8 @@ def explained(map_: TensorMap, start: int = 0) -> Document:
     except NotModelled as error:
         return document | {"lines": [*lines, f"where a box lands is not modelled: {error.message}"]}
     rows = _rows(map_, pieces, start)
-    document |= {"bytes": pieces.bytes, "cells": rows, "descriptors": _descriptors(map_, pieces, start)}
-    lines += [f"a box has {pieces.bytes} bytes, which its mbarrier expects", *_table(map_, rows, start)]
+    document |= {"bytes": pieces.counted, "cells": rows, "descriptors": _descriptors(map_, pieces, start)}
+    lines += [f"a box has {pieces.counted} bytes, which its mbarrier expects", *_table(map_, rows, start)]
     return document | {"lines": [*lines, *_described(document["descriptors"], map_)]}
 
 

@@ -270,7 +270,7 @@ def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
 def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, int]:
     """Return the offset of an mbarrier in ``wave.memories.shared``, and its bytes. Raises InvalidAccess."""
     offset = wave.locate(space, box.lanes, np.array([address], np.int64), 8)[1]
-    return int(offset[0]), box.pieces.bytes
+    return int(offset[0]), box.pieces.counted
 
 
 def ranked(address: int, rank: int) -> int:

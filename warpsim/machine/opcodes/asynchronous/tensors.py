@@ -2,7 +2,8 @@
 
 Every lane that executes a statement moves a box. What is wrong is found when it is issued (tensor_boxes.py);
 bytes move when the schedule has it (run/asynchronous.py). The tx-count falls by the bytes of the whole box in
-shared memory, those that are filled included; that gaps count with elements that have them is inferred.
+shared memory, those that are filled included, but not by the gaps that packed elements leave there: kernels
+of CUTLASS, DeepGEMM and tilelang expect so many (reported; PTX leaves it open).
 Destinations and sources in shared memory are multiples of 128 bytes. Reductions go element by element, and
 flush subnormals of f32 as red does (inferred). PTX ISA 9.1, section 9.7.9.27.1.
 """

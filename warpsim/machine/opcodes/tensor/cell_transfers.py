@@ -21,6 +21,7 @@ from ....ptx.constants import Immediate
 from ....ptx.operands import Register, Vector
 from ...bind.value_types import bits_of
 from ...run.asynchronous import commit, drain, issue
+from ...run.events import Observer, observers_of
 from ...run.pending import Pending
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
@@ -34,6 +35,7 @@ from .touched_cells import trimmed
 
 LOADS, STORES = "tcgen05.ld", "tcgen05.st"  # families of groups
 Index = npt.NDArray[np.intp]
+_OWN_LANES = "inferred: an address that leaves out the lanes of its warp names them, as DeepGEMM relies on"
 _UPPER = "inferred: .unpack::16b writes zeros to the upper halves of cells; the manual does not say"
 
 
@@ -129,11 +131,7 @@ def _checked_place(
     place, cta = Place.of(common(wave, path, addresses, warp, "the address")), int(wave.cta[lane])
     quarter = int(wave.thread[lane]) // WARP % 4
     if place.lane // 32 != quarter:
-        message = (
-            f"the address has lane {place.lane}, but warp {int(wave.thread[lane]) // WARP} of the CTA "
-            f"reaches lanes {32 * quarter}..{32 * quarter + 31}"
-        )
-        raise misused(wave, path, lane, message)
+        place = _of_own_lanes(wave, path, warp, place, quarter)
     legal = (32 * quarter,) if shape.transfer.lanes == 32 else (32 * quarter, 32 * quarter + 16)
     check_lane(wave, path, lane, "the address", place.lane, legal)
     lowest = int(shape.columns.min())
@@ -142,6 +140,28 @@ def _checked_place(
     first, past = place.column + min(lowest, 0), place.column + shape.width
     check_columns(wave, path, lane, (cta,), ("the access", first, past))
     return cta, place
+
+
+def _of_own_lanes(wave: Wave, path: DivergentPath, warp: int, place: Place, quarter: int) -> Place:
+    """Return the place in the warp's own lanes of an address that leaves the warp out; raises Fault for lanes
+    of another warp.
+
+    DeepGEMM's kernels add no lanes for their warps, and state that chips ignore these bits.
+    """
+    lane = WARP * warp
+    message = (
+        f"the address has lane {place.lane}, but warp {int(wave.thread[lane]) // WARP} of the CTA "
+        f"reaches lanes {32 * quarter}..{32 * quarter + 31}"
+    )
+    if place.lane >= 32:
+        raise misused(wave, path, lane, message)
+    said = _OWN_LANES in wave.inferred.values()  # a kernel that does so does it everywhere
+    wave.infer(path.pc, _OWN_LANES)
+    if observers_of(wave).hear(Observer.unspecified) and not said:
+        what = f"takes these lanes: {message}, and chips are reported to ignore the bits of the warp"
+        mask = np.arange(wave.lanes) // WARP == warp
+        observers_of(wave).unspecified(wave, path, Lanes(mask), what)
+    return place._replace(lane=place.lane + 32 * quarter)
 
 
 # --- loads -------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
             ctas = ctas_of(wave, lane, count)
             check_lane(wave, path, lane, "the address", place.lane, (0,))
             check_columns(wave, path, lane, ctas, ("the copy", place.column, place.column + copy.columns))
-            rows = (copy.lanes.shape[1], 4 * copy.columns, 1, "K")
+            rows = (copy.lanes.shape[1], 4 * copy.columns, 1, "K", 2 * bits or 16)
             tile = checked_tile(wave, path, lane, value_in(wave, path, descriptor, lane), rows)
             work = _Work(copy, place, ctas, tile, bits)
             reads = tile.stretches(wave, ctas)

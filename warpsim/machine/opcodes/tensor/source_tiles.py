@@ -20,14 +20,17 @@ from ...state.lanes import DivergentPath
 from ...state.spaces import Bytes
 from .tensor_places import misused
 
-Shape = tuple[int, int, int, str]  # rows, bytes of a row, bytes of an element, major
+Shape = tuple[int, int, int, str, int]  # rows, bytes of a row, bytes of an element, major, bytes used of 16
 
 
 class Tile:
-    """``addresses (rows, bytes)`` in a CTA's shared memory, and what is unusual; do not write to them."""
+    """``addresses (rows, bytes)`` in a CTA's shared memory, and what is unusual; do not write to them.
 
-    def __init__(self, addresses: Addresses, unusual: str = "") -> None:
-        self.addresses, self.unusual = addresses, unusual
+    Of every 16 bytes the first ``used`` are read: packed elements leave gaps behind them.
+    """
+
+    def __init__(self, addresses: Addresses, unusual: str = "", used: int = 16) -> None:
+        self.addresses, self.unusual, self.used = addresses, unusual, used
         self.last = int(addresses.max())
 
     @cached_property
@@ -35,6 +38,7 @@ class Tile:
         """``(n, 2)``: the first byte of each stretch, and the one behind its last."""
         taken = np.zeros(self.last + 2, np.bool_)
         taken[self.addresses] = True
+        taken[np.arange(taken.size) % 16 >= self.used] = False
         edges = np.flatnonzero(np.diff(taken, prepend=np.False_))
         found: Ranges = edges.reshape(-1, 2)
         return found
@@ -57,7 +61,7 @@ class Tile:
 @lru_cache(maxsize=1024)
 def _tile_behind(word: int, shape: Shape) -> Tile:
     """Return the tile behind a descriptor; raises as TensorDescriptor.decode and tile_byte_addresses do."""
-    rows, row_bytes, element_bytes, major = shape
+    rows, row_bytes, element_bytes, major, used = shape
     descriptor = TensorDescriptor.decode(word)
     addresses = tile_byte_addresses(
         descriptor,
@@ -66,7 +70,7 @@ def _tile_behind(word: int, shape: Shape) -> Tile:
         element_bytes=element_bytes,
         major="K" if major == "K" else "MN",
     )
-    return Tile(addresses, descriptor.unusual)
+    return Tile(addresses, descriptor.unusual, used)
 
 
 def checked_tile(wave: Wave, path: DivergentPath, lane: int, word: int, shape: Shape) -> Tile:

@@ -376,7 +376,8 @@ class _Look:
         rows = (product.shape.m, product.shape.n)[side] // len(self.ctas)
         major = "MN" if product.transposed[side] else "K"
         size = max(product.format(operand).bits, 8) // 8
-        shape = (rows, product.row_bytes(operand), size, major)
+        used = 16 * product.format(operand).bits // product.storage(operand).bits
+        shape = (rows, product.row_bytes(operand), size, major, used)
         return checked_tile(self.wave, self.path, self.lane, word, shape)
 
     def parts(self) -> dict[str, Part]:
