@@ -12,7 +12,7 @@ from warpsim.cli.host_origins import HostOrigins
 from warpsim.diagnosis.origins.element_origins import find_allocation_origins
 from warpsim.errors import OperandError
 from warpsim.exec.fills import Fills
-from warpsim.exec.settings import HostLaunch
+from warpsim.exec.host_launch import HostLaunch
 from warpsim.host.device import Device
 from warpsim.host.launching import load_text
 from warpsim.machine.state.spaces import Allocation

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import warpsim
 from warpsim.cli.exec import exec as verb
 from warpsim.cli.host_looking import HostLooking
-from warpsim.exec.settings import HostLaunch
+from warpsim.exec.host_launch import HostLaunch
 from warpsim.host.launching import load_text
 from warpsim.vectors.formats.recording import read_recording
 

@@ -241,19 +241,21 @@ for content in (b"", b"x", b"GET / HTTP/1.1\\r\\n" * 40, bytes(200), b"\\xff" * 
     shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs Linux and cc"
 )
 def test_nonsense_on_the_socket_takes_no_client_down() -> None:
-    from warpsim.exec.server import Server
+    from warpsim.exec.serving.runs import Run
+    from warpsim.exec.serving.server import Server
     from warpsim.exec.settings import Settings
     from warpsim.exec.tally import Tally
 
     said = list[str]()
     tally = Tally(program="p", notice=said.append, progress=said.append)
     use = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuDeviceGetCount(ctypes.byref(ctypes.c_int())))"
-    with Server(Settings(memory_bytes=1 << 20), tally, said.append) as server:
+    run = Run(settings=Settings(memory_bytes=1 << 20), tally=tally, trace=said.append)
+    with Server(said.append) as server:
         assert server.folder.stat().st_mode & 0o777 == 0o700
-        assert server.run([sys.executable, "-c", NONSENSE]) == 0
-        assert server.run([sys.executable, "-c", use], quiet=True) == 0
-        assert server.run([sys.executable, "-c", use + "; import os; os.abort()"], quiet=True) == 128 + 6
-        assert not server.processes, "what a client had is forgotten when it has left"
+        assert server.run(run, [sys.executable, "-c", NONSENSE]) == 0
+        assert server.run(run, [sys.executable, "-c", use], quiet=True) == 0
+        assert server.run(run, [sys.executable, "-c", use + "; import os; os.abort()"], quiet=True) == 128 + 6
+        assert not server.clients, "what a client had is forgotten when it has left"
     assert tally.calls["cuDeviceGetCount"] == 2
     assert not tally.broken
     assert not np.any([("mistake" in text) for text in said])

@@ -1,22 +1,32 @@
-"""``warpsim exec``: run a host program, with no GPU."""
+"""``warpsim exec``: run host programs, with no GPU."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from . import exec_runs as runs
 from .host_looking import HostLooking, host_looking_options
 from .host_origins import HostOrigins
 from .output import CONTEXT, UNREADABLE, check_target, complain
 
-if TYPE_CHECKING:
-    from ..exec.tally import Tally
-
 _GIB, _PAGE = 1 << 30, 4096
+_GIVEN = ParameterSource.COMMANDLINE
+
+
+def _check_schedule(context: click.Context, parameter: click.Parameter, schedule: str) -> str:
+    """Return a schedule that there is."""
+    from ..errors import OperandError
+    from ..machine.run.schedules import Schedule
+
+    try:
+        Schedule(schedule)
+    except OperandError as error:
+        raise click.BadParameter(error.message) from None
+    return schedule
 
 
 @click.command(name="exec", context_settings={**CONTEXT, "ignore_unknown_options": True})
@@ -34,6 +44,7 @@ _GIB, _PAGE = 1 << 30, 4096
     "--schedule",
     default="program",
     show_default=True,
+    callback=_check_schedule,
     metavar="program|earliest|latest|random:SEED",
     help="The order of CTAs and warps, and when asynchronous copies complete.",
 )
@@ -49,6 +60,12 @@ _GIB, _PAGE = 1 << 30, 4096
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     help="End a launch that takes longer, as a watchdog does: cudaErrorLaunchTimeout.",
+)
+@click.option(
+    "--program-limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="End a program that takes longer, with what it has started: exit code 124.",
 )
 @click.option(
     "--memory",
@@ -86,56 +103,106 @@ _GIB, _PAGE = 1 << 30, 4096
 @host_looking_options
 @click.option("--trace-calls", is_flag=True, help="Show every call of CUDA on stderr.")
 @click.option("--quiet", is_flag=True, help="No report on stderr.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def exec(command: tuple[str, ...], quiet: bool, report: Path | None, **options: Any) -> int:
-    """Run a host program that uses CUDA, unmodified, with no GPU.
+@click.option(
+    "--serve", is_flag=True, help="Stay, and serve the programs that --connect runs, until interrupted."
+)
+@click.option("--connect", is_flag=True, help="Run with the server that --serve has started.")
+@click.option(
+    "--server",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The folder of that server, of mode 700.  [default: a folder of the user]",
+)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def exec(context: click.Context, /, command: tuple[str, ...], serve: bool, **options: Any) -> int:
+    """Run a host program that uses CUDA, unmodified, with no GPU; or each program of a folder.
 
     Calls of the CUDA runtime and driver are answered here, kernels are executed here from the PTX in the
     program, and a report follows on stderr: findings by kernel and source line, launches, seconds, fidelity.
-    The exit code is the program's.
+    The exit code is the program's; of a folder, 1 where a program's is not 0.
 
     \b
     nvcc -cudart shared -lineinfo -o test_gemm test_gemm.cu
     warpsim exec --chip sm_80 ./test_gemm --size 256
+    warpsim exec --chip sm_80 build/tests
 
     The program must load the CUDA runtime as a shared library (nvcc -cudart shared) and contain PTX.
     """
     from ..exec.libraries import HostError
-    from ..exec.tally import Tally
 
-    names = ("trace_mma", "breaks", "selection", "kernel", "launch")
-    origins = HostOrigins.given(options.pop("origins"), options.pop("fragment"), once=not options["launch"])
-    looking = HostLooking(**{name: options.pop(name) for name in names}, origins=origins)
-    looking.check()
-    tally = Tally(
-        program=Path(command[0]).name,
-        notice=lambda text: complain(f"warpsim exec: {text}"),
-        progress=lambda text: complain(f"warpsim exec: {text}"),
-    )
+    _check(context, command, serve, options)
     try:
-        code, chip = _run(command, tally, looking, options)
+        if serve:
+            runs.serve(options["server"])
+        elif Path(command[0]).is_dir():
+            return _folder(command, options)
+        return _program(command, options)
     except HostError as error:
         complain(f"warpsim exec: error: {error}")
         return UNREADABLE
-    if report is not None:
-        _write(
-            report, tally, {"chip": chip, "command": list(command), "exit_code": code, **looking.document()}
-        )
-    if not quiet:
-        from ..views.host_programs import summary_lines
 
+
+def _check(context: click.Context, command: tuple[str, ...], serve: bool, options: dict[str, Any]) -> None:
+    """Raise UsageError for what does not go together."""
+    given = {name for name in context.params if context.get_parameter_source(name) == _GIVEN}
+    if serve and given - {"serve", "server"}:
+        raise click.UsageError(
+            "--serve goes with --server alone: what a run is asked for goes with --connect"
+        )
+    if not serve and not command:
+        raise click.UsageError("a program is missing, or a folder of programs")
+    if options["server"] is not None and not (serve or options["connect"]):
+        raise click.UsageError("--server goes with --serve or --connect")
+    alone = [name for name in ("trace_mma", "breaks", "origins") if options[name]]
+    if alone and (options["connect"] or Path(command[0]).is_dir()):
+        raise click.UsageError("--trace-mma, --break and --origins go with one program, without --connect")
+
+
+def _program(command: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Run a program. Raises HostError."""
+    from ..views.host_programs import summary_lines
+
+    asked, looking = _asked(options)
+    with runs.runner(options["connect"], options["server"]) as to:
+        code, tally = runs.run_one(to, command, asked)
+    chip = asked.settings.chip
+    if options["report"] is not None:
+        own = {"chip": chip, "command": list(command), "exit_code": code, **looking.document()}
+        runs.write_report(options["report"], {**own, **tally.document()})
+    if not asked.quiet:
         complain("\n".join([*summary_lines(tally, chip), *looking.lines()]))
     wanted = options["error_exitcode"]
     return wanted if wanted is not None and code == 0 and tally.errors else code
 
 
-def _run(
-    command: tuple[str, ...], tally: Tally, looking: HostLooking, options: dict[str, Any]
-) -> tuple[int, str]:
-    """Run the program; return its exit code, and the chip."""
-    from ..exec.server import Server
-    from ..exec.settings import DEFAULT_CHIP, Settings, Unobserved
+def _folder(command: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Run the programs of a folder. Raises HostError."""
+    from ..exec.serving.suites import programs_of
+    from ..views.host_programs import suite_lines
 
+    asked, _ = _asked(options)
+    programs = programs_of(Path(command[0]))
+    with runs.runner(options["connect"], options["server"]) as to:
+        results = list(runs.run_folder(to, programs, command[1:], asked))
+    errors = sum(result.tally.errors for result in results)
+    code = runs.code_of([result.code for result in results], errors, options["error_exitcode"])
+    if options["report"] is not None:
+        own = {"chip": asked.settings.chip, "command": list(command), "exit_code": code}
+        runs.write_report(options["report"], {**own, "programs": [each.document() for each in results]})
+    if not asked.quiet:
+        complain("\n".join(suite_lines(results, asked.settings.chip)))
+    return code
+
+
+def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
+    """Return what options ask for. Raises UsageError."""
+    from ..exec.settings import DEFAULT_CHIP, Settings
+
+    names = ("trace_mma", "breaks", "selection", "kernel", "launch")
+    origins = HostOrigins.given(options["origins"], options["fragment"], once=not options["launch"])
+    looking = HostLooking(**{name: options[name] for name in names}, origins=origins)
+    looking.check()
     settings = Settings(
         chip=options["chip"] or DEFAULT_CHIP,
         checks=options["checks"],
@@ -148,28 +215,10 @@ def _run(
         looking=looking,
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,
     )
-    with Server(settings, tally, complain) as server:
-        code = server.run(command)
-    for schedule in _schedules(options["schedules"]):
-        other = type(tally)(program=tally.program, notice=_unshown, progress=tally.progress)
-        with Server(replace(settings, schedule=schedule, looking=Unobserved()), other, _unshown) as server:
-            server.run(command, quiet=True)
-        tally.compare(other, schedule)
-    return code, settings.chip
-
-
-def _schedules(count: int) -> list[str]:
-    """Return other schedules than that of the program."""
-    seeds = (f"random:{seed}" for seed in range(2, count))
-    return ["random:1", "latest", "earliest", *seeds][: count - 1]
-
-
-def _unshown(text: str) -> None:
-    """Show nothing: the first run has said it."""
-
-
-def _write(path: Path, tally: Tally, more: dict[str, Any]) -> None:
-    from ..files.replacing import replacing
-
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps({**more, **tally.document()}, indent=1) + "\n", encoding="utf-8")
+    asked = runs.Asked(
+        settings=settings,
+        schedules=options["schedules"],
+        limit=options["program_limit"],
+        quiet=options["quiet"],
+    )
+    return asked, looking

@@ -24,7 +24,7 @@ from .sources import selection_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..exec.settings import HostLaunch
+    from ..exec.host_launch import HostLaunch
     from ..host.launching import LaunchableKernel, LoadedModule
     from ..machine.run.events import Observer
     from ..recording.debugger import Debugger, Stop

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..diagnosis.origins.element_origins import Origins
     from ..exec.fills import WrittenAllocations
-    from ..exec.settings import HostLaunch
+    from ..exec.host_launch import HostLaunch
     from ..machine.state.spaces import Allocation
 
     Command = TypeVar("Command", bound=Callable[..., Any])

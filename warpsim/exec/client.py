@@ -17,7 +17,8 @@ from ..files.archives import read_content
 from ..host.device import Device
 from ..machine.state.spaces import DEVICE_BASE, Allocation
 from .client_memory import DEVICE, PAGE, PINNED, ClientMemory, Kind, OutOfMemory
-from .client_modules import Modules
+from .client_modules import ModulePool, Modules
+from .deadlines import Deadline
 from .error_codes import CudaError
 from .fills import Fills
 from .graphs import Capture, Graph, GraphNode, Run
@@ -60,6 +61,7 @@ class Process:
     first: int
     settings: Settings
     tally: Tally
+    pool: ModulePool = field(default_factory=ModulePool)
     device: Device = field(init=False)
     failed: CudaError | None = None  # an error that no later call survives
     printed: list[str] = field(default_factory=list)  # by device code, until the next synchronisation
@@ -76,10 +78,11 @@ class Process:
         self.order = Order()
         self.fills = Fills()
         self.captures: dict[int, Capture] = {}  # by the handle of the stream
-        self.modules = Modules(self.settings.chip, self.tally.program)
+        self.modules = Modules(self.settings.chip, self.tally.program, self.pool)
         self.owners: dict[int, int] = {}  # contexts, by addresses and handles
         self.primary = Context(handle=0, primary=True)
         self.primary.handle = self.current = self.handle(self.primary)
+        self.deadline: Deadline | None = None  # of the last launch
         self._numbers = count(1)
         self._texts: dict[str, int] = {}
         self._text_place = 0
@@ -302,6 +305,7 @@ class Process:
 
     def close(self) -> None:
         """Free all that the process had."""
+        self.modules.close(reusable=self.failed is None and not (self.deadline and self.deadline.stopped))
         self.client_memory.close()
         self.memory.close()
 

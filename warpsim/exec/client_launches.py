@@ -8,17 +8,14 @@ Knows kernels and sizes; does not know which function of CUDA asked.
 
 from __future__ import annotations
 
-import ctypes
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Deadlock, WarpsimError
+from ..errors import WarpsimError
 from ..isa.architectures import ARCHITECTURES
 from ..machine.run.events import Observer, helper
 from ..machine.run.pending import Pending
@@ -27,8 +24,10 @@ from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE
 from .client import Process
 from .client_modules import Kernel
+from .deadlines import Deadline
 from .error_codes import CudaError, error_of
-from .settings import HostLaunch
+from .host_launch import HostLaunch
+from .messages import Gone
 from .streams import Stretch, Touches
 
 Dimensions3 = tuple[int, int, int]
@@ -120,7 +119,7 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     try:
         with (
             settings.looking.at(request.on(process)) as watching,
-            Deadline(settings.limit),
+            Deadline(settings.limit) as process.deadline,
         ):
             start = time.perf_counter()
             report = kernel(
@@ -138,6 +137,9 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
                 cooperative=request.cooperative,
                 progress=progress(kernel.signature, tally.progress),
             )
+    except Gone:
+        tally.say(f"{kernel.signature} was stopped: its program has left")
+        raise
     except WarpsimError as error:
         _failed(process, request, error)
         return Touches() if log is None else log.touches()
@@ -177,45 +179,7 @@ def cluster_limit(kernel: Kernel) -> int:
     return limits.cluster if kernel.any_cluster else limits.portable_cluster
 
 
-# --- the time that a launch may take ------------------------------------------------------------------
-
-
-class LaunchTimeout(Deadlock):
-    """A launch was stopped, since it took longer than it may."""
-
-    def __init__(self) -> None:
-        super().__init__("the launch takes longer than --limit allows; it was stopped at this statement")
-
-
-class Deadline:
-    """A block that ends with LaunchTimeout after some seconds; without ``seconds`` it has no end."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self._thread = threading.get_ident()
-        self._over = threading.Lock()
-        self._ended = False
-        self._timer = None if seconds is None else threading.Timer(seconds, self._stop)
-
-    def __enter__(self) -> Deadline:
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._over:
-            self._ended = True
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _stop(self) -> None:
-        """Raise LaunchTimeout in the thread of the launch."""
-        with self._over:
-            if not self._ended:
-                thread, raised = ctypes.c_ulong(self._thread), ctypes.py_object(LaunchTimeout)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, raised)
+# --- how far a launch is ---------------------------------------------------------------------------
 
 
 def progress(kernel: str, say: Say) -> Callable[[int, int], None]:

@@ -23,6 +23,41 @@ from .fatbinary import MAGIC, Entry, best_ptx, entries_of
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _CONTAINER = MAGIC.to_bytes(4, "little")
 _ELF = b"\x7fELF"
+_MOST_LETTERS = 32 << 20  # of PTX, of modules that are idle
+Text = tuple[str, str, str]  # PTX, its name, and the chip
+
+
+class ModulePool:
+    """Loaded modules that no process uses any more, for processes that load the same text.
+
+    A module is of one image at a time, since each image has variables of its own.
+    """
+
+    def __init__(self) -> None:
+        self._idle: dict[Text, list[LoadedModule]] = {}  # those used last at the end
+        self._letters = 0
+
+    def take(self, text: Text) -> LoadedModule:
+        """Return a module of a PTX text, its name and the chip. Raises CudaError."""
+        idle = self._idle.get(text)
+        if idle:
+            self._letters -= len(text[0])
+            return idle.pop()
+        content, name, chip = text
+        try:
+            return load_text(content, name, chip, source_lines)
+        except WarpsimError as error:
+            raise error_of(error) from None
+
+    def give_back(self, module: LoadedModule) -> None:
+        """Keep a module, and let go of those that have been idle for the longest time."""
+        source = module.module.program.source
+        text = (source.text, source.file, module.target)
+        self._idle[text] = [*self._idle.pop(text, ()), module]
+        self._letters += len(source.text)
+        while self._letters > _MOST_LETTERS:
+            first = next(iter(self._idle))
+            self._letters -= len(first[0]) * len(self._idle.pop(first))
 
 
 @dataclass(eq=False)
@@ -32,19 +67,15 @@ class Image:
     content: Callable[[], bytes]
     chip: str
     name: str
+    pool: ModulePool
     kernels: dict[str, Kernel] = field(default_factory=dict)
     most_registers: int | None = None  # of a thread, as an option of the driver's compiler limits them
 
     @cached_property
     def loaded(self) -> LoadedModule:
         """The module for the chip. Raises CudaError, which names the fix where there is no PTX."""
-        text = self._ptx(self.content())
-        try:
-            return load_text(
-                text.decode(errors="surrogateescape"), f"PTX of {self.name}", self.chip, source_lines
-            )
-        except WarpsimError as error:
-            raise error_of(error) from None
+        text = self._ptx(self.content()).decode(errors="surrogateescape")
+        return self.pool.take((text, f"PTX of {self.name}", self.chip))
 
     def _ptx(self, content: bytes) -> bytes:
         """Return the PTX that suits the chip."""
@@ -141,17 +172,28 @@ class Modules:
 
     chip: str
     program: str
+    pool: ModulePool
     binaries: dict[int, int] = field(default_factory=dict)  # addresses, by handle
     images: dict[int, Image] = field(default_factory=dict)  # by handle, once asked for
     functions: dict[int, tuple[int, int]] = field(default_factory=dict)  # by host function: handle, name
     variables: dict[int, tuple[int, int]] = field(default_factory=dict)  # by host variable: handle, name
     kernels: dict[int, Kernel] = field(default_factory=dict)  # by host function, once asked for
+    _made: list[Image] = field(default_factory=list)
 
     def forked(self) -> Modules:
         """Return what a child has registered after fork: the same, in memory of its own."""
         binaries, functions = dict(self.binaries), dict(self.functions)
-        return Modules(self.chip, self.program, binaries, functions=functions, variables=dict(self.variables))
+        variables = dict(self.variables)
+        return Modules(self.chip, self.program, self.pool, binaries, functions=functions, variables=variables)
 
     def image(self, content: Callable[[], bytes], name: str) -> Image:
         """Make an image."""
-        return Image(content, self.chip, name)
+        self._made.append(Image(content, self.chip, name, self.pool))
+        return self._made[-1]
+
+    def close(self, *, reusable: bool) -> None:
+        """Let others use the modules, unless what happened to them is not known."""
+        for image in self._made if reusable else ():
+            if "loaded" in vars(image):
+                self.pool.give_back(image.loaded)
+        self._made.clear()

@@ -7,12 +7,15 @@ stack behind the return address. Orders go back until the return. Knows bytes; d
 from __future__ import annotations
 
 import array
+import json
 import socket
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 HELLO = 0xFFFF_FFFF  # numbers of messages that are no calls
 CALLED = 0xFFFF_FFFE
+ASKS = 0xFFFF_FFFD  # of a process that asks for a run: documents follow (serving/remote.py)
 _MESSAGE = struct.Struct("<II6Q4d12QQ")
 _ORDER = struct.Struct("<II7Q")
 _WORD = struct.Struct("<Q")
@@ -20,6 +23,8 @@ _RETURN, _PUT, _GET, _SYSTEM_CALL, _CALL, _PRINT, _DESCRIPTOR = range(7)
 _MOST = 1 << 30  # bytes of an order
 _MMAP, _MPROTECT = 9, 10  # system calls of Linux on x86-64
 _PIECE = 1 << 20
+_LONGEST_DOCUMENT = 1 << 28
+_PRCTL, _SET_PTRACER = 157, 0x59616D61
 
 
 class Gone(Exception):
@@ -100,6 +105,31 @@ class Channel:
     def protect(self, address: int, size: int, *, accessible: bool) -> int:
         """Let the client read and write mapped memory, or not; return 0, or an error number of Linux."""
         return self._system_call(_MPROTECT, address, size, 3 if accessible else 0)
+
+    def permit(self, process: int) -> None:
+        """Let a process read the client's memory that is not its parent, where Linux asks for that (Yama)."""
+        self._system_call(_PRCTL, _SET_PTRACER, process, 0, 0, 0)
+
+    # --- a process that asks for a run ---
+
+    def ask(self) -> None:
+        """Say that documents follow. Raises Gone."""
+        self._send(_MESSAGE.pack(ASKS, *([0] * 24)))
+
+    def send_document(self, document: Any) -> None:
+        """Send what JSON has. Raises Gone."""
+        content = json.dumps(document).encode()
+        self._send(_WORD.pack(len(content)) + content)
+
+    def receive_document(self) -> Any:
+        """Wait for what JSON has. Raises Gone, also for what is none."""
+        size = self._word()
+        if size > _LONGEST_DOCUMENT:
+            raise Gone
+        try:
+            return json.loads(self._bytes(size))
+        except ValueError:
+            raise Gone from None
 
     def _system_call(self, number: int, *arguments: int) -> int:
         self._order(_SYSTEM_CALL, number, *arguments)

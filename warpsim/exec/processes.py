@@ -8,10 +8,12 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ from .error_codes import CudaError
 from .messages import Channel
 
 _PR_SET_CHILD_SUBREAPER = 36
+_X86_64, _INTERPRETER = 62, 3  # of ELF: e_machine, and p_type of what names the loader
+_MACHINES = {3: "32-bit x86", 40: "32-bit Arm", 183: "aarch64", 243: "RISC-V", 21: "POWER"}
 
 
 class _Vector(ctypes.Structure):
@@ -112,25 +116,40 @@ def working_folder(process: int) -> Path:
     return Path(os.readlink(f"/proc/{process}/cwd"))
 
 
-def descends_from(process: int, ancestor: int) -> bool:
-    """Return whether a process is a child of another, or a child's child."""
+def ancestors(process: int) -> Iterator[int]:
+    """Yield a process, its parent, and so on."""
     while process > 1:
-        if process == ancestor:
-            return True
+        yield process
         try:
-            with open(f"/proc/{process}/stat") as file:
-                process = int(file.read().rpartition(")")[2].split()[1])
+            process = int(_state(process)[1])
         except (OSError, ValueError, IndexError):
-            return False
-    return False
+            return
+
+
+def descendants(process: int) -> set[int]:
+    """Return the children of a process, and their children."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        with suppress(OSError, ValueError, IndexError):
+            children.setdefault(int(_state(int(name))[1]), []).append(int(name))
+    found, left = set[int](), [process]
+    while left:
+        left += children.get(left.pop(), ())
+        found.update(left)
+    return found
+
+
+def _state(process: int) -> list[str]:
+    """Return what Linux says of a process behind its name: a letter, the parent, ... Raises OSError."""
+    with open(f"/proc/{process}/stat") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 def alive(process: int) -> bool:
     """Return whether a process is there, and no zombie."""
     try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
+        return _state(process)[0] not in "ZX"
+    except (OSError, IndexError):
         return False
 
 
@@ -151,3 +170,40 @@ def runs_python(program: str) -> bool:
             return file.read(2) == b"#!" and b"python" in file.readline(256)
     except OSError:
         return False
+
+
+def why_unfit(program: str) -> str | None:
+    """Return why a program cannot be a client: it is for another machine, or for a loader that is not
+    glibc's; None where nothing speaks against it.
+    """
+    path = shutil.which(program)
+    machine, loader = (None, "") if path is None else _executable(path)
+    if machine not in (None, _X86_64):
+        name = _MACHINES.get(machine, f"machine {machine} of ELF")
+        return f"it is a program for {name}, and this machine is x86-64"
+    if "ld-musl" in loader:
+        return "it is linked with musl, and clients load libraries of glibc: compile it with glibc"
+    return None
+
+
+def _executable(path: str) -> tuple[int | None, str]:
+    """Return machine and loader of an ELF file; None for other files, and "" for no loader."""
+    machine = None
+    with suppress(OSError, struct.error, ValueError), open(path, "rb") as file:
+        head = file.read(64)
+        if head[:4] == b"\x7fELF":
+            (machine,) = struct.unpack_from("<H", head, 18)
+            return machine, _loader(file, head) if machine == _X86_64 else ""
+    return machine, ""
+
+
+def _loader(file: BinaryIO, head: bytes) -> str:
+    """Return what loads a program, by its segments (System V ABI, "program header"). Raises struct.error."""
+    (place,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+    file.seek(place)
+    table = file.read(size * count)
+    for first in range(0, len(table), size):
+        if table[first] == _INTERPRETER:
+            file.seek(struct.unpack_from("<Q", table, first + 8)[0])
+            return file.read(256).partition(b"\0")[0].decode(errors="replace")
+    return ""

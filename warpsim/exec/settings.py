@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..checks.findings import Mode
-from ..host.device import Device
-from ..host.launching import LaunchableKernel, LoadedModule
 from ..isa.architectures import ARCHITECTURES, SM_90A, Architecture
-from ..machine.run.engines import Undefined
-from ..machine.run.events import Observer
-from .fills import Fills
+
+if TYPE_CHECKING:
+    from ..checks.findings import Mode
+    from ..machine.run.engines import Undefined
+    from ..machine.run.events import Observer
+    from .host_launch import HostLaunch
 
 DEFAULT_CHIP = SM_90A.name
-Dimensions3 = tuple[int, int, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostLaunch:
-    """A launch of a host program that is about to begin: ``parameters`` as bytes of each, the device that it
-    runs on, and what has filled the memory.
-    """
-
-    module: LoadedModule
-    kernel: LaunchableKernel
-    grid: Dimensions3
-    block: Dimensions3
-    parameters: Sequence[bytes] = ()
-    shared_bytes: int = 0
-    cluster: Dimensions3 | None = None
-    device: Device = field(default_factory=Device)
-    fills: Fills = field(default_factory=Fills)
 
 
 class Looking(Protocol):
@@ -70,3 +52,19 @@ class Settings:
     def architecture(self) -> Architecture:
         """The record of the chip."""
         return ARCHITECTURES[self.chip]
+
+    def document(self) -> dict[str, Any]:
+        """Return the fields as JSON has them, less what observes launches."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "looking"}
+
+
+def settings_of(document: dict[str, Any]) -> Settings:
+    """Return settings of their document. Raises ValueError for what no document is."""
+    usual = Settings()
+    for name, value in document.items():
+        kinds = (float, int, type(None)) if name == "limit" else (type(usual.document().get(name)),)
+        if name not in usual.document() or type(value) not in kinds:
+            raise ValueError(f"{name}: {value!r} is no setting")
+    if document.get("chip", DEFAULT_CHIP) not in ARCHITECTURES:
+        raise ValueError(f"{document['chip']} is no chip")
+    return Settings(**document)

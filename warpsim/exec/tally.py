@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..checks.findings import LaunchFinding
 from ..errors import WarpsimError
-from ..host.launching import LaunchReport
-from .error_codes import CudaError
-from .streams import Conflict
+
+if TYPE_CHECKING:
+    from ..host.launching import LaunchReport
+    from .error_codes import CudaError
+    from .streams import Conflict
 
 
 @dataclass
@@ -125,7 +127,7 @@ class Tally:
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, the first of its kind, kernel and place."""
-        key = (finding.kind, finding.severity, finding.kernel, finding.place)
+        key = _key(finding)
         self.times[key] += 1
         if key not in self.findings:
             self.findings[key] = finding
@@ -159,6 +161,32 @@ class Tally:
             reason = f"; {why}" if why else ""
             self.say(f'{function} is not there: it returns "not supported"{reason}')
 
+    def take(self, document: dict[str, Any]) -> None:
+        """Take what another process has seen: its document, with ``outputs``."""
+        for each in document["kernels"]:
+            self.kernels[each["kernel"]] = KernelTally(
+                name=each["kernel"],
+                launches=each["launches"],
+                statements=each["statements"],
+                seconds=each["seconds"],
+                fidelity=Counter(each["fidelity"]),
+                inferred=each["not_exact"],
+            )
+        for each in document["findings"]:
+            often = each.pop("times")
+            finding = Finding(**each)
+            self.add(finding)
+            self.times[_key(finding)] = often
+        self.calls.update(document["calls"])
+        self.missing.update(dict.fromkeys(document["not_there"]))
+        self.notices += document["notices"]
+        self.processes += document["processes"]
+        self.outputs += [(call, bytes.fromhex(digest)) for call, digest in document["outputs"]]
+
+    def whole_document(self) -> dict[str, Any]:
+        """Return what ``take`` takes."""
+        return {**self.document(), "outputs": [(call, digest.hex()) for call, digest in self.outputs]}
+
     def document(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
         kernels = [
@@ -182,3 +210,8 @@ class Tally:
             "not_there": list(self.missing),
             "notices": self.notices,
         }
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    """Return by what findings are the same."""
+    return (finding.kind, finding.severity, finding.kernel, finding.place)

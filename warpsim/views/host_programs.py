@@ -5,8 +5,9 @@ Knows a tally; prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ..exec.serving.suites import ProgramResult
 from ..exec.tally import Finding, KernelTally, Tally
 from ..host.fidelity import LABELS
 from .text_columns import words
@@ -35,6 +36,18 @@ def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
                 yield from _finding(finding, tally.times[key])
     if tally.missing:
         yield f"not there: {', '.join(tally.missing)}"
+
+
+def suite_lines(results: Sequence[ProgramResult], chip: str) -> Iterator[str]:
+    """Yield the lines of the report of a folder."""
+    failed = sum(result.code != 0 for result in results)
+    yield f"warpsim exec: {_counted(len(results), 'program')} on {chip}, {failed} failed"
+    head = ("program", "exit code", "launches", "errors", "warnings", "seconds")
+    rows: list[tuple[str, ...]] = [head]
+    for result in results:
+        counts = (result.launches, result.count("error"), result.count("warning"))
+        rows.append((result.name, result.ending, *map(str, counts), f"{result.seconds:.1f}"))
+    yield from (f"  {line}" for line in words(rows))
 
 
 def _counted(number: int, what: str) -> str:

@@ -1,0 +1,52 @@
+"""The time that a launch may take: another thread stops it.
+
+Knows threads; does not know launches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from types import TracebackType
+
+from ..errors import Deadlock
+
+
+class LaunchTimeout(Deadlock):
+    """A launch was stopped, since it took longer than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("the launch takes longer than --limit allows; it was stopped at this statement")
+
+
+class Deadline:
+    """A block that ends with LaunchTimeout after some seconds, or when another thread stops it."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._thread = threading.get_ident()
+        self._over = threading.Lock()
+        self._ended = False
+        self.stopped = False
+        self._timer = None if seconds is None else threading.Timer(seconds, self.stop, (LaunchTimeout,))
+
+    def __enter__(self) -> Deadline:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._over:
+            self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def stop(self, error: type[Exception]) -> None:
+        """Raise an error in the thread of the launch, once."""
+        with self._over:
+            if not self._ended:
+                self._ended = self.stopped = True
+                thread, raised = ctypes.c_ulong(self._thread), ctypes.py_object(error)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, raised)

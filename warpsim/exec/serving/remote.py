@@ -1,0 +1,148 @@
+"""A server that stays, and programs that others start: ``warpsim exec --serve`` and ``--connect``.
+
+    process that connects                 server
+    asks: version                    ->
+    settings, program                ->
+                                     <-   "ready", or "refused"
+    (runs the program, whose processes are clients of the server)
+                                     <-   "notice", "progress", "trace": texts, at any time
+    "ended"                          ->
+                                     <-   "tally"
+
+Both belong to the same user. Knows documents; does not know calls.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..libraries import HostError, libraries
+from ..messages import Channel, Gone
+from ..processes import adopt_orphans
+from .programs import run_program
+from .runs import SOCKET_NAME, Run
+
+_LONGEST_PATH = 107  # bytes of the name of a socket on Linux
+_PATIENCE, _PAUSE = 5.0, 0.05  # seconds that a server has to start, and between looks
+_TEXTS = ("notice", "progress", "trace")
+
+
+def usual_folder() -> Path:
+    """Return the folder of a server that none is named for."""
+    base = os.environ.get("XDG_RUNTIME_DIR") or os.path.join(os.path.expanduser("~"), ".cache", "warpsim")
+    return Path(base) / "warpsim-exec"
+
+
+def prepared(folder: Path) -> Path:
+    """Make the folder of a server. Raises HostError where others could use it, or a server has it."""
+    if len(os.fsencode(folder / SOCKET_NAME)) > _LONGEST_PATH:
+        raise HostError(f"{folder}: the name is too long for a socket: at most {_LONGEST_PATH} bytes with it")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.stat()
+    except OSError as error:
+        raise HostError(f"{folder}: {error.strerror}") from None
+    if state.st_uid != os.getuid() or stat.S_IMODE(state.st_mode) & 0o077:
+        mode = stat.S_IMODE(state.st_mode)
+        raise HostError(f"{folder} has mode {mode:o}: the folder of a server is yours, and of mode 700")
+    there = _connected(folder)
+    if there is not None:
+        there.close()
+        raise HostError(f"{folder} has a server already")
+    with suppress(FileNotFoundError):
+        (folder / SOCKET_NAME).unlink()
+    return folder
+
+
+def _connected(folder: Path) -> socket.socket | None:
+    """Return a connection to the server of a folder, or None."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        connection.connect(str(folder / SOCKET_NAME))
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def version() -> str:
+    """Return a name that changes with the numbers of functions."""
+    return libraries().name
+
+
+class Remote:
+    """Runs programs as clients of a server elsewhere; a context. Raises HostError where there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __enter__(self) -> Remote:
+        past = time.monotonic() + _PATIENCE
+        while (connection := _connected(self.folder)) is None:
+            if time.monotonic() > past:
+                raise HostError(f"there is no server in {self.folder}: start it by warpsim exec --serve")
+            time.sleep(_PAUSE)
+        adopt_orphans()
+        self._connection, self._channel = connection, Channel(connection)
+        try:
+            self._channel.ask()
+            self._channel.send_document(version())
+        except Gone:
+            raise HostError(f"the server in {self.folder} does not answer") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def run(
+        self, run: Run, command: Sequence[str], *, quiet: bool = False, limit: float | None = None
+    ) -> int:
+        """Run a program to its end; return its exit code (programs.py). Raises HostError."""
+        try:
+            self._channel.send_document({"settings": run.settings.document(), "program": run.tally.program})
+            kind, content = self._channel.receive_document()
+            if kind == "refused":
+                raise HostError(str(content))
+            listener = _Listener(self._channel, run)
+            listener.start()
+            code = run_program(command, self.folder / SOCKET_NAME, quiet=quiet, limit=limit)
+            self._channel.send_document("ended")
+        except Gone:
+            raise HostError(f"the server in {self.folder} has ended") from None
+        listener.join()
+        if listener.document is None:
+            raise HostError(f"the server in {self.folder} has ended")
+        run.tally.take(listener.document)
+        return code
+
+
+class _Listener(threading.Thread):
+    """Shows what the server says of a run, until that is over."""
+
+    def __init__(self, channel: Channel, run: Run) -> None:
+        super().__init__(daemon=True)
+        self._channel = channel
+        shows = (run.tally.notice, run.tally.progress, run.trace)
+        self._shows = dict(zip(_TEXTS, shows, strict=True))
+        self.document: dict[str, Any] | None = None
+
+    def run(self) -> None:
+        """Receive until the end of the run, or of the server."""
+        with suppress(Gone):
+            while self.document is None:
+                kind, content = self._channel.receive_document()
+                if kind == "tally":
+                    self.document = content
+                else:
+                    self._shows[kind](content)
