@@ -294,6 +294,64 @@ ret;
         load_text(text + body)["k"](1, LANES, [cells(), cells()], schedule=schedule)
 
 
+_PAIR = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 results) .reqntid 32 {
+.reg .b32 rank, base, n, count;
+.reg .b64 q;
+.reg .pred p;
+.shared .b32 address;
+mov.u32 rank, %cluster_ctarank;
+setp.ne.u32 p, rank, 0;
+mov.u32 count, 0;
+BODY
+ret;
+}
+"""
+_TAKEN = """tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [address], 64;
+ld.shared.b32 base, [address];
+ld.param.u64 q, [results];
+mad.wide.u32 q, rank, 4, q;
+st.global.b32 [q], base;
+"""
+_FREED = "tcgen05.dealloc.cta_group::2.sync.aligned.b32 base, 64;\n"
+
+
+@pytest.mark.parametrize("schedule", ["program", "latest", 1, 2])
+def test_a_pair_allocates_and_frees_together(schedule: str | int) -> None:
+    """The odd CTA comes late, and both have the same columns, once and again."""
+    late = "@!p bra on;\nspin:\nadd.u32 count, count, 1;\nsetp.lt.u32 p, count, 50;\n@p bra spin;\non:\n"
+    results = np.full(2, 7, np.uint32)
+    text = _PAIR.replace("BODY", late + 2 * (_TAKEN + _FREED))
+    load_text(text)["k"](2, 32, [results], cluster=2, schedule=schedule)
+    assert results[0] == results[1] != 7
+
+
+@pytest.mark.parametrize(
+    ("body", "phrase"),
+    [
+        (
+            "@p bra out;\n" + _TAKEN + _FREED + "out:",
+            "tcgen05.alloc.cta_group::2 of the other CTA of the pair",
+        ),
+        (
+            _TAKEN + "@p bra out;\n" + _FREED + "out:",
+            "tcgen05.dealloc.cta_group::2 of the other CTA of the pair",
+        ),
+    ],
+)
+def test_a_cta_of_a_pair_waits_for_the_other(body: str, phrase: str) -> None:
+    with pytest.raises(WarpsimError) as found:
+        load_text(_PAIR.replace("BODY", body))["k"](2, 32, [np.zeros(2, np.uint32)], cluster=2, checks="off")
+    assert phrase in found.value.message
+
+
+def test_a_pair_needs_a_cluster() -> None:
+    with pytest.raises(Fault, match="cta_group::2 needs a cluster with pairs of CTAs, but it has 1"):
+        load_text(_PAIR.replace("BODY", _TAKEN + _FREED))["k"](2, 32, [np.zeros(2, np.uint32)])
+
+
 def test_columns_that_nobody_frees_are_waited_for_in_vain() -> None:
     body = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [address], 512;\n"
     assert "free columns of tensor memory" in error_of(body)

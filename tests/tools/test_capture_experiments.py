@@ -26,6 +26,7 @@ TARGETS = {
     "metadata-undefined": ("sm_80", "sm_90a"),
     "fp8-sync": ("sm_89", "sm_90a"),
     "nan-payload": ("sm_80", "sm_90a"),
+    "scale-groups": ("sm_100a",),
 }
 PAIRS = [(name, target) for name, targets in TARGETS.items() for target in targets]
 CONFIRMS = {  # what survives on a device that computes as the model does
@@ -36,6 +37,7 @@ CONFIRMS = {  # what survives on a device that computes as the model does
     "metadata-undefined": {"literal"},
     "fp8-sync": {"emulated", "native F=13, groups of 16"},
     "nan-payload": {"canonical", "not read", "IEEE default"},
+    "scale-groups": {"groups of 16"},
 }
 
 

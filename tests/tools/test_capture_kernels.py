@@ -14,11 +14,13 @@ from tests.helpers import ptxas
 from tools.capture import assembling
 from tools.capture.capturing import captured, parts_of
 from tools.capture.driver import DriverError
+from tools.capture.experiments import EXPERIMENTS
 from tools.capture.jobs import Job, run_job
 from tools.capture.kernels import build_kernel
 from tools.capture.operands import Placement, combinations_of, random_set
 from tools.capture.simulated import SimulatedDriver
-from warpsim.errors import OperandError
+from tools.capture.tensor_kernels import tensor_kernel
+from warpsim.errors import NotModelled, OperandError
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
 
@@ -198,6 +200,20 @@ def test_ptxas_assembles_kernels(target: str) -> None:
             count = len(combinations_of(form, a_shared=placement.a_shared))
             kernels += [part.kernel for part in parts_of(random_set(form, count, 1, placement=placement))]
     assert [(kernel.ptx, errors) for kernel, errors in assembling.refusals(kernels, target)] == []
+
+
+@pytest.mark.skipif(bool(assembling.missing()), reason=assembling.missing() or "ptxas is there")
+def test_ptxas_assembles_kernels_of_tensor_memory() -> None:
+    trials = EXPERIMENTS["scale-groups"].trials("sm_100a")
+    kernels = [part.kernel for trial in trials for part in parts_of(trial.vectors)]
+    assert len(kernels) == 2
+    assert list(assembling.refusals(kernels, "sm_100a")) == []
+
+
+def test_kernels_of_tensor_memory_take_dense_forms_of_a_cta() -> None:
+    pair = warpsim.decode("tcgen05.mma.cta_group::2.kind::f16", target="sm_100a", idesc=0x10100010)
+    with pytest.raises(NotModelled, match="kernels take dense forms of a CTA, with A behind a descriptor"):
+        tensor_kernel(pair, {}, {})
 
 
 @pytest.mark.skipif(bool(assembling.missing()), reason=assembling.missing() or "ptxas is there")

@@ -47,6 +47,7 @@ PLAYED = (  # experiment, target, which trial
     ("imma-saturation", "sm_80", 3),
     ("metadata-undefined", "sm_80", 1),
     ("nan-payload", "sm_80", 1),
+    ("scale-groups", "sm_100a", 0),
 )
 
 

@@ -85,6 +85,10 @@ def computing(
             codes.reshape(*batch, *products, *instruction.matrix_shape("d")), instruction, "d"
         )
 
+    def multiply(operands: Operands, usual: Rule) -> Array:
+        return compute(change(operands) if change else operands, rule or usual)
+
+    arithmetic.multiply = multiply  # type: ignore[attr-defined]
     return arithmetic
 
 

@@ -25,6 +25,7 @@ from warpsim.vectors.sets import VectorSet
 from .driver import Device, Driver, DriverError
 from .jobs import Job, pack_cases, run_job
 from .kernels import Kernel, build_kernel
+from .tensor_kernels import OPCODE, tensor_kernel
 
 _PTX_OF_MANY = "one kernel for each combination of immediates; this is the first"
 
@@ -77,7 +78,8 @@ def parts_of(vectors: VectorSet) -> Iterator[Part]:
         cases = np.flatnonzero(group.ravel() == index)
         constants = vectors.constants() | dict(zip(names, combination[1:].tolist(), strict=True))
         chosen = {name: array[cases] for name, array in arrays.items()}
-        kernel = build_kernel(vectors.instruction, chosen, constants)
+        build = tensor_kernel if vectors.instruction.family.opcode == OPCODE else build_kernel
+        kernel = build(vectors.instruction, chosen, constants)
         yield Part(cases=cases, kernel=kernel, job=job_of(kernel, chosen))
 
 

@@ -72,7 +72,7 @@ def build_kernel(
     """
     if instruction.target is None:
         raise OperandError(f"{instruction} has no target: decode it with target='sm_…'")
-    return _Writer(instruction, arrays, DEFAULTS | dict(immediates)).kernel()
+    return Writer(instruction, arrays, DEFAULTS | dict(immediates)).kernel()
 
 
 def version_of(instruction: Instruction) -> str:
@@ -89,7 +89,7 @@ def _names(operand: str, count: int) -> str:
     return "{" + ", ".join(f"%{operand}{i}" for i in range(count)) + "}"
 
 
-class _Writer:
+class Writer:
     """Writes the text of one kernel."""
 
     def __init__(
@@ -104,6 +104,7 @@ class _Writer:
         self.threads = instruction.lanes
 
     def kernel(self) -> Kernel:
+        """Return the kernel."""
         offsets, size = self.offsets()
         output = self.threads * self.given["d"] * self.word
         return Kernel(
@@ -126,6 +127,7 @@ class _Writer:
     # --- text ---
 
     def lines(self, offsets: Mapping[str, int], input_bytes: int, output_bytes: int) -> Iterator[str]:
+        """Yield the lines of the module."""
         form = self.instruction
         yield f"// {form.mnemonic}"
         yield f".version {version_of(form)}"
@@ -150,6 +152,7 @@ class _Writer:
         yield "}"
 
     def declarations(self) -> Iterator[str]:
+        """Yield the registers."""
         yield ".reg .b64 %input, %output, %from, %to;"
         yield ".reg .b32 %lane, %case;"
         for operand, count in self.given.items():
@@ -188,6 +191,7 @@ class _Writer:
                 yield f"ld.global.{kind} %{operand}{index}, [%from+{offsets[operand] + each * index}];"
 
     def stores(self) -> Iterator[str]:
+        """Yield the stores of D."""
         kind, count = self.type_of("d"), self.given["d"]
         yield f"mad.wide.u32 %to, %lane, {self.word * count}, %output;"
         for index in range(count):
@@ -196,6 +200,7 @@ class _Writer:
     # --- mma ---
 
     def statement(self) -> str:
+        """Return the mma."""
         form, value = self.instruction, self.immediates
         operands = [_names(operand, self.given[operand]) for operand in "dabc"]
         if form.sparse:
@@ -256,6 +261,7 @@ class _Writer:
             yield f"mov.b32 %d{index}, {f'%c{index}' if given else 0};"
 
     def asynchronous_statement(self) -> str:
+        """Return the wgmma."""
         form, value = self.instruction, self.immediates
         in_registers = "a" in self.sizes
         a = _names("a", self.given["a"]) if in_registers else "%a_desc"

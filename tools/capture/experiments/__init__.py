@@ -14,6 +14,7 @@ from .fp8_sync import FP8_SYNC
 from .imma_saturation import IMMA_SATURATION
 from .metadata_undefined import METADATA_UNDEFINED
 from .nan_payload import NAN_PAYLOAD
+from .scale_groups import SCALE_GROUPS
 from .sparse_grouping import SPARSE_GROUPING
 from .tf32_low_bits import TF32_LOW_BITS
 
@@ -29,5 +30,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         METADATA_UNDEFINED,
         FP8_SYNC,
         NAN_PAYLOAD,
+        SCALE_GROUPS,
     )
 }

@@ -15,7 +15,7 @@ from ..capturing import captured
 from ..experiments import EXPERIMENTS, Trial
 from ..operands import Rng
 from ..simulated import SimulatedDriver
-from . import of_integers, of_low_bits, of_metadata, of_nan, of_sums
+from . import of_integers, of_low_bits, of_metadata, of_nan, of_scale_groups, of_sums
 from .variation import Variation
 
 NONE, EQUAL, WRONG = "none of the candidates", "a candidate that it equals", "another candidate"
@@ -36,6 +36,7 @@ KINDS: dict[str, Any] = {
     "imma-saturation": of_integers,
     "metadata-undefined": of_metadata,
     "nan-payload": of_nan,
+    "scale-groups": of_scale_groups,
 }
 
 

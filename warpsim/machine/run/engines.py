@@ -75,10 +75,14 @@ DEFAULT_MODES = Modes()
 
 
 def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
-    """Return the modes of a launch; raises OperandError for an engine or mode that does not exist."""
+    """Return the modes of a launch; raises OperandError for an engine or mode that does not exist.
+
+    A function may have one more, ``multiply``, for instructions whose operands lie in no registers.
+    """
     if undefined not in get_args(Undefined):
         raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
-    multiply = execute_operands if callable(engine) else partial(execute_operands, engine=engine)
+    own = getattr(engine, "multiply", execute_operands)
+    multiply = own if callable(engine) else partial(execute_operands, engine=engine)
     literal = undefined == "fallback"
     return Modes(engine=_engine(engine), multiply=multiply, literal=literal, given=callable(engine))
 

@@ -40,6 +40,23 @@ class Misuse(Exception):
 
 
 @dataclass(eq=False)
+class Turn:
+    """What both CTAs of a pair do together, again and again: how often a CTA has, and whether it is there."""
+
+    done: int = 0
+    here: bool = False
+
+    def meets(self, peer: Turn) -> bool:
+        """Come, and return whether the other CTA has, too; a CTA alone meets itself."""
+        self.here = True
+        return peer.here or peer.done > self.done
+
+    def leave(self) -> None:
+        """Go on."""
+        self.done, self.here = self.done + 1, False
+
+
+@dataclass(eq=False)
 class Columns:
     """The columns of one CTA: ``held`` are allocations by first column; ``latest`` is the size of the last.
 
@@ -53,6 +70,8 @@ class Columns:
     latest: int = COLUMNS
     latest_line: int = 0
     relinquished: int = 0  # the line at which a thread of the CTA did so, 0 for none
+    allocating: Turn = field(default_factory=Turn)
+    freeing: Turn = field(default_factory=Turn)
 
     def room(self, size: int) -> list[int]:
         """Return the columns at which an allocation of a size fits."""

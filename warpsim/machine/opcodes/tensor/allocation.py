@@ -1,12 +1,14 @@
 """tcgen05.alloc, dealloc and relinquish_alloc_permit: columns of tensor memory, for a CTA or a pair.
 
-Each CTA of a pair allocates columns of its own, at the same place. A warp for which there is no room waits
-for a dealloc. CTAs do not share the columns of a multiprocessor: each has all of them. PTX ISA 9.3, section
-9.7.17.7 "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit".
+A warp of each CTA of a pair must allocate and free, so each waits until the other has come; columns are at
+the same place in both. A warp for which there is no room waits for a dealloc. CTAs do not share the columns
+of a multiprocessor: each has all of them. PTX ISA 9.3, section 9.7.17.7 "tcgen05.alloc, tcgen05.dealloc,
+tcgen05.relinquish_alloc_permit".
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -23,9 +25,13 @@ from ...state.tensor_cells import SIZES, Misuse
 from ..effect import Effect
 from ..memory.transfers import store
 from ..statement_binder import Reader, StatementBinder
+from .copies import check_pair, ctas_of
 from .tensor_places import TENSOR_MEMORY, Place, chosen_column, common, misused
 
+Attempt = Callable[[Wave, DivergentPath, int], LaneWait | None]  # of a warp: what it has to wait for
 _ROOM = LaneWait(names="free columns of tensor memory")
+_PEER_ALLOCATES = LaneWait(names="tcgen05.alloc.cta_group::2 of the other CTA of the pair")
+_PEER_FREES = LaneWait(names="tcgen05.dealloc.cta_group::2 of the other CTA of the pair")
 
 
 def _line(wave: Wave, path: DivergentPath) -> int:
@@ -41,67 +47,96 @@ def _size(binder: StatementBinder, index: int) -> Reader:
     return binder.reader(operand, "u32", index)
 
 
+def _attempted(attempt: Attempt) -> Step:
+    """Return the step of warps that attempt a thing together, and wait for what an attempt returns."""
+
+    def act(waiting: dict[int, LaneWait], wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        left = lanes.warps.tolist()
+        while left:  # a warp may go on because of what one behind it has done
+            outcomes = [(warp, attempt(wave, path, warp)) for warp in left]
+            waiting.clear()
+            waiting.update((warp, reason) for warp, reason in outcomes if reason is not None)
+            left = list(waiting) if len(waiting) < len(left) else []
+
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
+        waiting = dict[int, LaneWait]()
+        changed = together(wave, path, lanes, EVERYONE, partial(act, waiting), exited=False)
+        for reason in dict.fromkeys(waiting.values()):
+            mask = np.zeros(wave.lanes, np.bool_).reshape(-1, WARP)
+            mask[[warp for warp, other in waiting.items() if other == reason]] = True
+            changed = wave.scheduler.wait(path, Lanes(mask.reshape(-1)), reason, behind=False)
+        return changed
+
+    return step
+
+
+def _pair(wave: Wave, path: DivergentPath, lane: int, count: int) -> tuple[int, int]:
+    """Return the CTA of a lane and the other of its group, which is itself where the group is one CTA."""
+    check_pair(wave, path, lane, count)
+    own, ctas = int(wave.cta[lane]), ctas_of(wave, lane, count)
+    return own, sum(ctas) - own if count == 2 else own
+
+
 def _allocate(binder: StatementBinder, *modifiers: str) -> Step:
     binder.count(2)
     space = "shared" if "shared::cta" in modifiers else "generic"
     target, size = binder.address(0, space), _size(binder, 1)
+    group = 2 if "cta_group::2" in modifiers else 1
 
-    def act(blocked: list[int], wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        for warp in lanes.warps.tolist():
-            count = common(wave, path, size(wave, path), warp, "the number of columns")
-            own = TENSOR_MEMORY.of(wave).columns[int(wave.cta[WARP * warp])]
-            try:
-                own.check(count)
-            except Misuse as misuse:
-                raise misused(wave, path, WARP * warp, str(misuse)) from None
-            first = own.take(count, partial(chosen_column, wave), _line(wave, path))
-            if first is None:
-                blocked.append(warp)
-                continue
-            change = TensorColumns(path=path, lane=WARP * warp, first=first, size=count, allocates=True)
-            observers_of(wave).tensor_columns(wave, change)
-            mask = np.zeros(wave.lanes, np.bool_)
-            mask[WARP * warp] = True
-            where = np.broadcast_to(target(wave, path), (wave.lanes,))[WARP * warp : WARP * warp + 1]
-            store(wave, path, Lanes(mask), space, where, np.array([[first]], np.uint32))
+    def attempt(wave: Wave, path: DivergentPath, warp: int) -> LaneWait | None:
+        lane, columns = WARP * warp, TENSOR_MEMORY.of(wave).columns
+        count = common(wave, path, size(wave, path), warp, "the number of columns")
+        own, peer = _pair(wave, path, lane, group)
+        try:
+            columns[own].check(count)
+        except Misuse as misuse:
+            raise misused(wave, path, lane, str(misuse)) from None
+        if not columns[own].allocating.meets(columns[peer].allocating):
+            return _PEER_ALLOCATES
+        first = columns[own].take(count, partial(chosen_column, wave), _line(wave, path))
+        if first is None:
+            return _ROOM
+        columns[own].allocating.leave()
+        wave.scheduler.wake(_PEER_ALLOCATES, wave.cta == peer)
+        change = TensorColumns(path=path, lane=lane, first=first, size=count, allocates=True)
+        observers_of(wave).tensor_columns(wave, change)
+        mask = np.zeros(wave.lanes, np.bool_)
+        mask[lane] = True
+        where = np.broadcast_to(target(wave, path), (wave.lanes,))[lane : lane + 1]
+        store(wave, path, Lanes(mask), space, where, np.array([[first]], np.uint32))
+        return None
 
-    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
-        blocked: list[int] = []
-        changed = together(wave, path, lanes, EVERYONE, partial(act, blocked), exited=False)
-        if not blocked:
-            return changed
-        mask = np.zeros(wave.lanes, np.bool_).reshape(-1, WARP)
-        mask[blocked] = True
-        return wave.scheduler.wait(path, Lanes(mask.reshape(-1)), _ROOM, behind=False)
-
-    return step
+    return _attempted(attempt)
 
 
 def _deallocate(binder: StatementBinder, *modifiers: str) -> Step:
     binder.count(2)
     address, size = binder.reader(binder.operands[0], "b32", 0), _size(binder, 1)
+    group = 2 if "cta_group::2" in modifiers else 1
 
-    def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        memory = TENSOR_MEMORY.of(wave)
-        for warp in lanes.warps.tolist():
-            place = Place.of(common(wave, path, address(wave, path), warp, "the address"))
-            count = common(wave, path, size(wave, path), warp, "the number of columns")
-            cta = int(wave.cta[WARP * warp])
-            try:
-                if place.lane:
-                    raise Misuse(f"{place} is no address that an allocation returned: its lane is 0")
-                memory.columns[cta].check_held(place.column, count)
-            except Misuse as misuse:
-                raise misused(wave, path, WARP * warp, str(misuse)) from None
-            change = TensorColumns(
-                path=path, lane=WARP * warp, first=place.column, size=count, allocates=False
-            )
-            observers_of(wave).tensor_columns(wave, change)
-            memory.columns[cta].give_back(place.column, _line(wave, path))
-            memory.forget(cta, place.column, count)
-            wave.scheduler.wake(_ROOM, wave.cta == cta)
+    def attempt(wave: Wave, path: DivergentPath, warp: int) -> LaneWait | None:
+        lane, memory = WARP * warp, TENSOR_MEMORY.of(wave)
+        place = Place.of(common(wave, path, address(wave, path), warp, "the address"))
+        count = common(wave, path, size(wave, path), warp, "the number of columns")
+        cta, peer = _pair(wave, path, lane, group)
+        try:
+            if place.lane:
+                raise Misuse(f"{place} is no address that an allocation returned: its lane is 0")
+            memory.columns[cta].check_held(place.column, count)
+        except Misuse as misuse:
+            raise misused(wave, path, lane, str(misuse)) from None
+        if not memory.columns[cta].freeing.meets(memory.columns[peer].freeing):
+            return _PEER_FREES
+        memory.columns[cta].freeing.leave()
+        wave.scheduler.wake(_PEER_FREES, wave.cta == peer)
+        change = TensorColumns(path=path, lane=lane, first=place.column, size=count, allocates=False)
+        observers_of(wave).tensor_columns(wave, change)
+        memory.columns[cta].give_back(place.column, _line(wave, path))
+        memory.forget(cta, place.column, count)
+        wave.scheduler.wake(_ROOM, wave.cta == cta)
+        return None
 
-    return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, act, exited=False)
+    return _attempted(attempt)
 
 
 def _relinquish(binder: StatementBinder, *modifiers: str) -> Step:
