@@ -37,6 +37,7 @@ from ..machine.state import spaces
 from ..machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Bytes, DeviceMemory, InvalidAccess, Offsets
+from ..ptx.decode import bind_operands
 from ..ptx.operands import Address, Vector
 from ..ptx.statements import InstructionStatement, operand_names
 from ..recording.matrix_events import Event
@@ -286,9 +287,10 @@ class Products(Observer):
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Keep what a matrix instruction read and computed, over all lanes of the machine."""
         record, inputs, warps = execution.record, execution.inputs, execution.warps
-        assert record.matrix is not None
-        each = execution.instruction.lanes // WARP
-        spread = _merged if len(warps) * each * WARP == self.file.lanes else partial(self._spread, warps)
+        form, bound = execution.instruction, record.matrix
+        each = form.warps
+        whole = form.family.one_thread or len(warps) * form.lanes == self.file.lanes
+        spread = _merged if whole else partial(self._spread, warps)
         registers = {role: spread(words) for role, words in inputs.registers.items()}
         if inputs.shared is None:
             inputs = inputs.with_words(registers)
@@ -296,13 +298,13 @@ class Products(Observer):
             inputs = part_of(inputs, 0).with_words(registers, shared=self.memory.snapshot())
         event = Event(
             statement=record.statement,
-            bound=record.matrix,
+            bound=bind_operands(form, record.statement, None) if bound is None else bound,
             inputs=inputs,
             d=spread(execution.d),
             warps=tuple(warps.tolist()) if each == 1 else tuple(range(each)),
         )
         self.events.append(event)
-        if execution.path.lanes.whole:
+        if execution.whole:
             self.file.note_origin(event.bound.d, event)
 
     def _spread(self, warps: npt.NDArray[np.intp], words: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -27,7 +27,7 @@ from .placements import (
     ScaleRegisters,
     SharedTile,
 )
-from .products import Operands, Product, Shape, Storage
+from .products import Codes, Operands, Product, Shape, Storage
 from .sparsity import Pattern
 from .warps import WARP
 
@@ -119,7 +119,8 @@ class Family:
     descriptor)`` reads the product from a descriptor, for families whose mnemonic does not state it;
     ``having`` is the targets that have it; ``arranged`` sorts the inputs of those by place, and ``adjusted``
     applies their settings to operands.
-    ``fields`` are the metadata fields with a meaning, None for those of the variant.
+    ``fields`` are the metadata fields with a meaning, None for those of the variant. ``one_thread`` says that
+    a thread executes it: the lanes are then those of tensor memory.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Family:
     modifiers: tuple[str, ...] = ()
     types: str = "dabc"
     fields: frozenset[int] | None = None
+    one_thread: bool = False
 
     @property
     def reads_tiles(self) -> bool:
@@ -183,13 +185,13 @@ class Spelling:
 
     @property
     def lanes(self) -> int:
-        """Lanes that execute the instruction together."""
+        """Lanes that hold the operands: they execute the instruction, or are those of tensor memory."""
         return self.family.lanes
 
     @property
     def warps(self) -> int:
-        """Warps that execute the instruction together: 4 for a warpgroup."""
-        return self.family.lanes // WARP
+        """Warps that execute the instruction together: 4 for a warpgroup, 1 where a thread does."""
+        return 1 if self.family.one_thread else self.family.lanes // WARP
 
     @property
     def ordered(self) -> bool:
@@ -291,6 +293,17 @@ class Instruction(Spelling):
         """Return the place in which the inputs give an operand."""
         places = _places(self, operand)
         return next((place for place in places if place.holds(inputs)), places[-1])
+
+    def tiles(self, inputs: Inputs) -> dict[str, BehindDescriptor]:
+        """Return the tiles of A and B that the inputs have behind descriptors."""
+        places = {operand: self.place(operand, inputs) for operand in "ab"}
+        return {operand: place for operand, place in places.items() if isinstance(place, BehindDescriptor)}
+
+    def gathered_tile(self, operand: str, inputs: Inputs) -> Codes:
+        """Return codes ``(..., rows, columns)`` of A or B as they lie in shared memory, no sign flipped."""
+        product = self.product.with_immediates(inputs.negate, inputs.transposed)
+        codes: Codes = self.tiles(inputs)[operand].gather(inputs, product)
+        return codes
 
     def has_registers(self, operand: str) -> bool:
         """Return whether an operand may lie in registers."""

@@ -8,6 +8,7 @@ as those of tensor memory in tensor_placements.py. Knows no arithmetic, no spell
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -339,10 +340,12 @@ class ScaleRegisters(InRegisters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BehindDescriptor:
+class BehindDescriptor(ABC):
     """A multiplicand in shared memory, behind a descriptor."""
 
     operand: str
+
+    ctas = 1  # whose shared memory holds a part, each behind the same descriptor
 
     @property
     def side(self) -> int:
@@ -352,6 +355,14 @@ class BehindDescriptor:
     def holds(self, inputs: Inputs) -> bool:
         """Return whether the inputs give a descriptor of the operand."""
         return inputs.descriptor(self.operand) is not None
+
+    @abstractmethod
+    def gather(self, inputs: Inputs, product: Product) -> Codes:
+        """Return codes ``(..., rows, columns)`` of A, ``(..., columns, rows)`` of B."""
+
+    @abstractmethod
+    def last_byte(self, word: int, inputs: Inputs, product: Product) -> int:
+        """Return where what a descriptor reads ends: the byte behind the last, in the memory of a CTA."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,6 +383,11 @@ class SharedTile(BehindDescriptor):
     def elements_in_unit(self) -> int:
         """Elements that an address stands for: 8 of 1 bit, in a byte, otherwise 1."""
         return 8 // min(self.element.bits, 8)
+
+    def last_byte(self, word: int, inputs: Inputs, product: Product) -> int:
+        """Return where what a descriptor reads ends: the byte behind the last, in the memory of a CTA."""
+        size = present(inputs.shared, "shared").shape[-1]
+        return int(tile_bytes(self, word, size, inputs.literal, inputs.transposed[self.side])[-1, 1])
 
     def shape(self, *, transposed: bool = False) -> TileShape:
         """Return the shape that descriptors address; bytes where elements have 1 bit."""

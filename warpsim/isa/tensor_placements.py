@@ -58,6 +58,11 @@ class TensorCells(InRegisters):
         bits = (cells[..., BIT] + self.low_bit).astype(np.uint32)
         return lanes, cells[..., COLUMN] + self.first_column, bits
 
+    @cached_property
+    def mask(self) -> Words:
+        """``(lanes, columns)``: the bits that belong to elements, of all copies."""
+        return self.scatter(np.full(self.layout.shape, (1 << self.bits) - 1, self.code_dtype))
+
     def checked(self, words: npt.ArrayLike) -> Words:
         """Return words of the operand, uint32 ``(..., lanes, columns)``; raises OperandError.
 
@@ -153,7 +158,7 @@ class DescribedTile(BehindDescriptor):
         """Return codes ``(..., rows, columns)`` of A, ``(..., columns, rows)`` of B, of all CTAs."""
         shared = present(inputs.shared, "shared")
         descriptors = present(inputs.descriptor(self.operand), "descriptors")
-        major: Major = "MN" if product.transposed[self.side] else "K"
+        major = self.major(product)
         batch = np.broadcast_shapes(descriptors.shape, shared.shape[:-1])
         values = np.broadcast_to(descriptors, batch)
         rows = [self._rows(shared, values, batch, major, cta) for cta in range(self.ctas)]
@@ -182,6 +187,15 @@ class DescribedTile(BehindDescriptor):
             return own[..., self.addresses(int(words.flat[0]), major, size)]
         found = [own[index][self.addresses(int(words[index]), major, size)] for index in np.ndindex(batch)]
         return np.stack(found).reshape(*batch, self.rows, self.row_bytes)
+
+    def last_byte(self, word: int, inputs: Inputs, product: Product) -> int:
+        """Return where what a descriptor reads ends: the byte behind the last, in the memory of a CTA."""
+        size = present(inputs.shared, "shared").shape[-1] // self.ctas
+        return int(self.addresses(word, self.major(product), size).max()) + 1
+
+    def major(self, product: Product) -> Major:
+        """Return whether rows of the tile run along K, or along M or N."""
+        return "MN" if product.transposed[self.side] else "K"
 
     def addresses(self, word: int, major: Major, size: int) -> Addresses:
         """Return ``(rows, row bytes)`` of a descriptor, in a shared memory of so many bytes.

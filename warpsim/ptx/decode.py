@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
@@ -16,6 +16,7 @@ from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
 from .statements import InstructionStatement, RegisterDeclaration
+from .tensor_operands import bind_tensor
 from .warpgroup import bind_warpgroup
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
@@ -23,6 +24,7 @@ _SHORT = 24  # characters of what was given that an error message quotes
 NOT_MODELLED = frozenset({"spcompress", "spdecompress", "wmma"})
 _B = TypeVar("_B", bound=Bound)
 Bind: TypeAlias = Callable[[Instruction, InstructionStatement, Types | None], _B]
+_BINDERS: Mapping[str, Bind[Bound]] = {"mma": bind, "wgmma": bind_warpgroup, "tcgen05": bind_tensor}
 
 Form = Instruction | str
 Version = tuple[int, int]  # of PTX: major, minor
@@ -87,11 +89,16 @@ def decode(
 
 
 def decode_statement(
-    statement: InstructionStatement, target: str | None, version: tuple[int, int] = PTX_VERSION
+    statement: InstructionStatement,
+    target: str | None,
+    version: tuple[int, int] = PTX_VERSION,
+    idesc: int | None = None,
 ) -> Instruction:
     """Return the instruction of a parsed statement, operands not yet looked at; errors point into its
-    text.
+    text. A tcgen05.mma needs the instruction descriptor that it was given.
     """
+    if idesc is not None and statement.opcode == tcgen05.OPCODE:
+        return _described(statement, target, version, idesc)
     if statement.opcode not in OPCODES:
         raise _foreign(statement)
     try:
@@ -118,9 +125,8 @@ def _described(
 
 
 def bind_operands(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> Bound:
-    """Return the operands of a matrix instruction, as the places that they may have require."""
-    binder: Bind[Bound] = bind_warpgroup if instruction.reads_tiles else bind
-    return binder(instruction, statement, types)
+    """Return the operands of a matrix instruction, as its family has them."""
+    return _BINDERS[instruction.family.opcode](instruction, statement, types)
 
 
 def bind_statement(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks.wgmma.register_uses import is_multiplication
 from ..errors import OperandError
+from ..isa.families import is_matrix
 from ..isa.warps import WARP
 from ..machine.bind.scope import RegisterName
 from ..machine.run.events import MatrixExecution, Observer
@@ -48,7 +48,8 @@ class RegisterValue:
 class Stop:
     """A warp at a statement: ``watched`` is the register that it writes, if that is why.
 
-    ``lanes`` (32,) execute it, of a wgmma (128,) those of the four warps. ``event`` is what a matrix
+    ``lanes`` (32,) execute it, of a wgmma (128,) those of the four warps; of tcgen05.mma they are those of
+    tensor memory. ``event`` is what a matrix
     instruction read and computed, otherwise ``registers`` are those that the statement names, or the register
     that is watched.
     """
@@ -117,7 +118,7 @@ class Debugger(Observer):
         wanted = self._breaks_at.get(execution.record.statement.start)
         if wanted is None:
             return
-        numbers = self._executions.numbers(wave, execution.path.pc, execution.warps)
+        numbers = self._executions.numbers(wave, execution.pc, execution.warps)
         recorder = Recorder()
         recorder.matrix(wave, execution)
         for number, event in zip(numbers.tolist(), recorder.events(), strict=True):
@@ -165,7 +166,7 @@ class Debugger(Observer):
 
     def _step(self, record: Record, line: Break | None, watched: list[str]) -> Step:
         names = [name for name in record.statement.names if _number(record, name) is not None]
-        is_matrix = record.statement.opcode == "mma" or is_multiplication(record.statement)
+        matrix = is_matrix(record.statement.opcode, record.statement.modifiers)  # shown when it is done
         inner = record.step
 
         def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
@@ -179,7 +180,7 @@ class Debugger(Observer):
                 if line is not None:
                     self._at_line(look, line, names)
                 raise
-            if line is not None and not is_matrix:
+            if line is not None and not matrix:
                 self._at_line(look, line, names)
             for name in watched:
                 self._written(look, name)

@@ -6,16 +6,16 @@ error that says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Location, OperandError, SourceLine
+from ..errors import Location, OperandError, SourceLine, present
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs, arrays_of, part_of, tile_bytes
+from ..isa.placements import Inputs, arrays_of, part_of
 from ..isa.warps import WARP
 from ..machine.run.events import MatrixExecution, Observer
 from ..ptx.binding import Bound
@@ -38,7 +38,8 @@ class LaunchEvent(Event):
     ``inputs`` and ``d`` are those of the warp (of a wgmma: of the four warps), ``(lanes, registers)``.
     ``cta`` are the coordinates of the CTA, ``warp`` is the (first) warp in it, ``index`` says which execution
     of the statement by this warp it is, from 0; ``pc`` is the place of the statement in the module, ``time``
-    how many statements its CTAs had executed.
+    how many statements its CTAs had executed. ``addresses`` are those of operands in tensor memory, by
+    operand.
     """
 
     cta: Dimensions
@@ -47,6 +48,7 @@ class LaunchEvent(Event):
     pc: int
     time: int
     source: SourceLine | None = None  # that the statement comes from
+    addresses: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def location(self) -> Location:
@@ -70,8 +72,8 @@ class LaunchEvent(Event):
 
     @property
     def own_warps(self) -> range:
-        """The warps of the CTA that execute it: a single warp, or the four of a warpgroup."""
-        return range(self.warp, self.warp + self.instruction.lanes // WARP)
+        """The warps of the CTA that execute it: the four of a warpgroup, or a warp, perhaps by a thread."""
+        return range(self.warp, self.warp + self.instruction.warps)
 
     @property
     def place(self) -> str:
@@ -98,6 +100,7 @@ class _Batch:
     indices: npt.NDArray[np.int64]
     time: int
     order: npt.NDArray[np.int64]  # of their CTAs in the grid
+    addresses: Mapping[str, int]
 
     def events(self) -> Iterator[tuple[tuple[int, int, int], LaunchEvent]]:
         """Yield each event with its sort key: CTA, time, warp."""
@@ -117,6 +120,7 @@ class _Batch:
                 index=index,
                 pc=self.pc,
                 time=self.time,
+                addresses=self.addresses,
             )
             yield (int(self.order[number]), self.time, warp), event
 
@@ -133,25 +137,25 @@ class Recorder(Observer):
         self.bytes = 0
         self._batches: list[_Batch] = []
         self._executions = Executions()
-        self._bound: dict[int, Bound] = {}
+        self._bound: dict[tuple[int, int | None], Bound] = {}  # by statement and instruction descriptor
         self._lines: dict[int, int] = {}
 
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
         """Keep what a matrix instruction read and computed, of the warps that are selected."""
-        pc, warps, instruction = execution.path.pc, execution.warps, execution.instruction
+        pc, warps, instruction = execution.pc, execution.warps, execution.instruction
         numbers = self._executions.numbers(wave, pc, warps)
-        if pc not in self._lines:
+        key = pc, instruction.descriptor
+        if key not in self._bound:
             self._lines[pc] = execution.record.statement.location().line
-            self._bound[pc] = bind_operands(instruction, execution.record.statement, None)
-        width = instruction.lanes // WARP
-        chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, width)
+            self._bound[key] = bind_operands(instruction, execution.record.statement, None)
+        chosen = self.selection.chosen(wave, self._lines[pc], warps, numbers, instruction.warps)
         if not chosen.any():
             return
         ctas = wave.ctas[warps[chosen] // wave.warps]
         batch = _Batch(
             record=execution.record,
             pc=pc,
-            bound=self._bound[pc],
+            bound=self._bound[key],
             inputs=part_of(_trimmed(instruction, execution.inputs), chosen),
             d=execution.d[chosen],
             ctas=ctas,
@@ -159,6 +163,7 @@ class Recorder(Observer):
             indices=numbers[chosen],
             time=wave.scheduler.statements,
             order=ctas @ np.array([1, wave.grid[0], wave.grid[0] * wave.grid[1]]),
+            addresses=execution.addresses,
         )
         self._keep(batch)
 
@@ -181,13 +186,14 @@ class Recorder(Observer):
 
 
 def _trimmed(instruction: Instruction, inputs: Inputs) -> Inputs:
-    """Return the inputs without the shared memory behind the last byte that is read."""
-    if inputs.shared is None:
+    """Return the inputs without what lies in the shared memory of each CTA behind the last byte read."""
+    tiles = instruction.tiles(inputs)
+    if inputs.shared is None or not tiles:
         return inputs
-    size, end = inputs.shared.shape[-1], 0
-    for side, words in enumerate((inputs.a_descriptor, inputs.b_descriptor)):
-        tile = instruction.in_shared_memory("ab"[side])
-        for word in () if words is None else np.unique(words).tolist():
-            read = tile_bytes(tile, word, size, inputs.literal, inputs.transposed[side])
-            end = max(end, int(read[-1, 1]))
-    return replace(inputs, shared=inputs.shared[..., : min(-(-end // _WHOLE) * _WHOLE, size)])
+    words = ((tile, present(inputs.descriptor(operand), operand)) for operand, tile in tiles.items())
+    reads = ((tile, word) for tile, each in words for word in np.unique(each).tolist())
+    end = max(tile.last_byte(word, inputs, instruction.product) for tile, word in reads)
+    ctas = max(tile.ctas for tile in tiles.values())
+    memories = inputs.shared.reshape(*inputs.shared.shape[:-1], ctas, -1)
+    kept = memories[..., : -(-end // _WHOLE) * _WHOLE]
+    return replace(inputs, shared=kept.reshape(*inputs.shared.shape[:-1], -1))

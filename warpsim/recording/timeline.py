@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from ..isa.families import is_matrix
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import ASYNCHRONY
 from ..machine.run.convergence import Warpgroups
@@ -173,11 +174,7 @@ class TimelineRecorder(StripKeeper):
         """Record that an operation begins."""
         warp, pc = pending.lane // WARP, path.pc
         multiplies = pending.record.matrix is not None
-        if multiplies:
-            strip = self._multiplication(wave, warp, pc)
-        else:
-            run = f"{pc} {pending.signals} {pending.number}"
-            strip = self._add(wave, warp, pc, _kind_of(pending), name=pending.kind, run=run)
+        strip = self._multiplication(wave, warp, pc) if multiplies else self._flight(wave, warp, pc, pending)
         if strip is None:
             return
         strip.flying, strip.last = strip.flying + 1, None
@@ -187,6 +184,17 @@ class TimelineRecorder(StripKeeper):
         )
         strip.notes |= {f"mbarrier {_named_from(wave, offset, warp)}": None for offset, _ in pending.signals}
         self._state(wave).flights[pending] = strip
+
+    def _flight(self, wave: Wave, warp: int, pc: int, pending: Pending) -> Strip | None:
+        """Return the strip of what a thread issues; None if it is not shown."""
+        statement, executions = pending.record.statement, list[tuple[int, int]]()
+        if is_matrix(statement.opcode, statement.modifiers):
+            executions.append(self._state(wave).execution(warp, pc))
+        run = f"{pc} {pending.signals} {pending.number}"
+        strip = self._add(wave, warp, pc, _kind_of(pending), name=pending.kind, run=run)
+        if strip is not None:
+            strip.executions += executions
+        return strip
 
     @unless_full
     def completed(self, wave: Wave, pending: Pending) -> None:
@@ -255,10 +263,10 @@ class TimelineRecorder(StripKeeper):
 
     @unless_full
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
-        """Warps execute an mma; wgmma has an event of its own."""
-        if execution.instruction.lanes != WARP:
+        """Warps execute an mma; wgmma and tcgen05.mma have events of their own."""
+        if execution.instruction.lanes != WARP:  # what is asynchronous was noted when it was issued
             return
-        pc = execution.path.pc
+        pc = execution.pc
         for warp in execution.warps.tolist():
             numbered = self._state(wave).execution(warp, pc)
             strip = self._add(wave, warp, pc, "matrix", name="mma", run="mma")

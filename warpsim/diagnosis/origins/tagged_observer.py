@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import present
-from ...isa.descriptors.matrix_descriptor import Descriptor
-from ...isa.descriptors.tile_addresses import load_tile
 from ...isa.instruction import Instruction
 from ...isa.placements import Inputs
 from ...isa.warps import WARP
@@ -137,7 +135,7 @@ class Watch(Observer):
         inputs = execution.inputs
         tiles = dict(_tiles(execution.instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
-        self.now = execution.path.pc, execution.record
+        self.now = execution.pc, execution.record
         self._keep(wave, execution.warps, execution.instruction, kept, frozenset(tiles))
 
     def _keep(
@@ -155,12 +153,9 @@ def places_of(wave: Wave, warps: Numbers) -> npt.NDArray[np.int64]:
 
 def _tiles(instruction: Instruction, inputs: Inputs) -> Iterator[tuple[str, Words]]:
     """Yield A and B ``(executions, rows along m or n, k)`` as far as they lie in shared memory."""
-    for side, operand in enumerate("ab"):
-        descriptors = getattr(inputs, f"{operand}_descriptor")
-        if descriptors is not None:
-            shape = instruction.in_shared_memory(operand).shape(transposed=inputs.transposed[side])
-            memory, descriptor = present(inputs.shared, "shared"), Descriptor.decode(int(descriptors[0]))
-            yield operand, load_tile(memory, descriptor, shape, literal=inputs.literal)
+    for operand in instruction.tiles(inputs):
+        codes = instruction.gathered_tile(operand, inputs)
+        yield operand, np.swapaxes(codes, -1, -2) if operand == "b" else codes
 
 
 def _threads(wave: Wave, lanes: Lanes) -> Sums:

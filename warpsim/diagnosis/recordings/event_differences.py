@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import present
-from ...isa.placements import tile_bytes
 from ...recording.recorder import LaunchEvent
 from ...vectors.recordings import Recording
 
 Key = tuple[Any, ...]
+_SETTINGS = {  # by what messages call them
+    "scale-d": "scale_d",
+    "imm-scale": "negate",
+    "imm-trans": "transposed",
+    "settings": "tensor",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,22 +102,21 @@ def _operands(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
 
 
 def _tiles(first: LaunchEvent, second: LaunchEvent) -> Iterator[str]:
-    """Yield names of what a wgmma read otherwise: descriptors, tiles behind them, and its immediates."""
-    for side, name in enumerate("ab"):
+    """Yield names of what was read otherwise besides registers: descriptors, tiles behind them, immediates
+    and settings.
+    """
+    for name in "ab":
         word, other = (getattr(event.inputs, f"{name}_descriptor") for event in (first, second))
         if (word is None) != (other is None) or (word is not None and int(word) != int(other)):
             yield f"{name}-desc"
-        elif word is not None and not np.array_equal(_tile(first, side, word), _tile(second, side, other)):
+        elif word is not None and not np.array_equal(_tile(first, name), _tile(second, name)):
             yield name
-    for name, words in (("scale-d", "scale_d"), ("imm-scale", "negate"), ("imm-trans", "transposed")):
+    for name, words in _SETTINGS.items():
         if getattr(first.inputs, words) != getattr(second.inputs, words):
             yield name
 
 
-def _tile(event: LaunchEvent, side: int, descriptor: Any) -> npt.NDArray[np.uint8]:
-    """Return the bytes behind a descriptor."""
-    inputs = event.inputs
-    memory = present(inputs.shared, "shared")
-    tile = event.instruction.in_shared_memory("ab"[side])
-    ranges = tile_bytes(tile, int(descriptor), memory.size, inputs.literal, inputs.transposed[side])
-    return np.concatenate([memory[first:past] for first, past in ranges.tolist()])
+def _tile(event: LaunchEvent, operand: str) -> npt.NDArray[Any]:
+    """Return the codes behind the descriptor of an operand."""
+    codes: npt.NDArray[Any] = event.instruction.gathered_tile(operand, event.inputs)
+    return codes

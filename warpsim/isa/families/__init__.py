@@ -14,6 +14,7 @@ from ..products import Product
 from ..sparsity import FOUR_OF_EIGHT, ONE_OF_TWO, TWO_OF_FOUR, Pattern
 from .mma import MMA
 from .mma_sp import MMA_SP
+from .tcgen05 import TCGEN05
 from .wgmma import WGMMA, WGMMA_SP
 
 FAMILIES: tuple[Family, ...] = (MMA, MMA_SP, WGMMA, WGMMA_SP)
@@ -34,6 +35,12 @@ def multiplies_tiles(opcode: str, modifiers: tuple[str, ...]) -> bool:
     """Return whether a statement is a matrix instruction of a family that reads tiles in shared memory."""
     tiles = (family for family in FAMILIES if family.reads_tiles and family.opcode == opcode)
     return any(modifiers[: len(family.modifiers)] == family.modifiers for family in tiles)
+
+
+def is_matrix(opcode: str, modifiers: tuple[str, ...]) -> bool:
+    """Return whether a statement is a matrix instruction of a family, tcgen05.mma among them."""
+    found = (family.modifiers for family in (*FAMILIES, TCGEN05) if family.opcode == opcode)
+    return any(modifiers[: len(fixed)] == fixed for fixed in found)
 
 
 @cache

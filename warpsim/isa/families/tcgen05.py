@@ -314,6 +314,7 @@ TCGEN05 = Family(
     adjusted=tcgen05_operands.adjusted,
     modifiers=("mma",),
     fields=frozenset({0x4, 0x8, 0xC, 0x9, 0xD, 0x6, 0xE}),
+    one_thread=True,
 )
 TCGEN05_PAIR = replace(TCGEN05, name="tcgen05.mma.cta_group::2", lanes=2 * LANES)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache, cached_property, lru_cache
 from typing import Any, Literal, Protocol, TypeVar
@@ -46,16 +46,20 @@ Method = TypeVar("Method", bound=Callable[..., object])
 class MatrixExecution:
     """A matrix instruction that is done: ``inputs`` and ``d`` have an axis of executions in front.
 
-    ``warps`` (executions,) are the numbers in the wave of the warps that executed it, of the first warp of
-    each warpgroup for wgmma.
+    ``pc`` is the place of its statement, which the paths of the wave may have left long ago. ``warps``
+    (executions,) are the numbers in the wave of the warps that executed it, of the first warp of each
+    warpgroup for wgmma, of the warp whose thread issued it for tcgen05.mma. ``whole`` says that all lanes of
+    the wave did. ``addresses`` are those of operands in tensor memory.
     """
 
-    path: DivergentPath
+    pc: int
     record: Record
     instruction: Instruction
     inputs: Inputs
     d: npt.NDArray[Any]
     warps: Numbers
+    whole: bool = False
+    addresses: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -213,7 +213,13 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
         write_registers(wave, path, lanes, warps, targets, d)
         if observers_of(wave).hear(Observer.matrix):
             execution = MatrixExecution(
-                path=path, record=wave.code[path.pc], instruction=form, inputs=inputs, d=d, warps=warps
+                pc=path.pc,
+                record=wave.code[path.pc],
+                instruction=form,
+                inputs=inputs,
+                d=d,
+                warps=warps,
+                whole=path.lanes.whole,
             )
             observers_of(wave).matrix(wave, execution)
 

@@ -145,7 +145,13 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
     write_registers(wave, path, lanes, warps, wgmma.targets, d.reshape(-1, WARP, d.shape[-1]))
     if observers_of(wave).hear(Observer.matrix):
         execution = MatrixExecution(
-            path=path, record=wave.code[path.pc], instruction=wgmma.form, inputs=inputs, d=d, warps=first
+            pc=path.pc,
+            record=wave.code[path.pc],
+            instruction=wgmma.form,
+            inputs=inputs,
+            d=d,
+            warps=first,
+            whole=path.lanes.whole,
         )
         observers_of(wave).matrix(wave, execution)
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ....errors import located
 from ....isa.families.tcgen05 import Form, check_needs, form_of, forms
 from ....isa.features import Feature
 from ....isa.layouts.zero_columns import EVIDENCE as ZERO_COLUMNS
 from ....ptx.constants import Immediate
-from ....ptx.operands import Vector
+from ....ptx.tensor_operands import operand_names
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
+from .executed_products import complete
 from .issue_order import family_of, issue_in_order, notifies, notify
 from .tensor_places import is_tensor_address, tensor_address, value_in
 from .tensor_products import Given, Multiplication, prepared
@@ -70,19 +72,14 @@ _ADDRESSES = ("d", "metadata", "scale_a", "scale_b")
 _TYPES = {"b": "b64", "idesc": "b32", "enable": "pred", "zero_columns": "b64"}
 
 
-def _names(binder: StatementBinder, form: Form) -> list[str]:
+def _names(binder: StatementBinder, form: Form) -> tuple[str, ...]:
     """Return the operands in order; raises IllegalInstruction where there are too few or too many."""
-    names = ["d", "a", "b", *(["metadata"] if form.sparse else []), "idesc"]
-    if form.kind.is_scaled:
-        names += ["scale_a", "scale_b", "enable"]
+    names, optional = operand_names(form, binder.operands)
+    if not optional:
         binder.count(len(names))
         return names
-    if len(binder.operands) > len(names) and isinstance(binder.operands[len(names)], Vector):
-        names.append("mask")
-    names.append("enable")
-    optional = "zero_columns" if form.weight_stationary else "scale_d"
     given = binder.count(len(names), len(names) + 1)
-    return [*names, optional] if given > len(names) else names
+    return (*names, optional) if given > len(names) else names
 
 
 def _bound(binder: StatementBinder, form: Form) -> _Statement:
@@ -172,7 +169,8 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
             reads = work.reads(wave)
             if notifies(wave):
                 notify(wave, path, lane, family_of(form.ctas), work.touched(), in_order=True)
-            issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", work.run, reads)
+            done = partial(complete, work, path.pc)
+            issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", done, reads)
 
     return step
 

@@ -166,15 +166,20 @@ class Multiplication:
 
     # --- completion ---
 
-    def run(self, wave: Wave) -> None:
-        """Read the operands, multiply, and write D. Raises UndefinedBehavior for cells never written."""
+    def run(self, wave: Wave) -> Codes:
+        """Read the operands, multiply, write D, and return its codes ``(m, n)``.
+
+        Raises UndefinedBehavior for cells never written.
+        """
         with located(self.record.statement.location):
             try:
                 codes = self._product(wave)
             except (UndefinedBehavior, NotModelled) as error:
                 error.message += f" [{wave.describe_lane(self.lane)}]"
                 raise
-        self._write(wave, codes.reshape(codes.shape[-2:]))
+        codes = codes.reshape(codes.shape[-2:])
+        self._write(wave, codes)
+        return codes
 
     def _product(self, wave: Wave) -> Codes:
         if wave.modes.interposed is not None:
