@@ -1,4 +1,4 @@
-"""tcgen05.mma as it is recorded: its operands are those that were put there by hand, and the reference engine makes its D."""
+"""tcgen05.mma as it is recorded: operands that were put there by hand, of which the reference makes D."""
 
 from __future__ import annotations
 

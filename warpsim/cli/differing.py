@@ -54,8 +54,8 @@ def _of_event(
     events: Any, before: Any, number: int, d: Any, known: dict[int, Any], most: int
 ) -> Iterator[Found]:
     """Yield why a D differs from its expectation; nothing where this follows from an earlier difference."""
-    from ..diagnosis import diagnose_inputs
     from ..diagnosis.recordings.event_chains import diagnose_stretch, is_made, stretch
+    from ..diagnosis.search.by_place import diagnose_executions
 
     event = events[number]
     place = event.statement.location()
@@ -79,7 +79,7 @@ def _of_event(
                 inputs = found.inputs
             which = f"event {number}{warp}{after}"
             title = f"{place.file}:{place.line}: {which}: the expected D against what was read"
-            yield title, diagnose_inputs(event.instruction, inputs, part, most=most)
+            yield title, diagnose_executions(event.instruction, inputs, part, most=most)
 
 
 def of_recording(recording: Recording, most: int) -> Iterator[Found]:
@@ -150,8 +150,8 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
     """Yield the events whose D differs from the expected: their operands, with the expected C of the previous
     event.
     """
-    from ..diagnosis import diagnose_inputs
     from ..diagnosis.recordings.event_chains import is_made, predecessors, stretch
+    from ..diagnosis.search.by_place import diagnose_executions
     from ..views.recordings import Followed
 
     each = _tiles(d, len(recording.events))
@@ -165,7 +165,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
             continue
         place = event.statement.location()
         title = f"{place.file}:{place.line}: {event.place}: the expected D against what was read"
-        yield title, diagnose_inputs(form, found.inputs, wanted, most=most)
+        yield title, diagnose_executions(form, found.inputs, wanted, most=most)
     if followed:
         yield "", Followed(followed)
     for line in dict.fromkeys(event.line for event in recording.events):
@@ -184,7 +184,8 @@ def _tiles(d: Any, events: int) -> Any:
 
 def of_set(vectors: VectorSet, source: str, most: int) -> Iterator[Found]:
     """Yield the cases of equal immediates that differ from the model, together."""
-    from ..diagnosis import diagnose
+    from ..diagnosis.search.by_place import diagnose_executions
+    from ..execution.inputs import inputs_by_name
     from ..vectors.sets import expected
 
     differ = (expected(vectors, undefined="fallback") != vectors.d).any(axis=(1, 2))
@@ -193,4 +194,5 @@ def of_set(vectors: VectorSet, source: str, most: int) -> Iterator[Found]:
         if wrong.any():
             arrays = {name: x[wrong] if hasattr(x, "shape") else x for name, x in part.arguments.items()}
             title = f"{source}: {int(wrong.sum())} of {len(wrong)} cases differ"
-            yield title, diagnose(vectors.instruction, d=d[wrong], most=most, **arrays)
+            inputs = inputs_by_name(arrays)
+            yield title, diagnose_executions(vectors.instruction, inputs, d[wrong], most=most)

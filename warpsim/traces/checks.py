@@ -6,6 +6,7 @@ Knows where a bit of a D register lies in the matrix; does not know files.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..environment import in_default_environment
 from ..errors import Location
 from ..host.interactive import Machine
 from ..isa.codes import matrix_of
+from ..isa.fragments import fragment
 from ..isa.instruction import Instruction
 from ..isa.memory import bytes_of
 from ..isa.warps import WARP
@@ -49,7 +51,10 @@ class Element:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """A register of a lane that differs from its expectation, and the matrix element behind it, if known."""
+    """A register of a lane that differs from its expectation, and the matrix element behind it, if known.
+
+    Of tensor memory ``register`` is the column from the address of D on.
+    """
 
     lane: int
     register: str
@@ -57,10 +62,11 @@ class Difference:
     actual: int
     bits: int
     element: Element | None = None
+    kind: str = "register"  # or "column", of tensor memory
 
     def __str__(self) -> str:
         expected, actual = self.words()
-        words = f"lane {self.lane}, register {self.register}: expected {expected}, got {actual}"
+        words = f"lane {self.lane}, {self.kind} {self.register}: expected {expected}, got {actual}"
         return f"{words}; {self.element}" if self.element else words
 
     def words(self) -> tuple[str, str]:
@@ -165,7 +171,7 @@ def _difference(
     if origin := warp.origin(register):
         event, index = origin
         element = element_of(event.instruction, lane, index, words)
-        if event.instruction.lanes < warp.lanes:
+        if element is not None and event.instruction.lanes < warp.lanes:
             element = replace(element, warp=lane // WARP)
     bits = dtype_bits(actual.dtype)
     return Difference(
@@ -173,23 +179,39 @@ def _difference(
     )
 
 
-def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int, int]) -> Element:
-    """Return the element of D with the lowest bit that differs between two words of a lane's register."""
-    bits, changed = instruction.storage("d").bits, words[0] ^ words[1]
-    low = ((changed & -changed).bit_length() - 1) // bits * bits
-    layout = instruction.in_registers("d").layout
-    lane %= layout.lanes
-    place = index * (instruction.register_bits // bits) + low // bits
-    product, row = divmod(int(layout.row_index[lane, place]), instruction.shape.m)
+def element_of(instruction: Instruction, lane: int, index: int, words: tuple[int, int]) -> Element | None:
+    """Return the element of D with the lowest bit that differs between two words of a lane's register, or of
+    a cell of tensor memory; None where no element has this bit.
+    """
+    bits, changed, held = instruction.storage("d").bits, words[0] ^ words[1], instruction.held("d")
+    slot = ((changed & -changed).bit_length() - 1) // bits
+    inside = _fragment_of_d(instruction)[lane % held.lanes, index]
+    if slot >= len(inside) or inside[slot, 0] < 0:
+        return None
+    low, (row, column) = slot * bits, inside[slot].tolist()
     expected, actual = (_value(instruction, word >> low) for word in words)
     return Element(
-        product=product if instruction.products > 1 else None,
+        product=_product_of(instruction, lane, index, slot),
         row=row,
-        column=int(layout.column_index[lane, place]),
+        column=column,
         bits=(low, low + bits - 1),
         expected=expected,
         actual=actual,
     )
+
+
+@lru_cache(maxsize=16)
+def _fragment_of_d(instruction: Instruction) -> npt.NDArray[np.intp]:
+    return fragment(instruction, "d")
+
+
+def _product_of(instruction: Instruction, lane: int, index: int, slot: int) -> int | None:
+    """Return which of the independent products an element of D belongs to; None where there is one."""
+    if instruction.products == 1:
+        return None
+    layout = instruction.in_registers("d").layout
+    place = index * (instruction.register_bits // instruction.storage("d").bits) + slot
+    return int(layout.row_index[lane % layout.lanes, place]) // instruction.shape.m
 
 
 @in_default_environment

@@ -102,11 +102,12 @@ class Recording:
         return tuple(item for item in self.packing or () if item.line == line)
 
     def sets(self) -> Iterator[StatementSet]:
-        """Yield the statements in the order of the text."""
-        groups: dict[tuple[int, bool], list[LaunchEvent]] = {}
+        """Yield the statements in the order of the text, each instruction descriptor of a statement apart."""
+        groups: dict[tuple[int, bool, int], list[LaunchEvent]] = {}
         for event in self.events:
-            groups.setdefault((event.pc, event.inputs.literal), []).append(event)
-        for (pc, literal), events in sorted(groups.items(), key=lambda group: group[0]):
+            key = event.pc, event.inputs.literal, event.instruction.descriptor or 0
+            groups.setdefault(key, []).append(event)
+        for (pc, literal, _), events in sorted(groups.items(), key=lambda group: group[0]):
             vectors = _vectors(events, self.provenance)
             yield StatementSet(
                 statement=events[0].statement, pc=pc, literal=literal, events=events, vectors=vectors
@@ -139,6 +140,7 @@ def _vectors(events: Sequence[LaunchEvent], provenance: Mapping[str, Any]) -> Ve
         shared=_shared(events),
         provenance=known | dict(provenance),
         seed=None,
+        masks=_masks(events),
     )
 
 
@@ -164,14 +166,32 @@ def _descriptors(events: Sequence[LaunchEvent]) -> dict[str, npt.NDArray[np.uint
 
 
 def _shared(events: Sequence[LaunchEvent]) -> npt.NDArray[np.uint8] | None:
-    """Return ``(executions, bytes)``: shared memory, padded to the longest; None where none is read."""
-    memories = [event.inputs.shared for event in events if event.inputs.shared is not None]
+    """Return ``(executions, bytes)``: shared memory, that of each CTA padded to the longest; None where none
+    is read.
+    """
+    form, memories = events[0].instruction, list[npt.NDArray[np.uint8]]()
+    for event in events:
+        if event.inputs.shared is not None:
+            ctas = max(tile.ctas for tile in form.tiles(event.inputs).values())
+            memories.append(event.inputs.shared.reshape(ctas, -1))
     if not memories:
         return None
-    made = np.zeros((len(memories), max(memory.size for memory in memories)), np.uint8)
-    for row, memory in zip(made, memories, strict=True):
-        row[: memory.size] = memory
-    return made
+    made = np.zeros((len(memories), len(memories[0]), max(memory.shape[1] for memory in memories)), np.uint8)
+    for case, memory in zip(made, memories, strict=True):
+        case[:, : memory.shape[1]] = memory
+    return made.reshape(len(memories), -1)
+
+
+def _masks(events: Sequence[LaunchEvent]) -> dict[str, npt.NDArray[Any]]:
+    """Return the masks of tcgen05.mma that an execution has; those of others are 0."""
+    settings = [event.inputs.tensor for event in events]
+    found: dict[str, npt.NDArray[Any]] = {}
+    if any(each.zero_column_mask for each in settings):
+        found["zero_column_mask"] = np.array([each.zero_column_mask for each in settings], np.uint64)
+    if count := max(len(each.disable_output_lane) for each in settings):
+        words = [each.disable_output_lane or (0,) * count for each in settings]
+        found["disable_output_lane"] = np.array(words, np.uint32)[:, None]
+    return found
 
 
 def _immediates(events: Sequence[LaunchEvent]) -> dict[str, Any]:
@@ -192,5 +212,7 @@ def immediate(inputs: Inputs, name: str) -> int:
         "imm_scale_b": 1 - 2 * inputs.negate[1],
         "imm_trans_a": int(inputs.transposed[0]),
         "imm_trans_b": int(inputs.transposed[1]),
+        "enable_input_d": int(inputs.scale_d),
+        "scale_input_d": inputs.tensor.scale_input_d,
     }
     return known[name] if name in known else int(getattr(inputs.scale_selectors, name))

@@ -8,7 +8,7 @@ are chosen.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..errors import OperandError
 from ..execution.inputs import inputs_by_name
 from ..execution.pipeline import Engine, Undefined, evidence, execute_inputs
 from ..files.version import __version__
+from ..isa.families.tcgen05_operands import masks_of
 from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
 from ..isa.registers import Words
@@ -36,6 +37,7 @@ IMMEDIATES = (
     *("scale_d", "imm_scale_a", "imm_scale_b", "imm_trans_a", "imm_trans_b"),
     *("enable_input_d", "scale_input_d"),
 )
+MASKS = ("zero_column_mask", "disable_output_lane")  # of tcgen05.mma, one of a launch a case
 PART_BYTES = 1 << 23  # bytes of a set that is executed at a time
 
 
@@ -54,7 +56,8 @@ class VectorSet:
     ``registers`` are ``(cases, lanes, registers)`` of every operand but d, uint32 (uint64 for f64), and ``d``
     likewise; of tcgen05.mma both are words of tensor memory, ``(cases, lanes, columns)``. ``immediates`` are
     arguments of warpsim.execute, one integer for all cases or an integer array ``(cases,)``; wgmma and
-    tcgen05.mma have ``descriptors`` ``(cases,)`` uint64 and ``shared`` ``(cases, bytes)`` uint8.
+    tcgen05.mma have ``descriptors`` ``(cases,)`` uint64 and ``shared`` ``(cases, bytes)`` uint8. ``masks`` of
+    tcgen05.mma are zero_column_mask ``(cases,)`` uint64 or disable_output_lane ``(cases, 1, words)`` uint32.
     ``provenance`` says what computed d: ``{"kind": "model", "version": ...}``, or ``{"kind": "hardware",
     "chip": ..., ...}``. ``title`` says how the cases were chosen; ``labels`` has a description for each case.
     """
@@ -69,6 +72,7 @@ class VectorSet:
     seed: int | None
     title: str = ""
     labels: tuple[str, ...] = ()
+    masks: Mapping[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<VectorSet: {len(self)} cases of {self.instruction!r}>"
@@ -105,6 +109,7 @@ class VectorSet:
             **registers,
             **dict(sorted(self.descriptors.items())),
             **shared,
+            **dict(sorted(self.masks.items())),
             **self.varying(),
             "d": self.d,
         }
@@ -120,6 +125,7 @@ class VectorSet:
             descriptors={name: values[cut] for name, values in self.descriptors.items()},
             shared=None if self.shared is None else self.shared[cut],
             labels=self.labels[cut],
+            masks={name: words[cut] for name, words in self.masks.items()},
         )
 
     def parts(self) -> Iterator[VectorSet]:
@@ -138,19 +144,25 @@ class VectorSet:
 
     def _parts(self, start: int, stop: int) -> Iterator[Part]:
         varying = {name: values[start:stop].tolist() for name, values in self.varying().items()}
+        varying |= {name: _masks(words[start:stop]) for name, words in self.masks.items()}
         if not varying:
             yield self._of(slice(start, stop), self.constants())
             return
-        groups: dict[tuple[int, ...], list[int]] = {}
+        groups: dict[tuple[Any, ...], list[int]] = {}
         for case, values in enumerate(zip(*varying.values(), strict=True), start):
             groups.setdefault(values, []).append(case)
         for values, cases in groups.items():
             yield self._of(np.array(cases), self.constants() | dict(zip(varying, values, strict=True)))
 
-    def _of(self, cases: slice | npt.NDArray[np.intp], immediates: dict[str, int]) -> Part:
+    def _of(self, cases: slice | npt.NDArray[np.intp], immediates: dict[str, Any]) -> Part:
         shared = {} if self.shared is None else {"shared": self.shared}
         arrays = chain(self.registers.items(), self.descriptors.items(), shared.items())
         return Part(cases=cases, arguments={name: array[cases] for name, array in arrays} | immediates)
+
+
+def _masks(words: Array) -> list[Any]:
+    """Return masks as warpsim.execute takes them: an integer a case, or a tuple of words."""
+    return words.tolist() if words.ndim == 1 else [tuple(case) for case in words[:, 0].tolist()]
 
 
 def _varies(value: int | Array) -> bool:
@@ -186,8 +198,9 @@ def make_vectors(
     arguments = {name: value for name, value in arguments.items() if value is not None}
     immediate = {name: value for name, value in arguments.items() if name in IMMEDIATES}
     arrays = {name: np.asarray(value) for name, value in arguments.items() if name not in immediate}
-    registers = {name: array for name, array in arrays.items() if name not in (*DESCRIPTORS, "shared")}
-    cases = len(next(iter(registers.values()), ()))
+    others = (*DESCRIPTORS, *MASKS, "shared")
+    registers = {name: array for name, array in arrays.items() if name not in others}
+    cases = len(next((array for name, array in arrays.items() if name not in MASKS), ()))
     vectors = VectorSet(
         instruction=form,
         registers=registers,
@@ -199,6 +212,7 @@ def make_vectors(
         seed=seed,
         title=title,
         labels=labels,
+        masks={name: arrays[name] for name in MASKS if name in arrays},
     )
     return replace(vectors, d=expected(vectors, engine, undefined))
 
@@ -288,6 +302,9 @@ def _specs_of(instruction: Instruction, cases: int) -> dict[str, Spec]:
     if not instruction.has_registers("b"):
         specs |= {name: (np.dtype(np.uint64), (cases,)) for name in DESCRIPTORS}
         specs["shared"] = (np.dtype(np.uint8), (cases, SHARED_BYTES * (lanes // WARPGROUP)))
+    for name, count in masks_of(instruction).items():
+        is_wide = name == "zero_column_mask"  # a word of 64 bits, as a descriptor
+        specs[name] = (np.dtype(np.uint64), (cases,)) if is_wide else (np.dtype(np.uint32), (cases, 1, count))
     return specs
 
 
@@ -312,6 +329,7 @@ def _check_complete(
             f"{instruction} takes A in registers (a) or behind a descriptor (a_desc), not both"
         )
     optional = {"a_desc"} if "a_desc" not in specs else {"a"}
+    optional |= set(MASKS)
     optional |= {"c"} if 0 in (constants.get("scale_d"), constants.get("enable_input_d")) else set()
     for name in wanted:
         if name not in specs and name not in optional and name not in IMMEDIATES:

@@ -135,11 +135,12 @@ def _mismatch(chunk: Chunk, d: Any, case: int, lane: int, register: int) -> Mism
     words = int(chunk.vectors.d[case, lane, register]), int(d[case, lane, register])
     difference = Difference(
         lane=lane,
-        register=f"d{register}",
+        register=f"d{register}" if form.descriptor is None else str(register),
         expected=words[0],
         actual=words[1],
         bits=form.register_bits,
         element=element_of(form, lane, register, words),
+        kind="register" if form.descriptor is None else "column",
     )
     label = chunk.vectors.labels[case] if chunk.vectors.labels else ""
     return Mismatch(case=chunk.start + case, label=label, difference=difference)

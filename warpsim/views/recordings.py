@@ -5,11 +5,13 @@ Returns text; does not know files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from ..diagnosis.recordings.divergence import Divergence, OperandChange
 from ..diagnosis.recordings.event_differences import EventDifference, RecordingComparison
+from ..diagnosis.search.diagnose import Diagnosis
+from ..diagnosis.search.tensor_search import TensorDiagnosis
 from ..execution.pipeline import evidence
 from ..ptx.symbols import shown
 from ..recording.recorder import LaunchEvent
@@ -132,7 +134,7 @@ def divergence_lines(found: Divergence, paths: tuple[str, str]) -> Iterator[str]
         yield f"  the chips part here: {command} --target {chips}"
     if found.diagnosis is not None:
         yield f"  {found.subject}:"
-        yield from (f"    {line}" for line in diagnosis_lines(found.diagnosis))
+        yield from (f"    {line}" for line in _lines_of(found.diagnosis))
     if found.follows:
         others = "others differ" if found.follows > 1 else "other differs"
         yield f"  {found.follows:,} {others} by nothing but accumulators that had parted before"
@@ -173,11 +175,21 @@ def divergence_document(found: Divergence) -> Document:
         "as_modelled": list(found.made),
         "element": None if found.element is None else list(found.element),
         "subject": found.subject,
-        "diagnosis": None if found.diagnosis is None else diagnosis_document(found.diagnosis),
+        "diagnosis": _document_of(found.diagnosis),
         "follows": found.follows,
         "apart": [_difference_document(item) for item in found.apart[:_SHOWN]],
         "apart_count": len(found.apart),
     }
+
+
+def _lines_of(diagnosis: Diagnosis | TensorDiagnosis) -> Iterable[str]:
+    return diagnosis.lines() if isinstance(diagnosis, TensorDiagnosis) else diagnosis_lines(diagnosis)
+
+
+def _document_of(diagnosis: Diagnosis | TensorDiagnosis | None) -> Document | None:
+    if diagnosis is None:
+        return None
+    return diagnosis.document() if isinstance(diagnosis, TensorDiagnosis) else diagnosis_document(diagnosis)
 
 
 def comparison_lines(comparison: RecordingComparison) -> Iterator[str]:

@@ -18,7 +18,9 @@ from ...isa.fragments import codes_from
 from ...recording.recorder import LaunchEvent
 from ...vectors.recordings import Recording
 from ...vectors.sets import expected
-from ..search.diagnose import Diagnosis, diagnose_inputs
+from ..search.by_place import diagnose_executions
+from ..search.diagnose import Diagnosis
+from ..search.tensor_search import TensorDiagnosis
 from .event_differences import EventDifference, RecordingComparison
 
 _Key = tuple[Any, ...]
@@ -54,7 +56,7 @@ class Divergence:
     made: tuple[bool, bool]
     element: tuple[int, int] | None
     subject: str
-    diagnosis: Diagnosis | None
+    diagnosis: Diagnosis | TensorDiagnosis | None
     follows: int
     apart: tuple[EventDifference, ...]
 
@@ -178,7 +180,7 @@ def _known(event: LaunchEvent, name: str, words: Any, first: Recording) -> str:
 
 def _diagnosed(
     difference: EventDifference, right: tuple[bool, bool], most: int
-) -> tuple[str, Diagnosis | None]:
+) -> tuple[str, Diagnosis | TensorDiagnosis | None]:
     """Return what of the two recordings is taken for a wrong D, and what is found.
 
     Nothing is where D is the same, another C accounts for it, or both are the model's on their chips.
@@ -190,11 +192,11 @@ def _diagnosed(
     form, inputs = difference.first.instruction, difference.first.inputs
     if difference.operands or not right[1]:
         reader = "the first" if difference.operands else "both"
-        return f"the second's D against what {reader} read", diagnose_inputs(
+        return f"the second's D against what {reader} read", diagnose_executions(
             form, inputs, difference.second.d, most=most
         )
     if not right[0]:
-        return "the first's D against what both read", diagnose_inputs(
+        return "the first's D against what both read", diagnose_executions(
             form, inputs, difference.first.d, most=most
         )
     return "", None

@@ -22,9 +22,11 @@ from ...isa.families.tcgen05 import form_of, spelling_of
 from ...isa.families.tcgen05_operands import descriptor_of, letter_of
 from ...isa.instruction import Instruction
 from ...isa.layouts.tensor_memory import COLUMN, CTA, LANE, LANES, accumulator
-from ...isa.placements import Inputs
+from ...isa.placements import Inputs, part_of
 from ...isa.places import tensor_cells
 from ...isa.registers import Words
+
+_CASES = 4  # wrong executions of a set in which changes are tried
 
 
 class Change(NamedTuple):
@@ -78,16 +80,33 @@ class TensorDiagnosis:
 @in_default_environment
 def diagnose_tensor(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> TensorDiagnosis:
     """Return which single changes of a tcgen05.mma explain D, given as words of tensor memory ``(lanes,
-    columns)``.
+    columns)``, or of each of several executions: then of the first that are wrong, with what explains all.
 
-    Raises what executing raises, and OperandError for operands with batch axes or words of another shape.
+    Raises what executing raises, and OperandError for words of another shape.
     """
     actual = instruction.held("d").checked(d)
     expected = execute_inputs(instruction, inputs)
-    if expected.ndim != 2 or actual.ndim != 2:
+    if expected.shape != actual.shape or expected.ndim > 3:
         raise OperandError(
-            "tcgen05.mma is diagnosed one execution at a time: give operands without batch axes"
+            f"D has shape {actual.shape}, but these operands of tcgen05.mma make {expected.shape}: at most "
+            "one axis of executions is in front"
         )
+    if expected.ndim == 2:
+        return _of_one(instruction, inputs, expected, actual)
+    each = [
+        _of_one(instruction, part_of(inputs, case), expected[case], actual[case])
+        for case in np.flatnonzero((expected != actual).any(axis=(1, 2)))[:_CASES].tolist() or [0]
+    ]
+    common = [name for name in each[0].matches if all(name in other.matches for other in each)]
+    return replace(
+        each[0],
+        wrong=sum(found.wrong for found in each),
+        elements=sum(found.elements for found in each),
+        matches=tuple(common),
+    )
+
+
+def _of_one(instruction: Instruction, inputs: Inputs, expected: Words, actual: Words) -> TensorDiagnosis:
     mask = np.uint32(instruction.d.mask)
     lane, column, _ = tensor_cells(instruction, "d").index
     differs = ((expected ^ actual) & mask)[lane, column] != 0

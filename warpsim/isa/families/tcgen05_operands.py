@@ -57,6 +57,14 @@ def ctas_of(instruction: Instruction) -> int:
     return instruction.lanes // LANES
 
 
+def masks_of(instruction: Instruction) -> dict[str, int]:
+    """Return the masks that a tcgen05.mma takes, and the words of 32 bits in each; nothing for others."""
+    if instruction.descriptor is None or instruction.scale is not None:
+        return {}
+    stationary = is_stationary(instruction)
+    return {"zero_column_mask": 2} if stationary else {"disable_output_lane": instruction.lanes // 32}
+
+
 def descriptor_of(instruction: Instruction) -> InstructionDescriptor:
     """Return the instruction descriptor of an instruction, decoded."""
     word = present(instruction.descriptor, "descriptor")
@@ -223,10 +231,10 @@ def _check_settings(instruction: Instruction, inputs: Inputs) -> None:
         raise OperandError(
             f"{instruction}: selector and ids of scale factors are in its instruction descriptor, idesc="
         )
-    tensor, stationary = inputs.tensor, is_stationary(instruction)
+    tensor = inputs.tensor
     if tensor.scale_input_d and instruction.kind not in ("f16", "tf32"):
         raise OperandError(f"scale_input_d belongs to kind::f16 and kind::tf32, not to {instruction.kind}")
-    if tensor.zero_column_mask and not stationary:
+    if tensor.zero_column_mask and "zero_column_mask" not in masks_of(instruction):
         raise OperandError(f"zero_column_mask belongs to tcgen05.mma.ws, not to {instruction}")
 
 
@@ -242,12 +250,11 @@ def _check_lanes(instruction: Instruction, inputs: Inputs) -> None:
     words = inputs.tensor.disable_output_lane
     if not words:
         return
-    if is_stationary(instruction) or instruction.scale is not None:
+    count = masks_of(instruction).get("disable_output_lane")
+    if count is None:
         raise OperandError(f"{instruction} has no lanes of D to disable: no .ws and no block scales have")
-    if len(words) != instruction.lanes // 32:
-        raise OperandError(
-            f"disable_output_lane has {len(words)} words, but {instruction} takes {instruction.lanes // 32}"
-        )
+    if len(words) != count:
+        raise OperandError(f"disable_output_lane has {len(words)} words, but {instruction} takes {count}")
 
 
 def as_lane_words(lanes: Any) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from ...errors import OperandError, TraceError, WarpsimError
 from ...isa.families.tcgen05 import numerics_of
 from ...isa.instruction import Instruction
 from ...ptx.decode import decode
-from ..sets import DESCRIPTORS, Spec, VectorSet, check_specs
+from ..sets import DESCRIPTORS, MASKS, Spec, VectorSet, check_specs
 
 Array = npt.NDArray[Any]
 
@@ -83,7 +83,7 @@ class Manifest:
         """Return the set of these arrays, or its cases from ``start`` on; raises TraceError."""
         registers = {name: array for name, array in arrays.items() if name in self.instruction.registers}
         d = registers.pop("d")
-        varying = arrays.keys() - registers.keys() - {*DESCRIPTORS, "shared", "d"}
+        varying = arrays.keys() - registers.keys() - {*DESCRIPTORS, *MASKS, "shared", "d"}
         try:
             return VectorSet(
                 instruction=self.instruction,
@@ -96,6 +96,7 @@ class Manifest:
                 seed=self.seed,
                 title=self.title,
                 labels=self.labels[start : start + len(d)],
+                masks={name: arrays[name] for name in MASKS if name in arrays},
             )
         except OperandError as error:
             raise TraceError(error.message) from None

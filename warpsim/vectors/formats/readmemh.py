@@ -139,7 +139,7 @@ def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
         counts[f"{operand.upper()}_OFFSET"] = start
         counts[f"{operand.upper()}_WORDS"] = count
         if arrays[operand].ndim == 3:
-            counts[f"{operand.upper()}_REGISTERS"] = count // form.lanes
+            counts[f"{operand.upper()}_REGISTERS"] = count // arrays[operand].shape[1]
     for parameter, value in counts.items():
         yield f"  localparam int {parameter} = {value};"
     yield "endpackage"

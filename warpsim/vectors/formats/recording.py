@@ -8,7 +8,9 @@ the line that it comes from is known (source_data.py). There may be
 ``where``, a ``timeline`` (timeline_data.py), and a
 ``listing`` of the sources (source_data.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
 ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and
-time. Readers trust nothing: statements are parsed and bound again, hashes compared.
+time. A statement with operands in tensor memory is there once for each instruction descriptor, and has
+``addresses``: the names of the ``operands``, and the entry of ``0.addresses (events, operands)`` uint32.
+Readers trust nothing: statements are parsed and bound again, hashes compared.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
-from ...isa.placements import Inputs, ScaleSelectors
+from ...isa.placements import Inputs, ScaleSelectors, TensorSettings
 from ...ptx.decode import bind_operands, decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target
@@ -49,7 +51,7 @@ _MOST_LINES = 1 << 22  # characters of a text in which a statement may stand
 _MOST_COLUMNS = 1 << 16
 _KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
 _OPTIONAL = ("packing", "timeline", "listing")
-_STATEMENT_OPTIONAL = ("source",)
+_STATEMENT_OPTIONAL = ("source", "addresses")
 _STATEMENT_KEYS = ("line", "column", "text", "pc", "literal", "vectors", "where")
 _IDS = ("byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
 
@@ -79,6 +81,10 @@ def write_recording(path: str | Path, recording: Recording) -> None:
         arrays |= {f"{number}.{name}": array for name, array in item.vectors.arrays().items()}
         arrays[f"{number}.where"] = where
         statements.append(_statement_document(item, where))
+        if addresses := _addresses(item):
+            names, table = addresses
+            arrays[f"{number}.addresses"] = table
+            statements[-1]["addresses"] = {"operands": list(names), **entry_of(table)}
     document = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -104,6 +110,13 @@ def write_recording(path: str | Path, recording: Recording) -> None:
 def _where(part: StatementSet) -> npt.NDArray[np.uint64]:
     rows = [(*event.cta, event.warp, event.index, event.time) for event in part.events]
     return np.array(rows, np.uint64)
+
+
+def _addresses(part: StatementSet) -> tuple[tuple[str, ...], npt.NDArray[np.uint32]] | None:
+    """Return the operands in tensor memory, and their addresses ``(events, operands)``; None for none."""
+    names = tuple(part.events[0].addresses)
+    rows = [[event.addresses[name] for name in names] for event in part.events]
+    return (names, np.array(rows, np.uint32)) if names else None
 
 
 def _statement_document(part: StatementSet, where: npt.NDArray[Any]) -> Document:
@@ -323,13 +336,35 @@ def _events(
     where = own.pop("where", None)
     _check_array("where", where, array_entry("where", given["where"]))
     assert where is not None
+    addresses = _read_addresses(given, own, len(where))
     if missing := manifest.arrays.keys() ^ own.keys():
         raise TraceError(f"array {min(missing)!r} is in the file or the manifest only")
     for name, array in own.items():
         _check_array(name, array, manifest.arrays[name])
     vectors = manifest.assemble({name: np.ascontiguousarray(array) for name, array in own.items()})
     _check_where(where, len(vectors), grid, block)
-    yield from _assembled(given, statement, vectors, where)
+    for event, held in zip(_assembled(given, statement, vectors, where), addresses, strict=True):
+        if not held.keys() <= {"d", *event.inputs.registers}:
+            raise TraceError(f"addresses of {', '.join(held)}: not all are read from tensor memory")
+        yield replace(event, addresses=held) if held else event
+
+
+def _read_addresses(
+    given: Document, arrays: dict[str, npt.NDArray[Any]], events: int
+) -> list[dict[str, int]]:
+    """Take the addresses of operands in tensor memory from the arrays; raises TraceError."""
+    if "addresses" not in given:
+        return [{}] * events
+    document = given["addresses"]
+    names = document.get("operands") if isinstance(document, dict) else None
+    if not isinstance(names, list) or len(set(map(str, names))) < len(names):
+        raise TraceError("addresses: operands is an array of different names")
+    entry, table = array_entry("addresses", without(document, ("operands",))), arrays.pop("addresses", None)
+    _check_array("addresses", table, entry)
+    assert table is not None
+    if entry.spec != (np.dtype(np.uint32), (events, len(names))):
+        raise TraceError(f"addresses is uint32 {(events, len(names))}, not {entry.dtype} {entry.shape}")
+    return [dict(zip(map(str, names), row, strict=True)) for row in table.tolist()]
 
 
 def _check_array(name: str, array: npt.NDArray[Any] | None, entry: Any) -> None:
@@ -360,7 +395,7 @@ def _assembled(
     given: Document, statement: InstructionStatement, vectors: VectorSet, where: npt.NDArray[Any]
 ) -> Iterator[LaunchEvent]:
     form = vectors.instruction
-    if decode_statement(statement, form.target) != form:
+    if decode_statement(statement, form.target, idesc=form.descriptor) != form:
         raise TraceError(f"{statement.mnemonic} is recorded as {form.mnemonic}")
     bound = bind_operands(form, statement, None)
     constants, varying = vectors.constants(), vectors.varying()
@@ -384,9 +419,10 @@ def _assembled(
 
 
 def _inputs(vectors: VectorSet, case: int, values: Mapping[str, int], literal: bool) -> Inputs:
-    """Return what an execution read; its D only if the execution read D."""
-    scale_d = bool(values.get("scale_d", 1))
-    names = [name for name in vectors.registers if scale_d or name != "c"]
+    """Return what an execution read; its D only if the execution read D, or left lanes of it."""
+    scale_d = bool(values.get("scale_d", 1) and values.get("enable_input_d", 1))
+    tensor = _tensor_settings(vectors, case, values)
+    names = [name for name in vectors.registers if scale_d or any(tensor.disable_output_lane) or name != "c"]
     descriptors = {name: words[case] for name, words in vectors.descriptors.items()}
     return Inputs(
         registers={name: vectors.registers[name][case] for name in names},
@@ -399,7 +435,16 @@ def _inputs(vectors: VectorSet, case: int, values: Mapping[str, int], literal: b
         scale_d=scale_d,
         negate=(values.get("imm_scale_a", 1) < 0, values.get("imm_scale_b", 1) < 0),
         transposed=(bool(values.get("imm_trans_a", 0)), bool(values.get("imm_trans_b", 0))),
+        tensor=tensor,
     )
+
+
+def _tensor_settings(vectors: VectorSet, case: int, values: Mapping[str, int]) -> TensorSettings:
+    """Return the settings of a tcgen05.mma; a mask without a bit is none."""
+    lanes = vectors.masks.get("disable_output_lane")
+    columns = vectors.masks.get("zero_column_mask")
+    words = () if lanes is None or not lanes[case].any() else tuple(lanes[case, 0].tolist())
+    return TensorSettings(values.get("scale_input_d", 0), words, 0 if columns is None else int(columns[case]))
 
 
 def _check_once(recording: Recording) -> None:

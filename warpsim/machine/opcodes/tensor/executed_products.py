@@ -1,7 +1,8 @@
 """A tcgen05.mma that completes: what it reads, as warpsim.execute takes it, and the event that says so.
 
-Observers get words of tensor memory from the address of each operand on, without the bits that belong to no
-element. Nothing is built where no observer wants it. Does not know what observers do.
+Observers get words of tensor memory from the address of each operand on, with whatever lies between, such as
+factors of another id; of D only the elements, as nothing else is written. Nothing is built where no observer
+wants it. Does not know what observers do.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ def inputs_of(work: Multiplication, wave: Wave) -> Inputs:
     """
     given = work.given
     registers = {operand: _words(work, wave, operand, part)[None] for operand, part in _parts(work)}
+    if "c" in registers:
+        registers["c"] &= _cells(work, "c").mask
     return Inputs(
         registers=registers,
         literal=wave.modes.literal,
@@ -93,7 +96,7 @@ def _words(work: Multiplication, wave: Wave, operand: str, part: Part) -> npt.ND
     first = part.place.column - cells.first_column
     found = TENSOR_MEMORY.of(wave).cells[list(work.ctas), :, first : first + cells.words]
     words: npt.NDArray[np.uint32] = np.roll(found, -part.place.lane, axis=1).reshape(cells.shape)
-    return words & cells.mask
+    return words
 
 
 def _disabled_words(work: Multiplication) -> tuple[int, ...]:
