@@ -17,12 +17,14 @@ import numpy.typing as npt
 from ..errors import OperandError, UndefinedBehavior
 from ..execution.interface import unpack_metadata
 from ..isa.codes import matrix_of
+from ..isa.families.tcgen05_operands import descriptor_of
 from ..isa.fragments import codes_from, gather
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs
 from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
 from ..recording.matrix_events import Event
+from ..recording.recorder import LaunchEvent
 from .gathered_operands import from_registers
 from .information import Document
 from .report import matrix_lines, names_of
@@ -64,7 +66,7 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
             continue
         if operand not in _held(event):
             continue
-        held = ", ".join(names.get(operand, ()))
+        held = ", ".join(names.get(operand, ())) + _cell_of(event, operand)
         yield f"  {_title(form, operand, event.inputs)} in {held}:"
         if lane is None:
             yield from (f"   {line}" for line in _matrix(event, operand))
@@ -72,8 +74,33 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
             yield from (f"    {line}" for line in _lane(event, operand, lane))
 
 
+    yield from (f"  {line}" for line in _mask_lines(event.inputs))
+
+
+def _mask_lines(inputs: Inputs) -> Iterator[str]:
+    """Yield what the masks of a tcgen05.mma leave as it is, or zero."""
+    words, mask = inputs.tensor.disable_output_lane, inputs.tensor.zero_column_mask
+    if words:
+        off = np.flatnonzero(inputs.tensor.disabled(32 * len(words))).tolist()
+        yield f"lanes of D that stay as they are, from its lane on: {', '.join(map(str, off))}"
+    if mask:
+        yield f"zero-column mask {mask:#018x}: columns of B that count as 0 are not in B above"
+
+
+def _cell_of(event: Event, operand: str) -> str:
+    """Return the lane and column of tensor memory at which an operand begins, in words; "" for registers."""
+    address = _address(event, operand)
+    return "" if address is None else f", tensor memory from lane {address >> 16}, column {address & 0xFFFF}"
+
+
+def _address(event: Event, operand: str) -> int | None:
+    """Return the address of an operand in tensor memory; D is accumulated onto itself."""
+    known = event.addresses if isinstance(event, LaunchEvent) else {}
+    return known.get("d" if operand == "c" else operand)
+
+
 def _held(event: Event) -> tuple[str, ...]:
-    """Return the operands that lie in registers, D among them."""
+    """Return the operands that lie in registers or tensor memory, D among them."""
     return (*event.inputs.registers, "d")
 
 
@@ -92,7 +119,8 @@ def _tile(event: Event, operand: str) -> npt.NDArray[Any]:
 
 def _title(form: Instruction, operand: str, inputs: Inputs) -> str:
     if operand == "e":
-        return f"metadata (selector {inputs.selector}, indices)"
+        selector = inputs.selector if form.descriptor is None else descriptor_of(form).selector
+        return f"metadata (selector {selector}, indices)"
     if operand.startswith("scale_"):
         side = operand[-1].upper()
         return f"scales of {side} ({form.scale})"
@@ -127,12 +155,20 @@ def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
     form, inputs = event.instruction, event.inputs
     held = lane_places(form, operand, lane, selector=inputs.selector, scales=inputs.scale_selectors)
     rows = []
-    for register, name in enumerate(names_of(event)[operand]):
+    for register, name in enumerate(_word_names(event, operand)):
         word = int(_words(event, operand)[lane, register])
         inside = sorted((item for item in held if item.register == register), key=lambda entry: entry.low_bit)
         text = ", ".join(_element(form, element, word) for element in inside) or "not read"
         rows.append([name, f"{word:#0{2 + (form.register_bits if operand in 'abcd' else 32) // 4}x}", text])
     yield from words(rows)
+
+
+def _word_names(event: Event, operand: str) -> list[str]:
+    """Return the names of an operand's words: registers, or columns of tensor memory."""
+    address = _address(event, operand)
+    if address is None:
+        return names_of(event)[operand]
+    return [f"column {(address & 0xFFFF) + word}" for word in range(event.instruction.held(operand).words)]
 
 
 def _element(form: Instruction, place: Place, word: int) -> str:
@@ -215,6 +251,7 @@ def stop_document(stop: Stop) -> Document:
         inputs = stop.event.inputs
         named = {"a-desc": inputs.a_descriptor, "b-desc": inputs.b_descriptor}
         operands |= {name: f"{int(word):#018x}" for name, word in named.items() if word is not None}
+        operands |= {f"{name}-address": f"{word:#010x}" for name, word in stop.event.addresses.items()}
     return {
         "line": stop.line,
         "statement": str(stop.statement),
