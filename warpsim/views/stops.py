@@ -73,7 +73,6 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
         else:
             yield from (f"    {line}" for line in _lane(event, operand, lane))
 
-
     yield from (f"  {line}" for line in _mask_lines(event.inputs))
 
 

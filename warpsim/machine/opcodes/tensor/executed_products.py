@@ -110,7 +110,7 @@ def _disabled_words(work: Multiplication) -> tuple[int, ...]:
 
 
 def _memories(work: Multiplication, wave: Wave) -> npt.NDArray[np.uint8]:
-    """Return the bytes of the shared memory of the CTAs, one after the other."""
+    """Return the bytes of the shared memory of all CTAs, that of the even CTA first."""
     stride = wave.memories.shared_stride
     each = [wave.memories.shared[cta * stride : (cta + 1) * stride] for cta in work.ctas]
     return each[0] if len(each) == 1 else np.concatenate(each)
