@@ -28,7 +28,7 @@ _F32_BIAS, _F32_FRACTION_BITS = 127, 23
 
 def is_forecast(instruction: Instruction) -> bool:
     """Return whether D is given by differences: of wgmma, which has neither scales nor 64-bit registers."""
-    return instruction.lanes == 128
+    return instruction.warps == 4
 
 
 def differences(instruction: Instruction, operands: Operands, d: npt.NDArray[Any]) -> Codes:

@@ -206,7 +206,7 @@ def _fragment_of_d(instruction: Instruction) -> npt.NDArray[np.intp]:
 
 
 def _product_of(instruction: Instruction, lane: int, index: int, slot: int) -> int | None:
-    """Return which of the independent products an element of D belongs to; None where there is one."""
+    """Return which of several independent products an element of D belongs to, else None."""
     if instruction.products == 1:
         return None
     layout = instruction.in_registers("d").layout

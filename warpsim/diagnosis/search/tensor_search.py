@@ -22,7 +22,7 @@ from ...isa.families.tcgen05 import form_of, spelling_of
 from ...isa.families.tcgen05_operands import descriptor_of, letter_of
 from ...isa.instruction import Instruction
 from ...isa.layouts.tensor_memory import COLUMN, CTA, LANE, LANES, accumulator
-from ...isa.placements import Inputs, part_of
+from ...isa.placements import Inputs, arrays_of, part_of
 from ...isa.places import tensor_cells
 from ...isa.registers import Words
 
@@ -90,6 +90,10 @@ def diagnose_tensor(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) 
         raise OperandError(
             f"D has shape {actual.shape}, but these operands of tcgen05.mma make {expected.shape}: at most "
             "one axis of executions is in front"
+        )
+    if expected.ndim == 3 and any(array.shape[:1] != expected.shape[:1] for array in arrays_of(inputs)):
+        raise OperandError(
+            "tcgen05.mma is diagnosed one execution at a time: give all operands an axis of executions, or none"
         )
     if expected.ndim == 2:
         return _of_one(instruction, inputs, expected, actual)
