@@ -93,7 +93,7 @@ def diagnose_tensor(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) 
         )
     if expected.ndim == 3 and any(array.shape[:1] != expected.shape[:1] for array in arrays_of(inputs)):
         raise OperandError(
-            "tcgen05.mma is diagnosed one execution at a time: give all operands an axis of executions, or none"
+            "tcgen05.mma is diagnosed one execution at a time: all operands have an axis of them, or none"
         )
     if expected.ndim == 2:
         return _of_one(instruction, inputs, expected, actual)
