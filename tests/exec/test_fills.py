@@ -11,6 +11,7 @@ from warpsim.cli.host_looking import HostLooking
 from warpsim.cli.host_origins import HostOrigins
 from warpsim.diagnosis.origins.element_origins import find_allocation_origins
 from warpsim.errors import OperandError
+from warpsim.exec.client_launches import ByteMask
 from warpsim.exec.fills import Fills
 from warpsim.exec.host_launch import HostLaunch
 from warpsim.host.device import Device
@@ -45,6 +46,23 @@ def test_only_the_last_are_shown() -> None:
     for place in range(5):
         fills.note(ALLOCATION, f"w{place}", 10 * place, 5)
     assert fills.text(ALLOCATION).startswith("2 earlier, then w2 (bytes 20 to 24), then ")
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 32])
+def test_bytes_that_a_launch_touches(width: int) -> None:
+    """Stretches over the bounds of blocks, of words and of ranges, against a set of bytes."""
+    size = 1 << 18
+    random = np.random.default_rng(width)
+    mask, expected = ByteMask(size), np.zeros(size + 2, np.bool_)
+    offsets = random.integers(0, size // width, 40) * width
+    mask.add(offsets, width)
+    for first, past in ((65530, 65540), (131072, 131073), (size - 3, size), (10, 10)):
+        mask.add_range(first, past)
+        expected[1 + first : 1 + past] = True
+    for offset in offsets.tolist():
+        expected[1 + offset : 1 + offset + width] = True
+    edges = np.flatnonzero(expected[1:] != expected[:-1]) + 0x2000_0000_0000
+    assert [place for stretch in mask.stretches() for place in stretch] == edges.tolist()
 
 
 # --- kernels, and the allocations that a launch begins with -------------------------------------------

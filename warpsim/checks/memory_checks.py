@@ -66,7 +66,8 @@ class UninitialisedReads(Observer):
             cells = shadow.of(access)
             shadow.filled[cells] = 1
         elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
-            wave.memories.device.fresh[access.cells] = 0
+            marks, places = access.marks_in(wave.memories.device.fresh)
+            marks[places] = 0
 
     landed = store
 
@@ -128,7 +129,8 @@ class UninitialisedReads(Observer):
             cells = shadow.of(access)
             missing = shadow.filled[cells] == 0
         elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
-            missing = wave.memories.device.fresh[access.cells] != 0
+            marks, places = access.marks_in(wave.memories.device.fresh)
+            missing = marks[places] != 0
         else:
             return
         if missing.any():

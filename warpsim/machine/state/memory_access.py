@@ -10,6 +10,8 @@ import numpy.typing as npt
 from .lanes import DivergentPath, Lanes, Values
 from .spaces import Bytes, Offsets
 
+_WIDEST = 8  # bytes of an element of NumPy
+
 
 @dataclass(slots=True)
 class MemoryAccess:
@@ -36,6 +38,15 @@ class MemoryAccess:
     def cells(self) -> npt.NDArray[np.int64]:
         """Return ``(words, size)``: the places of all bytes."""
         return self.offsets[:, None] + np.arange(self.size)
+
+    def marks_in(self, table: Bytes) -> tuple[Values, Offsets]:
+        """Return a table with a mark for each byte of the memory, several together, and ``(words, parts)``:
+        where those of the words are. Words are aligned to their size.
+        """
+        width = min(self.size & -self.size, _WIDEST)
+        first = (self.offsets // width)[:, None]
+        count = self.size // width
+        return table.view(f"u{width}"), first if count == 1 else first + np.arange(count)
 
     @property
     def ranges(self) -> npt.NDArray[np.int64]:
