@@ -152,6 +152,26 @@ def test_every_form_has_a_product_for_every_legal_shape():
             assert form_of(tuple(form.mnemonic.split(".")[1:])) == form
 
 
+def test_what_others_report_is_counted_by_types():
+    """The paths of the harness: one type for A and B into f32, and two mixtures, dense alone."""
+    codes = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+    for a, b, d, sparse, label, said in (
+        ("e4m3", "e4m3", 1, 0, "reported", "1,000,000 dense and 1,000,000 sparse outputs equal"),
+        ("e2m3", "e2m3", 1, 1, "reported", "1,000,000 dense and 1,000,000 sparse outputs equal"),
+        ("e4m3", "e2m1", 1, 0, "reported", "rule, 1,000,000 dense outputs equal"),
+        ("e2m1", "e4m3", 0, 0, "reported", "rule, 1,000,000 dense outputs equal"),
+        ("e4m3", "e2m1", 1, 1, "inferred", "dense rule reported"),
+        ("e2m1", "e4m3", 1, 0, "inferred", "e2m1 by e4m3 into f32, not reported"),
+        ("e4m3", "e4m3", 0, 0, "inferred", "e4m3 by e4m3 into f16, not reported"),
+    ):
+        word = InstructionDescriptor(
+            kind="f8f6f4", m=128, n=64, sparse=bool(sparse), a_type=codes[a], b_type=codes[b], d_type=d
+        ).encode()
+        mnemonic = f"tcgen05.mma{'.sp' * sparse}.cta_group::1.kind::f8f6f4"
+        found = warpsim.evidence(warpsim.decode(mnemonic, target="sm_100a", idesc=word))
+        assert (found.label, said in str(found)) == (label, True), str(found)
+
+
 def test_a_legal_instruction_is_decoded_and_multiplied():
     mnemonic = "tcgen05.mma.cta_group::1.kind::f16"
     found = warpsim.decode(mnemonic, target="sm_100a", idesc=0x08100010)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from fractions import Fraction
 
 import pytest
 from hypothesis import example, given, settings
@@ -200,6 +201,31 @@ def test_integer_constants(text: str, expected: int) -> None:
 )
 def test_float_constants(text: str, bits: int) -> None:
     assert operand(text) == Immediate(bits, "f64")
+
+
+def test_decimals_at_the_smallest_normal_number() -> None:
+    # As ptxas 13.0: a decimal is refused that is below 2**-1022 with 53 digits, and not exact as a subnormal.
+    smallest, unit = Fraction(2) ** -1022, Fraction(2) ** -1074
+    for value, taken in (
+        (smallest, True),
+        (smallest - unit, True),
+        (smallest / 2, True),
+        (unit, True),
+        (unit / 2, False),
+        (smallest - unit / 4, True),
+        (smallest - unit / 2, False),
+        (smallest - unit * 3 / 5, False),
+    ):
+        exact = value.denominator & (value.denominator - 1) == 0
+        digits = 1200 if exact else 400
+        text = f"0.{value.numerator * 10**digits // value.denominator:0{digits}d}"
+        text = text.rstrip("0")
+        if taken:
+            assert isinstance(operand(text), Immediate)
+        else:
+            assert "is subnormal as a 64-bit float" in refusal(f"mov.f64 a, {text};")
+    assert "0d0000000000000000" in refusal("mov.f64 a, 1e-99999999999999999999;")
+    assert operand("0.000e-99999999999999999999") == Immediate(0, "f64")
 
 
 def test_hexadecimal_f32_constants_keep_their_bits() -> None:
@@ -404,6 +430,12 @@ def test_locations_name_the_file() -> None:
         ("mov a, 1?1.5:2.5;", "1:8", "the operator '?:' takes integers only"),
         ("mov a, 18446744073709551616;", "1:8", "the integer 18446744073709551616 does not fit in 64 bits"),
         ("mov a, 1e999;", "1:8", "the number 1e999 is too large for a 64-bit float"),
+        (
+            "mov a, 2.0e-308;",
+            "1:8",
+            "the number 2.0e-308 is subnormal as a 64-bit float, which ptxas does not take: "
+            "write 0d000E61ACF033D1A4",
+        ),
         ("ld a, [b-4];", "1:9", "an address has no '-': PTX writes a negative offset as '+-'"),
         ("ld a, [b+1.5];", "1:10", "the offset of an address is an integer"),
         ("ld a, [b c];", "1:10", "expected '+', ',' or ']', found 'c'"),

@@ -165,6 +165,12 @@ EVIDENCE = {
             "tests/machine/opcodes/test_tensors.py",
         )
     ),
+    "orders of additions": Evidence(
+        tests=(
+            "tests/host/test_addition_orders.py",
+            "tests/machine/opcodes/test_atomics.py",
+        )
+    ),
     "crossed rows": Evidence(tests=("tests/isa/test_descriptor.py",)),
     "swizzle patterns": Evidence(
         tests=(

@@ -145,6 +145,8 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
         _failed(process, request, error)
         return Touches() if log is None else log.touches()
     tally.launched(kernel.signature, replace(report, launched=None), time.perf_counter() - start)
+    if settings.compares:
+        tally.copies.launched(report.open_words, process.memory.data)
     return Touches() if log is None else log.touches()
 
 

@@ -5,11 +5,11 @@ Knows addresses, bytes and what was never written; does not know functions of CU
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..machine.state.spaces import DEVICE_BASE
 from .calls import Call
 from .client import Process
 from .error_codes import CudaError
@@ -67,8 +67,7 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
                 _unwritten(call, source, size)
             process.client_memory.write(channel, target, content)
             if process.settings.compares:
-                digest = hashlib.blake2b(content.tobytes(), digest_size=16).digest()
-                process.tally.outputs.append((f"{call.name}, {size} bytes", digest))
+                process.tally.copies.add(f"{call.name}, {size} bytes", content, source - DEVICE_BASE)
     elif to_device:
         process.client_memory.read_into(channel, source, process.bytes_at(target, size))
         _written(process, target, size)

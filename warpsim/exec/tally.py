@@ -15,8 +15,15 @@ from ..errors import WarpsimError
 
 if TYPE_CHECKING:
     from ..host.launching import LaunchReport
+    from .compared_copies import Copies, Spread
     from .error_codes import CudaError
     from .streams import Conflict
+
+
+def _no_copies() -> Copies:
+    from .compared_copies import Copies  # with NumPy, which a program that launches nothing does not need
+
+    return Copies()
 
 
 @dataclass
@@ -60,7 +67,8 @@ class Tally:
     missing: dict[str, None] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     processes: int = 0
-    outputs: list[tuple[str, bytes]] = field(default_factory=list)  # copies to the host: call, digest
+    copies: Copies = field(default_factory=_no_copies)  # to the host
+    spreads: dict[int, Spread] = field(default_factory=dict)  # of sums in them, by the number of the copy
     broken: int = 0  # calls that ended in a mistake of warpsim
 
     @property
@@ -75,9 +83,9 @@ class Tally:
         tally.seconds += seconds
         tally.statements += sum(report.fidelity.counts.values())
         tally.fidelity.update(report.fidelity.counts)
-        for label in ("inferred", "approximate"):
-            for kind in report.fidelity[label]:
-                tally.inferred.setdefault(f"{kind.mnemonic} ({label})", kind.note)
+        for kind in report.fidelity.classes:
+            if kind.fidelity != "exact":
+                tally.inferred.setdefault(f"{kind.mnemonic} ({kind.fidelity})", kind.note)
         self.hazards(kernel, report.hazards)
 
     def hazards(self, kernel: str, found: tuple[LaunchFinding, ...]) -> None:
@@ -136,17 +144,42 @@ class Tally:
         """Take the findings of the same program under another schedule, and what it left that differs."""
         for finding in other.findings.values():
             self.add(finding)
-        pairs = enumerate(zip(self.outputs, other.outputs, strict=False), 1)
-        place = next((place for place, (first, second) in pairs if first[1] != second[1]), None)
-        if place is not None:
-            message = (
-                f"copy {place} to the host ({self.outputs[place - 1][0]}) gives other bytes under --schedule "
-                f"{schedule}: the result depends on an order that nothing makes"
-            )
-            self.host_finding("schedule", "error", "copies to the host", message)
-        elif len(self.outputs) != len(other.outputs):
-            message = f"{len(self.outputs)} copies to the host, and {len(other.outputs)} under {schedule}"
+        from .compared_copies import spread_of
+
+        mine, others = self.copies.made, other.copies.made
+        for place, (first, second) in enumerate(zip(mine, others, strict=False), 1):
+            if first.digest == second.digest:
+                continue
+            spread = spread_of(first, second)
+            if spread is None:
+                self._depends(place, schedule)
+                return
+            self._note_spread(place, spread)
+        if len(mine) != len(others):
+            message = f"{len(mine)} copies to the host, and {len(others)} under {schedule}"
             self.host_finding("schedule", "error", "number of copies to the host", message)
+
+    def _depends(self, place: int, schedule: str) -> None:
+        """Add the finding of a copy that has other bytes under another schedule."""
+        message = (
+            f"copy {place} to the host ({self.copies.made[place - 1].call}) gives other bytes under "
+            f"--schedule {schedule}: the result depends on an order that nothing makes"
+        )
+        if self.copies.found:
+            message += ", or on sums of floats that several threads add to one address"
+        self.host_finding("schedule", "error", "copies to the host", message)
+
+    def _note_spread(self, place: int, spread: Spread) -> None:
+        """Note between which bounds the sums of a copy lie, over all schedules so far."""
+        self.spreads[place] = self.spreads[place].widen(spread) if place in self.spreads else spread
+        message = (
+            f"copy {place} to the host ({self.copies.made[place - 1].call}) depends on the order that the "
+            f"schedule chose in {self.spreads[place]}: several threads add to one address, and PTX leaves "
+            "their order open"
+        )
+        where = f"sums in copy {place}"
+        self.findings.pop(("schedule", "note", "", where), None)
+        self.host_finding("schedule", "note", where, message)
 
     def say(self, text: str) -> None:
         """Show a text at once, and only the first time."""

@@ -80,7 +80,7 @@ def _explained(gathered: Gathered, row: int, column: int, product: int) -> Expla
     pairs = list(_pairs(gathered, found, row, column, product))
     c_code = int(_matrix(gathered, "c", product)[row, column])
     numbers = _numbers(instruction, pairs, c_code)
-    rule = rule_for(instruction)
+    rule = rule_for(instruction, with_c=instruction.has_registers("b") or "c" not in gathered.absent)
     summation = steps_of(rule, instruction, numbers)
     products = _products(pairs, summation)
     plain = _in_order(products, _addends(instruction, numbers, summation))

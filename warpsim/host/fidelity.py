@@ -1,10 +1,12 @@
-"""How exact a launch was: its statements by exact, inferred and approximate, and what approximations reached.
+"""How exact a launch was: its statements by LABELS, and what values that are not the chip's for sure reached.
 
 What is approximate is taken from the rows of the opcode tables; special registers whose values are made up
 count as approximate, too; a matrix instruction is exact where PTX documents its bits, or outputs of the
-chip with its types and k have been compared, and inferred otherwise (wgmma as if it added C). Whether an
-approximate value could have reached a branch, an address or the operand of a tensor core is a may-analysis
-of the statements that were executed: values flow through the registers of each function and through each
+chip with its types and k have been compared, and inferred otherwise (of a wgmma with and without C, as it
+added C or did not). Additions of floats by several threads to one address have the order that the schedule
+chose, where their sums depend on it, or an old value that is used. Whether approximate values and those of
+an open order could have reached a branch, an address or the operand of a tensor core is a may-analysis of the
+statements that were executed: values flow through the registers of each function and through each
 state space as a whole, whatever the order of the statements, so that nothing is missed and some reported
 flows may not have happened. Not followed: that a statement is executed at all because of a branch (the
 branch itself is reported), and the phases of mbarriers.
@@ -12,15 +14,17 @@ branch itself is reported), and the phases of mbarriers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import IllegalInstruction, Location
 from ..execution.pipeline import evidence
 from ..isa.families import OPCODES, TILE_OPCODES
 from ..isa.instruction import Instruction
 from ..machine.load.program import Module
+from ..machine.run.addition_orders import OpenAddition, Place, place_of
 from ..machine.run.wave import Record
 from ..ptx.operands import Address
 from ..ptx.qualifiers import resolve
@@ -28,7 +32,8 @@ from ..ptx.qualifiers import resolve
 if TYPE_CHECKING:
     from ..machine.bind.functions import Function
 
-LABELS = ("exact", "inferred", "approximate")
+SCHEDULED = "order chosen by the schedule"
+LABELS = ("exact", "inferred", SCHEDULED, "approximate")
 Cell = tuple[str, str, int]  # of a register: its function and number; of a memory: its name
 Taint = dict[Cell, int]  # the program counter of the first approximation that may be in a cell
 
@@ -37,6 +42,7 @@ _JUMPS = frozenset({"bra", "brx", "call"})
 _SYNCHRONISATIONS = frozenset({"bar", "barrier", "mbarrier"})
 _LOADS = TILE_OPCODES | {"ld", "ldu", "ldmatrix", "prefetch", "prefetchu"}
 _STORES = frozenset({"st", "stmatrix"})
+_ADDING = frozenset({"atom", "red", "cp"})
 _SPACES = ("global", "shared", "local")
 _CARRY: Cell = ("carry", "", 0)
 _FRAMES: Cell = ("frames", "", 0)  # .param variables of calls
@@ -45,19 +51,22 @@ _FRAMES: Cell = ("frames", "", 0)  # .param variables of calls
 @dataclass(frozen=True, kw_only=True)
 class StatementClass:
     """Statements of one mnemonic that were executed: so many of them, and executions, of a wave's lanes at
-    once; ``fidelity`` is one of LABELS and ``note`` says why."""
+    once; ``fidelity`` is one of LABELS and ``note`` says why. ``location`` is that of the first."""
 
     mnemonic: str
     fidelity: str
     note: str
     statements: int
     executions: int
+    location: Location | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """An approximate value may have reached a statement: as a branch, a guard, an address, an operand of a
-    tensor core, or what warps synchronise by (``role``); ``origin`` is where it came from."""
+    """An approximate value, or that of an open order, may have reached a statement: as a branch, a guard,
+    an address, an operand of a tensor core, or what warps synchronise by (``role``); ``origin`` is where it
+    came from.
+    """
 
     role: str
     mnemonic: str
@@ -74,7 +83,7 @@ class Reach:
 
 @dataclass(frozen=True, kw_only=True)
 class Fidelity:
-    """The statements that a launch executed, and what their approximations may have reached."""
+    """The statements that a launch executed, and what values that chips may not have may have reached."""
 
     classes: tuple[StatementClass, ...] = ()
     reached: tuple[Reach, ...] = ()
@@ -85,25 +94,37 @@ class Fidelity:
         return tuple(kind for kind in self.classes if kind.fidelity == label)
 
 
-def fidelity_of(module: Module, counts: Sequence[int], inferred: Mapping[int, str]) -> Fidelity:
-    """Return how exact a launch was that executed each statement of a module so often.
+class Shown(NamedTuple):
+    """What showed only while statements ran: what is ``inferred``, and why; matrix instructions that added
+    C (True) or did not, and additions whose order is open, by their places."""
 
-    ``inferred`` are statements of which that showed only while they ran, and why.
-    """
+    inferred: Mapping[int, str]
+    with_c: Mapping[int, Set[bool]]
+    additions: Mapping[Place, OpenAddition]
+
+
+def fidelity_of(module: Module, counts: Sequence[int], shown: Shown) -> Fidelity:
+    """Return how exact a launch was that executed each statement of a module so often."""
     executed = [(pc, record) for pc, record in enumerate(module.code) if counts[pc]]
-    labels = {pc: _label(module, record) for pc, record in executed}
-    labels |= {pc: ("inferred", why) for pc, why in inferred.items() if labels[pc][0] == "exact"}
-    found: dict[tuple[str, str, str], list[int]] = {}
+    labels = {pc: _label(module, record, shown.with_c.get(pc, {True})) for pc, record in executed}
+    labels |= {pc: ("inferred", why) for pc, why in shown.inferred.items() if labels[pc][0] == "exact"}
+    labels |= _scheduled(module, executed, shown.additions)
+    found: dict[tuple[str, str, str], list[int]] = {}  # the statements of each class
     for pc, record in executed:
-        tally = found.setdefault((record.statement.mnemonic, *labels[pc]), [0, 0])
-        tally[0] += 1
-        tally[1] += counts[pc]
+        found.setdefault((record.statement.mnemonic, *labels[pc]), []).append(pc)
     classes = tuple(
-        StatementClass(mnemonic=name, fidelity=label, note=note, statements=statements, executions=executions)
-        for (name, label, note), (statements, executions) in found.items()
+        StatementClass(
+            mnemonic=name,
+            fidelity=label,
+            note=note,
+            statements=len(members),
+            executions=sum(counts[pc] for pc in members),
+            location=module.code[members[0]].statement.location(),
+        )
+        for (name, label, note), members in found.items()
     )
     totals = {label: sum(kind.executions for kind in classes if kind.fidelity == label) for label in LABELS}
-    sources = {pc for pc, (label, _) in labels.items() if label == "approximate"}
+    sources = {pc for pc, (label, _) in labels.items() if label in (SCHEDULED, "approximate")}
     return Fidelity(classes=classes, reached=_reached(module, executed, sources), counts=totals)
 
 
@@ -118,15 +139,51 @@ def matrix_form(module: Module, record: Record) -> Instruction | None:
         return None
 
 
-def _label(module: Module, record: Record) -> tuple[str, str]:
-    """Label and note of a statement."""
+def _label(module: Module, record: Record, with_c: Set[bool]) -> tuple[str, str]:
+    """Label and note of a statement, of a matrix instruction that added C or not, or now and then."""
     form = matrix_form(module, record)
     if form is not None:
-        known = evidence(form)
-        return "exact" if known.label in ("validated", "documented") else "inferred", str(known)
+        known = [evidence(form, with_c=added) for added in sorted(with_c, reverse=True)]
+        exact = all(found.label in ("validated", "documented") for found in known)
+        return "exact" if exact else "inferred", "; where C is not added: ".join(
+            dict.fromkeys(map(str, known))
+        )
     if record.flow.made_up:
         return "approximate", f"{', '.join(record.flow.made_up)}: made up, chips have other values"
     return record.fidelity, record.note
+
+
+def _scheduled(
+    module: Module, executed: Sequence[tuple[int, Record]], additions: Mapping[Place, OpenAddition]
+) -> dict[int, tuple[str, str]]:
+    """Return labels and notes of additions whose order is open, and shows: in sums or in used old values."""
+    found, used = dict[int, tuple[str, str]](), set[Cell]()
+    for pc, record in executed if additions else ():
+        used |= _registers(module.function_around(pc), _read(record))
+    for pc, record in executed:
+        known = additions.get(place_of(record.statement)) if record.statement.opcode in _ADDING else None
+        if known is None:
+            continue
+        returned = _registers(module.function_around(pc), record.flow.written) & used
+        if known.words or returned:
+            found[pc] = SCHEDULED, "; ".join(_order_notes(known, bool(returned)))
+    return found
+
+
+def _order_notes(known: OpenAddition, returned: bool) -> Iterator[str]:
+    if known.words:
+        yield (
+            f"several threads add to one address, PTX leaves their order open, and sums at {known.words:,} "
+            f"address{'es'[: 2 * (known.words != 1)]} depend on it"
+        )
+    if returned:
+        yield "the old values returned are those of an order of several threads, which PTX leaves open"
+
+
+def _read(record: Record) -> frozenset[int]:
+    """Return the registers that a statement reads."""
+    guard = frozenset([record.guard] if record.guard >= 0 else ())
+    return frozenset(record.flow.values) | frozenset(record.flow.addresses) | guard
 
 
 # --- flow ------------------------------------------------------------------------------------------
@@ -187,10 +244,7 @@ def _of_step(module: Module, step: _Step, taint: Taint) -> Iterator[Reach]:
 def _step(function: Function, pc: int, record: Record) -> _Step:
     opcode, flow = record.statement.opcode, record.flow
     loaded, stored = _memories(record)
-
-    def registers(numbers: Iterable[int]) -> frozenset[Cell]:
-        return frozenset(("register", function.name, number) for number in numbers)
-
+    registers = partial(_registers, function)
     carries = opcode in ("addc", "subc", "madc")
     values = registers(flow.values) | loaded | ({_CARRY} if carries else frozenset())
     guard = registers([record.guard] if record.guard >= 0 else ())
@@ -203,6 +257,10 @@ def _step(function: Function, pc: int, record: Record) -> _Step:
         (_role(opcode), values),
     )
     return _Step(pc=pc, record=record, roles=roles, written=written)
+
+
+def _registers(function: Function, numbers: Iterable[int]) -> frozenset[Cell]:
+    return frozenset(("register", function.name, number) for number in numbers)
 
 
 def _role(opcode: str) -> str:

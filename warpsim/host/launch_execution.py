@@ -34,7 +34,7 @@ from ..recording.timeline import TimelineRecorder
 from .arguments import arguments_of, buffers_before, changed_buffers, device_of
 from .array_use import ArrayUse
 from .device_output import note_runtime
-from .fidelity import Fidelity, fidelity_of
+from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
 from .unwritten_reads import watch
 
@@ -50,6 +50,8 @@ Size = int | Sequence[int]
 class LaunchReport:
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
     the ``timeline``, if it was asked for; ``printed``, the texts of device printf in their order.
+    ``open_words`` are offsets in the memory of the device, by format, of sums of floats by several threads,
+    which depend on the order that the schedule chose.
     """
 
     hazards: tuple[LaunchFinding, ...] = ()
@@ -58,6 +60,7 @@ class LaunchReport:
     timeline: Timeline | None = None
     printed: tuple[Printed, ...] = ()
     launched: Launched | None = field(default=None, repr=False, compare=False)
+    open_words: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
 
     def why(self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0) -> Any:
         """Return why the launch is wrong, as ``warpsim.why`` does, which executes it again and again.
@@ -173,9 +176,11 @@ class LaunchExecution:
             device.heap.settle()
             device.memory.release(kept, device.heap.blocks)
         schedule = str(self.modes.schedule)
+        shown = Shown(launch.inferred, launch.with_c, launch.additions.found())
         return LaunchReport(
             hazards=grouped(self.findings.found, self.module),
-            fidelity=fidelity_of(self.module, counts.tolist(), launch.inferred),
+            fidelity=fidelity_of(self.module, counts.tolist(), shown),
+            open_words=launch.additions.open_words(),
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
             printed=tuple(runtime.printed),

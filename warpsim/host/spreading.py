@@ -26,6 +26,7 @@ from ..machine.bind.tuning import Dimensions
 from ..machine.grid import LANES, Launch, communicates, run
 from ..machine.load.program import Module, load_module
 from ..machine.opcodes.control.system_calls import calls_the_system
+from ..machine.run.addition_orders import OpenAddition, Place
 from ..machine.run.engines import modes_of
 from ..machine.run.events import Observer
 from ..machine.run.schedules import Schedule
@@ -78,6 +79,8 @@ class Outcome:
     counts: npt.NDArray[np.int64]
     ctas: int
     inferred: Mapping[int, str]
+    with_c: Mapping[int, set[bool]]
+    additions: Mapping[Place, OpenAddition]
 
 
 @dataclass
@@ -146,6 +149,8 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
         counts=counts,
         ctas=part.total,
         inferred=part.inferred,
+        with_c=part.with_c,
+        additions=part.additions.found(),
     )
 
 
@@ -194,11 +199,19 @@ def run_spread(
             for number, finding in enumerate(outcome.findings):
                 findings.add(("part", finding.kind, finding.location.line, number), finding)
             counts += outcome.counts
-            launch.inferred.update(outcome.inferred)
+            _merge(launch, outcome)
             done += outcome.ctas
             if progress:
                 progress(done, launch.total)
     return counts
+
+
+def _merge(launch: Launch, outcome: Outcome) -> None:
+    """Take what showed of statements while a part was executed."""
+    launch.inferred.update(outcome.inferred)
+    launch.additions.elsewhere.update(outcome.additions)
+    for pc, added in outcome.with_c.items():
+        launch.with_c.setdefault(pc, set()).update(added)
 
 
 def _lanes(launch: Launch, threads: int) -> int:

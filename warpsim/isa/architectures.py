@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from .comparisons import Evidence, Use, documented, inferred, reported, validated
+from .comparisons import REPORTS, Evidence, Use, documented, inferred, reported, validated
 from .features import Feature
 from .products import Product
 from .rules import (
@@ -199,10 +199,10 @@ def _scaled_groups(evidence: Evidence) -> ScaledGroups:
     return ScaledGroups(group=16, fraction_bits=35, output=RZ_F32, exponent_floor=-139, evidence=evidence)
 
 
-_B200 = reported("sf-tensor/tcgen05", "B200", 46_000_000, "dense and sparse; their model equals the rule")
-_NVF4 = replace(
-    _B200,
+_B200 = reported("sf-tensor/tcgen05", "B200", REPORTS)
+_NVF4 = Evidence(
     label="inferred",
+    covers_sparse=True,
     detail="as mxf4; a public model of B200 sums groups of 4 products where products dominate: it differs "
     "in 1 of 40,000 outputs whose scales differ by more than 2^27, and in none of others",
 )

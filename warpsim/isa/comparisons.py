@@ -77,13 +77,39 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class Report:
+    """Outputs that others compared with a chip, of A, B and D of these types, ``dense`` and ``sparse``."""
+
+    a: str
+    b: str
+    d: str
+    dense: int = 1_000_000
+    sparse: int = 1_000_000
+
+    def __str__(self) -> str:
+        kinds = ((self.dense, "dense"), (self.sparse, "sparse"))
+        return " and ".join(f"{count:,} {kind}" for count, kind in kinds if count)
+
+
+# sf-tensor/tcgen05, hardware_validation/run_full_validation.py at commit 6f19f22: the paths of its matrix.
+REPORTS: tuple[Report, ...] = (
+    *(
+        Report(a=name, b=name, d="f32")
+        for name in ("tf32", "bf16", "f16", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
+    ),
+    Report(a="e4m3", b="e2m1", d="f32", sparse=0),
+    Report(a="e2m1", b="e4m3", d="f16", sparse=0),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """Why a rule is believed: ``validated`` with the outputs compared, ``documented`` where PTX defines the
     bits, ``inferred`` and why, or ``reported``.
 
-    Reported: others compared a chip with a rule that equals the rule here. ``composed`` says why the rule is
-    believed where it was not compared itself. ``basis`` is the evidence of an earlier chip that is inherited.
-    ``covers_sparse`` says that sparse forms were compared, too.
+    Reported: others compared a chip with a rule that equals the rule here, of the types in ``reports``.
+    ``composed`` says why the rule is believed where it was not compared itself. ``basis`` is the evidence of
+    an earlier chip that is inherited. ``covers_sparse`` says that sparse forms were compared, too.
     """
 
     label: str
@@ -92,6 +118,7 @@ class Evidence:
     composed: str = ""
     basis: Evidence | None = None
     covers_sparse: bool = False
+    reports: tuple[Report, ...] = field(default=(), hash=False)
 
     @property
     def chips(self) -> str:
@@ -107,6 +134,8 @@ class Evidence:
         """Return the evidence of one use: what was compared of it alone, or why it is inferred."""
         if self.basis is not None:
             return inferred(f"{self.detail} ({self.basis.of(use)})")
+        if self.reports:
+            return self._reported(use)
         if not self.compared:
             return self
         same = tuple(comparison for comparison in self.compared if comparison.is_of(use))
@@ -116,6 +145,15 @@ class Evidence:
         published = replace(self, compared=near)
         detail = f"those of {published.chips}, {published.outputs:,}, are equal ({self.detail})"
         return inferred(f"{_differences(use, near)}; {self.composed}; {detail}")
+
+    def _reported(self, use: Use) -> Evidence:
+        """Return what others report of a use, or why it is inferred."""
+        same = [each for each in self.reports if (each.a, each.b, each.d) == (use.a, use.b, use.c)]
+        if same:
+            return replace(
+                self, detail=f"{self.detail}, {same[0]} outputs equal", covers_sparse=bool(same[0].sparse)
+            )
+        return inferred(f"{use.a} by {use.b} into {use.c}, not reported; others are: {self.detail}")
 
     def __str__(self) -> str:
         if self.label == "validated":
@@ -165,7 +203,8 @@ def inferred(detail: str, *, basis: Evidence | None = None) -> Evidence:
     return Evidence(label="inferred", detail=detail, basis=basis)
 
 
-def reported(source: str, chip: str, outputs: int, detail: str) -> Evidence:
-    """Return the evidence of outputs that others compared with an equal rule: their source, and how many."""
-    detail = f"{source} on {chip}, {outputs:,} outputs equal; {detail}"
-    return Evidence(label="reported", detail=detail, covers_sparse=True)
+def reported(source: str, chip: str, reports: tuple[Report, ...]) -> Evidence:
+    """Return the evidence of outputs that others compared with an equal rule."""
+    return Evidence(
+        label="reported", detail=f"{source} on {chip}, whose model equals the rule", reports=reports
+    )

@@ -25,6 +25,7 @@ from .bind.scope import Variable
 from .bind.tuning import Dimensions
 from .load.program import Module
 from .opcodes.matrix.wgmma_mending import mended
+from .run.addition_orders import ADDITIONS, AdditionOrders
 from .run.asynchronous import ASYNCHRONY, AT_ONCE
 from .run.clusters import cluster_of, ctas_of, grid_of
 from .run.engines import DEFAULT_MODES, Modes
@@ -179,6 +180,8 @@ class Launch:
     modes: Modes = DEFAULT_MODES
     lanes: int | None = None  # of a wave; None for LANES
     inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
+    with_c: dict[int, set[bool]] = field(default_factory=dict)  # matrix instructions: whether they added C
+    additions: AdditionOrders = field(default_factory=AdditionOrders)  # of floats, by several threads
     most_statements: int | None = None  # that are executed before the launch is said not to end
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
@@ -231,13 +234,14 @@ class Launch:
         wave = Wave(self.entry, geometry, memories, PLACES)
         wave.code = observers.instrument(self.entry.code)
         observe(wave, observers.without_inactive())
-        wave.modes, wave.inferred = self.modes, self.inferred
+        wave.modes, wave.inferred, wave.with_c = self.modes, self.inferred, self.with_c
         wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.symbols = symbols_of(self.device, self.module)
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))
         CLUSTER_QUEUE.set(wave, self.queue)
+        ADDITIONS.set(wave, self.additions)
         if self.schedule.moment not in AT_ONCE:
             wave.code = self._mended(wave.code)
         return wave

@@ -23,6 +23,7 @@ import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any, Literal, NamedTuple
 
 from ..environment import in_default_environment
@@ -155,7 +156,26 @@ def _decimal(text: str) -> _Constant:
     value = float(text)
     if value == float("inf"):
         raise PtxError(f"the number {_shortened(text)} is too large for a 64-bit float")
+    if value < _LEAST and not _kept(text, value):
+        raise PtxError(
+            f"the number {_shortened(text)} is subnormal as a 64-bit float, which ptxas does not take: write "
+            f"0d{struct.pack('>d', value).hex().upper()}"
+        )
     return _Constant("f64", value)
+
+
+_LEAST = 2.3e-308  # above the smallest normal float
+_DIGITS = Context(prec=1200)
+# What is less has a rounded significand below 2**-1022.
+_TINY = _DIGITS.subtract(_DIGITS.power(2, -1022), _DIGITS.power(2, -1076))
+
+
+def _kept(text: str, value: float) -> bool:
+    """Return whether ptxas takes a small number: it is not subnormal before its digits are cut, or exact."""
+    if not value:
+        return not re.search("[1-9]", text.lower().partition("e")[0])
+    given = Decimal(text)
+    return given >= _TINY or given == Decimal(value)
 
 
 def _shortened(text: str) -> str:

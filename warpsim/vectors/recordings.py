@@ -22,7 +22,7 @@ from ..recording.listing import ListedLine
 from ..recording.recorder import LaunchEvent
 from ..recording.selection import EVERYTHING, Selection
 from ..recording.strips import Timeline
-from .sets import VectorSet, immediates_of, provenance_of
+from .sets import VectorSet, adds_c, immediates_of, provenance_of
 
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
@@ -130,12 +130,14 @@ class Recording:
 def _vectors(events: Sequence[LaunchEvent], provenance: Mapping[str, Any]) -> VectorSet:
     """Return the executions of a statement as cases."""
     form = events[0].instruction
-    known = provenance_of(form, "kernel") if provenance.get("kind") == "model" else {}
+    immediates = _immediates(events)
+    model = provenance.get("kind") == "model"
+    known = provenance_of(form, "kernel", with_c=adds_c(immediates)) if model else {}
     return VectorSet(
         instruction=form,
         registers=_registers(events),
         d=np.stack([event.d for event in events]),
-        immediates=_immediates(events),
+        immediates=immediates,
         descriptors=_descriptors(events),
         shared=_shared(events),
         provenance=known | dict(provenance),

@@ -208,7 +208,7 @@ def make_vectors(
         immediates={name: _immediate(value) for name, value in immediate.items()},
         descriptors={name: arrays[name] for name in DESCRIPTORS if name in arrays},
         shared=arrays.get("shared"),
-        provenance=provenance_of(form, engine, with_c=bool(np.any(immediate.get("scale_d", 1)))),
+        provenance=provenance_of(form, engine, with_c=adds_c(immediate)),
         seed=seed,
         title=title,
         labels=labels,
@@ -232,6 +232,11 @@ def expected(
         inputs = inputs_by_name({**part.arguments, "undefined": undefined})
         d[part.cases] = execute_inputs(vectors.instruction, inputs, engine, threads)
     return d
+
+
+def adds_c(immediates: Mapping[str, Any]) -> bool:
+    """Return whether any case adds C, which scale-d and enable-input-d decide."""
+    return all(bool(np.any(immediates.get(name, 1))) for name in ("scale_d", "enable_input_d"))
 
 
 def provenance_of(instruction: Instruction, engine: Engine, *, with_c: bool = True) -> dict[str, str]:

@@ -23,7 +23,7 @@ from ..isa.instruction import Instruction
 from ..ptx.qualifiers import on_target
 from ..traces.checks import ByteDifference, Difference, element_of
 from ..traces.running import Run
-from .sets import VectorSet, expected
+from .sets import VectorSet, adds_c, expected
 
 SHOWN = 3  # differences of a set that are kept
 
@@ -96,11 +96,15 @@ Scheduler = Callable[[Callable[[Chunk], Tally], Iterable[Chunk]], Iterator[Tally
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """The result of an instruction on a target in a file; None where registers came from elsewhere."""
+    """The result of an instruction on a target in a file; None where registers came from elsewhere.
+
+    ``with_c`` says whether any case adds C.
+    """
 
     instruction: Instruction | None
     target: str
     tally: Tally
+    with_c: bool = True
 
 
 # --- the unit of work ------------------------------------------------------------------------------
@@ -214,11 +218,13 @@ def verify_parts(
     raise, and IllegalInstruction where the target has no such form.
     """
     instruction: Instruction | None = None
+    with_c = False
 
     def chunks() -> Iterator[Chunk]:
-        nonlocal instruction
+        nonlocal instruction, with_c
         start = 0
         for part in parts:
+            with_c = with_c or adds_c(part.immediates)
             instruction = on_target(part.instruction, target)
             vectors = replace(part, instruction=instruction)
             yield Chunk(vectors=vectors, start=start, engine=engine, undefined=undefined, kept=kept)
@@ -229,7 +235,7 @@ def verify_parts(
         watch(tally)
         total += tally
     instruction = present(instruction, "instruction")
-    return Item(instruction=instruction, target=str(instruction.target), tally=total)
+    return Item(instruction=instruction, target=str(instruction.target), tally=total, with_c=with_c)
 
 
 # --- traces ----------------------------------------------------------------------------------------
@@ -250,4 +256,8 @@ def run_items(run: Run) -> list[Item]:
             first=(mismatch,) if mismatch else (),
         )
         tallies[check.instruction] = tallies.get(check.instruction, Tally()) + tally
-    return [Item(instruction=item, target=run.machine.target, tally=tally) for item, tally in tallies.items()]
+    adding = {event.instruction for event in run.events if event.inputs.scale_d}
+    return [
+        Item(instruction=item, target=run.machine.target, tally=tally, with_c=item is None or item in adding)
+        for item, tally in tallies.items()
+    ]

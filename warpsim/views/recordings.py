@@ -16,6 +16,7 @@ from ..execution.pipeline import evidence
 from ..ptx.symbols import shown
 from ..recording.recorder import LaunchEvent
 from ..vectors.recordings import PackingNote, Recording
+from ..vectors.sets import adds_c
 from ..vectors.verification import Item
 from .findings import diagnosis_document, diagnosis_lines
 from .information import Document, evidence_document
@@ -88,7 +89,9 @@ def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
             "line": entry.statement.location().line,
             "statement": str(entry.statement),
             "mnemonic": entry.vectors.instruction.mnemonic,
-            "evidence": evidence_document(evidence(entry.vectors.instruction)),
+            "evidence": evidence_document(
+                evidence(entry.vectors.instruction, with_c=adds_c(entry.vectors.immediates))
+            ),
             **tally_document(item.tally),
         }
         for entry, item in zip(recording.sets(), items, strict=True)

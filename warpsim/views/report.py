@@ -44,7 +44,7 @@ def event_lines(event: Event) -> Iterator[str]:
     """Line, mnemonic, evidence and D of an executed instruction."""
     form = event.instruction
     yield f"  {event.location.short}: {form.mnemonic}"
-    yield f"  {evidence(form)}"
+    yield f"  {evidence(form, with_c=event.inputs.scale_d)}"
     for index, matrix in enumerate(result_matrices(event)):
         product = f" of product {index % form.products}" if form.products > 1 else ""
         product += f" of warp {index // form.products}" if len(event.d) > form.lanes else ""
@@ -126,7 +126,7 @@ def _event_document(event: Event) -> Document:
     return {
         "line": event.statement.location().line,
         "mnemonic": form.mnemonic,
-        "evidence": evidence_document(evidence(form)),
+        "evidence": evidence_document(evidence(form, with_c=event.inputs.scale_d)),
         "d": list(event.bound.d),
         "words": [[f"{word:#0{2 + form.register_bits // 4}x}" for word in lane] for lane in event.d.tolist()],
     }

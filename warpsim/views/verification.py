@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from ..isa.comparisons import Evidence
+from ..isa.instruction import Instruction
 from ..vectors.outcomes import Outcome
 from ..vectors.verification import Item, Mismatch, Tally
 from .information import Document, evidence_document, rule_on
@@ -115,12 +117,16 @@ def _outcome_document(outcome: Outcome) -> Document:
     }
 
 
+def _evidence(form: Instruction, item: Item) -> Evidence:
+    return rule_on(form, item.target, with_c=item.with_c).evidence
+
+
 def _item_document(item: Item) -> Document:
     form = item.instruction
     return {
         "mnemonic": form.mnemonic if form else None,
         "target": item.target,
-        "evidence": evidence_document(rule_on(form, item.target).evidence) if form else None,
+        "evidence": evidence_document(_evidence(form, item)) if form else None,
         **tally_document(item.tally),
         "first": [_mismatch_document(mismatch) for mismatch in item.tally.first],
     }

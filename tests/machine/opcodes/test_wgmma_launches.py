@@ -109,6 +109,24 @@ def test_warpgroups_may_differ_in_scale_d_and_descriptors() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("scale_d", "label", "said"),
+    [
+        ("0", "exact", "validated on H100, H200: "),
+        ("1", "inferred", "with C, published outputs without"),
+        ("%p", "inferred", "where C is not added: validated on H100, H200"),
+    ],
+)
+def test_evidence_is_that_of_what_was_added(scale_d: str, label: str, said: str) -> None:
+    """fp8 has published outputs without C alone; the third case adds it in one of two warpgroups."""
+    around = {"before": f"setp.ge.u32 %p, %own, 128;\n{FENCE}"}
+    case = Case(text=f"{_DENSE}m64n8k32.f32.e4m3.e4m3", scale_d=scale_d, around=around, threads=256)
+    _, report = case.launch(case.inputs(seed=7))
+    (kind,) = [one for one in report.fidelity.classes if one.mnemonic.startswith("wgmma.mma")]
+    assert kind.fidelity == label
+    assert said in kind.note
+
+
 def test_only_warpgroups_whose_guard_holds() -> None:
     case = replace(SIMPLE, threads=256)
     inputs = case.inputs(seed=6)

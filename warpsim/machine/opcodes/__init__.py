@@ -86,7 +86,7 @@ def bind(binder: StatementBinder) -> BoundRow:
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(binder, row, choice):
             binder.check_available(row.since, row.feature)
-            fidelity, note = exactness(row, choice)
+            fidelity, note = ("exact", "") if _at_times(row, choice) else exactness(row, choice)
             return BoundRow(step=row_step(binder, row, choice), fidelity=fidelity, note=note)
     raise _no_form(binder, known)
 
@@ -168,6 +168,13 @@ def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
 
     source = row if isinstance(row, Effect) else row.build(*choice)
     return source.fidelity, source.note
+
+
+def _at_times(row: Row, choice: tuple[str, ...]) -> bool:
+    """Return whether the form of a row is exact but for values that show while it is executed."""
+    from .effect import Effect
+
+    return row.at_times if isinstance(row, Effect) else row.build(*choice).where is not None
 
 
 def _counts(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> bool:

@@ -23,13 +23,15 @@ def no_operation(*modifiers: str) -> Operation:
 class Effect(Row):
     """A row whose forms are bound to their operands by a function ``(binder, *modifiers) -> step``.
 
-    ``fidelity`` and ``note`` are those of its results. ``together`` says how many lanes in a row must execute
-    it together: 1, or 32. With ``any_constant`` the values of constants make no form illegal.
+    ``fidelity`` and ``note`` are those of its results; ``at_times`` says that they are so of some values
+    alone, which the step notes. ``together`` says how many lanes in a row must execute it together: 1, or 32.
+    With ``any_constant`` the values of constants make no form illegal.
     """
 
     bind: Callable[..., Step]
     build: Callable[..., Operation] = no_operation
     fidelity: str = "exact"
     note: str = ""
+    at_times: bool = False
     together: int = 1
     any_constant: bool = False

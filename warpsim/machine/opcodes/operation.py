@@ -12,12 +12,13 @@ raise and never warn, whatever the bits: lanes that do not execute hold anything
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from ...isa.features import Feature
@@ -35,7 +36,8 @@ class Operation:
     ``compute`` takes one array a source, then the carry flag (bool) where ``reads_carry``, and returns one
     array a result, then the carry flag where ``writes_carry``. ``optional`` results may be left out of the
     statement (``p|q`` of setp). ``note`` says why a result is not exact: the documented error, or what was
-    inferred.
+    inferred. With ``where`` that is so of some values alone: it takes sources and results, and returns in
+    which lanes (bool). ``borrows`` says that the carry flag is that of a subtraction.
     """
 
     results: tuple[str, ...]  # PTX types without their dot, "pred" included
@@ -49,6 +51,13 @@ class Operation:
     vector: int = 0  # so many of the first sources are written as a vector, {a, b, e, f}
     reads_carry: bool = False
     writes_carry: bool = False
+    borrows: bool = False
+    where: Callable[[Sequence[Values], Sequence[Values]], Values] | None = None
+
+
+def nowhere(sources: Sequence[Values], results: Sequence[Values]) -> Values:
+    """Return in no lane: what a note says shows in other statements."""
+    return np.zeros((), np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True)

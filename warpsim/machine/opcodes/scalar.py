@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,7 +20,16 @@ def _no_carries(wave: Wave) -> dict[int, Values]:
     return {}
 
 
+def _none_borrowed(wave: Wave) -> dict[int, bool]:
+    return {}
+
+
 _CARRIES = Slot(_no_carries)  # by identity of a frame: its condition code register
+_BORROWED = Slot(_none_borrowed)  # whether a subtraction has written it
+CARRY = (
+    "CC.CF of a subtraction, which the manual calls the borrow, is inferred to be the carry of a + ~b + 1, "
+    "as in ptxas's code: it shows where addc or madc reads it, or subc that of an addition"
+)
 
 
 def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
@@ -37,6 +47,8 @@ def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
     _check_constants(binder, operation, sources)
     if operation.reads_carry or operation.writes_carry:
         return _with_carry(operation, readers, writers)
+    if operation.where is not None:
+        return _noting(operation, operation.where, readers, writers)
     if len(writers) == 1 and len(operation.results) == 1:
         return _single(operation, readers, writers[0])
     return _several(operation, readers, writers)
@@ -110,6 +122,25 @@ def _several(operation: Operation, readers: list[Reader], writers: list[Writer])
     return step
 
 
+def _noting(
+    operation: Operation,
+    where: Callable[[Sequence[Values], Sequence[Values]], Values],
+    readers: list[Reader],
+    writers: list[Writer],
+) -> Step:
+    """Return a step that notes where its results are not exact."""
+
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        values = [read(wave, path) for read in readers]
+        results = operation.compute(*values)
+        if path.pc not in wave.inferred and (where(values, results) & lanes.mask).any():
+            wave.infer(path.pc, operation.note)
+        for write, result in zip(writers, results, strict=False):
+            write(wave, path, lanes, result)
+
+    return step
+
+
 def _with_carry(operation: Operation, readers: list[Reader], writers: list[Writer]) -> Step:
     compute = operation.compute
 
@@ -121,9 +152,12 @@ def _with_carry(operation: Operation, readers: list[Reader], writers: list[Write
             carry = np.zeros(wave.lanes, np.bool_)
         if operation.reads_carry:
             values.append(carry)
+            if _BORROWED.of(wave).get(id(path.frame), operation.borrows) != operation.borrows:
+                wave.infer(path.pc, CARRY)
         results = compute(*values)
         if operation.writes_carry:
             carries[id(path.frame)] = np.where(lanes.mask, results[-1], carry)
+            _BORROWED.of(wave)[id(path.frame)] = operation.borrows
         for write, result in zip(writers, results, strict=False):
             write(wave, path, lanes, result)
 

@@ -31,6 +31,7 @@ class Barriers:
     def __init__(self, wave: Wave) -> None:
         self.arrived = np.zeros((_COUNT, len(wave.ctas)), np.int64)
         self.here = np.zeros((_COUNT, wave.lanes), np.bool_)
+        self.passed = np.zeros(len(wave.ctas), np.int64)  # how often all threads of each CTA have met
 
     @classmethod
     def of(cls, wave: Wave) -> Barriers:
@@ -55,6 +56,7 @@ class Barriers:
             and threads in (None, wave.threads)
             and not wave.scheduler.waiting
         ):
+            self.passed += 1
             observers_of(wave).barrier(wave, number, np.arange(len(wave.ctas)), path)
             observers_of(wave).meeting(wave, number, lanes.mask, lanes.mask)
             return False
@@ -108,6 +110,8 @@ class Barriers:
         if not done.any():
             return
         arrived[done] = 0
+        if wait.threads in (None, wave.threads):
+            self.passed[done] += 1
         lanes = done[wave.cta]
         if observers_of(wave).hear(Observer.meeting):
             self._notify_of_meeting(wave, number, lanes)

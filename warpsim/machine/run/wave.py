@@ -153,6 +153,7 @@ class Wave:
         self.symbols: Mapping[str, int] = {}  # addresses of the module's variables in device memory
         self.runtime: DeviceRuntime | None = None  # what system calls use
         self.inferred: dict[int, str] = {}  # statements whose results rest on inferred behaviour, and why
+        self.with_c: dict[int, set[bool]] = {}  # matrix instructions: whether they have added C
         started = Lanes(geometry.thread < geometry.threads)
         self.alive = started.count
         self.alive_of_cta = np.full(len(geometry.ctas), geometry.threads)
@@ -265,6 +266,10 @@ class Wave:
     def infer(self, pc: int, why: str) -> None:
         """Record that the result of a statement rests on inferred behaviour, and why."""
         self.inferred[pc] = why
+
+    def adds_c(self, pc: int, added: bool) -> None:
+        """Record that a matrix instruction has added C, or not."""
+        self.with_c.setdefault(pc, set()).add(added)
 
     def describe_lanes(self, lanes: Lanes) -> str:
         """Return lanes in words: CTA, warp and lane of the first, and how many more."""

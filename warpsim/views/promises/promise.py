@@ -12,6 +12,7 @@ LABELS = {  # the most reliable first
     "validated": "outputs of this chip, of these types and this k, have been compared, and none differs",
     "reported": "others have compared outputs of a chip with a rule equal to the rule here",
     "inferred": "there is a reason, and no outputs of a chip with these types and this k have been compared",
+    "schedule's order": "PTX leaves an order open; results are those of the order that the schedule chose",
     "approximate": "chips may differ within a documented error, or have values of their own",
     "not modelled": "refused with an error, NotModelled: legal PTX, whose result is not known",
     "undefined by PTX": "refused with an error, UndefinedBehavior: PTX leaves the result open",

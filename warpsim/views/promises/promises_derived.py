@@ -80,17 +80,21 @@ def all_statements() -> list[Statement]:
     """Return labels and notes of all forms of all opcodes: how many forms, and of which opcodes."""
     from ...machine.opcodes import exactness, rows
 
-    found: dict[tuple[str, str], tuple[set[str], list[int]]] = {}
+    found: dict[tuple[str, str, bool], tuple[set[str], list[int]]] = {}
     for opcode, known in rows().items():
         for row in known:
             for choice in row.forms():
-                opcodes, count = found.setdefault(exactness(row, choice), (set(), [0]))
+                key = (*exactness(row, choice), opcode in _MOVES)
+                opcodes, count = found.setdefault(key, (set(), [0]))
                 opcodes.add(opcode)
                 count[0] += 1
     return [
-        {"label": label, "note": note, "opcodes": sorted(opcodes), "forms": count}
-        for (label, note), (opcodes, [count]) in sorted(found.items())
+        {"label": label, "note": note, "moves": moves, "opcodes": sorted(opcodes), "forms": count}
+        for (label, note, moves), (opcodes, [count]) in sorted(found.items())
     ]
+
+
+_MOVES = frozenset({"ld", "ldu", "st"})  # counted apart: caches, scopes and vectors make many forms of them
 
 
 def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
@@ -124,6 +128,10 @@ def _made_up() -> Iterator[str]:
 
 def _statement_text(statement: Statement) -> str:
     opcodes, note = statement["opcodes"], statement["note"].removeprefix("inferred: ")
+    if not note and statement["moves"]:
+        return (
+            f"{statement['forms']:,} forms of {', '.join(opcodes)}: loads and stores, which compute nothing"
+        )
     if not note:
         forms = f"{statement['forms']:,} forms of {len(opcodes)} opcodes"
         return f"{forms}, as PTX defines (mma and wgmma: as above)"

@@ -101,7 +101,9 @@ GUARANTEED = (
     _guaranteed(
         "layouts",
         FORMS,
-        "every layout of registers, metadata and shared memory is the manual's, transcribed a second time",
+        "every layout of registers, metadata and shared memory is the manual's, transcribed a second time, "
+        "but for two that are inferred above: those of 8-bit ldmatrix and stmatrix, which are CUTLASS's, and "
+        "accumulators of wmma",
         "isa/fragments.py",
         "isa/metadata/orders.py",
         "isa/descriptors/tile_addresses.py",
@@ -170,9 +172,22 @@ INFERRED = (
     ),
     _inferred(
         "reductions of copies",
-        "reductions of bulk and tensor copies flush subnormal f32 in global memory, as red does",
+        "reductions of bulk and tensor copies flush subnormal f32 in global memory, as red does, and do with "
+        "NaN and zeros what it does",
         "machine/opcodes/asynchronous/bulk.py",
         "machine/opcodes/memory/updates.py",
+    ),
+)
+
+SCHEDULED = (
+    Promise(
+        name="orders of additions",
+        section=STATEMENTS,
+        label="schedule's order",
+        what="sums of floats that several threads add to one address by atom, red or reducing copies, where "
+        "their bits depend on the order, and old values of such additions that are used: a launch finds both "
+        "from the values, and what they reach; old values of atomics of integers are not looked at",
+        modules=("machine/run/addition_orders.py", "host/fidelity.py"),
     ),
 )
 
@@ -300,4 +315,4 @@ UNDEFINED = (
     ),
 )
 
-STATED = (*GUARANTEED, *INFERRED, *NOT_MODELLED, *UNDEFINED)
+STATED = (*GUARANTEED, *INFERRED, *SCHEDULED, *NOT_MODELLED, *UNDEFINED)

@@ -17,14 +17,15 @@ import numpy as np
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ...bind.value_types import dtype_of
+from ...run.addition_orders import WAITED, Adder, adder, note_copy
 from ...run.asynchronous import commit, drain, issue
 from ...run.clusters import FIRST, RANK_BYTES
 from ...run.pending import Pending, Stretches
-from ...run.wave import Step, Wave
+from ...run.wave import Record, Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.spaces import DEVICE_BASE, Bytes, InvalidAccess, Offsets
 from ..effect import Effect
-from ..memory.updates import FLUSHED, FLUSHES, Update, apply, updates_of
+from ..memory.updates import FLUSHED, FLUSHES, Update, apply, note_doubt, updates_of
 from ..operation import Version
 from ..statement_binder import Reader, StatementBinder
 
@@ -48,7 +49,7 @@ class _Form:
     size: Reader
     barrier: Reader | None
     ranks: Reader | None
-    put: Callable[[int], Put]  # of the mask of bytes
+    put: Callable[[int, Adder], Put]  # of the mask of bytes
     mask: Reader | None
     kind: str
 
@@ -56,7 +57,7 @@ class _Form:
 # --- operands ----------------------------------------------------------------------------------------
 
 
-def _form(binder: StatementBinder, put: Callable[[int], Put], kind: str) -> _Form:
+def _form(binder: StatementBinder, put: Callable[[int, Adder], Put], kind: str) -> _Form:
     """Return the operands in their order: to, from, size, mbarrier, CTAs, policy, bytes."""
     words = binder.statement.modifiers
     to, from_ = _direction(binder)
@@ -193,7 +194,7 @@ def _starting(form: _Form) -> Step:
         masks = _values(form.mask, wave, path, lanes, (1 << UNIT) - 1)
         rows = zip(lanes.index.tolist(), begin.tolist(), targets, sizes.tolist(), masks.tolist(), strict=True)
         record = wave.code[path.pc]
-        made = [_pending(form, record, _Copy(*row)) for row in rows]
+        made = [_pending(form, adder(wave, path.pc, row[0]), record, _Copy(*row)) for row in rows]
         for pending in made:
             issue(wave, path, pending)
 
@@ -214,11 +215,11 @@ class _Copy(NamedTuple):
     mask: int
 
 
-def _pending(form: _Form, record: object, copy: _Copy) -> Pending:
+def _pending(form: _Form, by: Adder, record: Record, copy: _Copy) -> Pending:
     """One lane's copy."""
     lane, begin, targets, size, mask = copy
     to, from_ = (space.partition("::")[0] for space in form.spaces)
-    put, held = form.put(mask), list[Bytes]()
+    put, held = form.put(mask, by), list[Bytes]()
 
     def read(wave: Wave) -> None:
         held.append(_memory(wave, from_)[begin : begin + size].copy())
@@ -228,7 +229,7 @@ def _pending(form: _Form, record: object, copy: _Copy) -> Pending:
             put(wave, to, first, held[0])
 
     return Pending(
-        record=record,  # type: ignore[arg-type]
+        record=record,
         lane=lane,
         kind=form.kind,
         read=read,
@@ -252,7 +253,7 @@ def _written(space: str, first: int, size: int, mask: int) -> Stretches:
 # --- what becomes of the bytes -----------------------------------------------------------------------
 
 
-def _overwriting(mask: int) -> Put:
+def _overwriting(mask: int, by: Adder) -> Put:
     if mask == (1 << UNIT) - 1:
 
         def put(wave: Wave, space: str, first: int, content: Bytes) -> None:
@@ -268,12 +269,15 @@ def _overwriting(mask: int) -> Put:
     return put_some
 
 
-def _reducing(updates: dict[str, Update], type_name: str) -> Put:
+def _reducing(updates: dict[str, Update], type_name: str, by: Adder) -> Put:
     dtype = dtype_of(type_name)
 
     def put(wave: Wave, space: str, first: int, content: Bytes) -> None:
-        words = content.view(dtype)[:, None]
-        apply(_memory(wave, space), first + np.arange(len(words)) * dtype.itemsize, [words], updates[space])
+        words, update, memory = content.view(dtype)[:, None], updates[space], _memory(wave, space)
+        offsets = first + np.arange(len(words)) * dtype.itemsize
+        old = apply(memory, offsets, [words], update)
+        note_doubt(wave, by.pc, update, old, words)
+        note_copy(wave, update.adds, by, (memory, offsets, old, words))
 
     return put
 
@@ -289,8 +293,9 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
 def _reduce(binder: StatementBinder, *modifiers: str) -> Step:
     _check_order(binder, "reduce", "async", "bulk")
     type_name = modifiers[-1]
-    put = _reducing(updates_of(modifiers[-3], type_name), type_name)
-    start = _starting(_form(binder, lambda mask: put, "bulk reduction"))
+    updates = updates_of(modifiers[-3], type_name)
+    form = _form(binder, lambda mask, by: _reducing(updates, type_name, by), "bulk reduction")
+    start = _starting(form)
     if (modifiers[-3], type_name) != FLUSHED:
         return start
 
@@ -342,6 +347,8 @@ def _wait(binder: StatementBinder, *modifiers: str) -> Step:
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         drain(wave, path, lanes, FAMILY, most, reads=reads)
+        if not (most or reads):
+            WAITED.of(wave)[lanes.index] += 1
 
     return step
 

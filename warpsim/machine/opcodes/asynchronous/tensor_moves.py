@@ -23,11 +23,12 @@ import numpy.typing as npt
 from ....isa.tensor_maps.tensor_box import Pieces
 from ....isa.tensor_maps.tensor_map import TensorMap
 from ...bind.value_types import dtype_of
+from ...run.addition_orders import Adder, note_copy
 from ...run.pending import Stretches
 from ...run.wave import Wave
 from ...state.spaces import DEVICE_BASE, Bytes, Offsets
 from ..floating.halves import OUT_OF_BOUNDS
-from ..memory.updates import Update, apply
+from ..memory.updates import Update, apply, note_doubt
 
 Content = npt.NDArray[Any]  # (pieces, words of a piece)
 REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.3)
@@ -114,10 +115,13 @@ class Move:
         inside = self.pieces.inside
         scattered(wave.memories.device.data, self.offsets[inside], content[inside])
 
-    def reduce(self, wave: Wave, content: Content, update: Update) -> None:
+    def reduce(self, wave: Wave, content: Content, update: Update, by: Adder) -> None:
         """Update elements one by one; pieces are single elements."""
         words = content.view(dtype_of(f"b{self.map.type.bits}"))[self.pieces.inside]
-        apply(wave.memories.device.data, self.offsets[self.pieces.inside], [words], update)
+        memory, offsets = wave.memories.device.data, self.offsets[self.pieces.inside]
+        old = apply(memory, offsets, [words], update)
+        note_doubt(wave, by.pc, update, old, words)
+        note_copy(wave, update.adds, by, (memory, offsets, old, words))
 
     # --- places ---
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ....isa.features import Feature
 from ....ptx.operands import Address, Operand, Vector
+from ...run.addition_orders import Adder, adder
 from ...run.asynchronous import issue
 from ...run.clusters import rank_in, ranks_of
 from ...run.events import observers_of
@@ -194,7 +195,8 @@ def _storing(wave: Wave, path: DivergentPath, box: Box, named: NamedBox, address
     """One lane's store or reduction."""
     there = landing(wave, named, "shared", address)
     move, held = Move(map=named.map, pieces=named.pieces, landings=(there,)), list[Content]()
-    put = _reducing(move, box.reduction) if box.reduction else move.store
+    by = adder(wave, path.pc, named.lane)
+    put = _reducing(move, box.reduction, by) if box.reduction else move.store
     if (box.reduction, named.map.element) == FLUSHED:
         wave.infer(path.pc, FLUSHES)
     return Pending(
@@ -209,9 +211,9 @@ def _storing(wave: Wave, path: DivergentPath, box: Box, named: NamedBox, address
     )
 
 
-def _reducing(move: Move, name: str) -> Callable[[Wave, Content], None]:
+def _reducing(move: Move, name: str, by: Adder) -> Callable[[Wave, Content], None]:
     update = updates_of(name, move.map.element)["global"]
-    return lambda wave, content: move.reduce(wave, content, update)
+    return lambda wave, content: move.reduce(wave, content, update, by)
 
 
 def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:

@@ -10,15 +10,16 @@ and tf32, given here as b16 and b32, nor the 8-bit types of conversions from and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ....isa.features import Feature
 from ..operation import Compute, Operation, Row, Values
-from .codes import LAYOUTS
+from .codes import LAYOUTS, Layout
 from .elements import Array, Modifiers, NotANumber, Step, format_conversion
 from .integer_elements import INTEGERS, from_integer, integer_conversion, to_integer
 
@@ -56,6 +57,15 @@ def lanewise(function: Callable[..., Array]) -> Compute:
 
 # --- NaNs ------------------------------------------------------------------------------------------
 
+_BITS_NOTE = (
+    "the bits of a NaN are unspecified by PTX; inferred: the source's, as ptxas 13.0 shifts them for sm_80 "
+    "and later; everything else is exact"
+)
+_CUT_NOTE = (
+    "what becomes of a NaN is inferred from the integer code that ptxas 13.0 makes for sm_80 and later: its "
+    "low bits are cut off, which may leave an infinity, and .satfinite takes a unit (0x7f7fe000 of "
+    "0x7f800001); everything else is exact"
+)
 _QUIET_NOTE = (
     "the bits of a NaN are not documented: that its sign and payload are kept and it is made quiet is what "
     "others report of the F2F and FRND of a B200; everything else is exact"
@@ -96,7 +106,14 @@ def _operation(step: Step, result: str, source: str, note: str = "") -> Operatio
         compute=lanewise(step),
         fidelity="inferred" if note else "exact",
         note=note,
+        where=partial(_from_nan, LAYOUTS[source]) if note else None,
     )
+
+
+def _from_nan(layout: Layout, sources: Sequence[Array], results: Sequence[Array]) -> Array:
+    """Return in which lanes the source is a NaN."""
+    codes = np.asarray(sources[0])
+    return np.asarray((codes & codes.dtype.type(layout.magnitude)) > layout.exponent_mask)
 
 
 def _between_formats(modifiers: Modifiers, result: str, source: str) -> Operation:
@@ -104,7 +121,8 @@ def _between_formats(modifiers: Modifiers, result: str, source: str) -> Operatio
     if (result, source, modifiers.ftz, modifiers.sat) == ("f64", "f32", True, False):
         return _operation(_flushed_widening, result, source, _QUIET_NOTE)
     step = format_conversion(LAYOUTS[source], LAYOUTS[result], replace(modifiers, nan=kind))
-    return _operation(step, result, source, _QUIET_NOTE if kind == "quiet" else "")
+    notes = {"quiet": _QUIET_NOTE, "same": _BITS_NOTE if result != source else ""}
+    return _operation(step, result, source, notes.get(kind, ""))
 
 
 def _flushed_widening(codes: Array) -> Array:
@@ -172,7 +190,7 @@ def _tf32_away(rounding: str, satfinite: str, result: str, source: str) -> Opera
             made -= (made & ~sign >= infinity) * (np.uint32(1) << _TF32_LOW)
         return made
 
-    return _operation(away, result, source)
+    return _operation(away, result, source, _CUT_NOTE)
 
 
 # --- rows ------------------------------------------------------------------------------------------

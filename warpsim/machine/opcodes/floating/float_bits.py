@@ -10,7 +10,7 @@ math_constants.h, which ptxas's own square root returns for negative operands as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any
@@ -128,6 +128,19 @@ def in_pairs(function: Callable[..., Values], type_name: str) -> Callable[..., V
 def is_nan(bits: Values, form: Format) -> Values:
     """Return where ``bits`` are of a NaN: a bool array."""
     return (bits & form.magnitude) > form.infinity
+
+
+def nan_results(type_name: str) -> Callable[[Sequence[Values], Sequence[Values]], Values]:
+    """Return the ``where`` of operations whose NaN results are not exact: lanes with a NaN, in a half of an
+    x2 type too.
+    """
+    form = format_of(type_name)
+
+    def where(sources: Sequence[Values], results: Sequence[Values]) -> Values:
+        words = np.ascontiguousarray(results[0][..., None]).view(form.word)
+        return np.asarray(is_nan(words, form).any(axis=-1))
+
+    return where
 
 
 def flushed(bits: Values, form: Format) -> Values:

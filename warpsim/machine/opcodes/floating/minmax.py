@@ -17,7 +17,7 @@ import numpy as np
 
 from ....isa.features import Feature
 from ..operation import Operation, Row, Values, opcode_row
-from .float_bits import FORMATS, Format, flushed, format_of, in_pairs, is_nan, quiet
+from .float_bits import FORMATS, Format, flushed, format_of, in_pairs, is_nan, nan_results, quiet
 
 NAN_OF_SIGN = (
     "a NaN's result is unspecified by PTX; inferred: the canonical NaN, as of the addition that ptxas "
@@ -127,6 +127,7 @@ def _build_sign(opcode: str) -> Callable[[str, str], Operation]:
             compute=quiet(lambda source: (function(source),)),
             fidelity="inferred",
             note=NAN_OF_SIGN_64 if type_name == "f64" else NAN_OF_SIGN,
+            where=nan_results(type_name),
         )
 
     return build

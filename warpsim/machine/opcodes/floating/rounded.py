@@ -18,7 +18,7 @@ import numpy as np
 
 from ..operation import Operation, Row, Values, opcode_row
 from . import doubles
-from .float_bits import quiet
+from .float_bits import nan_results, quiet
 from .rounding import TININESS, Exact
 from .singles import ROUNDINGS
 from .stages import Arithmetic, native
@@ -67,6 +67,7 @@ def _doubles(opcode: str) -> Callable[[str, str, str], Operation]:
             compute=quiet(lambda *sources: (function(*sources, rounding),)),
             fidelity="inferred",
             note=f"{UNDOCUMENTED}; {doubles.NAN}" if ftz else doubles.NAN,
+            where=None if ftz else nan_results(type_name),
         )
 
     return build

@@ -16,7 +16,7 @@ import numpy as np
 from ....isa.features import Feature
 from ..operation import Operation, Row, Values, opcode_row
 from . import doubles
-from .float_bits import in_pairs, quiet, widened
+from .float_bits import in_pairs, nan_results, quiet, widened
 from .rounding import TININESS, Exact, odd_fma, odd_product, odd_sum, single
 from .stages import Arithmetic, native
 
@@ -109,6 +109,7 @@ def _doubles(opcode: str) -> Callable[[str, str], Operation]:
             compute=quiet(lambda *sources: (function(*sources, rounding or "rn"),)),
             fidelity="inferred",
             note=doubles.NAN,
+            where=nan_results(type_name),
         )
 
     return build

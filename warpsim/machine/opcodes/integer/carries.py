@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ..operation import Operation, Row, Values, nowhere
+from ..scalar import CARRY
 from .integers import product_half
 
 _TYPES = ("u32", "s32")
 _LONG = ("u64", "s64")
 _ALL = _TYPES + _LONG
 _HALVES = ("lo", "hi")
-
-_CARRY = "CC.CF after a subtraction is the carry of a + ~b + 1 (not the borrow), as in ptxas's code"
 
 
 def _sum(a: Values, b: Values, carry: Values) -> tuple[Values, Values]:
@@ -55,8 +54,11 @@ def _subtract_first(written: str, type_name: str) -> Operation:
         results=(type_name,),
         sources=(type_name,) * 2,
         compute=lambda a, b: (np.subtract(a, b), a >= b),
-        note=_CARRY,
+        fidelity="inferred",
+        note=CARRY,
         writes_carry=True,
+        borrows=True,
+        where=nowhere,
     )
 
 
@@ -70,9 +72,12 @@ def _subtract_next(written: str, type_name: str) -> Operation:
         results=(type_name,),
         sources=(type_name,) * 2,
         compute=compute,
-        note=_CARRY,
+        fidelity="inferred",
+        note=CARRY,
         reads_carry=True,
         writes_carry=writes,
+        borrows=True,
+        where=nowhere,
     )
 
 

@@ -10,7 +10,8 @@ zero, quotient and remainder alike and of any width, sets all bits; the most neg
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,14 @@ _PAIRS = ("u16x2", "s16x2")
 _WORDS = ("u32", "s32")
 _DOUBLE = {"u16": "u32", "u32": "u64", "s16": "s32", "s32": "s64"}
 
-_BY_ZERO = "by zero PTX says nothing: all bits set, as ptxas's code for sm_90"
+_QUOTIENT = (
+    "a quotient by zero is unspecified by PTX, and that of the most negative number by -1 does not "
+    "exist; inferred: all bits set, and the number itself, as in ptxas's code for sm_90"
+)
+_REMAINDER = (
+    "of a remainder by zero PTX says nothing, and of negative numbers that it depends on the machine; "
+    "inferred: all bits set, and the sign of the dividend, as in ptxas's code for sm_90"
+)
 
 Binary = Callable[[Values, Values], Values]
 
@@ -292,12 +300,27 @@ def _remainder_unsigned(a: Values, b: Values) -> tuple[Values]:
 
 
 def _divide(type_name: str) -> Operation:
-    return _operation(type_name, 2, _divide_signed if is_signed(type_name) else _divide_unsigned, _BY_ZERO)
+    compute = _divide_signed if is_signed(type_name) else _divide_unsigned
+
+    def where(given: Sequence[Values], results: Sequence[Values]) -> Values:
+        a, b = given
+        if not is_signed(type_name):
+            return np.asarray(b == 0)
+        return np.asarray((b == 0) | ((signed(a) == np.iinfo(signed(a).dtype).min) & (signed(b) == -1)))
+
+    return replace(_operation(type_name, 2, compute, _QUOTIENT), fidelity="inferred", where=where)
 
 
 def _remainder(type_name: str) -> Operation:
     compute = _remainder_signed if is_signed(type_name) else _remainder_unsigned
-    return _operation(type_name, 2, compute, _BY_ZERO)
+
+    def where(given: Sequence[Values], results: Sequence[Values]) -> Values:
+        a, b = given
+        if not is_signed(type_name):
+            return np.asarray(b == 0)
+        return np.asarray((signed(a) < 0) | (signed(b) <= 0))
+
+    return replace(_operation(type_name, 2, compute, _REMAINDER), fidelity="inferred", where=where)
 
 
 _add, _subtract = _wrapping(np.add), _wrapping(np.subtract)

@@ -159,6 +159,7 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
 def _inputs(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share, warps: Warps) -> Inputs:
     """Return what the warpgroups read; the shared memory is not always a copy."""
     sources = wgmma.sources
+    wave.adds_c(path.pc, share.scale_d)
     if share.scale_d:
         sources = sources | {"c": wgmma.accumulators}
     elif wave.modes.given:

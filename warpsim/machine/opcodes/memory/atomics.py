@@ -16,6 +16,7 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.value_types import bits_of
+from ...run.addition_orders import ADDITIONS, Additions, place_of
 from ...run.events import Observer, observers_of
 from ...run.wave import Step, Wave
 from ...run.windows import WINDOWS
@@ -28,7 +29,7 @@ from ..operation import Version
 from ..statement_binder import Reader, StatementBinder, Writer
 from ..wide import needed, word_readers, word_type, word_writers
 from .transfers import parts, space_of
-from .updates import SPACES, apply, updates_of
+from .updates import SPACES, apply, note_doubt, note_of, updates_of
 
 # --- statements ----------------------------------------------------------------------------------------
 
@@ -77,7 +78,7 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
     readers = [_elements(binder, returns + 1 + place, kind, count) for place in range(sources)]
     if hint:
         binder.policy(len(binder.operands) - 1)
-    updates = updates_of(name, word)
+    updates, here = updates_of(name, word), place_of(binder.statement)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         prepared = _places(wave, path, lanes, space, address(wave, path), size)
@@ -87,9 +88,12 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
                 observers_of(wave).atomic(
                     wave, MemoryAccess(path, places.lanes, places.memory, places.offsets, size)
                 )
-            old = apply(
-                places.memory, places.offsets, [places.lanes.of(x) for x in operands], updates[places.space]
-            )
+            values, update = [places.lanes.of(x) for x in operands], updates[places.space]
+            old = apply(places.memory, places.offsets, values, update)
+            note_doubt(wave, path.pc, update, old, values[0])
+            if update.adds:
+                added = Additions(places.memory, places.offsets, old, values[0], places.lanes.index)
+                ADDITIONS.of(wave).note(wave, here, update.adds, added)
             for place, write in writers:
                 write(wave, path, places.lanes, places.lanes.spread(np.ascontiguousarray(old[:, place])))
 
@@ -144,7 +148,7 @@ def _check_later(binder: StatementBinder, *modifiers: str) -> None:
 _SCOPES = ("", "cta", "cluster", "gpu", "sys")
 _ANY = ("", "global", "shared", "shared::cta", "shared::cluster")
 _FAR, _NONE, _NOFTZ, _HINT = ("", "global"), ("",), ("noftz",), ("", "L2::cache_hint")
-_BITS, _ALL = ("b32", "b64"), ("add", "min", "max")
+_BITS = ("b32", "b64")
 _HALVES, _PAIRS = ("f16", "bf16"), ("f16", "bf16", "f16x2", "bf16x2")
 
 
@@ -161,7 +165,19 @@ def _rows(
 ) -> Iterator[Effect]:
     for forms, since, feature in table:
         slots = (orders, _SCOPES, *forms)
-        yield Effect(opcode=opcode, slots=slots, bind=_atomic, since=since, feature=feature, legal=_hinted)
+        *_, names, _, _, types = forms
+        note = note_of(names[0], types[0]) if "f" in types[0] else ""
+        yield Effect(
+            opcode=opcode,
+            slots=slots,
+            bind=_atomic,
+            since=since,
+            feature=feature,
+            legal=_hinted,
+            fidelity="inferred" if note else "exact",
+            note=note,
+            at_times=bool(note),
+        )
 
 
 _BF16, _LAST = Feature.BF16_ARITHMETIC, Feature.VECTOR_ATOMICS
@@ -177,8 +193,10 @@ _BOTH: tuple[tuple[_Forms, Version, Feature | None], ...] = (
     ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("f16",)),                     (6, 3), None),
     ((_ANY, _HINT, ("add",),            _NOFTZ, _NONE,        ("bf16", "bf16x2")),           (7, 8), _BF16),
     ((_FAR, _HINT, ("add",),            _NONE,  ("v2", "v4"), ("f32",)),                     (8, 1), _LAST),
-    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v2", "v4"), _PAIRS),                       (8, 1), _LAST),
-    ((_FAR, _HINT, _ALL,                _NOFTZ, ("v8",),      _HALVES),                      (8, 1), _LAST),
+    ((_FAR, _HINT, ("add",),            _NOFTZ, ("v2", "v4"), _PAIRS),                       (8, 1), _LAST),
+    ((_FAR, _HINT, ("add",),            _NOFTZ, ("v8",),      _HALVES),                      (8, 1), _LAST),
+    ((_FAR, _HINT, ("min", "max"),      _NOFTZ, ("v2", "v4"), _PAIRS),                       (8, 1), _LAST),
+    ((_FAR, _HINT, ("min", "max"),      _NOFTZ, ("v8",),      _HALVES),                      (8, 1), _LAST),
 )
 _SWAPS: tuple[tuple[_Forms, Version, Feature | None], ...] = (
     ((_ANY, _HINT, ("exch",),           _NONE,  _NONE,        _BITS),                        (1, 2), None),

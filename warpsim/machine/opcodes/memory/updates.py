@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from ...run.wave import Wave
 from ...state import spaces
 from ...state.lanes import Values
 from ...state.spaces import Bytes, Offsets
-from ..floating.float_bits import FORMATS
+from ..floating.doubles import NAN
+from ..floating.float_bits import FORMATS, Format, format_of
 from ..integer.words import number_dtype, unsigned
 
 _FEW = 8  # lanes at one address, up to which a round for each is quicker than a scan for each address
@@ -30,10 +33,17 @@ Scan = Callable[
 
 @dataclass(frozen=True)
 class Update:
-    """New values of old values and operands, ``(lanes, elements)`` each; a quicker way for one element."""
+    """New values of old values and operands, ``(lanes, elements)`` each; a quicker way for one element.
+
+    ``adds`` is the format of floats that it adds, "" where it does anything else. Of old values and operands
+    for which ``doubtful`` is true, results are inferred: ``note`` says how.
+    """
 
     function: Callable[..., Values]
     scan: Scan | None = None
+    adds: str = ""
+    doubtful: Callable[[Values, Values], bool] | None = None
+    note: str = ""
 
 
 def _increased(old: Values, limit: Values) -> Values:
@@ -84,7 +94,42 @@ def _floats(name: str, type_name: str, flush: str) -> Update:
 
     compute = operation(name, *filter(None, (flush, type_name)), sources=2).compute
     scan = _sums(type_name) if name == "add" and type_name in ("f32", "f64") else None
-    return Update(lambda old, value: compute(old, value)[0], scan)
+    note = note_of(name, type_name)
+    return Update(
+        function=lambda old, value: compute(old, value)[0],
+        scan=scan,
+        adds=type_name.removesuffix("x2") if name == "add" else "",
+        doubtful=partial(_doubtful, name, format_of(type_name)) if note else None,
+        note=note,
+    )
+
+
+_EXTREMES = (
+    "that min and max of halves in memory pass over a NaN and take -0 for less than +0 is inferred, as "
+    "min.f16 and max.f16 do; everything else is exact"
+)
+
+
+def note_of(name: str, type_name: str) -> str:
+    """Return what is inferred of an update of floats for some values; "" for nothing."""
+    if name in ("min", "max"):
+        return _EXTREMES
+    return f"{NAN}, as of add.f64; everything else is exact" if type_name == "f64" else ""
+
+
+def _doubtful(name: str, form: Format, old: Values, values: Values) -> bool:
+    """Return whether a sum may be a NaN, or a minimum is of a NaN or of two zeros."""
+    left, right = (np.ascontiguousarray(words).view(form.word) & form.magnitude for words in (old, values))
+    if name == "add":
+        return bool((np.maximum(left, right) >= form.infinity).any())
+    return bool(((np.maximum(left, right) > form.infinity) | (np.maximum(left, right) == 0)).any())
+
+
+def note_doubt(wave: Wave, pc: int, update: Update, old: Values, values: Values) -> None:
+    """Note a statement some of whose results are inferred."""
+    doubtful = update.doubtful
+    if doubtful is not None and pc not in wave.inferred and doubtful(old, values):
+        wave.infer(pc, update.note)
 
 
 def _sums(type_name: str) -> Scan:

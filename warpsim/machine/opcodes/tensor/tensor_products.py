@@ -33,6 +33,7 @@ from ....isa.layouts.tensor_memory import (
     multiplicand,
 )
 from ....isa.products import Codes, Operands
+from ....isa.rules import Rule
 from ...run.pending import Stretches
 from ...run.wave import Record, Wave
 from ...state.lanes import DivergentPath
@@ -184,7 +185,14 @@ class Multiplication:
     def _product(self, wave: Wave) -> Codes:
         if wave.modes.interposed is not None:
             return wave.modes.interposed.tensor_product(wave, self)
-        return wave.modes.multiply(self.operands(wave), rule_for(self.made.instruction))
+        return wave.modes.multiply(self.operands(wave), self._rule(wave))
+
+    def _rule(self, wave: Wave) -> Rule:
+        """Return the rule of the product, and note the statement where its bits are not known for sure."""
+        rule = rule_for(self.made.instruction)
+        if rule.evidence.label not in ("validated", "documented") and self.pc not in wave.inferred:
+            wave.infer(self.pc, str(rule.evidence))
+        return rule
 
     def operands(self, wave: Wave) -> Operands:
         """Return the numbers to multiply. Raises UndefinedBehavior for cells never written."""

@@ -1,0 +1,127 @@
+"""Copies to the host, compared between runs under several schedules; and sums whose order was open.
+
+Several threads that add floats to one address leave a sum whose last bits depend on their order, which PTX
+leaves open. Where a copy differs in such sums alone, it has no error: they lie between two bounds. A word
+counts as such a sum as long as it holds what the launch left there. Does not know calls or reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+_TYPES: Mapping[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+_MOST = 1 << 28  # bytes of copies that are kept; of others there is a digest
+
+
+class Copy(NamedTuple):
+    """A copy to the host: the call, a digest of its bytes, and, where sums are in it, these and the bytes.
+
+    ``sums`` are places of the first byte of sums whose order was open, by format.
+    """
+
+    call: str
+    digest: bytes
+    content: bytes
+    sums: Mapping[str, Places]
+
+
+@dataclass
+class Copies:
+    """The copies to the host of one run, and the sums that launches left in the memory of the device."""
+
+    made: list[Copy] = field(default_factory=list)
+    found: bool = False  # whether any launch left such sums
+    _sums: dict[str, tuple[Places, npt.NDArray[Any]]] = field(default_factory=dict)  # places, words there
+    _kept: int = 0
+
+    def launched(self, words: Mapping[str, Places], memory: Bytes) -> None:
+        """Take the sums that a launch left at offsets in the memory of the device."""
+        self.found = self.found or bool(words)
+        for name, places in words.items():
+            before = self._sums.get(name, (places[:0],))[0]
+            union = np.union1d(before, places)
+            self._sums[name] = union, _words(memory, union, name)
+
+    def add(self, call: str, content: Bytes, first: int) -> None:
+        """Take a copy of bytes from an offset in the memory of the device on."""
+        sums = {name: found for name in self._sums if (found := self._inside(name, content, first)).size}
+        kept = bool(sums) and self._kept + content.size <= _MOST
+        self._kept += content.size if kept else 0
+        digest = blake2b(content.tobytes(), digest_size=16).digest()
+        self.made.append(Copy(call, digest, content.tobytes() if kept else b"", sums if kept else {}))
+
+    def _inside(self, name: str, content: Bytes, first: int) -> Places:
+        """Return where in a copy the sums of a format are that hold what launches left."""
+        places, words = self._sums[name]
+        size = np.dtype(_TYPES[name]).itemsize
+        chosen = (places >= first) & (places + size <= first + content.size)
+        inside = places[chosen] - first
+        same: Places = inside[_words(content, inside, name) == words[chosen]] if inside.size else inside
+        return same
+
+
+@dataclass(kw_only=True)
+class Spread:
+    """The least and the greatest value of every sum of a copy, over several runs, by format."""
+
+    places: dict[str, Places]
+    bounds: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+
+    def widen(self, other: Spread) -> Spread:
+        """Return the bounds of both."""
+        bounds = dict(self.bounds)
+        for name, (least, most) in other.bounds.items():
+            if name not in bounds or not np.array_equal(self.places[name], other.places[name]):
+                bounds[name] = least, most
+            else:
+                bounds[name] = np.minimum(bounds[name][0], least), np.maximum(bounds[name][1], most)
+        return Spread(places={**self.places, **other.places}, bounds=bounds)
+
+    def __str__(self) -> str:
+        """Return how many sums differ, and the bounds of that which differs most."""
+        count, widest = 0, (-1.0, "")
+        for name, (least, most) in self.bounds.items():
+            wide = most.astype(np.float64) - least.astype(np.float64)
+            count += int(np.count_nonzero(wide))
+            worst = int(np.argmax(wide))
+            text = f"{least[worst]!s} or {most[worst]!s} ({name} at byte {self.places[name][worst]})"
+            widest = max(widest, (float(wide[worst]), text))
+        return f"{count:,} sum{'s'[: count != 1]} of floats, as {widest[1]}"
+
+
+def spread_of(first: Copy, second: Copy) -> Spread | None:
+    """Return the bounds of sums in which two copies differ; None where they differ in anything else."""
+    if not first.content or len(first.content) != len(second.content):
+        return None
+    left, right = (np.frombuffer(copy.content, np.uint8).copy() for copy in (first, second))
+    spread = Spread(places={}, bounds={})
+    for name in dict.fromkeys((*first.sums, *second.sums)):
+        both = [copy.sums[name] for copy in (first, second) if name in copy.sums]
+        places = np.unique(np.concatenate(both))
+        values = [_words(content, places, name).view(_TYPES[name]) for content in (left, right)]
+        spread.places[name] = places
+        spread.bounds[name] = np.minimum(*values), np.maximum(*values)
+        for content in (left, right):
+            content[places[:, None] + np.arange(np.dtype(_TYPES[name]).itemsize)] = 0
+    return spread if np.array_equal(left, right) else None
+
+
+def _words(memory: Bytes, places: Places, name: str) -> npt.NDArray[Any]:
+    """Return the unsigned words of a format's size at places."""
+    size = np.dtype(_TYPES[name]).itemsize
+    found = np.ascontiguousarray(memory[places[:, None] + np.arange(size)])
+    return found.view(f"u{size}")[:, 0]
