@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ..exec.serving.suites import ProgramResult
 from ..exec.tally import Finding, KernelTally, Tally
-from ..host.fidelity import LABELS
+from ..host.fidelity import LABELS, SCHEDULED
 from .text_columns import words
 
 _LONGEST = 60  # characters of a kernel's name
@@ -71,7 +71,8 @@ def _table(kernels: list[KernelTally]) -> Iterator[str]:
 
 def _fidelity(kernels: list[KernelTally]) -> Iterator[str]:
     totals = {label: sum(kernel.fidelity[label] for kernel in kernels) for label in LABELS}
-    yield f"fidelity: {', '.join(f'{count:,} {label}' for label, count in totals.items())}"
+    shown = (f"{count:,} {label}" for label, count in totals.items() if count or label != SCHEDULED)
+    yield f"fidelity: {', '.join(shown)}"
     notes = {name: note for kernel in kernels for name, note in kernel.inferred.items()}
     yield from (f"  {name}: {note}" for name, note in notes.items())
 

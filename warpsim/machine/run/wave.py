@@ -265,7 +265,11 @@ class Wave:
 
     def infer(self, pc: int, why: str) -> None:
         """Record that the result of a statement rests on inferred behaviour, and why."""
-        self.inferred[pc] = why
+        known = self.inferred.get(pc)
+        if known is None:
+            self.inferred[pc] = why
+        elif why not in known:
+            self.inferred[pc] = f"{known}; {why}"
 
     def adds_c(self, pc: int, added: bool) -> None:
         """Record that a matrix instruction has added C, or not."""

@@ -105,7 +105,7 @@ def statement_promises(statements: Iterable[Statement]) -> Iterator[Promise]:
             label=statement["label"],
             what=_statement_text(statement),
             name=f"statements {statement['label']}",
-            modules=("host/fidelity.py",),
+            modules=("host/fidelity.py", "machine/opcodes/scalar.py"),
         )
     yield Promise(
         section=STATEMENTS,

@@ -156,6 +156,7 @@ INFERRED = (
         "machine/opcodes/tensor/cell_transfers.py",
         "machine/opcodes/tensor/multiply.py",
         "machine/opcodes/tensor/copies.py",
+        "machine/opcodes/tensor/tensor_products.py",
     ),
     _inferred(
         "swizzle patterns",

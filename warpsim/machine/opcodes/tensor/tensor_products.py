@@ -190,7 +190,7 @@ class Multiplication:
     def _rule(self, wave: Wave) -> Rule:
         """Return the rule of the product, and note the statement where its bits are not known for sure."""
         rule = rule_for(self.made.instruction)
-        if rule.evidence.label not in ("validated", "documented") and self.pc not in wave.inferred:
+        if rule.evidence.label not in ("validated", "documented"):
             wave.infer(self.pc, str(rule.evidence))
         return rule
 
