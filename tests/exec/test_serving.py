@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -225,11 +226,11 @@ def test_a_tally_passes_as_a_document() -> None:
         tally.add(Finding(kind="race", severity="error", message="m", text="t", kernel="k", place="3"))
     tally.lacking("cudaNothing")
     tally.calls.update(["a", "a", "b"])
-    tally.outputs.append(("cudaMemcpy", b"\x01\xff"))
+    tally.copies.add("cudaMemcpy", np.array([1, 255], np.uint8), 0)
     other = Tally(program="p", notice=said.append, progress=said.append)
     other.take(json.loads(json.dumps(tally.whole_document())))
     assert other.whole_document() == tally.whole_document()
-    assert (other.times, other.outputs, other.errors) == (tally.times, tally.outputs, 1)
+    assert (other.times, other.copies.made, other.errors) == (tally.times, tally.copies.made, 1)
 
 
 def test_modules_that_are_idle_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

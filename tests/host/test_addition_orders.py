@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import permutations
 from typing import Any
 
@@ -203,6 +204,9 @@ def test_copies_that_differ_in_open_sums_alone_are_a_note() -> None:
         tally = _tally(words.view(np.uint8), {"f32": np.array([4])})
         tally.copies.add("cudaMemcpy, 8 bytes", words.view(np.uint8), 0)
         tallies.append(tally)
+    elsewhere = Tally(program="sum", notice=str, progress=str)  # of another process
+    elsewhere.take(json.loads(json.dumps(tallies.pop().whole_document())))
+    tallies.append(elsewhere)
     for number, other in enumerate(tallies[1:]):
         tallies[0].compare(other, f"random:{number}")
     (finding,) = tallies[0].findings.values()

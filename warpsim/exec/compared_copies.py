@@ -7,6 +7,7 @@ counts as such a sum as long as it holds what the launch left there. Does not kn
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -63,6 +64,26 @@ class Copies:
         self._kept += content.size if kept else 0
         digest = blake2b(content.tobytes(), digest_size=16).digest()
         self.made.append(Copy(call, digest, content.tobytes() if kept else b"", sums if kept else {}))
+
+    def take(self, document: Mapping[str, Any]) -> None:
+        """Take the copies of a document."""
+        self.found = self.found or document["found"]
+        for call, digest, content, sums in document["made"]:
+            places = {name: np.array(found, np.int64) for name, found in sums.items()}
+            self.made.append(Copy(call, bytes.fromhex(digest), b64decode(content), places))
+
+    def document(self) -> dict[str, Any]:
+        """Return the copies as JSON has them."""
+        made = [
+            (
+                copy.call,
+                copy.digest.hex(),
+                b64encode(copy.content).decode(),
+                {name: places.tolist() for name, places in copy.sums.items()},
+            )
+            for copy in self.made
+        ]
+        return {"found": self.found, "made": made}
 
     def _inside(self, name: str, content: Bytes, first: int) -> Places:
         """Return where in a copy the sums of a format are that hold what launches left."""

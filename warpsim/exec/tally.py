@@ -195,7 +195,7 @@ class Tally:
             self.say(f'{function} is not there: it returns "not supported"{reason}')
 
     def take(self, document: dict[str, Any]) -> None:
-        """Take what another process has seen: its document, with ``outputs``."""
+        """Take what another process has seen: its document, with ``copies``."""
         for each in document["kernels"]:
             self.kernels[each["kernel"]] = KernelTally(
                 name=each["kernel"],
@@ -214,11 +214,11 @@ class Tally:
         self.missing.update(dict.fromkeys(document["not_there"]))
         self.notices += document["notices"]
         self.processes += document["processes"]
-        self.outputs += [(call, bytes.fromhex(digest)) for call, digest in document["outputs"]]
+        self.copies.take(document["copies"])
 
     def whole_document(self) -> dict[str, Any]:
         """Return what ``take`` takes."""
-        return {**self.document(), "outputs": [(call, digest.hex()) for call, digest in self.outputs]}
+        return {**self.document(), "copies": self.copies.document()}
 
     def document(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
