@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pytest
 
 import warpsim
-from warpsim.exec.compared_copies import Copies, spread_of
 from warpsim.exec.tally import Tally
 from warpsim.host.fidelity import SCHEDULED
 from warpsim.host.launching import LaunchReport
+from warpsim.recording.compared_copies import Copies, spread_of
 
 _BODY = """
 .visible .entry {name}(.param .u64 x, .param .u64 out)

@@ -15,13 +15,15 @@ from ..errors import WarpsimError
 
 if TYPE_CHECKING:
     from ..host.launching import LaunchReport
-    from .compared_copies import Copies, Spread
+    from ..recording.compared_copies import Copies, Spread
     from .error_codes import CudaError
     from .streams import Conflict
 
 
 def _no_copies() -> Copies:
-    from .compared_copies import Copies  # with NumPy, which a program that launches nothing does not need
+    from ..recording.compared_copies import (
+        Copies,  # with NumPy, which a program that launches nothing does not need
+    )
 
     return Copies()
 
@@ -144,7 +146,7 @@ class Tally:
         """Take the findings of the same program under another schedule, and what it left that differs."""
         for finding in other.findings.values():
             self.add(finding)
-        from .compared_copies import spread_of
+        from ..recording.compared_copies import spread_of
 
         mine, others = self.copies.made, other.copies.made
         for place, (first, second) in enumerate(zip(mine, others, strict=False), 1):
