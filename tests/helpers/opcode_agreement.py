@@ -17,6 +17,7 @@ from warpsim.host.launching import load_text
 
 NOT_MODELLED = "not modelled"
 _CRASHES = ("ptxas crashes", "Internal compiler error")  # which are no verdicts
+_SINGLE, _PAIR = "cta_group::1", "cta_group::2"
 _TOGETHER = 500  # statements that are loaded at a time: one that cannot be read hides the others
 
 
@@ -65,7 +66,18 @@ def _loaded(head: str, texts: Sequence[str]) -> list[str | None]:
 
 
 def differing(texts: Sequence[str], target: str, version: str) -> list[Difference]:
-    """Where the two part, but for what is legal and not modelled, and where ptxas crashes."""
+    """Where the two part, but for what is legal and not modelled, and where ptxas crashes.
+
+    Statements of single CTAs and of pairs are judged apart: no function has both.
+    """
+    pairs = [text for text in texts if _PAIR in text and _SINGLE not in text]
+    single = [text for text in texts if _PAIR not in text]
+    return [*_differing(single, target, version), *_differing(pairs, target, version)]
+
+
+def _differing(texts: Sequence[str], target: str, version: str) -> list[Difference]:
+    if not texts:
+        return []
     ours = by_machine(texts, target, version)
     theirs = ptxas.verdicts(texts, target=target, declarations=declarations(version), version=version)
     return [

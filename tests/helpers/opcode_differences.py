@@ -40,6 +40,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"st\.async.*complete_tx.* [^\[\]]*;", "no mbarrier, for which the manual asks"),
     (r"cp\.reduce\.async\.bulk.*mbarrier.* %\w+;", "a register in the place of an mbarrier"),
     (r"fence\.[\w.:]*(async|global|cta).*", "a word that ptxas passes over"),
+    (r"tcgen05\.(?!cp).*\.b(8x16|6x16_p32|4x16_p64)\b.*", "a format of copies that ptxas passes over"),
     (
         r"tensormap\.(replace\..*\.b(32|64)\..*b1024|cp_fenceproxy).*",
         "types in another order, or a word too many",

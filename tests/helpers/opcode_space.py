@@ -146,7 +146,8 @@ class Space:
         self.opcode = opcode
         self.forms = _forms(opcode)
         vocabulary = {word for row in rows()[opcode] for slot in row.slots for word in slot if word}
-        self.vocabulary = sorted(vocabulary | set(words))
+        spoken = {word for _, choice in self.forms for word in choice if word}
+        self.vocabulary = sorted(vocabulary | spoken | set(words))
 
     def operands(self, row: Row, choice: Words) -> list[str]:
         """Operands for a form: its own, or all that the opcode may have."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tests.helpers.tensor_operands import of_tensor_memory
 from warpsim.isa.formats import FORMATS
 from warpsim.machine.bind.value_types import bits_of
 from warpsim.machine.opcodes.matrix.wmma_fragments import SHAPES, Fragment
@@ -198,6 +199,8 @@ _BY_OPCODE: dict[str, Callable[[str, Words], Sequence[str]]] = {
 
 def own_operands(opcode: str, words: Words) -> Sequence[str]:
     """Operands of a form of any of them, right ones; none where nobody says."""
+    if opcode == "tcgen05":
+        return of_tensor_memory(words)
     if "tensor" in words:
         return of_tensors(opcode, words)
     if opcode == "cp":

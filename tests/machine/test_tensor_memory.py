@@ -457,3 +457,30 @@ setp.eq.u32 over, tid, 0;
     )
     with pytest.raises(UndefinedBehavior, match="lane 0, column 0 of tensor memory was never written"):
         load_text(text + body + END)["k"](1, LANES, [cells(), cells()], checks="off")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {v0, v0}, [r0];", "a load names a register twice"),
+        (
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [f];",
+            "f is .f32: registers of integers and bits go here",
+        ),
+        (
+            "tcgen05.ld.red.sync.aligned.32x32b.x2.min.f32 {v0, v1}, q1, [r0];",
+            "q1 is .b64: registers of 32 bits",
+        ),
+        ("tcgen05.cp.cta_group::1.128x128b [r0], 0d3FF0000000000000;", "expected an integer constant"),
+        ("tcgen05.cp.cta_group::1.128x128b [r0], address+4;", "expected an integer register or constant"),
+        ("tcgen05.mma.cta_group::1.kind::f16 [f], q0, q1, r2, p;", "f is .f32"),
+        ("tcgen05.mma.cta_group::1.kind::f16 [r0], q0, q1, f, p;", "f is .f32"),
+        ("tcgen05.mma.cta_group::1.kind::f16 [r0], q0, 1.5, r2, p;", "expected an integer constant"),
+    ],
+)
+def test_operands_of_another_kind(statement: str, message: str) -> None:
+    (problem,) = load_text(
+        HEAD.replace(".reg .pred", ".reg .f32 f; .reg .pred") + statement + "\n" + END
+    ).problems
+    assert isinstance(problem, IllegalInstruction)
+    assert message in problem.message

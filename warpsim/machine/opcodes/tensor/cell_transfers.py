@@ -183,6 +183,7 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
     shape = _shape(binder, modifiers, offset)
     count = shape.lanes.shape[1]
     numbers = _targets(binder, 0, count)
+    _check_once(binder, numbers)
     address = tensor_address(binder, 1)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
@@ -199,9 +200,18 @@ def _targets(binder: StatementBinder, index: int, count: int) -> list[int]:
     for place, element in enumerate(elements):
         if not isinstance(element, Register):
             raise binder.illegal(f"expected a register, not '{element}'", index)
-        numbers.append(binder.register(element, index, place if count else None).number)
+        found = binder.register(element, index, place if count else None)
+        if bits_of(found.type) != 32:
+            raise binder.illegal(f"{element} is .{found.type}: registers of 32 bits hold cells", index)
+        numbers.append(found.number)
         binder.writing(numbers[-1])
     return numbers
+
+
+def _check_once(binder: StatementBinder, numbers: list[int]) -> None:
+    """Raise IllegalInstruction where a load names a register twice."""
+    if len(set(numbers)) < len(numbers):
+        raise binder.illegal("a load names a register twice, and writes each of them", 0)
 
 
 def _gathered(
@@ -242,6 +252,7 @@ def _reduce(binder: StatementBinder, *modifiers: str) -> Step:
     shape = _shape(binder, modifiers, offset)
     count = shape.lanes.shape[1]
     numbers = [*_targets(binder, 0, count), *_targets(binder, 1, 0)]
+    _check_once(binder, numbers)
     address, reduce = tensor_address(binder, 2), _reduction(modifiers)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:

@@ -21,7 +21,16 @@ from ..effect import Effect
 from ..statement_binder import StatementBinder
 from .issue_order import family_of, issue_in_order, notifies, notify
 from .source_tiles import Tile, checked_tile
-from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane, misused, tensor_address, value_in
+from .tensor_places import (
+    TENSOR_MEMORY,
+    Place,
+    check_columns,
+    check_integer,
+    check_lane,
+    misused,
+    tensor_address,
+    value_in,
+)
 from .touched_cells import trimmed
 
 _FORMATS = {"": 0, "b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}  # bits of an element of the source
@@ -86,6 +95,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     copy = COPIES[shape, multicast]
     bits = _FORMATS[".".join(word for word in modifiers if word.startswith("b") and "x16" in word)]
     count = 2 if "cta_group::2" in modifiers else 1
+    check_integer(binder, binder.operands[1], 1)
     address, descriptor = tensor_address(binder, 0), binder.reader(binder.operands[1], "b64", 1)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:

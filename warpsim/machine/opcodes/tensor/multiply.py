@@ -22,7 +22,7 @@ from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 from .executed_products import complete
 from .issue_order import family_of, issue_in_order, notifies, notify
-from .tensor_places import is_tensor_address, tensor_address, value_in
+from .tensor_places import check_integer, is_tensor_address, tensor_address, value_in
 from .tensor_products import Given, Multiplication, prepared
 
 _SELECTOR = "inferred: metadata of selectors 2 and 3 lie in the next columns; the manual has figures"
@@ -94,6 +94,8 @@ def _bound(binder: StatementBinder, form: Form) -> _Statement:
         elif name in _ADDRESSES or (name == "a" and in_memory):
             readers[name] = tensor_address(binder, index)
         else:
+            if name != "enable":
+                check_integer(binder, binder.operands[index], index)
             readers[name] = binder.reader(binder.operands[index], _TYPES.get(name, "b64"), index)
     if form.shifted and not in_memory:
         raise binder.illegal("tcgen05.mma.ashift shifts A in tensor memory, not behind a descriptor", 1)

@@ -12,7 +12,8 @@ import numpy as np
 
 from ....errors import WarpsimError
 from ....isa.layouts.tensor_memory import COLUMNS, LANES
-from ....ptx.operands import Address, Register
+from ....ptx.constants import Immediate
+from ....ptx.operands import Address, Displacement, Operand, Register
 from ...run.asynchronous import ASYNCHRONY
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Values
@@ -49,10 +50,23 @@ def tensor_address(binder: StatementBinder, index: int) -> Reader:
     base = operand.base if isinstance(operand, Address) else None
     if not isinstance(operand, Address) or not isinstance(base, Register) or operand.coordinates:
         raise binder.illegal(f"expected an address of tensor memory, as [%r1], not '{operand}'", index)
+    check_integer(binder, base, index)
     read, offset = binder.reader(base, "b32", index), np.uint32(operand.offset & 0xFFFFFFFF)
     if not offset:
         return read
     return lambda wave, path: read(wave, path) + offset
+
+
+def check_integer(binder: StatementBinder, operand: Operand, index: int) -> None:
+    """Raise IllegalInstruction for a floating-point register or constant, and the address of a variable."""
+    if isinstance(operand, Displacement):
+        raise binder.illegal(f"expected an integer register or constant, not '{operand}'", index)
+    if isinstance(operand, Immediate):
+        if operand.kind != "integer":
+            raise binder.illegal(f"expected an integer constant, not '{operand}'", index)
+    elif isinstance(operand, Register) and binder.register(operand, index).type.startswith("f"):
+        kind = binder.register(operand, index).type
+        raise binder.illegal(f"{operand} is .{kind}: registers of integers and bits go here", index)
 
 
 def is_tensor_address(binder: StatementBinder, index: int) -> bool:
