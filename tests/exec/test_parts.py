@@ -310,3 +310,41 @@ def test_a_runtime_beside_a_python_package_is_ours(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
     )
     assert done.stdout == "0 1\n", done.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs Linux and cc"
+)
+def test_what_asks_for_private_tables_is_told_apart(tmp_path: Path) -> None:
+    """A runtime of NVIDIA's is no static runtime, and a library may be of others."""
+    asks = tmp_path / "asks.c"
+    asks.write_text(
+        "int cuGetExportTable(const void **, const void *);\nint ask(void) { const void *p; "
+        'return cuGetExportTable(&p, "0123456789abcdef"); }\n'
+    )
+    libraries = [tmp_path / name for name in ("libcudart.so.13.0.96", "libother.so")]
+    for library in libraries:
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(asks)], check=True)
+    main = tmp_path / "main.c"
+    main.write_text(asks.read_text() + "int main(void) { return ask() != 801; }\n")
+    program = tmp_path / "program"
+    from warpsim.exec.libraries import libraries as ours
+
+    subprocess.run(["cc", "-o", str(program), str(main), str(ours() / "libcuda.so.1")], check=True)
+    calls = "; ".join(f"ctypes.CDLL({str(library)!r}).ask()" for library in libraries)
+    load = f"import ctypes; ctypes.CDLL('libcuda.so.1', ctypes.RTLD_GLOBAL); {calls}"
+    script = f'{program} && {sys.executable} -c "{load}"'
+    done = subprocess.run(
+        [sys.executable, "-m", "warpsim", "exec", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    static = "asks the driver for a private table, as a CUDA runtime that is linked statically does:"
+    assert f"{program} {static} link with nvcc -cudart shared" in done.stderr
+    assert f"{libraries[1]} {static} if the library is yours, link it with nvcc" in done.stderr
+    assert f"{libraries[0]} asks the driver for a private table, as NVIDIA's runtime does" in done.stderr
+    assert "run it with warpsim exec env LD_PRELOAD=libcudart.so.13\n" in done.stderr

@@ -61,7 +61,7 @@ def mutants(rows: Sequence[Row], opcode: str, spell: Spell, count: int, seed: in
 def judged(texts: Iterable[str], target: str, version: str = "9.0") -> list[tuple[str, str | None]]:
     """Each statement with the errors of ptxas, or None."""
     lines = list(dict.fromkeys(texts))
-    declarations = DECLARATIONS + (LATER if version == "9.0" else "")
+    declarations = DECLARATIONS + (LATER if version.startswith("9.") else "")
     return list(
         zip(
             lines,

@@ -103,6 +103,14 @@ def file_at(process: int, address: int) -> str:
     return "the program"
 
 
+def program_of(process: int) -> str:
+    """Return the file that a process executes, or ""."""
+    try:
+        return os.readlink(f"/proc/{process}/exe")
+    except OSError:
+        return ""
+
+
 def _maps(process: int) -> list[str]:
     try:
         with open(f"/proc/{process}/maps") as file:

@@ -8,7 +8,7 @@ from ..calls import ROWS, Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..client import Context
 from ..error_codes import CudaError
 from ..libraries import driver_place
-from ..processes import file_at
+from ..processes import file_at, program_of
 from .device_calls import _UUID, check_device, properties
 
 _FOUND, _NOT_FOUND = 0, 1  # of CUdriverProcAddressQueryResult
@@ -254,12 +254,25 @@ def get_export_table(call: Call, result: Pointer, identity: Pointer) -> None:
     call.put(result, "Q", 0)
     caller = file_at(call.process.number, call.message.caller)
     if not Path(caller).name.startswith(_KNOWN_TO_ASK):
-        call.process.tally.say(
-            f"{caller} asks the driver for a private table, as a CUDA runtime that is linked statically "
-            "does: link with nvcc -cudart shared (CMake: CMAKE_CUDA_RUNTIME_LIBRARY=Shared), so that the "
-            "program loads libcudart.so"
-        )
+        call.process.tally.say(_private(caller, program_of(call.process.number)))
     raise CudaError("NotSupported")
+
+
+def _private(caller: str, program: str) -> str:
+    """Return what a file that asks for a private table is, and what helps."""
+    asks = f"{caller} asks the driver for a private table, as"
+    name = Path(caller).name
+    if name.startswith("libcudart.so"):
+        soname = ".".join(name.split(".")[:3])
+        return (
+            f"{asks} NVIDIA's runtime does: the program names its folder before that of warpsim exec; "
+            f"run it with warpsim exec env LD_PRELOAD={soname}"
+        )
+    link = "nvcc -cudart shared (CMake: CMAKE_CUDA_RUNTIME_LIBRARY=Shared)"
+    static = f"{asks} a CUDA runtime that is linked statically does:"
+    if caller == program:
+        return f"{static} link with {link}, so that the program loads libcudart.so"
+    return f"{static} if the library is yours, link it with {link}; a library of others cannot be used here"
 
 
 @row("cuLogsRegisterCallback", "cuLogsUnregisterCallback")

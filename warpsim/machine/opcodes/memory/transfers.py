@@ -59,6 +59,7 @@ _NEEDS: dict[str, tuple[Version, Feature | None]] = {
     **dict.fromkeys(_L1, ((7, 4), None)),
     **dict.fromkeys(_L2[1:], ((8, 8), Feature.WIDE_VECTORS)),
 }
+_VOLATILE_LOCAL = ((9, 1), None)  # as ptxas 13.5 has it; the manual names no version
 _WIDE = ((8, 8), Feature.WIDE_VECTORS)  # more than 128 bits
 
 _SPACE_NAMES = {"": "generic", "param::entry": "param", "param::func": "param", "shared::cta": "shared"}
@@ -112,6 +113,7 @@ def _check(binder: StatementBinder, modifiers: tuple[str, ...]) -> None:
     _, count, type_name = _chosen(modifiers)
     needs = [_NEEDS[modifier] for modifier in modifiers if modifier in _NEEDS]
     needs.append((needed(modifiers), None))
+    needs += [_VOLATILE_LOCAL] if {"volatile", "local"} <= {*modifiers} else []
     needs += [_WIDE] if count * bits_of(type_name) > _WIDEST else []
     for need in needs:
         binder.check_available(*need)
@@ -216,6 +218,7 @@ ROWS: tuple[Effect, ...] = (
     _row("ld", _WEAK, (*_LOADED, *_SHARED), ("", *_READS)),
     _row("ld", _STRONG_READS, _SCOPES, _SHARED),
     _row("ld", ("volatile",), _SHARED),
+    _row("ld", ("volatile",), ("local",)),
     _row("st", _WEAK, _CACHED, ("", *_WRITES), _L2, _HINTS),
     _row("st", _WEAK, _CACHED, _L1, _L2, _HINTS),
     _row("st", _STRONG_WRITES, _SCOPES, _CACHED, ("", *_L1), _L2, _HINTS),
@@ -224,4 +227,5 @@ ROWS: tuple[Effect, ...] = (
     _row("st", _WEAK, (*_STORED, *_SHARED), ("", *_WRITES)),
     _row("st", _STRONG_WRITES, _SCOPES, _SHARED),
     _row("st", ("volatile",), _SHARED),
+    _row("st", ("volatile",), ("local",)),
 )
