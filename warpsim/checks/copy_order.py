@@ -170,14 +170,16 @@ class CopyOrder(Watcher, Observer):
         self, wave: Wave, path: DivergentPath, lanes: Lanes, cells: Cells, taken: Records
     ) -> None:
         """Where another lane of the warp has waited for a copy that read, the two must have met since."""
-        mine = np.resize(lanes.index, len(cells))[:, None]
         size = self.clocks.of_cluster * WARP
         for lane, time in self.drained_at.items():
             component = int(self.clocks.groups["bulk"][lane % size]) if "bulk" in self.clocks.groups else 0
+            if not component or time < int(self.order.converged[lane // WARP]):
+                continue
+            mine = np.resize(lanes.index, len(cells))[:, None]
             apart = (
                 (taken != 0) & (whose(taken) == component) & (mine != lane) & (mine // WARP == lane // WARP)
             )
-            if component and apart.any() and time >= int(self.order.converged[lane // WARP]):
+            if apart.any():
                 self.words.reader_apart(wave, path, cells, apart, mine, lane)
 
     # --- operations ---

@@ -6,6 +6,7 @@ order of accesses is the business of shared_races.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,13 +85,10 @@ class UninitialisedReads(Observer):
         """Report bytes without a write that an operation reads."""
         for stretches in pending.reads:
             table, spans, written = self._table(wave, stretches)
-            for first, past in spans:
-                missing = table[first:past] != written
-                if missing.any():
-                    place = first + int(missing.argmax())
-                    is_shared = stretches.space == "shared"
-                    byte = int(self.order.shared(wave).bytes_of(place)) if is_shared else place
-                    self._fetched(wave, pending, stretches.space, byte)
+            for place in _missing(table, spans, written):
+                is_shared = stretches.space == "shared"
+                byte = int(self.order.shared(wave).bytes_of(place)) if is_shared else place
+                self._fetched(wave, pending, stretches.space, byte)
 
     def _check_tiles(self, wave: Wave, pending: Pending) -> None:
         """Report bytes without a write in tiles, which are looked at until they are complete."""
@@ -211,6 +209,19 @@ class UninitialisedReads(Observer):
         message = f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]"
         finding = LaunchFinding(kind=kind, severity="warning", message=message, location=statement.location())
         self.findings.add((kind, path.pc, detail), finding)
+
+
+def _missing(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
+    """Yield the first place of each span that lacks the mark; rows of a box are looked at together."""
+    alike = len(spans) > 1 and {past - first for first, past in spans}
+    if alike and len(alike) == 1:
+        marks = table[np.array(spans)[:, :1] + np.arange(alike.pop())]
+        if (marks == written).all():
+            return
+    for first, past in spans:
+        missing = table[first:past] != written
+        if missing.any():
+            yield first + int(missing.argmax())
 
 
 class CopiesInFlight(Observer):

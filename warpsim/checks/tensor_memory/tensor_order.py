@@ -120,13 +120,13 @@ class TensorOrder(Observer):
         component = clocks.group_of(access.family, lane)
         self.words.issued(clocks, access)
         free = component if access.in_order else _NONE
-        known = self._known(clocks, warp)
+        known = clocks.visible[warp]
         for block in access.reads:
-            late = self._written(block, known, free)
+            late = self._changed(block, clocks, warp, free)
             if late is not None:
                 self.words.read_early(wave, access, late)
         for block in access.writes:
-            late = self._written(block, known, free)
+            late = self._changed(block, clocks, warp, free)
             late = late or self._read(block, known, (free, self._own_loads(clocks, access)))
             if late is not None:
                 self.words.overwritten(wave, access, late)
@@ -142,13 +142,17 @@ class TensorOrder(Observer):
             for used in self.used:
                 self._put(self.taken[used], block, 0)
 
-    @staticmethod
-    def _known(clocks: Clocks, warp: int) -> Times:
-        """Return the times that a warp knows: what is visible to it, and allocations that have happened."""
-        known: Times = clocks.visible[warp].copy()
-        own = slice(clocks.of_cluster)
+    def _changed(self, block: Block, clocks: Clocks, warp: int, free: int) -> Late | None:
+        """Return where a cell may still be written, or not be allocated, as far as a warp knows.
+
+        An allocation is no value that must be visible: it is enough that it has happened.
+        """
+        late = self._written(block, clocks.visible[warp], free)
+        if late is None or int(whose(late.earlier)) >= clocks.of_cluster:
+            return late
+        known, own = clocks.visible[warp].copy(), slice(clocks.of_cluster)
         known[own] = clocks.happened(warp)[own]
-        return known
+        return self._written(block, known, free)
 
     def _own_loads(self, clocks: Clocks, access: TensorAccess) -> int:
         """Return the component of loads of the warp that stores, issued before; _NONE for others.
