@@ -74,7 +74,8 @@ def main() -> None:
     print(size.value, launched(function)[32])
 
     state, image = c_void_p(), c_void_p()
-    check(cuda.cuLinkCreate_v2(0, None, None, byref(state)))
+    most = (c_int * 1)(0), (c_void_p * 1)(4)
+    check(cuda.cuLinkCreate_v2(1, most[0], most[1], byref(state)))
     for text in (COMMENT + PTX, OTHER):
         check(cuda.cuLinkAddData_v2(state, 1, text, ctypes.c_size_t(len(text)), b"part", 0, None, None))
     check(cuda.cuLinkComplete(state, byref(image), byref(size)))
@@ -84,6 +85,10 @@ def main() -> None:
     count = c_uint()
     check(cuda.cuLibraryGetKernelCount(byref(count), library))
     print(launched(function) == expected, count.value)
+    check(cuda.cuKernelGetAttribute(byref(count), 4, function, 0))
+    check(cuda.cuLibraryGetKernel(byref(function), library, b"nothing"))
+    sizes = [1, 1, 1, 1025, 1, 1, 0]
+    print(count.value, cuda.cuLaunchKernel(function, *map(c_uint, sizes), None, None, None))
 
     entry = c_void_p()
     check(cuda.cuGetProcAddress_v2(b"cuDeviceGetCount", byref(entry), 12000, c_uint64(0), None))

@@ -277,7 +277,7 @@ def test_a_client_of_the_driver(tmp_path: Path) -> None:
         timeout=60,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)},
     )
-    lines = ["201", "True", "500", "4 160", "True 2", "1 500", "0 True", "1 218"]
+    lines = ["201", "True", "500", "4 160", "True 2", "4 1", "1 500", "0 True", "1 218"]
     assert done.stdout.splitlines() == lines, done.stderr
     found = json.loads(report.read_text())
     assert [(kernel["kernel"], kernel["launches"]) for kernel in found["kernels"]] == [("scale", 3)]

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from warpsim.cli.exec import exec as verb
 from warpsim.exec.client_modules import ModulePool
+from warpsim.exec.deadlines import Deadline
 from warpsim.exec.error_codes import CudaError
 from warpsim.exec.libraries import HostError
 from warpsim.exec.processes import ancestors, descendants, why_unfit
@@ -206,6 +207,19 @@ def test_usage(options: tuple[str, ...], message: str) -> None:
     done = CliRunner().invoke(verb, list(options))
     assert done.exit_code == 2
     assert message in done.output
+
+
+def test_a_launch_that_takes_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After 5, 10 and 20 s, and no more once it has ended."""
+    now = [100.0]
+    monkeypatch.setattr("warpsim.exec.deadlines.time.monotonic", lambda: now[0])
+    said = list[str | None]()
+    with Deadline(None, "gemm()") as deadline:
+        for now[0] in (104.9, 105, 105.5, 111, 112, 121):
+            said.append(deadline.progress())
+    now[0] = 200
+    assert [*filter(None, said)] == [f"gemm() has run for {seconds} s" for seconds in (5, 11, 21)]
+    assert deadline.progress() is None
 
 
 # --- parts -----------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     try:
         with (
             settings.looking.at(request.on(process)) as watching,
-            Deadline(settings.limit) as process.deadline,
+            Deadline(settings.limit, kernel.signature) as process.deadline,
         ):
             start = time.perf_counter()
             report = kernel(

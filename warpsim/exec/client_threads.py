@@ -111,9 +111,9 @@ class Connection:
             try:
                 result = self._result(call, row)
             except CudaError as error:
-                result = self._failed(name, error)
+                result = self._failed(library, name, error)
             except WarpsimError as error:
-                result = self._failed(name, error_of(error))
+                result = self._failed(library, name, error_of(error))
             except Gone:
                 raise
             except Exception:
@@ -142,12 +142,14 @@ class Connection:
         result = row.function(call, *row.arguments(call.message))
         return SUCCESS if result is None else result
 
-    def _failed(self, name: str, error: CudaError) -> int:
+    def _failed(self, library: str, name: str, error: CudaError) -> int:
+        """Return the code of an error: a configuration is no error of its own in the driver."""
         if error.sticky:
             self.process.failed = error
         if error.why:
             self.process.tally.call_failed(name, error)
-        return error.code
+        in_driver = library == "driver" and error.name == "InvalidConfiguration"
+        return code("InvalidValue") if in_driver else error.code
 
     def _trace(self, call: Call, row: Row | None, result: int) -> None:
         arguments = ""

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from types import TracebackType
 
 from ..errors import Deadlock
+
+_PATIENCE = 5.0  # seconds without a word
 
 
 class LaunchTimeout(Deadlock):
@@ -20,9 +23,15 @@ class LaunchTimeout(Deadlock):
 
 
 class Deadline:
-    """A block that ends with LaunchTimeout after some seconds, or when another thread stops it."""
+    """A block that ends with LaunchTimeout after some seconds, or when another thread stops it.
 
-    def __init__(self, seconds: float | None) -> None:
+    ``label`` names the launch.
+    """
+
+    def __init__(self, seconds: float | None, label: str = "") -> None:
+        self.label = label
+        self._start = time.monotonic()
+        self._due = _PATIENCE
         self._thread = threading.get_ident()
         self._over = threading.Lock()
         self._ended = False
@@ -42,6 +51,14 @@ class Deadline:
             self._ended = True
         if self._timer is not None:
             self._timer.cancel()
+
+    def progress(self) -> str | None:
+        """Return how long the launch has run where that is due: after 5 s, 10 s, 20 s, and so on."""
+        seconds = time.monotonic() - self._start
+        if self._ended or seconds < self._due:
+            return None
+        self._due *= 2
+        return f"{self.label} has run for {seconds:.0f} s"
 
     def stop(self, error: type[Exception]) -> None:
         """Raise an error in the thread of the launch, once."""

@@ -14,20 +14,32 @@ from ..jit_options import JitOptions
 from .registration import image_bytes
 
 _INPUT_CUBIN, _INPUT_PTX, _INPUT_FATBIN = 0, 1, 2  # of CUjitInputType
+_KEPT = "// most registers of a thread: "
+_LONGEST_KEPT = len(_KEPT) + 16
 _NAMES = {_INPUT_CUBIN: "a cubin", 3: "an object", 4: "a library"}
 
 
 @dataclass(eq=False)
 class Link:
-    """Parts that are linked: PTX texts; the result is kept for the client."""
+    """Parts that are linked: PTX texts; the result is kept for the client.
+
+    The result is PTX, whose last line keeps the most registers of a thread: clients copy images.
+    """
 
     parts: list[bytes] = field(default_factory=list)
+    most_registers: int | None = None
+
+    def text(self) -> str:
+        """Return the result."""
+        kept = "" if self.most_registers is None else f"\n{_KEPT}{self.most_registers}\n"
+        return joined(self.parts) + kept
 
 
 def _loaded(call: Call, result: int, content: bytes, name: str, options: JitOptions) -> None:
     """Load an image at once, so that what is wrong is said now."""
     image = call.process.modules.image(lambda: content, name)
-    image.most_registers = options.most_registers
+    _, kept, number = content[-_LONGEST_KEPT:].rstrip(b"\0\n").rpartition(_KEPT.encode())
+    image.most_registers = options.most_registers or (int(number) if kept and number.isdigit() else None)
     start = time.perf_counter()
     try:
         image.loaded  # noqa: B018 (it raises what is wrong)
@@ -178,7 +190,8 @@ def get_global(call: Call, address: Pointer, size: Pointer, module: Handle, name
 @row("cuLinkCreate_v2")
 def link_create(call: Call, count: Unsigned, options: Pointer, values: Pointer, result: Pointer) -> None:
     """Begin to link."""
-    call.put(result, "Q", call.process.handle(Link()))
+    asked = JitOptions(call, count, options, values)
+    call.put(result, "Q", call.process.handle(Link(most_registers=asked.most_registers)))
 
 
 @row("cuLinkAddData_v2")
@@ -204,7 +217,7 @@ def link_add_file(call: Call, state: Handle, kind: Int, name: Pointer) -> None:
 def link_complete(call: Call, state: Handle, image: Pointer, size: Pointer) -> None:
     """Give all PTX together, as a module to load."""
     link = call.process.held(state, Link, "link")
-    text = joined(link.parts)
+    text = link.text()
     call.put(image, "Q", call.kept(text))
     call.put_some(size, "Q", len(text.encode(errors="surrogateescape")) + 1)
 

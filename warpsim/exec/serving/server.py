@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -130,12 +130,17 @@ class Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _watch(self) -> None:
-        """Stop launches of processes that have left: nothing reads what they would give."""
+        """Say which launches take long, and stop those of processes that have left."""
         while not self._ended.wait(_WATCH):
             for client in list(self.clients.values()):
                 deadline = client.process.deadline
-                if deadline is not None and not alive(client.process.number):
+                if deadline is None:
+                    continue
+                if not alive(client.process.number):
                     deadline.stop(Gone)
+                elif (text := deadline.progress()) is not None:
+                    with suppress(Gone):  # what would show it has left
+                        client.run.tally.progress(text)
 
     def _serve(self, connection: socket.socket) -> None:
         """Serve one thread of a client to its end."""
