@@ -446,7 +446,8 @@ def test_shared_memory_that_nobody_wrote():
     report = warpsim.load(text(body))["k"](1, 1, [out])
     assert [one.message for one in report.hazards] == [
         "ld.shared.u32 reads 4 bytes at 0x4 of shared memory (cell[1]) that were never written "
-        "[CTA (0, 0, 0), warp 0, lane 0]"
+        "[CTA (0, 0, 0), warp 0, lane 0]; with other bytes there "
+        "out of 4 bytes at 0x200000000000 holds other values in 4 bytes, from byte 0 on"
     ]
     assert out[0] == 0
 

@@ -28,6 +28,7 @@ TEXT = """\
   ret;
 }}
 """
+Y_DIFFERS = "y of 128 bytes at 0x200000000200 holds other values in {} bytes, from byte 80 on"
 READ = "ld.shared.b32 %r2, [%a]; add.u32 %r3, %r2, 1;"
 
 
@@ -52,20 +53,31 @@ def test_what_is_never_used_is_a_note(schedule: str | int) -> None:
 
 
 @pytest.mark.parametrize(
-    "use",
+    ("use", "differs"),
     [
-        "st.global.b32 [%y], %r3;",
-        "and.b32 %r3, %r3, 1; @%p st.global.b32 [%y], %r3; @!%p st.global.b32 [%y], %r3;",
-        "shr.b32 %r4, %r2, 30; setp.ne.u32 %q, %r4, 0; @%q bra OVER; bra END; OVER: add.u32 %r5, %t, 1; END:",
-        "and.b32 %r4, %r2, 0xffffc; cvt.u64.u32 %o, %r4; add.u64 %y, %y, %o; ld.global.b32 %r5, [%y];",
-        "setp.gt.u32 %q, %r2, 99; @%q trap;",
+        ("st.global.b32 [%y], %r3;", Y_DIFFERS.format(48)),
+        (
+            "and.b32 %r3, %r3, 1; @%p st.global.b32 [%y], %r3; @!%p st.global.b32 [%y], %r3;",
+            Y_DIFFERS.format(2),
+        ),
+        (
+            "shr.b32 %r4, %r2, 30; setp.ne.u32 %q, %r4, 0; @%q bra OVER; bra END; "
+            "OVER: add.u32 %r5, %t, 1; END:",
+            "statements are executed more or less often",
+        ),
+        (
+            "and.b32 %r4, %r2, 0xffffc; cvt.u64.u32 %o, %r4; add.u64 %y, %y, %o; ld.global.b32 %r5, [%y];",
+            "the launch ends with an error: ",
+        ),
+        ("setp.gt.u32 %q, %r2, 99; @%q trap;", "the launch ends with an error: "),
     ],
     ids=["a result", "a bit of a result", "a branch", "an address", "a trap"],
 )
-def test_what_something_depends_on_is_a_warning(use: str) -> None:
+def test_what_something_depends_on_is_a_warning(use: str, differs: str) -> None:
+    """The message says what depends on the bytes."""
     (found, *_) = findings(READ + use)
     assert found.severity == "warning"
-    assert "no result depends" not in found.message
+    assert f"; with other bytes there {differs}" in found.message
 
 
 def test_local_memory_and_buffers_count_too() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +43,13 @@ class UnwrittenReads:
         """Make notes of the warnings about unwritten bytes, where nothing depends on these."""
         if self.data is None or not any(map(_questionable, findings.found)):
             return
-        if not any(self._matters(self.data.copy(), fill, counts) for fill in _FILLS):
-            findings.found[:] = [_noted(found) if _questionable(found) else found for found in findings.found]
+        tried = (self._differs(self.data.copy(), fill, counts) for fill in _FILLS)
+        differs = next(filter(None, tried), "")
+        change = partial(_depended_on, differs) if differs else _noted
+        findings.found[:] = [change(found) if _questionable(found) else found for found in findings.found]
 
-    def _matters(self, data: Bytes, fill: int, counts: Counts) -> bool:
-        """Return whether the launch does or leaves anything else with these bytes."""
+    def _differs(self, data: Bytes, fill: int, counts: Counts) -> str:
+        """Return what the launch does or leaves otherwise with these bytes, "" for nothing."""
         first = self.launch
         device = Device(first.module.target, heap_bytes=first.device.heap.limit)
         device.memory.restore(self._filled(data, fill), self.allocations, None)
@@ -59,12 +62,14 @@ class UnwrittenReads:
         )
         try:
             same = np.array_equal(run(again), counts)
-        except WarpsimError:
-            return True
+        except WarpsimError as error:
+            return f"the launch ends with an error: {error.message}"
         printed = [item.text for item in first.runtime.printed] if first.runtime else []
-        if not same or printed != [item.text for item in runtime.printed]:
-            return True
-        return not _alike(first.device, device)
+        if not same:
+            return "statements are executed more or less often"
+        if printed != [item.text for item in runtime.printed]:
+            return "other text is printed"
+        return _difference(first.device, device)
 
     def _filled(self, data: Bytes, fill: int) -> Bytes:
         """Return the memory with other bytes where none were written, variables apart."""
@@ -77,12 +82,26 @@ class UnwrittenReads:
         return data
 
 
-def _alike(first: Device, second: Device) -> bool:
-    """Return whether what the first launch has written, or found, is the same in both memories."""
+def _difference(first: Device, second: Device) -> str:
+    """Return where what the first launch has written, or found, is not the same in both memories; "" for
+    nowhere.
+    """
     data, other, fresh = first.memory.data, second.memory.data, first.memory.fresh
     if data.size != other.size:
-        return False
-    return bool(((data == other) | (False if fresh is None else fresh != 0)).all())
+        return "other memory is allocated"
+    differs = data != other
+    if fresh is not None:
+        differs &= fresh == 0
+    if not differs.any():
+        return ""
+    place = int(differs.argmax())
+    allocation = first.memory.find(DEVICE_BASE + place)
+    if allocation is None:
+        return "memory that device code has allocated holds other bytes"
+    start = allocation.address - DEVICE_BASE
+    count = int(differs[start : start + allocation.size].sum())
+    plural = "s"[: count != 1]
+    return f"{allocation} holds other values in {count} byte{plural}, from byte {place - start} on"
 
 
 def _questionable(finding: LaunchFinding) -> bool:
@@ -92,6 +111,10 @@ def _questionable(finding: LaunchFinding) -> bool:
 
 def _noted(finding: LaunchFinding) -> LaunchFinding:
     return replace(finding, severity="note", message=finding.message + _HARMLESS)
+
+
+def _depended_on(differs: str, finding: LaunchFinding) -> LaunchFinding:
+    return replace(finding, message=f"{finding.message}; with other bytes there {differs}")
 
 
 def watch(launch: Launch, *, wanted: bool) -> Callable[[Findings, Counts], None]:
