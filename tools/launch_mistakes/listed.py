@@ -274,7 +274,7 @@ LIST: tuple[LaunchMistake, ...] = (
         ),
         (
             16,
-            "m and n tile exchanged",
+            "m and n tile exchanged in the loads",
             r"(rows?|columns?|tile).*(another|other|transposed|\+|-)",
             "row|column",
         ),

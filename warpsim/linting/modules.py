@@ -14,12 +14,13 @@ from ..isa.families import OPCODES
 from ..machine.load.program import Module
 from ..ptx.decode import decode_statement
 from .pipelines import PipelineFinding, pipeline_findings
+from .tensor_pipelines import tensor_findings
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleCheck:
     """What was found in a module: ``illegal`` statements, those that are legal but ``unmodelled``, and what
-    ptxas has to serialise or guard (``slow``)."""
+    ptxas has to serialise or guard (``slow``), or what tcgen05 statements lack (``incomplete``)."""
 
     target: str
     version: tuple[int, int]
@@ -28,6 +29,12 @@ class ModuleCheck:
     illegal: tuple[WarpsimError, ...]
     unmodelled: tuple[WarpsimError, ...]
     slow: tuple[PipelineFinding, ...]
+    incomplete: tuple[PipelineFinding, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[PipelineFinding, ...]:
+        """What is legal, and slow or wrong all the same."""
+        return (*self.slow, *self.incomplete)
 
 
 def check_module(loaded: LoadedModule) -> ModuleCheck:
@@ -43,6 +50,7 @@ def check_module(loaded: LoadedModule) -> ModuleCheck:
         illegal=tuple(problem for problem in problems if not isinstance(problem, NotModelled)),
         unmodelled=unmodelled,
         slow=tuple(pipeline_findings(module.program)),
+        incomplete=tuple(tensor_findings(module.program)),
     )
 
 

@@ -17,24 +17,15 @@ accumulators that are set singly between wgmmas). PTX ISA 9.1, 9.7.15.7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..errors import Location
 from ..isa.families import multiplies_tiles
 from ..ptx.constants import Immediate
 from ..ptx.operands import Address, Operand, Register, Vector
-from ..ptx.statements import (
-    Block,
-    Directive,
-    InstructionStatement,
-    Kernel,
-    Label,
-    Program,
-    RegisterDeclaration,
-    Statement,
-    operand_names,
-)
+from ..ptx.statements import Block, InstructionStatement, Kernel, Program, Statement, operand_names
+from .control_flow import ControlFlow
 
 _NO_RESULT = frozenset(
     {"st", "red", "bar", "barrier", "bra", "ret", "exit", "call", "stmatrix", "wgmma", "cp"}
@@ -125,30 +116,11 @@ class _Pipeline:
 
     def __init__(self, kernel: Kernel, inlined: frozenset[str] = frozenset()) -> None:
         self.inlined = inlined
-        self.statements: list[InstructionStatement] = []
-        self.labels: dict[str, int] = {}
-        self.tables: dict[str, tuple[str, ...]] = {}
-        self.declared: dict[str, int] = {}
-        self._label = ""
-        self._read(kernel.body or ())
+        self.flow = ControlFlow(kernel)
+        self.statements = self.flow.statements
         self.accumulators = frozenset(name for statement in self.statements for name in _results(statement))
         # a name of several registers is not followed
-        self.accumulators -= {name for name, count in self.declared.items() if count > 1}
-
-    def _read(self, statements: Iterable[Statement]) -> None:
-        for statement in statements:
-            if isinstance(statement, Block):
-                self._read(statement.statements)
-            elif isinstance(statement, InstructionStatement):
-                self.statements.append(statement)
-            elif isinstance(statement, Label):
-                self.labels[statement.name] = len(self.statements)
-                self._label = statement.name
-            elif isinstance(statement, Directive) and statement.name == "branchtargets":
-                self.tables[self._label] = tuple(name.strip() for name in statement.text.split(","))
-            elif isinstance(statement, RegisterDeclaration):
-                for name in statement.names:
-                    self.declared[name] = self.declared.get(name, 0) + 1
+        self.accumulators -= {name for name, count in self.flow.declared.items() if count > 1}
 
     def findings(self) -> Iterator[PipelineFinding]:
         """Yield a finding for each statement and rule."""
@@ -200,27 +172,13 @@ class _Pipeline:
         while left:
             place = left.pop()
             after = self._after(place, states[place])
-            for following in self._following(place):
+            for following in self.flow.following(place):
                 known = states.get(following)
                 joined = after if known is None else known.joined(after)
                 if joined != known:
                     states[following] = joined
                     left.append(following)
         return states
-
-    def _following(self, place: int) -> Iterator[int]:
-        statement = self.statements[place]
-        if statement.opcode == "bra":
-            yield from self._targets([str(operand) for operand in statement.operands or ()])
-        elif statement.opcode == "brx":
-            yield from self._targets(self.tables.get(str((statement.operands or ("",))[-1]), ()))
-        ends = statement.opcode in ("bra", "brx", "ret", "exit", "trap") and statement.guard is None
-        if not ends and place + 1 < len(self.statements):
-            yield place + 1
-
-    def _targets(self, names: Sequence[str]) -> Iterator[int]:
-        places = (self.labels.get(name, len(self.statements)) for name in names)
-        return (place for place in places if place < len(self.statements))
 
     def _after(self, place: int, state: _State) -> _State:
         """Return what may be so behind a statement."""

@@ -18,13 +18,13 @@ def check_lines(file: str, found: ModuleCheck) -> Iterator[str]:
     """Yield every problem with its caret, then one line of counts."""
     for error in (*found.illegal, *found.unmodelled):
         yield error.render()
-    for slow in found.slow:
-        yield slow.render()
+    for warning in found.warnings:
+        yield warning.render()
     kernels = ", ".join(map(shown, found.entries)) or "no kernels"
     counts = (
         _counted(len(found.illegal), "error"),
         f"{len(found.unmodelled)} not modelled" if found.unmodelled else "",
-        _counted(len(found.slow), "warning"),
+        _counted(len(found.warnings), "warning"),
     )
     verdict = ", ".join(filter(None, counts)) or "nothing found"
     where = f"{found.target}, PTX {version_text(found.version)}"
@@ -45,7 +45,7 @@ def check_document(file: str, found: ModuleCheck) -> Document:
         "statements": found.statements,
         "illegal": [error_document(item, file) for item in found.illegal],
         "unmodelled": [error_document(entry, file) for entry in found.unmodelled],
-        "warnings": [_slow_document(element) for element in found.slow],
+        "warnings": [_slow_document(element) for element in found.warnings],
         "errors": [],
     }
 

@@ -47,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(128) tensor_plain(const __half* a, 
     __shared__ __align__(8) uint64_t bars[2];
     __shared__ uint32_t s_tmem;
     const int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31;
-    const int tile_m = WRONG(16) ? blockIdx.x : blockIdx.y, tile_n = WRONG(16) ? blockIdx.y : blockIdx.x;
+    const int tile_m = blockIdx.y, tile_n = blockIdx.x;
+    const int load_m = WRONG(16) ? tile_n : tile_m, load_n = WRONG(16) ? tile_m : tile_n;
 
     if (warp == 0)
         asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], 64;" :: "r"(smem_u32(&s_tmem)) : "memory");
@@ -67,12 +68,12 @@ extern "C" __global__ void __launch_bounds__(128) tensor_plain(const __half* a, 
             const int m = c / (BK / 8), kc = c % (BK / 8);
             const int from = WRONG(25) ? m ^ 8 : m;
             *(uint4*)&sA[s][(m / 8) * 512 + kc * 64 + (m % 8) * 8] =
-                *(const uint4*)&a[(tile_m * BM + from) * K + it * BK + kc * 8];
+                *(const uint4*)&a[(load_m * BM + from) * K + it * BK + kc * 8];
         }
         for (int c = tid; c < BK * BN / 8; c += 128) {      // 16-byte chunks of B, along n
             const int k = c / (BN / 8), nc = c % (BN / 8);
             *(uint4*)&sB[s][(k / 8) * 512 + nc * 64 + (k % 8) * 8] =
-                *(const uint4*)&b[(it * BK + k) * N + tile_n * BN + nc * 8];
+                *(const uint4*)&b[(it * BK + k) * N + load_n * BN + nc * 8];
         }
         if (!WRONG(26)) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncthreads();

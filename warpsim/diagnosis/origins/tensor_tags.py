@@ -81,15 +81,15 @@ def _cells(wave: Wave, work: Multiplication, part: Part) -> Words:
     return np.ascontiguousarray(words.swapaxes(1, 2)).reshape(-1, 1)
 
 
-def cell_uses(form: Instruction, role: str, byte: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+def cell_uses(form: Instruction, role: str) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Return cell, byte, line and chunk along k of every field or factor of an operand of words.
 
-    Cells are counted lane by lane, then column by column, then CTA by CTA; ``byte`` is where factors begin.
+    Cells are counted lane by lane, then column by column, then CTA by CTA.
     """
     layout = layout_of(form, role)
     assert layout is not None, f"{role} lies in cells"
     line, chunk = (index.reshape(-1) for index in np.indices(layout.cells.shape[:2]))
-    return _cell_numbers(layout), layout.cells[..., BIT].reshape(-1) // 8 + byte, line, chunk
+    return _cell_numbers(layout), layout.cells[..., BIT].reshape(-1) // 8, line, chunk
 
 
 def _cell_numbers(layout: TensorLayout) -> Numbers:

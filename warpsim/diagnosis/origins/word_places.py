@@ -132,9 +132,8 @@ def uses_of(operand: Operand) -> Uses:
 
 def _uses_of_cells(operand: Operand) -> Uses:
     """Return the bytes that a tcgen05.mma reads in the cells of an operand; "lanes" are cells here."""
-    form, ids = operand.instruction, operand.given.scale_selectors
-    first = 0 if operand.role == "e" else getattr(ids, f"byte_id_{operand.role[-1]}")
-    cell, byte, row, chunk = cell_uses(form, operand.role, first)
+    form = operand.instruction
+    cell, byte, row, chunk = cell_uses(form, operand.role)
     line, k = np.zeros((2, operand.bits.shape[1], BYTES), np.int64)
     used = np.zeros(line.shape, np.bool_)
     used[cell, byte] = True

@@ -356,7 +356,7 @@ def _matrices(launch: RepeatedLaunch, origins: Origins) -> tuple[Instruction, Ar
         if pair.keys() != {"a", "b"}:
             continue
         form = pair["a"].tiles.operand.instruction
-        A, B = (_whole(launch, pair[role], inner) for role, inner in (("a", "columns"), ("b", "rows")))
+        A, B = (whole_matrix(launch, pair[role], inner) for role, inner in (("a", "columns"), ("b", "rows")))
         if (
             A is not None
             and B is not None
@@ -368,7 +368,7 @@ def _matrices(launch: RepeatedLaunch, origins: Origins) -> tuple[Instruction, Ar
     return None
 
 
-def _whole(launch: RepeatedLaunch, side: Anchored, inner: str) -> Array | None:
+def whole_matrix(launch: RepeatedLaunch, side: Anchored, inner: str) -> Array | None:
     """Return the array that tiles come from, transposed where k does not run along ``inner``."""
     buffer: Any = side.tiles.operand.buffer
     array = launch.initial(buffer.parameter)

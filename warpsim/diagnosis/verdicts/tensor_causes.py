@@ -287,8 +287,9 @@ def _beginnings(trial: Trial, origins: Origins) -> dict[tuple[int, Place], bool]
 
 
 def _of_signs(first: Issue) -> Iterator[Candidate]:
-    """Yield other signs of A or B."""
-    for role, bit in (("a", 13), ("b", 14)):
+    """Yield other signs of A or B, first of the operand whose signs are flipped."""
+    sides = [("a", 13), ("b", 14)]
+    for role, bit in sorted(sides, key=lambda side: -getattr(first.descriptor, f"negate_{side[0]}", 0)):
         if first.has(f"negate_{role}"):
             own = getattr(first.descriptor, f"negate_{role}")
             yield Candidate(

@@ -31,6 +31,7 @@ from .launch_causes import (
     unused_causes,
     unwritten_causes,
 )
+from .missing_steps import missing_steps
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
@@ -253,6 +254,7 @@ def _of_wrong_outputs(
     return (
         [*unused_causes(origins)]
         or retyped
+        or [*missing_steps(trial, origins, errors)]
         or tensor_causes(trial, origins)
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
