@@ -131,7 +131,12 @@ class Watch(Observer):
     store = atomic = load
 
     def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
-        """Keep an executed matrix instruction; tiles in shared memory are kept as registers would be."""
+        """Keep an executed matrix instruction; tiles in shared memory are kept as registers would be.
+
+        Of tcgen05.mma, ``tensor_product`` has kept it.
+        """
+        if execution.record.statement.opcode == "tcgen05":
+            return
         inputs = execution.inputs
         tiles = dict(_tiles(execution.instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
