@@ -33,6 +33,13 @@ def expanded(data: Bytes, bits: int) -> Bytes:
     return narrow_codes(data, bits) << np.uint8(2 if bits == 4 else 0)
 
 
+def byte_of_element(numbers: npt.NDArray[np.intp], bits: int, *, padded: bool) -> npt.NDArray[np.intp]:
+    """Return the first byte of elements of a row, by their numbers; ``padded`` are 16 to a chunk."""
+    if bits < 8 and padded:
+        return numbers // _CHUNK * _CHUNK + numbers % _CHUNK * bits // 8
+    return numbers * bits // 8
+
+
 def codes_of_bytes(data: Bytes, product: Product, operand: str) -> Codes:
     """Return codes ``(rows, k)`` of the rows of a tile in shared memory."""
     element = product.format(operand)

@@ -19,12 +19,13 @@ import numpy.typing as npt
 
 from ..errors import IllegalInstruction, present
 from .descriptors.matrix_descriptor import MAJORS, Descriptor
-from .descriptors.tile_addresses import load_tile, touched_bytes
+from .descriptors.tile_addresses import load_tile, tile_addresses, touched_bytes
 from .descriptors.tile_shape import TileShape
 from .formats import Format
 from .layouts.field_layout import BIT, LANE, FieldLayout, scale_fields
 from .layouts.fragment_layout import Layout
 from .layouts.strides import points
+from .memory import Addresses
 from .products import Codes, Product, Storage
 from .registers import Words, checked, packed, unpacked
 
@@ -364,6 +365,14 @@ class BehindDescriptor(ABC):
     def last_byte(self, word: int, inputs: Inputs, product: Product) -> int:
         """Return where what a descriptor reads ends: the byte behind the last, in the memory of a CTA."""
 
+    @abstractmethod
+    def element_addresses(self, word: int, inputs: Inputs, product: Product) -> Addresses:
+        """Return the address of the first byte of each element, ``(rows, columns)`` of A or B."""
+
+    @abstractmethod
+    def explained(self, word: int, inputs: Inputs, product: Product) -> tuple[str, ...]:
+        """Return lines of text on a descriptor."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SharedTile(BehindDescriptor):
@@ -388,6 +397,17 @@ class SharedTile(BehindDescriptor):
         """Return where what a descriptor reads ends: the byte behind the last, in the memory of a CTA."""
         size = present(inputs.shared, "shared").shape[-1]
         return int(tile_bytes(self, word, size, inputs.literal, inputs.transposed[self.side])[-1, 1])
+
+    def element_addresses(self, word: int, inputs: Inputs, product: Product) -> Addresses:
+        """Return the address of the first byte of each element, ``(rows, columns)`` of A or B."""
+        shape = self.shape(transposed=inputs.transposed[self.side])
+        addresses = tile_addresses(Descriptor.decode(word), shape, literal=inputs.literal)
+        each = np.repeat(addresses, self.elements_in_unit, axis=1)
+        return each.T if self.operand == "b" else each
+
+    def explained(self, word: int, inputs: Inputs, product: Product) -> tuple[str, ...]:
+        """Return lines of text on a descriptor."""
+        return tuple(Descriptor.decode(word).explain(MAJORS[inputs.transposed[self.side]]))
 
     def shape(self, *, transposed: bool = False) -> TileShape:
         """Return the shape that descriptors address; bytes where elements have 1 bit."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ..errors import OperandError, UndefinedBehavior, present
 from .descriptors.matrix_descriptor import Major
 from .descriptors.tensor_descriptor import TensorDescriptor, tile_byte_addresses
-from .element_packing import codes_of_bytes
+from .element_packing import byte_of_element, codes_of_bytes
 from .layouts.strides import Indices
 from .layouts.tensor_memory import BIT, COLUMN, CTA, LANE, LANES, TensorLayout
 from .memory import Addresses
@@ -192,6 +192,23 @@ class DescribedTile(BehindDescriptor):
         """Return where what a descriptor reads ends: the byte behind the last, in the memory of a CTA."""
         size = present(inputs.shared, "shared").shape[-1] // self.ctas
         return int(self.addresses(word, self.major(product), size).max()) + 1
+
+    def element_addresses(self, word: int, inputs: Inputs, product: Product) -> Addresses:
+        """Return the address of the first byte of each element, ``(rows, columns)`` of A or B.
+
+        The memory of the odd CTA of a pair follows that of the even CTA.
+        """
+        size = present(inputs.shared, "shared").shape[-1] // self.ctas
+        columns = product.stored_k if self.operand == "a" else product.shape.k
+        bits, padded = product.format(self.operand).bits, product.storage(self.operand).bits == 8
+        place = byte_of_element(np.arange(columns), bits, padded=padded)
+        own = self.addresses(word, self.major(product), size)[:, place]
+        each: Addresses = np.concatenate([own + cta * size for cta in range(self.ctas)])
+        return each.T if self.operand == "b" else each
+
+    def explained(self, word: int, inputs: Inputs, product: Product) -> tuple[str, ...]:
+        """Return lines of text on a descriptor."""
+        return TensorDescriptor.decode(word).explain(self.major(product))
 
     def major(self, product: Product) -> Major:
         """Return whether rows of the tile run along K, or along M or N."""

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from ..checks.wgmma.hazard import Hazard
 from ..environment import in_default_environment
-from ..isa.descriptors.matrix_descriptor import MAJORS, Descriptor, Major
-from ..isa.descriptors.tile_addresses import tile_addresses
+from ..errors import present
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs, ScaleSelectors
 from ..isa.warps import WARP
@@ -26,7 +25,7 @@ from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from ..vectors.recordings import Recording
 from ..views.gathered_operands import Gathered, from_registers
-from ..views.report import names_of
+from ..views.report import word_names
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
@@ -139,7 +138,7 @@ class _Writer:
             "statement": str(event.statement),
             "warp": None if alone else first // WARP,
             "executed": event.place if isinstance(event, LaunchEvent) else None,
-            "names": names_of(event),
+            "names": word_names(event),
             "words": words | {"d": self._result(number, gathered, d)},
             "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
             "columns": self._columns(gathered),
@@ -190,14 +189,14 @@ class _Writer:
     def _memory(self, form: Instruction, inputs: Inputs) -> Document:
         """Return operands in shared memory: their descriptors, and the address of every element."""
         found: Document = {}
-        for side, descriptor in (("a", inputs.a_descriptor), ("b", inputs.b_descriptor)):
-            if descriptor is not None:
-                word = int(np.unique(descriptor)[0])
-                found[side] = {
-                    "descriptor": f"{word:#018x}",
-                    "explained": list(Descriptor.decode(word).explain(_major(side, inputs))),
-                    "addresses": self.pool.add_narrow(_addresses(form, side, word, inputs)),
-                }
+        for side, tile in form.tiles(inputs).items():
+            word = int(np.unique(present(inputs.descriptor(side), side))[0])
+            addresses = tile.element_addresses(word, inputs, form.product)
+            found[side] = {
+                "descriptor": f"{word:#018x}",
+                "explained": list(tile.explained(word, inputs, form.product)),
+                "addresses": self.pool.add_narrow(addresses),
+            }
         return found
 
 
@@ -206,19 +205,6 @@ def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArra
     for role, negated in zip("ab", inputs.negate, strict=True):
         if negated or role in gathered.absent:
             yield role, getattr(gathered.operands, role)
-
-
-def _major(side: str, inputs: Inputs) -> Major:
-    return MAJORS[inputs.transposed["ab".index(side)]]
-
-
-def _addresses(form: Instruction, side: str, word: int, inputs: Inputs) -> npt.NDArray[Any]:
-    """Return the byte address of every element, by row and column of the matrix; 1-bit elements share it."""
-    tile = form.in_shared_memory(side)
-    shape = tile.shape(transposed=inputs.transposed[tile.side])
-    addresses = tile_addresses(Descriptor.decode(word), shape, literal=inputs.literal)
-    each = np.repeat(addresses, tile.elements_in_unit, axis=1)
-    return each if side == "a" else each.T
 
 
 # --- checks and hazards ----------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ..execution.pipeline import evidence
 from ..isa.codes import matrix_of
 from ..isa.fragments import codes_from
 from ..recording.matrix_events import Event
+from ..recording.recorder import LaunchEvent
 from ..traces.checks import ByteDifference, Check, Difference
 from ..traces.running import Run
 from .information import Document, evidence_document
@@ -81,6 +82,21 @@ def names_of(event: Event) -> dict[str, list[str]]:
             listed = (names,) if isinstance(names, str) else names
             found[role] = ["_" if name is None else str(name) for name in listed]
     return {"c": found["d"]} | found
+
+
+def word_names(event: Event) -> dict[str, list[str]]:
+    """Return the names of the words of each operand: registers, or columns of tensor memory."""
+    found = names_of(event)
+    for operand, address in addresses_of(event).items():
+        first, words = address & 0xFFFF, event.instruction.held(operand).words
+        found[operand] = [f"C{first + word}" for word in range(words)]
+    return found
+
+
+def addresses_of(event: Event) -> dict[str, int]:
+    """Return the addresses of operands in tensor memory; D is accumulated onto itself."""
+    known = dict(event.addresses) if isinstance(event, LaunchEvent) else {}
+    return known | ({"c": known["d"]} if "d" in known else {})
 
 
 def matrix_lines(matrix: npt.NDArray[Any]) -> list[str]:

@@ -24,10 +24,9 @@ from ..isa.placements import Inputs
 from ..isa.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
 from ..recording.matrix_events import Event
-from ..recording.recorder import LaunchEvent
 from .gathered_operands import from_registers
 from .information import Document
-from .report import matrix_lines, names_of
+from .report import addresses_of, matrix_lines, names_of, word_names
 from .text_columns import words
 
 _VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
@@ -88,14 +87,8 @@ def _mask_lines(inputs: Inputs) -> Iterator[str]:
 
 def _cell_of(event: Event, operand: str) -> str:
     """Return the lane and column of tensor memory at which an operand begins, in words; "" for registers."""
-    address = _address(event, operand)
+    address = addresses_of(event).get(operand)
     return "" if address is None else f", tensor memory from lane {address >> 16}, column {address & 0xFFFF}"
-
-
-def _address(event: Event, operand: str) -> int | None:
-    """Return the address of an operand in tensor memory; D is accumulated onto itself."""
-    known = event.addresses if isinstance(event, LaunchEvent) else {}
-    return known.get("d" if operand == "c" else operand)
 
 
 def _held(event: Event) -> tuple[str, ...]:
@@ -154,20 +147,12 @@ def _lane(event: Event, operand: str, lane: int) -> Iterator[str]:
     form, inputs = event.instruction, event.inputs
     held = lane_places(form, operand, lane, selector=inputs.selector, scales=inputs.scale_selectors)
     rows = []
-    for register, name in enumerate(_word_names(event, operand)):
+    for register, name in enumerate(word_names(event)[operand]):
         word = int(_words(event, operand)[lane, register])
         inside = sorted((item for item in held if item.register == register), key=lambda entry: entry.low_bit)
         text = ", ".join(_element(form, element, word) for element in inside) or "not read"
         rows.append([name, f"{word:#0{2 + (form.register_bits if operand in 'abcd' else 32) // 4}x}", text])
     yield from words(rows)
-
-
-def _word_names(event: Event, operand: str) -> list[str]:
-    """Return the names of an operand's words: registers, or columns of tensor memory."""
-    address = _address(event, operand)
-    if address is None:
-        return names_of(event)[operand]
-    return [f"column {(address & 0xFFFF) + word}" for word in range(event.instruction.held(operand).words)]
 
 
 def _element(form: Instruction, place: Place, word: int) -> str:
