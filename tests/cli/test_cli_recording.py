@@ -17,6 +17,7 @@ from warpsim.cli import cli
 from warpsim.errors import TraceError
 from warpsim.files.archives import read_arrays, write_arrays
 from warpsim.report.launches import MOST_EVENTS
+from warpsim.vectors.formats.manifest import digest_of
 from warpsim.vectors.formats.recording import is_recording, read_recording, write_recording
 from warpsim.vectors.recordings import Recording
 
@@ -103,6 +104,19 @@ def test_a_launch_that_fails_leaves_what_came_before() -> None:
     done = launch("--trace-mma", "own.npz")
     assert done.return_value == 3
     assert len(read_recording("own.npz").events) == 32
+    said = (
+        f"an error ended the launch, and what would follow is not recorded: {read_recording('own.npz').error}"
+    )
+    assert "loop.ptx:22" in said
+    assert said in run("verify", "own.npz").stdout
+    assert said in run("run", "own.npz", "--show", "none").stdout
+    assert read_recording("whole.npz").error == ""
+
+
+def test_a_recording_says_what_was_selected() -> None:
+    assert launch("--trace-mma", "own.npz", "--select", "cta=1,0 warp=1").return_value == 0
+    found = read_recording("own.npz")
+    assert (len(found.events), found.selection) == (4, "cta=1,0,0 warp=1")
 
 
 def _changed(change: Any) -> None:
@@ -133,12 +147,25 @@ def _extra(manifest: Any, arrays: Any) -> None:
     arrays["7.d"] = arrays["0.d"]
 
 
+def _without_last(manifest: Any, arrays: Any) -> None:
+    """What an interrupted launch once left: fewer executions, each with its digest."""
+    last = manifest["statements"].pop()
+    assert last["line"] == 20
+    for name in [name for name in arrays if name.startswith("1.")]:
+        del arrays[name]
+
+
+def _moved(manifest: Any, arrays: Any) -> None:
+    arrays["0.where"][0, 5] += np.uint64(1)
+    manifest["statements"][0]["where"]["sha256"] = digest_of(arrays["0.where"])
+
+
 def _short(manifest: Any, arrays: Any) -> None:
     del arrays["1.where"]
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "schema": (_set("schema", 2), "manifest: schema 2, but this version reads schema 1"),
+    "schema": (_set("schema", 1), "manifest: schema 1, but this version reads schema 2: record"),
     "target": (_set("target", "sm_1"), "manifest: unknown target 'sm_1'; known are sm_70"),
     "grid": (_set("grid", [1, 0, 1]), "manifest: grid is three positive integers"),
     "provenance": (_set("provenance", {}), "manifest: the kind of provenance is one of model, hardware"),
@@ -154,6 +181,19 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "selector": (_set("statements/1/vectors/immediates/selector", 9), "statement 1: manifest: selector"),
     "changed data": (_flip, "statement 0: array 'd' does not have the SHA-256 of the manifest"),
     "more arrays": (_extra, "array '7.d' is of no statement"),
+    "fewer statements": (
+        _without_last,
+        "the manifest says 32 events, but the file has 24: it is not the whole",
+    ),
+    "fewer words": (
+        _set("words", 4000),
+        "the manifest says 4000 words, but the file has 4,096: it is not the",
+    ),
+    "a word for a count": (_set("events", "all"), "the manifest says 'all' events, but the file has 32"),
+    "another time": (_moved, "the manifest has SHA-256 "),
+    "another error": (_set("error", "none"), "the manifest has SHA-256 "),
+    "another kernel": (_set("kernel", "pool"), "the manifest has SHA-256 "),
+    "another digest": (_set("sha256", 5), "the manifest has SHA-256 "),
     "fewer arrays": (_short, "statement 1: array 'where' is in the manifest, but not in the file"),
 }
 

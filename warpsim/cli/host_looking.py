@@ -112,14 +112,14 @@ class HostLooking:
         chosen = self._chosen(launch.kernel)
         origins = None if self.origins is None else self.origins.watch(launch, chosen and self.launches)
         if not chosen:
-            with observing((origins,), lambda: None) as observers:
+            with observing((origins,), lambda failed: None) as observers:
                 yield observers
             return
         recorder, debugger = recorder_of(self.trace_mma, self.selection), self._debugger(launch.module)
 
-        def finish() -> None:
+        def finish(failed: Exception | None) -> None:
             if recorder is not None:
-                self._write(recorder, launch)
+                self._write(recorder, launch, failed)
             if debugger is not None:
                 self._stopped |= {place for place in debugger.breaks if place not in debugger.missed}
 
@@ -151,17 +151,21 @@ class HostLooking:
         self.stops.append({"launch": self.launches, **stop_document(stop)})
         complain("\n".join(stop_lines(stop)))
 
-    def _write(self, recorder: Recorder, launch: HostLaunch) -> None:
+    def _write(self, recorder: Recorder, launch: HostLaunch, failed: Exception | None) -> None:
         """Write what was recorded, if it is anything."""
         if not recorder.events() or self.trace_mma is None:
             return
         kernel = launch.kernel
         path = self.trace_mma / f"{self.launches:04}-{_readable(kernel.signature)}.npz"
         observed = ObservedLaunch(
-            module=launch.module, kernel=kernel.name, grid=launch.grid, block=launch.block
+            module=launch.module,
+            kernel=kernel.name,
+            grid=launch.grid,
+            block=launch.block,
+            selection=self.selection,
         )
         try:
-            count = write_recorded(path, recorder, observed)
+            count = write_recorded(path, recorder, observed, failed)
         except OSError as error:  # the program goes on
             complain(f"warpsim exec: error: {path}: {error.strerror or error}")
             return

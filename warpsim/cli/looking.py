@@ -127,15 +127,17 @@ class Looking:
             self._debugger(module),
             self._times(),
         )
-        launch = ObservedLaunch(module=module, kernel=kernel, grid=grid, block=block)
+        launch = ObservedLaunch(
+            module=module, kernel=kernel, grid=grid, block=block, selection=self.selection
+        )
 
-        def finish() -> None:
+        def finish(failed: Exception | None) -> None:
             if times is not None:
                 found = replace(times.timeline(), schedule=schedule)
                 self.kept, self.cut = None if times.is_full else found, times.is_full
                 self._draw(found, launch)
             if recorder is not None:
-                self._write(recorder, launch)
+                self._write(recorder, launch, failed)
             if debugger is not None:
                 self._missed(debugger)
 
@@ -180,10 +182,10 @@ class Looking:
         else:
             say("\n".join(stop_lines(stop, self.lane)))
 
-    def _write(self, recorder: Recorder, launch: ObservedLaunch) -> None:
+    def _write(self, recorder: Recorder, launch: ObservedLaunch, failed: Exception | None) -> None:
         assert self.trace_mma is not None
         timeline = self.kept if self.kept is not None and self.kept.strips else None
-        self.recorded = write_recorded(self.trace_mma, recorder, launch, self.packing, timeline)
+        self.recorded = write_recorded(self.trace_mma, recorder, launch, failed, self.packing, timeline)
 
     def _draw(self, found: Timeline, launch: ObservedLaunch) -> None:
         from ..files.archives import write_lines

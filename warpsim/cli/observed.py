@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedLaunch:
-    """A launch of a kernel, by its name in the PTX; ``grid`` and ``block`` have one to three sizes."""
+    """A launch of a kernel, by its name in the PTX; ``grid`` and ``block`` have one to three sizes.
+
+    ``selection`` is what is recorded of it.
+    """
 
     module: LoadedModule
     kernel: str
     grid: Sequence[int]
     block: Sequence[int]
+    selection: Selection | None = None
 
     @property
     def file(self) -> str:
@@ -37,17 +41,17 @@ class ObservedLaunch:
 
 @contextmanager
 def observing(
-    observers: Sequence[Observer | None], finish: Callable[[], object]
+    observers: Sequence[Observer | None], finish: Callable[[Exception | None], object]
 ) -> Iterator[Sequence[Observer]]:
-    """Yield the observers of a launch; call ``finish`` at its end, also where it fails, but not where it is
-    interrupted.
+    """Yield the observers of a launch; call ``finish`` at its end, also where it fails, with what failed,
+    but not where it is interrupted.
     """
     failed: Exception | None = None
     try:
         yield [each for each in observers if each is not None]
     except Exception as error:  # what interrupts is none: what ran until then is no launch
         failed = error
-    finish()
+    finish(failed)
     if failed is not None:
         raise failed
 
@@ -64,13 +68,16 @@ def write_recorded(
     path: Path,
     recorder: Recorder,
     launch: ObservedLaunch,
+    failed: Exception | None,
     packing: tuple[PackingNote, ...] | None = None,
     timeline: Timeline | None = None,
 ) -> int:
-    """Write what was recorded of a launch; return how many matrix instructions. Raises OSError."""
+    """Write what was recorded of a launch, which an error may have ended; return how many matrix
+    instructions. Raises OSError.
+    """
     from ..recording.listing import listing_of
     from ..vectors.formats.recording import write_recording
-    from ..vectors.recordings import Recording
+    from ..vectors.recordings import Recording, ending
 
     events = recorder.events()
     recording = Recording(
@@ -80,6 +87,8 @@ def write_recorded(
         grid=three(launch.grid),
         block=three(launch.block),
         events=events,
+        selection=str(launch.selection or ""),
+        error=ending(failed),
         packing=packing,
         timeline=timeline,
         listing=listing_of(launch.module.module.code, events),

@@ -37,13 +37,14 @@ class Outcome:
 
     ``items`` has an item for every instruction and target; ``item.tally`` counts the compared cases and words
     and the differences, and holds the first differences. ``provenance`` is what computed the expected results
-    of a set; ``seconds`` is the duration.
+    of a set; ``ended`` is the error that ended a recorded launch early; ``seconds`` is the duration.
     """
 
     path: str
     kind: str = "vectors"
     items: Sequence[Item] = ()
     provenance: dict[str, Any] = field(default_factory=dict)
+    ended: str = ""
     seconds: float = 0.0
     error: WarpsimError | None = None
 
@@ -110,6 +111,7 @@ def outcome_of(
             kind="recording",
             items=found,
             provenance=dict(recording.provenance),
+            ended=recording.error,
             seconds=perf_counter() - start,
         )
     name, parts = _parts_of(source)

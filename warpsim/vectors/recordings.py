@@ -27,6 +27,8 @@ from .sets import VectorSet, adds_c, immediates_of, provenance_of
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
 
+_LONGEST_ERROR = 500  # characters
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatementSet:
@@ -80,9 +82,11 @@ class PackingNote:
 class Recording:
     """Matrix instructions of a launch: ``events`` by CTA, time and warp.
 
-    ``path`` is its file, "" for none; ``provenance`` says what computed D. ``packing`` are the findings on
-    the origins of operand elements, None where they were not checked; ``timeline`` is the order of the warps'
-    actions, None where it was not kept; ``listing`` are lines of the sources, if they are known.
+    ``path`` is its file, "" for none; ``provenance`` says what computed D. ``selection`` says what was to
+    be recorded, "" for everything; ``error`` is what ended the launch early, "" for nothing. ``packing``
+    are the findings on the origins of operand elements, None where they were not checked; ``timeline`` is
+    the order of the warps' actions, None where it was not kept; ``listing`` are lines of the sources, if
+    they are known.
     """
 
     kernel: str
@@ -93,6 +97,8 @@ class Recording:
     events: tuple[LaunchEvent, ...]
     path: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: {"kind": "model", "version": __version__})
+    selection: str = ""
+    error: str = ""
     packing: tuple[PackingNote, ...] | None = None
     timeline: Timeline | None = None
     listing: tuple[ListedLine, ...] = ()
@@ -125,6 +131,14 @@ class Recording:
         """Return the sort key of an event: CTA in the grid, time, warp."""
         x, y, z = event.cta
         return x + self.grid[0] * (y + self.grid[1] * z), event.time, event.warp
+
+
+def ending(error: Exception | None) -> str:
+    """Return the error that ended a launch as a recording keeps it: one printable line, "" for none."""
+    if error is None:
+        return ""
+    line = str(error).partition("\n")[0] or type(error).__name__
+    return "".join(letter if letter.isprintable() else "?" for letter in line[:_LONGEST_ERROR])
 
 
 def _vectors(events: Sequence[LaunchEvent], provenance: Mapping[str, Any]) -> VectorSet:

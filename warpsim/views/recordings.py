@@ -21,7 +21,7 @@ from ..vectors.verification import Item
 from .findings import diagnosis_document, diagnosis_lines
 from .information import Document, evidence_document
 from .report import event_lines
-from .verification import tally_document
+from .verification import ended_lines, tally_document
 
 _SHOWN = 10  # events of a list
 _LANES = 8
@@ -77,6 +77,7 @@ def recording_lines(recording: Recording, items: Sequence[Item], show: str) -> I
             continue
         yield f"{place}, {tally.different_words:,} of {tally.words:,} words differ"
         yield from (f"    {mismatch}" for mismatch in tally.first)
+    yield from (f"  {line}" for line in ended_lines(recording.error))
     words = sum(item.tally.words for item in items)
     verdict = "passed" if all(item.tally.passed for item in items) else "FAILED"
     yield f"  {verdict}: {counted}, {words:,} words compared bit by bit"
@@ -103,6 +104,7 @@ def recording_document(recording: Recording, items: Sequence[Item]) -> Document:
         "grid": list(recording.grid),
         "block": list(recording.block),
         "passed": all(item.tally.passed for item in items),
+        **({"ended": recording.error} if recording.error else {}),
         "statements": statements,
         "events": [event_document(event) for event in recording.events],
     }

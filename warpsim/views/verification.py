@@ -32,6 +32,13 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield from (f"    {mismatch}" for mismatch in item.tally.first)
         if rest := item.tally.different_words - len(item.tally.first):
             yield f"    and {rest:,} more {_plural('word', rest)}"
+    yield from (f"  {line}" for line in ended_lines(outcome.ended))
+
+
+def ended_lines(error: str) -> Iterator[str]:
+    """Yield a line where an error ended the recorded launch."""
+    if error:
+        yield f"an error ended the launch, and what would follow is not recorded: {error}"
 
 
 def _counted(tally: Tally) -> str:
@@ -113,6 +120,7 @@ def _outcome_document(outcome: Outcome) -> Document:
         "passed": outcome.passed,
         "seconds": round(outcome.seconds, 3),
         "provenance": outcome.provenance,
+        **({"ended": outcome.ended} if outcome.ended else {}),
         "instructions": [_item_document(item) for item in outcome.items],
     }
 

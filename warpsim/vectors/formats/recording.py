@@ -1,15 +1,16 @@
 """``.npz`` of a recording: the vector set of each statement, and the place of each execution.
 
-The member ``manifest`` is JSON: ``schema`` (1), ``kind`` ("launch recording"), ``kernel``, ``file``,
-``target``, ``grid``, ``block``, ``provenance`` and ``statements``. A statement has ``line``, ``column``,
-``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``, and ``source`` where
-the line that it comes from is known (source_data.py). There may be
-``packing``: findings on the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and
-``where``, a ``timeline`` (timeline_data.py), and a
-``listing`` of the sources (source_data.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
-``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its warp, and
-time. A statement with operands in tensor memory is there once for each instruction descriptor, and has
-``addresses``: the names of the ``operands``, and the entry of ``0.addresses (events, operands)`` uint32.
+The member ``manifest`` is JSON: ``schema`` (2), ``kind`` ("launch recording"), ``kernel``, ``file``,
+``target``, ``grid``, ``block``, ``provenance``, ``selection`` (what was to be recorded, "" for everything),
+``error`` (that ended the launch, or ""), ``statements``, ``events`` and ``words`` (counts of executions and
+words of D), and ``sha256``, the digest of the other keys (recording_seal.py). A statement has ``line``,
+``column``, ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``, and
+``source`` where the line that it comes from is known (source_data.py). There may be ``packing``: findings on
+the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and ``where``, a ``timeline``
+(timeline_data.py), and a ``listing`` of the sources (source_data.py). The arrays of statement 0 are ``0.a``,
+``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its
+warp, and time. A statement with operands in tensor memory is there once for each instruction descriptor, and
+has ``addresses``: the names of the ``operands``, and the entry of ``0.addresses (events, operands)`` uint32.
 Readers trust nothing: statements are parsed and bound again, hashes compared.
 """
 
@@ -39,17 +40,20 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
+from .recording_seal import KEYS as SEAL
+from .recording_seal import check_seal, sealed
 from .source_data import listing_document, listing_from, source_document, source_from
 from .timeline_data import timeline_document, timeline_from
 
 Document = dict[str, Any]
 
-SCHEMA = 1
+SCHEMA = 2
 KIND = "launch recording"
 _PLACES = 6  # columns of ``where``
 _MOST_LINES = 1 << 22  # characters of a text in which a statement may stand
 _MOST_COLUMNS = 1 << 16
-_KEYS = ("schema", "kind", "kernel", "file", "target", "grid", "block", "provenance", "statements")
+_TEXTS = ("kernel", "file", "target", "selection", "error")
+_KEYS = ("schema", "kind", *_TEXTS, "grid", "block", "provenance", "statements", *SEAL)
 _OPTIONAL = ("packing", "timeline", "listing")
 _STATEMENT_OPTIONAL = ("source", "addresses")
 _STATEMENT_KEYS = ("line", "column", "text", "pc", "literal", "vectors", "where")
@@ -94,6 +98,8 @@ def write_recording(path: str | Path, recording: Recording) -> None:
         "grid": list(recording.grid),
         "block": list(recording.block),
         "provenance": dict(recording.provenance),
+        "selection": recording.selection,
+        "error": recording.error,
         "statements": statements,
     }
     if recording.packing is not None:
@@ -103,7 +109,8 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     if recording.listing:
         document["listing"] = listing_document(recording.listing)
     size = sum(array.nbytes for array in arrays.values())
-    members = {MANIFEST: np.array(json.dumps(document)), **arrays}
+    manifest = json.dumps(sealed(document, recording.events))
+    members = {MANIFEST: np.array(manifest), **arrays}
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
 
 
@@ -169,12 +176,15 @@ def _read(path: Path) -> Recording:
         events=(),
         path=str(path),
         provenance=document["provenance"],
+        selection=document["selection"],
+        error=document["error"],
         packing=_packing(document),
         timeline=_timeline(document, grid, block),
         listing=listing_from(document.get("listing", [])),
     )
     found = Recording(**{**vars(found), "events": tuple(sorted(events, key=found.order))})
     _check_once(found)
+    check_seal(document, found.events)
     return found
 
 
@@ -201,10 +211,11 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"the manifest is no JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
+    if document.get("schema") != SCHEMA:
+        given = document.get("schema")
+        raise TraceError(f"manifest: schema {given}, but this version reads schema {SCHEMA}: record it again")
     _check_keys(without(document, _OPTIONAL), _KEYS, "manifest")
-    if document["schema"] != SCHEMA:
-        raise TraceError(f"manifest: schema {document['schema']}, but this version reads schema {SCHEMA}")
-    for name in ("kernel", "file", "target"):
+    for name in _TEXTS:
         _check_text(document[name], f"manifest: {name}")
     try:
         check_target(document["target"])
