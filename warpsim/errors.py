@@ -7,6 +7,7 @@
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
       x Fault                 a kernel did what no machine allows: an address outside, a deadlock, a trap
         x Deadlock            no lane can continue
+        x StackOverflow       calls nest deeper than the memory of a thread allows
         x DeviceAssertion     an assert of device code fails
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
       x TraceError            a trace or vector file is malformed
@@ -192,6 +193,10 @@ class Fault(WarpsimError):
 
 class Deadlock(Fault):
     """Lanes that wait for something that no lane can still do."""
+
+
+class StackOverflow(Fault):
+    """Functions that call each other deeper than the local memory of a thread is."""
 
 
 class DeviceAssertion(Fault):

@@ -16,6 +16,7 @@ from ..errors import (
     NotModelled,
     OperandError,
     PtxError,
+    StackOverflow,
     UndefinedBehavior,
     WarpsimError,
 )
@@ -28,6 +29,7 @@ _KINDS: tuple[tuple[type[WarpsimError], str], ...] = (  # the first that fits
     (NoSuchKernel, "SymbolNotFound"),
     (Deadlock, "LaunchTimeout"),
     (DeviceAssertion, "Assert"),
+    (StackOverflow, "HardwareStackError"),
     (Fault, "LaunchFailure"),
     (UndefinedBehavior, "LaunchFailure"),
     (OperandError, "InvalidConfiguration"),
@@ -36,7 +38,10 @@ _KINDS: tuple[tuple[type[WarpsimError], str], ...] = (  # the first that fits
     (PtxError, "InvalidPtx"),
 )
 _STICKY = frozenset(
-    {"IllegalAddress", "MisalignedAddress", "LaunchFailure", "LaunchTimeout", "Assert", "IllegalInstruction"}
+    {
+        *("IllegalAddress", "MisalignedAddress", "LaunchFailure", "LaunchTimeout", "Assert"),
+        *("IllegalInstruction", "HardwareStackError"),
+    }
 )
 
 

@@ -18,7 +18,7 @@ _LOCAL_ALIGNMENT = 16  # bytes
 class Memories:
     """``device`` is global memory; ``shared`` has ``shared_stride`` bytes per CTA, of which ``shared_bytes``
     are used; ``shared_base`` (lanes,) is the first byte of each lane's CTA. ``local`` has ``local_stride``
-    bytes per lane.
+    bytes per lane, of which ``local_bytes`` are used.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Memories:
         self.shared: Bytes = self._begun(spaces.padded(len(geometry.ctas) * self.shared_stride))
         self.shared_base = geometry.cta * self.shared_stride
         self.local: Bytes = spaces.padded(0)
-        self.local_stride = 0
+        self.local_stride = self.local_bytes = 0
         self._lanes = geometry.lanes
 
     def _begun(self, memory: Bytes) -> Bytes:
@@ -48,9 +48,11 @@ class Memories:
 
     def reserve_local(self, size: int) -> None:
         """Give every lane at least that many bytes of local memory; its contents stay."""
-        if size <= self.local_stride:
+        used = -(-size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
+        self.local_bytes = max(self.local_bytes, used)
+        if used <= self.local_stride:
             return
-        stride = -(-size // _LOCAL_ALIGNMENT) * _LOCAL_ALIGNMENT
+        stride = max(used, self.local_stride * 5 // 4 // _LOCAL_ALIGNMENT * _LOCAL_ALIGNMENT)
         grown = self._begun(np.zeros((self._lanes, stride), np.uint8))
         grown[:, : self.local_stride] = self.local[: self._lanes * self.local_stride].reshape(self._lanes, -1)
         self.local, self.local_stride = grown.reshape(-1), stride

@@ -42,7 +42,7 @@ def _dynamic_hint(wave: Wave) -> str:
 
 def _local_places(wave: Wave, lanes: Lanes, addresses: Offsets, size: int) -> tuple[Bytes, Offsets]:
     spaces.check_alignment(addresses, size, lanes)
-    spaces.check_bounds(addresses, size, wave.memories.local_stride, lanes, "local memory")
+    spaces.check_bounds(addresses, size, wave.memories.local_bytes, lanes, "local memory")
     return wave.memories.local, addresses + lanes.index * wave.memories.local_stride
 
 

@@ -84,11 +84,11 @@ class Frame:
     lane, ``top`` (lanes,) the first one behind what its alloca took, None for nothing; ``leave`` is called
     with the lanes that return, before they do; ``function`` is what runs, None for the kernel. ``lanes``
     counts those that were called and have not returned; ``entered`` has the latest frame of each call that
-    was made here, by its place and function.
+    was made here, by its place and function; ``kept`` are the bytes of the registers of all callers.
     """
 
     __slots__ = (
-        *("caller", "depth", "entered", "function", "lanes", "leave"),
+        *("caller", "depth", "entered", "function", "kept", "lanes", "leave"),
         *("local", "partial", "resume", "top", "values"),
     )
 
@@ -102,7 +102,7 @@ class Frame:
         self.leave: Callable[[Lanes], None] | None = None
         self.local = local
         self.top: Values | None = None
-        self.lanes = 0
+        self.lanes = self.kept = 0
         self.entered: dict[tuple[int, str], Frame] = {}
 
     def write(self, register: int, values: Values, lanes: Lanes, all_alive: bool) -> None:

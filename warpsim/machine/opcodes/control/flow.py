@@ -24,7 +24,7 @@ from ...state.lanes import DivergentPath, Frame, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from ..statement_binder import StatementBinder
-from .stack import end_of
+from .stack import check_stack, end_of
 from .system_calls import PARAMETERS, SYSTEM_CALLS, SystemCall
 
 
@@ -71,7 +71,7 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
         entered = list[DivergentPath]()
         for function, part in choose(wave, path, lanes):
-            frame = _entered(wave, path, function)
+            frame = _entered(wave, path, function, part)
             base, own = path.frame.local, frame.local
             _copied(wave, part, given, base, function.parameters, own)
             frame.leave = partial(
@@ -122,21 +122,18 @@ def _words(content: npt.NDArray[np.uint8]) -> Values:
     return found
 
 
-def _entered(wave: Wave, path: DivergentPath, function: Function) -> Frame:
+def _entered(wave: Wave, path: DivergentPath, function: Function, lanes: Lanes) -> Frame:
     """Return the frame of a function that is called, with its local memory behind that of the caller.
 
     Lanes that come to one call at different times work in one frame: they may meet in the function.
+    Raises StackOverflow.
     """
     local = end_of(wave, path.frame)
     known = path.frame.entered.get((path.pc, function.name))
     if known is not None and known.lanes and known.local >= local and known.top is None:
         return known
-    frame = Frame(
-        len(function.types),
-        caller=path.frame,
-        resume=path.pc + 1,
-        local=local,
-    )
+    frame = Frame(len(function.types), caller=path.frame, resume=path.pc + 1, local=local)
+    check_stack(wave, path, lanes, frame, function)
     frame.function = function
     path.frame.entered[path.pc, function.name] = frame
     wave.memories.reserve_local(frame.local + function.local_bytes)

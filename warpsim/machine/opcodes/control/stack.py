@@ -1,4 +1,4 @@
-"""alloca, stacksave, stackrestore: local memory taken at run time (PTX ISA 9.1, section 9.7.17).
+"""alloca, stacksave, stackrestore: local memory taken at run time (PTX ISA 9.1, section 9.7.17), and its end.
 
 Memory that a lane allocates lies behind the variables of its frame, and is freed when the function returns.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import UndefinedBehavior
+from ....errors import StackOverflow, UndefinedBehavior
 from ....isa.architectures import LARGEST
 from ....ptx.constants import Immediate
+from ....ptx.symbols import shown
+from ...bind.functions import Function
 from ...bind.value_types import dtype_of
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Frame, Lanes
@@ -18,8 +20,34 @@ from ..effect import Effect
 from ..statement_binder import StatementBinder
 
 _ALIGNMENT = 8  # where none is given
+_LEAST = 16  # bytes of the frame of a function that calls
+_MOST_KEPT = 1 << 29  # bytes of the frames that lanes return to, in chains of more than _DEEP calls
+_DEEP = 64
 _MOST = LARGEST.local_bytes  # of a thread, on every chip
 Places = npt.NDArray[np.int64]
+
+
+def check_stack(wave: Wave, path: DivergentPath, lanes: Lanes, frame: Frame, function: Function) -> None:
+    """Raise StackOverflow where the frame of a function that is called does not fit the memory of a thread.
+
+    Frames that are kept for all lanes to return to take memory here, too, which limits deep chains.
+    """
+    frame.kept = path.frame.kept + _kept_bytes(path.frame)
+    if frame.local + function.local_bytes > _MOST:
+        limit = f"a thread has {_MOST:,} bytes of local memory"
+    elif frame.depth > _DEEP and frame.kept + frame.local * wave.lanes > _MOST_KEPT:
+        limit = f"{wave.lanes:,} lanes keep {_MOST_KEPT:,} bytes for returns at most"
+    else:
+        return
+    place = wave.code[path.pc].statement.location()
+    name = shown(function.name)
+    message = f"stack overflow: {name} is called in a chain of {frame.depth:,} calls: {limit}"
+    raise StackOverflow(f"{message} [{wave.describe_lanes(lanes)}]", place)
+
+
+def _kept_bytes(frame: Frame) -> int:
+    """Return the bytes of the registers of a frame, in all lanes."""
+    return sum(values.nbytes for values in frame.values if values is not None)
 
 
 def _start(wave: Wave, frame: Frame) -> int:
@@ -33,8 +61,12 @@ def _top(wave: Wave, frame: Frame) -> Places:
 
 
 def end_of(wave: Wave, frame: Frame) -> int:
-    """Return where the frame of a function that is called begins: the same place in all lanes."""
-    return -(-int(_top(wave, frame).max()) // 16) * 16
+    """Return where the frame of a function that is called begins: the same place in all lanes.
+
+    What a chip keeps for the return takes 16 bytes at least, which ptxas 13.0 states for such a function.
+    """
+    end = -(-int(_top(wave, frame).max()) // 16) * 16
+    return end if frame.function is None else max(end, frame.local + _LEAST)
 
 
 def _alloca(binder: StatementBinder, type_name: str) -> Step:
