@@ -20,9 +20,10 @@ Names are imported at their first use, so that ``import warpsim`` and the comman
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from .files.version import __version__ as __version__
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a while, in which a command can be interrupted
 
 if TYPE_CHECKING:
     from .compilers.numba_kernels import compile_numba, launch_numba
@@ -87,6 +88,9 @@ if TYPE_CHECKING:
     from .vectors.register_traces import RegisterTrace, read_register_trace
     from .vectors.sets import VectorSet, make_vectors
     from .views.timelines.timeline_svg import draw_timeline
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "ClusterError",

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from traceback import format_exc
-from typing import NoReturn
 
 import click
 
@@ -19,11 +14,10 @@ from ..environment import default_environment
 from ..errors import WarpsimError
 from ..files.read_files import inputs_kept
 from ..files.version import __version__
+from .interrupts import INTERRUPTED, interruptible
 from .output import (
     BROKEN,
     CONTEXT,
-    INTERRUPTED,
-    TERMINATED,
     UNCHECKED,
     UNREADABLE,
     complain,
@@ -86,7 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
     prepare_streams()
     warnings.showwarning = _show
     try:
-        with _terminable(), inputs_kept(), default_environment():
+        with interruptible(), inputs_kept(), default_environment():
             raise SystemExit(cli.main(arguments, prog_name="warpsim", standalone_mode=False))
     except click.ClickException as error:
         complain_of_usage(error)
@@ -122,20 +116,3 @@ def _unwritten(error: OSError) -> int:
     else:
         complain(f"{os.fsdecode(error.filename)}: error: {reason}")
     return UNREADABLE
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM leave the block as an exception does, so that no partly written file stays behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, frame: object) -> NoReturn:
-        raise SystemExit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 EXPECTED, MISMATCH, USAGE, UNREADABLE, UNCHECKED = range(5)
 BROKEN = 70  # a bug of warpsim itself: EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
-TERMINATED = 143
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 Result = TypeVar("Result")
@@ -146,7 +144,8 @@ def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Resul
     except WarpsimError as error:
         failure = Failure(path, error)
     except OSError as error:
-        failure = Failure(path, TraceError(error.strerror or str(error)))
+        place = path if error.filename is None else Path(os.fsdecode(error.filename))
+        failure = Failure(place, TraceError(error.strerror or str(error)))
     complain(str(failure))
     return failure
 

@@ -14,7 +14,8 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from types import SimpleNamespace
+from typing import IO, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,9 +48,11 @@ def read_text(path: Path) -> str:
 
 def read_stdin() -> str:
     """Return the text on stdin, decoded as read_text decodes a file."""
-    note_input(sys.stdin)
     stream = getattr(sys.stdin, "buffer", None)
-    content = b"" if stream is None else stream.read(LARGEST_TEXT + 1)  # stdin is closed
+    if stream is None:
+        raise TraceError("stdin is closed", Location("<stdin>", 1))
+    note_input(sys.stdin)
+    content = stream.read(LARGEST_TEXT + 1)
     return _limited(content, "<stdin>").decode("utf-8", errors="surrogateescape")
 
 
@@ -192,7 +195,9 @@ def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:
     """Write an ``.npy`` file atomically: whole or not at all. Raises OSError."""
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+        # NumPy counts the elements that did not fit a file, and does not say why
+        plain = cast(IO[bytes], SimpleNamespace(write=file.write))
+        np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)
 
 
 # File names may be any bytes; bytes that are not text arrive here as lone surrogates.

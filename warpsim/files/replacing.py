@@ -60,8 +60,10 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary = final.with_name(f".warpsim-{os.getpid()}-{token_hex(8)}.partial")
         try:
             yield temporary
-        except BaseException:
+        except BaseException as error:
             temporary.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.errno and error.filename is None:
+                error.filename = str(path)  # what is written does not know: the disk is full
             raise
         waiting = _waiting.get()
         assert waiting is not None, "the block has been left in another context"
