@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ptxas
+from warpsim.errors import NotModelled, PtxError
 from warpsim.host.launching import load_text
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
@@ -27,10 +28,39 @@ VALUES = {  # declarations in .global, and what is wrong with them
     ".f64 z[2] = {1.0, 2};": ANOTHER.format("2", "f64"),
     ".f16 z = 1.5;": ANOTHER.format("1.5", "f16"),
     ".f16x2 z = 0x1;": ANOTHER.format("0x1", "f16x2"),
+    ".align 8 .u32 z;": None,
+    ".u32 z[WARP_SZ];": None,
+    ".u64 z = WARP_SZ+1;": None,
+    ".f32;": None,
+    ".v2 .f64 z;": None,
+    ".u32 z[];": "z has no elements: only .extern variables of a module have []",
+    ".u32 z[2] = {1,};": "z: an initial value is missing",
+    ".u32 z = 1 2;": "the initial value '1 2' of z is no constant expression and no address",
+    ".u64 z = z;": "z starts with the address of z, which is not declared before it",
+    ".u32 a; .global .u64 z = generic (a) + 4;": None,
+    ".u32 a; .global .u8 z = 0xff(a);": None,
+    ".u32 a; .global .u8 z = 0xf0(a);": "the mask 0xf0 of z: expected 0xFF at one byte of eight",
+    ".u32 a; .global .f32 z = a;": "z of .f32 starts with an address: expected .u32 or .u64",
+    ".u32 k;": "k is a variable, too",
 }
 OF_MODULES = {
     ".const .u32 z = 1;": None,
     ".shared .u32 z;": None,
+    ".align 8 .global .u32 z;": None,
+    ".attribute(.managed) .global .u32 z;": None,
+    ".extern .shared .u32 z[];": None,
+    ".extern .global .u32 z = 1;": "z: no .extern variable has initial values",
+    ".common .shared .u32 z;": "z: .common variables lie in .global, not in .shared",
+    ".const .b8 y[40000]; .const .b8 z[40000];": "80000 bytes in .const: a module has at most 65536",
+    ".func f() .maxntid 2 { ret; }": "functions have no directive .maxntid",
+    ".func f() { ret; } .func f() { ret; }": "f has two bodies",
+    ".func f(.param .u32 x); .func f(.param .u64 x) { ret; }": (
+        "f is declared otherwise before: other parameters, or another kind"
+    ),
+    ".func f(.param .u64 .ptr x) { ret; }": "x: .ptr is for parameters of kernels",
+    ".extern .func f() { ret; }": "f is .extern and has a body",
+    ".address_size 64": "a module begins with .version, .target and .address_size, in this order",
+    '.pragma "frequency 2";': 'the pragma "frequency 2" stands in functions, not in modules',
     ".shared .u32 z = 1;": "z: no variable in .shared has initial values",
     ".local .u32 z;": "z: .local is declared in functions, not in modules",
     ".param .u32 z;": "z: .param is declared in functions, not in modules",
@@ -40,6 +70,12 @@ OF_FUNCTIONS = {
     ".local .u32 z;": None,
     ".param .u32 z;": None,
     ".global .u32 z = 1;": None,
+    ".reg .v2 .b64 %x;": None,
+    ".reg .b32;": None,
+    ".extern .shared .u32 z[];": "z: .extern is for variables of a module",
+    ".param .v2 .u32 z;": "z: nothing in .param has the type .v2 .u32",
+    ".local .u32 z[];": "z has no elements: only .extern variables of a module have []",
+    ".address_size 64": ".address_size stands in modules, not in functions",
     ".local .u32 z = 1;": "z: no variable in .local has initial values",
     ".shared .u32 z[2] = {1, 2};": "z: no variable in .shared has initial values",
     ".param .u32 z = 1;": "z: no variable in .param has initial values",
@@ -48,6 +84,13 @@ OF_KERNELS = {
     ".maxntid 32 .minnctapersm 2": None,
     '.pragma "no.such";': None,
     ".local_maxnreg 32": None,
+    ".maxntid 0x20 .minnctapersm WARP_SZ": None,
+    ".reqntid 32, 1U": None,
+    ".maxntid 0": ".maxntid 0: each number is at least 1",
+    ".maxnreg 0": ".maxnreg 0: each number is at least 1",
+    ".maxnreg 4294967296": ".maxnreg 4294967296: each number has 32 bits at most",
+    ".maxntid 1, 2, 3, 4": ".maxntid takes 1 to 3 numbers, not 4",
+    ".reqntid 32 .maxntid 64": ".reqntid and .maxntid do not go together",
     ".nope": "kernels have no directive .nope",
     ".maxntid 32 .noreturn": "kernels have no directive .noreturn",
     ".maxntid 1.5": "kernels have no directive .5",
@@ -60,6 +103,44 @@ CASES = {
 }
 
 
+TEXTS = {  # what is no PTX at all
+    ".global .v4 .f64 z;": "no vector of 4 .f64: it has at most 128 bits",
+    ".global .u32 WARP_SZ;": "WARP_SZ is a constant, and no name",
+    ".pragma;": ".pragma takes words in quotes",
+    ".alias f;": ".alias takes two names",
+    ".const .attribute(.managed) .u32 z;": "'.managed' is an attribute of .global variables",
+}
+HEADS = {  # of whole modules, and what is wrong with them
+    ".version 7.8\n.target sm_80\n": None,
+    ".version 7.9\n.target sm_80\n": "there is no PTX 7.9 known here: the newest is 9.5",
+    ".version 8.0\n.target sm_80, texmode_unified\n": None,
+    ".version 8.0\n.target sm_80, nope\n": (
+        "unknown option 'nope' of .target: known are texmode_unified, texmode_independent, debug"
+    ),
+    ".version 8.0\n.target sm_80\n.address_size 32\n": (
+        "addresses of 32 bits are not supported: ptxas takes them no more"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HEADS)
+def test_heads_of_modules(text: str) -> None:
+    found = [problem.message for problem in load_text(text + ".entry k() { ret; }").problems]
+    assert found == ([] if HEADS[text] is None else [HEADS[text]])
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_does_not_parse(text: str) -> None:
+    with pytest.raises(PtxError) as caught:
+        load_text(HEAD + text + "\n.entry k() { ret; }\n")
+    assert caught.value.message == TEXTS[text]
+
+
+def test_textures_are_legal_and_not_modelled() -> None:
+    (problem,) = load_text(HEAD + ".global .texref z;\n.entry k() { ret; }\n").problems
+    assert isinstance(problem, NotModelled)
+
+
 @pytest.mark.parametrize("text", CASES)
 def test_what_is_refused(text: str) -> None:
     found = [problem.message for problem in load_text(HEAD + text).problems]
@@ -68,10 +149,14 @@ def test_what_is_refused(text: str) -> None:
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "there is a ptxas")
 def test_ptxas_refuses_the_same(tmp_path: Path) -> None:
+    """Modules of several kinds in one run each; what links is not asked for."""
     path = tmp_path / "module.ptx"
-    command = [str(ptxas.program()), "-arch=sm_90a", "-o", str(tmp_path / "module.cubin"), str(path)]
+    command = [str(ptxas.program()), "-arch=sm_90a", "-c", "-o", str(tmp_path / "module.cubin"), str(path)]
     taken = []
-    for text in CASES:
-        path.write_text(HEAD + text)
+    end = "\n.entry k() { ret; }\n"
+    modules = {HEAD + text: said for text, said in CASES.items()}
+    modules |= {HEAD + text + end: said for text, said in TEXTS.items()}
+    for text in modules:
+        path.write_text(text)
         taken.append(subprocess.run(command, capture_output=True, check=False).returncode == 0)
-    assert taken == [said is None for said in CASES.values()]
+    assert taken == [said is None for said in modules.values()]

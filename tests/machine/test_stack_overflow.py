@@ -56,7 +56,7 @@ def test_deep_calls_return() -> None:
 
 
 def test_calls_without_end_are_a_stack_overflow() -> None:
-    """Frames of 8,208 bytes and more in 524,288: the 64th of g would end behind them, called by the 64th of f."""
+    """Frames of 8,208 bytes and more in 524,288: the 64th of g would end behind them."""
     with pytest.raises(StackOverflow) as caught:
         kernel(8192)((1,), 32, [np.zeros(32, np.uint32), np.uint32(-1 & 0xFFFFFFFF)])
     text = str(caught.value)

@@ -453,7 +453,6 @@ def test_locations_name_the_file() -> None:
             "no variable has the type '.pred': declare it by its size, as '.b32' etc.",
         ),
         (".reg b32 r;", "1:6", "expected a type, such as '.b32', found 'b32'"),
-        (".reg .b32 ;", "1:11", "expected a register name, found ';'"),
         (".reg .b32 r<x>;", "1:13", "expected an integer, found 'x'"),
         (".reg .b32 r<2000000>;", "1:13", "2000000 registers are more than the 1048576 supported"),
         (

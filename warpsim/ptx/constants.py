@@ -40,6 +40,7 @@ _F64 = re.compile(r"0[dD][0-9a-fA-F]{16}(?![\w$.])", re.ASCII)
 _DECIMAL = re.compile(
     r"(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)(?![\w$.])", re.ASCII
 )
+_WARP_THREADS = 32
 _WARP_SZ = re.compile(r"WARP_SZ(?![\w$])", re.ASCII)
 _PREFIX = re.compile(r"[-+!~]|\([ \t]*\.[su]64[ \t]*\)")
 _OPERATOR = re.compile(r"<<|>>|[<>=!]=|&&|\|\||[-+*/<>&|^]|%(?![\w$])", re.ASCII)
@@ -85,7 +86,11 @@ def read_immediate(cursor: Cursor) -> Immediate:
 
 
 def read_integer(cursor: Cursor) -> int:
-    """Return the value of the integer literal at the cursor. Raises PtxError where another token stands."""
+    """Return the value of the integer literal at the cursor, or of WARP_SZ. Raises PtxError where another
+    token stands.
+    """
+    if cursor.take(_WARP_SZ):
+        return _WARP_THREADS
     with cursor.blamed():
         return int(_integer(cursor.expect(INTEGER, "an integer")).value)
 
@@ -132,7 +137,7 @@ def _primary(cursor: Cursor, depth: int) -> _Constant:
         cursor.require(")")
         return value
     if cursor.take(_WARP_SZ):
-        return _Constant("s64", 32)
+        return _Constant("s64", _WARP_THREADS)
     if text := cursor.take(_F64):
         return _Constant("f64", struct.unpack(">d", bytes.fromhex(text[2:]))[0])
     with cursor.blamed():

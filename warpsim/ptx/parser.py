@@ -27,7 +27,7 @@ import gc
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import prod
 from typing import Literal, NamedTuple
@@ -38,6 +38,7 @@ from .operands import REGISTER
 from .source import BINDING, NAME, TRIVIA, Cursor, Source
 from .source_lines import Reader, unread
 from .statements import (
+    OPAQUE,
     Binding,
     Block,
     Body,
@@ -305,12 +306,25 @@ _BINDING = re.compile(rf"{BINDING}[^\n]*")
 _LINKAGE = re.compile(r"\.(?:extern|visible|weak|common)(?!\w)")
 _SPACES = {"const", "global", "local", "param", "shared"}
 # Directives that end at a semicolon; then those that end with their arguments, which therefore must be known.
-_TO_SEMICOLON = {"alias", "branchtargets", "calltargets", "callprototype", "pragma"}
+_LIST = rf"{NAME}{TRIVIA}(?:,{TRIVIA}{NAME}{TRIVIA})*"
+_TO_SEMICOLON = {
+    "alias": (re.compile(rf"{NAME}{TRIVIA},{TRIVIA}{NAME}{TRIVIA}", re.ASCII), "two names"),
+    "branchtargets": (re.compile(_LIST, re.ASCII), "labels"),
+    "calltargets": (re.compile(_LIST, re.ASCII), "functions"),
+    "callprototype": (
+        re.compile(rf"(?:\([^()]*\){TRIVIA})?_(?!\w).*", re.ASCII | re.DOTALL),
+        "results, the name _ and parameters",
+    ),
+    "pragma": (
+        re.compile(rf'"[^"\n]*"{TRIVIA}(?:,{TRIVIA}"[^"\n]*"{TRIVIA})*', re.ASCII),
+        "words in quotes",
+    ),
+}
 _ARGUMENTS = {
     "version": (re.compile(r"\d+\.\d+(?![\w.])"), "a version, such as 8.7"),
     "target": (re.compile(r"\w+(?:\s*,\s*\w+)*"), "a target, such as sm_90a"),
-    "address_size": (re.compile(r"(?:32|64)(?!\w)"), "32 or 64"),
-    "file": (re.compile(r'\d+\s+"[^"\n]*"(?:\s*,\s*\d+\s*,\s*\d+)?'), "a number and a name in quotes"),
+    "address_size": (re.compile(r"(?:32|64|0[xX](?:20|40))U?(?!\w)"), "32 or 64"),
+    "file": (re.compile(r'\d+\s+"[^"\n]*"(?:\s*,\s*\d+(?:\s*,\s*\d+)?)?'), "a number and a name in quotes"),
     "loc": (re.compile(_LINE), "file, line and column"),
 }
 
@@ -318,11 +332,18 @@ _ARGUMENTS = {
 def _read_directive(cursor: Cursor, reader: _Reader) -> None:
     source, start, statements = cursor.source, cursor.position, reader.scopes[-1].statements
     linked = cursor.take(_LINKAGE)
+    leading = _read_qualities(cursor)
     name = cursor.expect(_WORD, "a directive")[1:]
-    if name in ("entry", "func"):
-        _read_kernel(cursor, start, reader, "entry" if name == "entry" else "func")
-    elif name in _SPACES:
-        statements.extend(_read_variables(cursor, start, name, reader.room))
+    if name in _SPACES:
+        qualities = leading.joined(_read_qualities(cursor))
+        declared = _read_variables(cursor, start, name, reader.room)
+        qualities.check(cursor, name)
+        align, linkage = qualities.align, (linked or "")[1:]
+        statements.extend(replace(each, align=align, linkage=linkage) for each in declared)
+    elif leading.given:
+        raise cursor.error(f"'{leading.given}' is for variables", start, cursor.end)
+    elif name in ("entry", "func"):
+        _read_kernel(cursor, start, reader, "entry" if name == "entry" else "func", (linked or "")[1:])
     elif linked:
         raise cursor.error(f"'{linked}' is for '.entry', '.func' and variables only", start, cursor.end)
     elif name == "reg":
@@ -330,7 +351,11 @@ def _read_directive(cursor: Cursor, reader: _Reader) -> None:
     elif name in _ARGUMENTS:
         statements.append(Directive(name, cursor.expect(*_ARGUMENTS[name]), source=source, start=start))
     elif name in _TO_SEMICOLON:
-        statements.append(Directive(name, _read_raw(cursor, ";"), source=source, start=start))
+        text = _read_raw(cursor, ";")
+        pattern, wanted = _TO_SEMICOLON[name]
+        if not pattern.fullmatch(text):
+            raise cursor.error(f".{name} takes {wanted}", start, cursor.end)
+        statements.append(Directive(name, text, source=source, start=start))
         cursor.require(";")
     elif name == "section":
         statements.append(Directive(name, _read_section(cursor), source=source, start=start))
@@ -355,8 +380,12 @@ def _read_raw(cursor: Cursor, stops: str) -> str:
     return cursor.text[start : cursor.end]
 
 
+_SECTION = re.compile(r"\.[\w.$]+", re.ASCII)
+
+
 def _read_section(cursor: Cursor) -> str:
     start = cursor.position
+    cursor.expect(_SECTION, "the name of a section, such as '.debug_str'")
     for symbol in "{}":
         _read_raw(cursor, symbol)
         cursor.require(symbol)
@@ -365,31 +394,46 @@ def _read_section(cursor: Cursor) -> str:
 
 _BITS = {f"{letter}{bits}": bits for bits in (8, 16, 32, 64) for letter in "bus"}
 _BITS |= {"b128": 128, "f16": 16, "f16x2": 32, "f32": 32, "f64": 64}
+_BITS |= dict.fromkeys(OPAQUE, 64)  # handles
 _VECTOR = re.compile(r"\.v[24](?!\w)")
+_LARGEST_VECTOR = 128  # bits (PTX ISA 9.1, section 5.4.2 "Vectors")
 
 
 def _read_type(cursor: Cursor, place: str) -> tuple[int, str]:
     """Return the vector length (1, 2, 4) and the type of a register or variable."""
     length, start = cursor.take(_VECTOR), cursor.position
     name = cursor.expect(_WORD, "a type, such as '.b32'")[1:]
-    if name not in _BITS and (name, place) != ("pred", "register"):
+    known = name in _BITS and not (name in OPAQUE and place == "register")
+    if not known and (name, place) != ("pred", "register"):
         raise cursor.error(
             f"no {place} has the type '.{name}': declare it by its size, as '.b32' etc.", start, cursor.end
         )
-    return int(length[2]) if length else 1, name
+    count = int(length[2]) if length else 1
+    if length and (name == "pred" or name in OPAQUE or count * _BITS[name] > _LARGEST_VECTOR):
+        raise cursor.error(f"no vector of {count} .{name}: it has at most 128 bits", start, cursor.end)
+    return count, name
 
 
 def _read_registers(cursor: Cursor, start: int, room: _Room) -> RegisterDeclaration:
-    length, kind = _read_type(cursor, "register")
+    length, kind = _read_register_type(cursor)
     groups = list[Sequence[str]]()
-    while True:
-        name = cursor.expect(_NAME, "a register name")
+    while not cursor.sees(";") or groups:  # ptxas takes a declaration without names
+        name = _read_name(cursor, "a register name")
         groups.append(_read_numbered(cursor, name, room) if cursor.accept("<") else (name,))
         if not cursor.accept(","):
             break
     cursor.require(";", "',' or ';'")
     names = groups[0] if len(groups) == 1 else tuple(name for group in groups for name in group)
     return RegisterDeclaration(kind, names, length, source=cursor.source, start=start)
+
+
+def _read_register_type(cursor: Cursor) -> tuple[int, str]:
+    """Return vector length and type; ptxas passes over alignments, as registers have no places."""
+    qualities = _read_qualities(cursor)
+    qualities.check(cursor, "reg")
+    if qualities.align is not None and (qualities.align < 1 or qualities.align & qualities.align - 1):
+        raise cursor.error("an alignment is a power of two", cursor.end - 1, cursor.end)
+    return _read_type(cursor, "register")
 
 
 def _read_numbered(cursor: Cursor, name: str, room: _Room) -> NumberedNames:
@@ -400,12 +444,9 @@ def _read_numbered(cursor: Cursor, name: str, room: _Room) -> NumberedNames:
 
 
 def _read_variables(cursor: Cursor, start: int, space: str, room: _Room) -> list[VariableDeclaration]:
-    _read_attributes(cursor, space)
-    align = read_integer(cursor) if cursor.take(_ALIGN) else None
-    _read_attributes(cursor, space)
     length, kind = _read_type(cursor, "variable")
     variables = list[VariableDeclaration]()
-    while True:
+    while not cursor.sees(";") or variables:  # ptxas takes a declaration without names
         name, extents = _read_array(cursor)
         initializer = _read_initializer(cursor) if cursor.accept("=") else None
         if extents[:1] == (0,) and initializer is not None:
@@ -421,7 +462,16 @@ def _read_variables(cursor: Cursor, start: int, space: str, room: _Room) -> list
         room.take_statement(cursor.source, start)
         variables.append(
             VariableDeclaration(
-                space, align, kind, name, size, initializer, extents, source=cursor.source, start=start
+                space,
+                None,
+                kind,
+                name,
+                size,
+                initializer,
+                extents,
+                vector=length,
+                source=cursor.source,
+                start=start,
             )
         )
         if not cursor.accept(","):
@@ -436,21 +486,58 @@ _ATTRIBUTE = re.compile(
 )
 
 
-def _read_attributes(cursor: Cursor, what: str) -> None:
-    """Read ``.attribute(...)``, which changes nothing in one address space (PTX ISA 9.1, section 5.4.8)."""
-    if not cursor.take(_ATTRIBUTES):
-        return
+class _Qualities(NamedTuple):
+    """``.align`` and ``.attribute``, before or behind a space: the latter changes nothing where all addresses
+    are in one space (PTX ISA 9.1, section 5.4.8). ``given`` is the first of them as written, "" for none.
+    """
+
+    given: str = ""
+    align: int | None = None
+    attributes: tuple[tuple[str, int, int], ...] = ()  # each with its place
+
+    def joined(self, other: _Qualities) -> _Qualities:
+        """Return these and others behind them."""
+        align = self.align if other.align is None else other.align
+        return _Qualities(self.given or other.given, align, (*self.attributes, *other.attributes))
+
+    def check(self, cursor: Cursor, what: str) -> None:
+        """Raise PtxError for an attribute that a space, or a function, does not have."""
+        for attribute, start, end in self.attributes:
+            if what not in ("global", "function") or (what, attribute) == ("function", ".managed"):
+                message = f"'{attribute}' is an attribute of .global variables" + (
+                    " and of functions" if attribute != ".managed" else ""
+                )
+                raise cursor.error(message, start, end)
+
+
+def _read_qualities(cursor: Cursor) -> _Qualities:
+    found = _Qualities()
     while True:
-        start = cursor.position
-        attribute = cursor.expect(_ATTRIBUTE, "'.managed' or '.unified(id, id)'")
-        if what not in ("global", "function") or (what, attribute) == ("function", ".managed"):
-            message = f"'{attribute}' is an attribute of .global variables" + (
-                " and of functions" if attribute != ".managed" else ""
-            )
-            raise cursor.error(message, start, cursor.end)
+        if word := cursor.take(_ALIGN):
+            found = found.joined(_Qualities(word, read_integer(cursor)))
+        elif word := cursor.take(_ATTRIBUTES):
+            found = found.joined(_Qualities(word.strip(), None, _read_attributes(cursor)))
+        else:
+            return found
+
+
+def _read_attributes(cursor: Cursor) -> tuple[tuple[str, int, int], ...]:
+    found = list[tuple[str, int, int]]()
+    while True:
+        start, name = cursor.position, cursor.expect(_ATTRIBUTE, "'.managed' or '.unified(id, id)'")
+        found.append((name, start, cursor.end))
         if not cursor.accept(","):
             break
     cursor.require(")", "',' or ')'")
+    return tuple(found)
+
+
+def _read_name(cursor: Cursor, what: str) -> str:
+    """Return the name of a variable or register."""
+    start, name = cursor.position, cursor.expect(_NAME, what)
+    if name == "WARP_SZ":
+        raise cursor.error("WARP_SZ is a constant, and no name", start, cursor.end)
+    return name
 
 
 def _read_initializer(cursor: Cursor) -> str:
@@ -474,9 +561,9 @@ def initial_items(text: str) -> list[str]:
 
 def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:
     """Return the name, and the extents that follow, 0 for ``[]``."""
-    name, extents = cursor.expect(_NAME, "a variable name"), list[int]()
+    name, extents = _read_name(cursor, "a variable name"), list[int]()
     while cursor.accept("["):
-        extents.append(0 if cursor.sees("]") else read_integer(cursor))
+        extents.append(0 if cursor.sees("]") and not extents else read_integer(cursor))
         cursor.require("]")
     return name, tuple(extents)
 
@@ -485,19 +572,30 @@ _ALIGN = re.compile(r"\.align(?!\w)")
 _POINTER = re.compile(rf"\.ptr(?!\w){TRIVIA}(?:\.(?:global|shared|const|local)(?!\w))?", re.ASCII)
 # Between a kernel's parameters and its body, as in ".maxntid 128, 1, 1 .minnctapersm 2".
 _PRAGMA = rf'\.pragma{TRIVIA}"[^"\n]*"{TRIVIA}(?:,{TRIVIA}"[^"\n]*"{TRIVIA})*;{TRIVIA}'
+_NUMBER = r"(?:(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?|WARP_SZ)(?![\w$])"
 _TUNING = re.compile(
-    rf"(?:{_PRAGMA}|\.(?!pragma)\w+{TRIVIA}(?:\d+{TRIVIA}(?:,{TRIVIA}\d+{TRIVIA})*)?)*", re.ASCII
+    rf"(?:{_PRAGMA}|\.(?!pragma)\w+{TRIVIA}(?:{_NUMBER}{TRIVIA}(?:,{TRIVIA}{_NUMBER}{TRIVIA})*)?)*", re.ASCII
 )
 
 
-def _read_kernel(cursor: Cursor, start: int, reader: _Reader, kind: Literal["entry", "func"]) -> None:
+def _read_kernel(
+    cursor: Cursor, start: int, reader: _Reader, kind: Literal["entry", "func"], linkage: str
+) -> None:
     if kind == "func":
-        _read_attributes(cursor, "function")
+        _read_qualities(cursor).check(cursor, "function")
     results = _read_parameters(cursor) if kind == "func" else ()
     name, parameters = cursor.expect(_NAME, "a name"), _read_parameters(cursor)
     tuning = (cursor.take(_TUNING) or "").strip()
     make = partial(
-        Kernel, kind, name, parameters, results=results, tuning=tuning, source=cursor.source, start=start
+        Kernel,
+        kind,
+        name,
+        parameters,
+        results=results,
+        tuning=tuning,
+        linkage=linkage,
+        source=cursor.source,
+        start=start,
     )
     if cursor.accept(";"):
         reader.scopes[-1].statements.append(make(None))
@@ -524,15 +622,31 @@ def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
 def _read_parameter(cursor: Cursor) -> Parameter:
     source, start = cursor.source, cursor.position
     if cursor.accept(".reg"):
-        length, kind = _read_type(cursor, "register")
+        length, kind = _read_register_type(cursor)
         return RegisterDeclaration(
             kind, (cursor.expect(_NAME, "a register name"),), length, source=source, start=start
         )
+    leading = _read_qualities(cursor)
     cursor.require(".param", "'.param' or '.reg'")
-    align = read_integer(cursor) if cursor.take(_ALIGN) else None
+    qualities = leading.joined(_read_qualities(cursor))
     length, kind = _read_type(cursor, "variable")
-    if cursor.take(_POINTER) and cursor.take(_ALIGN):
-        read_integer(cursor)  # the alignment of what the pointer points to
+    qualities = qualities.joined(_read_qualities(cursor))
+    qualities.check(cursor, "param")
+    pointer: tuple[int, ...] = ()
+    if cursor.take(_POINTER):
+        pointer = (read_integer(cursor) if cursor.take(_ALIGN) else 1,)
     name, extents = _read_array(cursor)
     size = prod(extents) * length * _BITS[kind] // 8
-    return VariableDeclaration("param", align, kind, name, size, source=source, start=start)
+    extents = (*extents, length) if length > 1 else extents
+    return VariableDeclaration(
+        "param",
+        qualities.align,
+        kind,
+        name,
+        size,
+        extents=extents,
+        vector=length,
+        pointer=pointer,
+        source=source,
+        start=start,
+    )

@@ -40,6 +40,7 @@ from .operands import (
 from .source import NAME, Cursor, Source, Span
 
 __all__ = [
+    "OPAQUE",
     "Binding",
     "Block",
     "Body",
@@ -235,6 +236,9 @@ class RegisterDeclaration(Statement):
     vector: int = 1
 
 
+OPAQUE = ("texref", "samplerref", "surfref")  # types of textures, samplers and surfaces
+
+
 @dataclass(frozen=True, slots=True)
 class VariableDeclaration(Statement):
     """A variable or parameter in memory; a declaration of several gives a statement for each.
@@ -250,6 +254,9 @@ class VariableDeclaration(Statement):
     size: int
     initializer: str | None = None
     extents: tuple[int, ...] = ()
+    linkage: str = ""  # "extern", "visible", "weak" or "common"
+    vector: int = 1
+    pointer: tuple[int, ...] = ()  # of a parameter with .ptr: the alignment of what it points to
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +342,7 @@ class Kernel(Statement):
     body: Body | None
     results: tuple[Parameter, ...] = ()
     tuning: str = ""
+    linkage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

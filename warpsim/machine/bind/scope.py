@@ -51,6 +51,7 @@ class InitialAddress:
     name: str
     addend: int = 0
     mask: int = (1 << 64) - 1
+    generic: bool = False
 
     def content(self, address: int) -> bytes:
         """Return the bytes, where the name lies at that address."""

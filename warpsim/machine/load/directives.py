@@ -11,35 +11,42 @@ from collections.abc import Iterator
 from ...errors import IllegalInstruction, Location
 from ...isa.architectures import has, least_targets
 from ...isa.features import Feature
-from ...isa.numerals import whole_number
+from ...ptx.constants import read_integer
+from ...ptx.source import Cursor, Source
 from ...ptx.statements import Kernel
 from ..bind.tuning import Dimensions, Tuning
 
-_LARGEST = (1 << 31) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
-_DIRECTIVE = re.compile(r"\.(\w++)\s*+(\d++(?:\s*+,\s*+\d++)*+)?")
+_LONGEST = 18  # characters of a number that has 64 bits at most
+_LARGEST = (1 << 32) - 1  # threads of a CTA, CTAs of a cluster: less is checked where they are used
+_NUMBER = r"(?:0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?|WARP_SZ)(?!\w)"
+_DIRECTIVE = re.compile(rf"\.(\w++)\s*+({_NUMBER}(?:\s*+,\s*+{_NUMBER})*+)?")
 _CLUSTERS_SINCE = {  # the first PTX version of directives of clusters
     "reqnctapercluster": (7, 8),
     "explicitcluster": (7, 8),
     "maxclusterrank": (7, 8),
     "blocksareclusters": (9, 0),
 }
-_NUMBERS = {
-    "explicitcluster": 0,
-    "blocksareclusters": 0,
-    "maxclusterrank": 1,
-    "maxnreg": 1,
-    "minnctapersm": 1,
+_NUMBERS = {  # how many numbers a directive has
+    "reqntid": range(1, 4),
+    "maxntid": range(1, 4),
+    "reqnctapercluster": range(1, 4),
+    "minnctapersm": range(1, 2),
+    "maxclusterrank": range(1, 2),
+    "maxnreg": range(1, 2),
+    "local_maxnreg": range(1, 2),
+    "abi_preserve": range(1, 2),
+    "abi_preserve_control": range(1, 2),
+    "explicitcluster": range(1),
+    "blocksareclusters": range(1),
+    "noreturn": range(1),
 }
-_OF_KERNELS = _CLUSTERS_SINCE.keys() | {
-    "reqntid",
-    "maxntid",
-    "minnctapersm",
-    "maxnreg",
-    "local_maxnreg",
-    "pragma",
-}
+_OF_FUNCTIONS = frozenset({"noreturn", "abi_preserve", "abi_preserve_control", "local_maxnreg"})
+_OF_KERNELS = (_NUMBERS.keys() - _OF_FUNCTIONS) | {"local_maxnreg", "pragma"}
+OF_BODIES = re.compile(r'"(?:used_bytes_mask|enable_smem_spilling|frequency)\b')
 _STRING = re.compile(r'"[^"\n]*"')
-_POSITIVE = frozenset({"reqntid", "maxntid", "maxnreg", "minnctapersm"})  # ptxas 13.0 takes no 0 for these
+_POSITIVE = frozenset(
+    {"reqntid", "maxntid", "maxnreg", "local_maxnreg", "minnctapersm"}
+)  # ptxas 13.0 takes no 0 for these
 
 
 def tuning_of(kernel: Kernel) -> Tuning:
@@ -60,13 +67,18 @@ def tuning_of(kernel: Kernel) -> Tuning:
 
 
 def _three(kernel: Kernel, numbers: str) -> Dimensions:
-    given = [whole_number(part.strip(), _LARGEST) for part in numbers.split(",") if part.strip()]
-    known = [number for number in given if number is not None]
-    if len(known) < len(given) or len(known) > 3:
-        message = f"{kernel.name}: {numbers[:40]!r}: expected one to three numbers of 31 bits"
+    given = _numbers_of(numbers)
+    if any(number > _LARGEST for number in given) or len(given) > 3:
+        message = f"{kernel.name}: {numbers[:40]!r}: expected one to three numbers of 32 bits"
         raise IllegalInstruction(message, kernel.location())
-    x, y, z = (*known, 1, 1, 1)[:3]
+    x, y, z = (*given, 1, 1, 1)[:3]
     return x, y, z
+
+
+def _numbers_of(text: str | None) -> list[int]:
+    """Return the numbers behind a directive; a number too long to be read is too large."""
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    return [read_integer(Cursor(Source(part))) if len(part) < _LONGEST else 1 << 99 for part in parts]
 
 
 # --- what is wrong with them ------------------------------------------------------------------------------
@@ -82,29 +94,44 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
         elif since is not None and version < since:
             yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
         yield from _miscounted(kernel, match)
-    if kernel.kind == "entry":
-        yield from _unknown(kernel)
+    yield from _unknown(kernel)
+    yield from _of_declarations(kernel, found)
     yield from _conflicting(kernel, {match[1]: match for match in found})
 
 
 def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruction]:
     """Yield directives with more or fewer numbers than they have."""
-    name, count = match[1], len(match[2].split(",")) if match[2] else 0
-    if name in _NUMBERS and count != _NUMBERS[name]:
-        wanted = _NUMBERS[name] or "no"
-        yield _problem(kernel, match, f".{name} takes {wanted} number{'s'[: wanted != 1]}, not {count}")
-    if name in _POSITIVE and "0" in re.findall(r"\d+", match[2] or ""):
+    name, numbers = match[1], _numbers_of(match[2])
+    wanted = _NUMBERS.get(name)
+    if wanted is not None and len(numbers) not in wanted:
+        most = wanted[-1]
+        counted = "1 to 3 numbers" if most > 1 else f"{most or 'no'} number{'s'[: most != 1]}"
+        yield _problem(kernel, match, f".{name} takes {counted}, not {len(numbers)}")
+    if name in _POSITIVE and 0 in numbers:
         yield _problem(kernel, match, f".{name} {match[2]}: each number is at least 1")
-    if name == "reqnctapercluster" and not 1 <= count <= 3:
-        yield _problem(kernel, match, f".{name} takes 1 to 3 numbers, not {count}")
+    if any(number > _LARGEST for number in numbers):
+        yield _problem(kernel, match, f".{name} {match[2][:40]}: each number has 32 bits at most")
 
 
 def _unknown(kernel: Kernel) -> Iterator[IllegalInstruction]:
-    """Yield directives that kernels do not have."""
+    """Yield directives that kernels, or functions, do not have."""
+    known, whose = (_OF_KERNELS, "kernels") if kernel.kind == "entry" else (_OF_FUNCTIONS, "functions")
+    if kernel.kind == "entry" and (found := OF_BODIES.search(kernel.tuning)):
+        message = f"the pragma {found[0]} stands in functions, not before them"
+        yield IllegalInstruction(message, kernel.location())
     text = _STRING.sub(lambda match: " " * len(match[0]), kernel.tuning)  # of .pragma
     for match in _DIRECTIVE.finditer(text):
-        if match[1] not in _OF_KERNELS:
-            yield _problem(kernel, match, f"kernels have no directive .{match[1]}")
+        if match[1] not in known:
+            yield _problem(kernel, match, f"{whose} have no directive .{match[1]}")
+
+
+def _of_declarations(kernel: Kernel, found: list[re.Match[str]]) -> Iterator[IllegalInstruction]:
+    """Yield directives of a kernel without a body, and .noreturn twice or of a function with results."""
+    if kernel.kind == "entry" and kernel.body is None and found:
+        yield _problem(kernel, found[0], f".{found[0][1]} belongs to a kernel with a body")
+    ends = [match for match in found if match[1] == "noreturn"]
+    if kernel.kind == "func" and (ends[1:] or (ends and kernel.results)):
+        yield _problem(kernel, ends[-1], ".noreturn is there once, and of functions without results")
 
 
 def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[IllegalInstruction]:
@@ -113,6 +140,8 @@ def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[Il
         message = ".reqnctapercluster and .maxclusterrank do not go together"
         yield _problem(kernel, given["maxclusterrank"], message)
     missing = {"reqntid", "reqnctapercluster"} - given.keys()
+    if {"reqntid", "maxntid"} <= given.keys():
+        yield _problem(kernel, given["maxntid"], ".reqntid and .maxntid do not go together")
     if "blocksareclusters" in given and missing:
         message = ".blocksareclusters needs " + " and ".join(f".{name}" for name in sorted(missing))
         yield _problem(kernel, given["blocksareclusters"], message)

@@ -28,6 +28,7 @@ from ..opcodes import bind
 from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
 from ..run.wave import Execution, Record
+from .module_structure import misplaced
 from .statement_shapes import Shape, ShapeReader
 
 
@@ -146,6 +147,8 @@ class _Body:
             self._registers(statement, scope)
         elif isinstance(statement, VariableDeclaration):
             self.module.declare_variable(scope, statement, self.function)
+        elif problem := misplaced(statement):
+            raise problem
         elif isinstance(statement, Directive) and statement.name in ("branchtargets", "calltargets"):
             if not self._table_after:
                 message = f".{statement.name} has no label before it, which would name it"

@@ -13,18 +13,21 @@ from ...errors import IllegalInstruction, PtxError, located
 from ...ptx.constants import Immediate, read_immediate
 from ...ptx.parser import initial_items
 from ...ptx.source import Cursor, Source
-from ...ptx.statements import VariableDeclaration
+from ...ptx.statements import OPAQUE, VariableDeclaration
 from ..bind.scope import InitialAddress
 
 _TOKEN = re.compile(r"[{}]|[^{},]+")
-_NAME = r"[A-Za-z_$%][\w$]*"
+_NAME = r"(?!WARP_SZ\b)[A-Za-z_$%][\w$]*"
 _ADDRESS = re.compile(
-    rf"(?:(?P<mask>0[xX][0-9a-fA-F]{{1,16}})\()?"
-    rf"(?:generic\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
-    r"\s*(?P<addend>[+-](?:[^()]|\([^()]*\))*+)?\s*(?(mask)\))"
+    rf"(?:(?P<mask>0[xX][0-9a-fA-F]{{1,16}}|[1-9]\d*)\s*\()?"
+    rf"(?:generic\s*\(\s*(?P<generic>{_NAME})\s*\)|(?P<name>{_NAME}))"
+    r"\s*(?P<addend>\+(?:[^()]|\([^()]*\))*+)?\s*(?(mask)\))"
 )
 
 
+_OF_ADDRESSES = ("u32", "u64")  # types of variables that start with addresses
+_OF_PARTS = ("u8", "u32", "u64")  # and with a byte of them
+_MASKS = {0xFF << 8 * place for place in range(8)}
 _TAKEN = {  # kinds of initial values by type, or by its first letter, as ptxas 13.0 takes them
     "b": ("integer", "f32", "f64"),
     "u": ("integer",),
@@ -54,7 +57,8 @@ def _address(place: int, size: int, match: re.Match[str]) -> InitialAddress:
         size=size,
         name=match["generic"] or match["name"],
         addend=_addend(match["addend"] or "0"),
-        mask=int(match["mask"] or hex((1 << 64) - 1), 16),
+        mask=int(match["mask"] or hex((1 << 64) - 1), 0),
+        generic=match["generic"] is not None,
     )
 
 
@@ -78,6 +82,8 @@ def _values(statement: VariableDeclaration) -> list[str]:
 
 def element_bytes(type_name: str) -> int:
     """Return bytes of one element of a fundamental type."""
+    if type_name in OPAQUE:
+        return 8  # a handle
     digits = re.sub(r"\D", "", type_name.partition("x")[0])
     return int(digits) // 8 * (2 if type_name.endswith("x2") else 1)
 
@@ -113,6 +119,8 @@ def _check_shape(statement: VariableDeclaration, text: str, extents: tuple[int, 
         message = f"{statement.name}: expected {wanted} the initial value '{text.strip()}'"
         raise IllegalInstruction(message, statement.location())
     items = initial_items(text)
+    if not all(items):
+        raise IllegalInstruction(f"{statement.name}: an initial value is missing", statement.location())
     if len(items) > extents[0]:
         message = f"{statement.name}: {len(items)} initial values where there is room for {extents[0]}"
         raise IllegalInstruction(message, statement.location())
@@ -121,10 +129,14 @@ def _check_shape(statement: VariableDeclaration, text: str, extents: tuple[int, 
 
 
 def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
-    if _ADDRESS.fullmatch(text):
+    if match := _ADDRESS.fullmatch(text):
+        _check_address(statement, match)
         return bytes(size)
+    cursor = Cursor(Source(text, statement.source.file))
     try:
-        value = read_immediate(Cursor(Source(text, statement.source.file)))
+        value = read_immediate(cursor)
+        if not cursor.at_end():
+            cursor.fail("the end of the value")
     except PtxError:
         message = f"the initial value '{text}' of {statement.name} is no constant expression and no address"
         raise IllegalInstruction(message, statement.location()) from None
@@ -132,6 +144,18 @@ def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
         message = f"the initial value '{text}' of {statement.name} is of another type than .{statement.type}"
         raise IllegalInstruction(message, statement.location())
     return _encoded(value, statement.type, size)
+
+
+def _check_address(statement: VariableDeclaration, match: re.Match[str]) -> None:
+    """Raise IllegalInstruction for an address in a type, or by a mask, that ptxas does not take."""
+    types = _OF_PARTS if match["mask"] else _OF_ADDRESSES
+    if statement.type not in types:
+        named = " or ".join(f".{name}" for name in types)
+        message = f"{statement.name} of .{statement.type} starts with an address: expected {named}"
+        raise IllegalInstruction(message, statement.location())
+    if match["mask"] and int(match["mask"], 0) not in _MASKS:
+        message = f"the mask {match['mask']} of {statement.name}: expected 0xFF at one byte of eight"
+        raise IllegalInstruction(message, statement.location())
 
 
 def _encoded(value: Immediate, type_name: str, size: int) -> bytes:

@@ -21,11 +21,13 @@ from ...ptx.source_lines import Reader, unread
 from ...ptx.statements import Directive, Kernel, Program, RegisterDeclaration, VariableDeclaration
 from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
-from ..bind.scope import FunctionName, Scope, Variable
+from ..bind.scope import FunctionName, InitialAddress, Scope, Variable
 from ..run.wave import Entry, Execution, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
 from .function_body import execution_of, load_body
+from .module_structure import structure_problems, unknown_version
+from .parameters import parameter_problems
 from .problems import NoSuchKernel, joined
 from .shared_layout import SharedLayout
 from .statement_shapes import Shape
@@ -60,6 +62,9 @@ class Module:
         self._layout = SharedLayout(self.functions)
         self.bound: list[str] = []
         self._loaded: dict[str, list[Record]] = {}  # of functions that have no place in the code yet
+        found = list(structure_problems(program))
+        self._problems += found
+        self._general += found
         self._declare_all()
         self._check_addresses()
         if any(function.kernel.kind == "func" and _declares_shared(function) for function in self._bodies()):
@@ -123,8 +128,11 @@ class Module:
 
     def _held(self, name: str) -> list[str]:
         """Return what a variable holds addresses of."""
+        return [address.name for address in self._addresses_in(name)]
+
+    def _addresses_in(self, name: str) -> tuple[InitialAddress, ...]:
         found = self.scope.names.get(name)
-        return [address.name for address in found.addresses] if isinstance(found, Variable) else []
+        return found.addresses if isinstance(found, Variable) else ()
 
     @cached_property
     def entries(self) -> tuple[str, ...]:
@@ -169,6 +177,8 @@ class Module:
             check_target(self.target)
         try:
             with located(lambda: _directive_of(self.program, "version").location()):
+                if message := unknown_version(self.version):
+                    raise IllegalInstruction(message)
                 check_target(self.target, self.version)
         except WarpsimError as error:
             self._problems.append(error)
@@ -188,21 +198,33 @@ class Module:
                 self._declare_function(statement)
 
     def _check_addresses(self) -> None:
-        """Check that initial values name a function, or a variable in memory of the device."""
+        """Check that initial values name a function, or a variable in memory of the device, declared
+        before.
+        """
+        before = set[str]()
         for statement in self.program.statements:
             if isinstance(statement, VariableDeclaration) and statement.name not in self._of_variables:
-                for name in self._held(statement.name):
-                    found = self.scope.names.get(name)
-                    if isinstance(found, FunctionName) or found in self.variables:
+                for address in self._addresses_in(statement.name):
+                    name, found = address.name, self.scope.names.get(address.name)
+                    plain = not address.generic and not address.addend
+                    if not isinstance(found, FunctionName) and found not in self.variables:
+                        what = "which is no function and no variable in .global or .const"
+                    elif isinstance(found, FunctionName) and not plain:
+                        what = "which is a function: only its name alone is an initial value"
+                    elif name not in before:
+                        what = "which is not declared before it"
+                    else:
                         continue
-                    message = (
-                        f"{statement.name} starts with the address of {name}, "
-                        "which is no function and no variable in .global or .const"
-                    )
+                    message = f"{statement.name} starts with the address of {name}, {what}"
                     self._problems.append(IllegalInstruction(message, statement.location()))
                     self._of_variables[statement.name] = self._problems[-1]
+            if isinstance(statement, VariableDeclaration | Kernel):
+                before.add(statement.name)
 
     def _declare_function(self, kernel: Kernel) -> None:
+        if kernel.body is None:
+            self._problems += parameter_problems(kernel)
+            self._problems += directive_problems(kernel, self.target, self.version)
         known = self.functions.get(kernel.name)
         if known is None or known.kernel.body is None:
             self.functions[kernel.name] = Function(name=kernel.name, kernel=kernel)
@@ -288,6 +310,7 @@ class Module:
             return
         known = len(self._problems)
         self._problems += directive_problems(function.kernel, self.target, self.version)
+        self._problems += parameter_problems(function.kernel)
         self.noted(partial(self._check_parameters, function))
         with garbage_collection_paused():
             self._loaded[function.name] = load_body(self, function)

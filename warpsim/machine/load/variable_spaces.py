@@ -4,10 +4,13 @@ initial values (PTX ISA 9.1, sections 5.1 and 5.4.4).
 
 from __future__ import annotations
 
-from ...errors import IllegalInstruction
-from ...ptx.statements import VariableDeclaration
+from ...errors import IllegalInstruction, NotModelled
+from ...ptx.statements import OPAQUE, VariableDeclaration
 
+_LARGEST_ALIGNMENT = 1 << 16
+_COMMON = "global"  # the space of .common variables
 _IN_FUNCTIONS = ("local", "param")  # spaces without variables of a module
+_NO_PARAMETERS = ("f16x2", *OPAQUE)
 _WITH_VALUES = ("global", "const")
 _MOST_BYTES = {  # of a variable, by its space; what is beyond is a slip, and no reason to fill the memory
     "global": 1 << 36,  # no chip has more memory
@@ -24,18 +27,64 @@ def check_space(statement: VariableDeclaration, *, in_module: bool) -> None:
         message = f"{statement.name}: .{statement.space} is declared in functions, not in modules"
     elif statement.initializer is not None and statement.space not in _WITH_VALUES:
         message = f"{statement.name}: no variable in .{statement.space} has initial values"
+    elif statement.linkage and not in_module:
+        message = f"{statement.name}: .{statement.linkage} is for variables of a module"
+    elif statement.linkage == "extern" and statement.initializer is not None:
+        message = f"{statement.name}: no .extern variable has initial values"
+    elif statement.linkage == "common" and statement.space != _COMMON:
+        message = f"{statement.name}: .common variables lie in .{_COMMON}, not in .{statement.space}"
     if message:
+        raise IllegalInstruction(message, statement.location())
+    _check_complete(statement)
+    _check_type(statement, in_module=in_module)
+
+
+def _check_complete(statement: VariableDeclaration) -> None:
+    """Raise IllegalInstruction for an array without elements, but [] of what another module has."""
+    extents = statement.extents
+    message = ""
+    if 0 in extents[1:]:
+        message = f"{statement.name} has no elements: each extent but the first is at least 1"
+    elif 0 in extents and statement.linkage != "extern":
+        message = f"{statement.name} has no elements: only .extern variables of a module have []"
+    if message:
+        raise IllegalInstruction(message, statement.location())
+
+
+def _check_type(statement: VariableDeclaration, *, in_module: bool) -> None:
+    """Raise IllegalInstruction for a type that a space does not have, NotModelled for textures."""
+    if statement.type in OPAQUE:
+        if not in_module or statement.space != "global":
+            message = f"{statement.name}: .{statement.type} is declared in .global, in modules"
+            raise IllegalInstruction(message, statement.location())
+        raise NotModelled(f"{statement.name}: .{statement.type} is not modelled", statement.location())
+    if statement.space == "param":
+        check_parameter_type(statement)
+
+
+def check_parameter_type(statement: VariableDeclaration) -> None:
+    """Raise IllegalInstruction for a type that nothing in .param has."""
+    alone = len(statement.extents) == 1
+    if (statement.vector > 1 and alone) or statement.type in _NO_PARAMETERS:
+        vector = f".v{statement.vector} " if statement.vector > 1 else ""
+        message = f"{statement.name}: nothing in .param has the type {vector}.{statement.type}"
         raise IllegalInstruction(message, statement.location())
 
 
 def check_extent(statement: VariableDeclaration) -> None:
     """Raise IllegalInstruction for a variable that is larger than its space, or at no power of two."""
-    most, align = _MOST_BYTES.get(statement.space), statement.align
+    most = _MOST_BYTES.get(statement.space)
     if most is not None and statement.size > most:
         message = f"{statement.name} has {statement.size} bytes, but .{statement.space} has at most {most}"
         raise IllegalInstruction(message, statement.location())
-    if align is not None and (align < 1 or align & (align - 1) or align > _MOST_BYTES["const"]):
+    if statement.align is not None:
+        check_alignment(statement, statement.align)
+
+
+def check_alignment(statement: VariableDeclaration, align: int) -> None:
+    """Raise IllegalInstruction for an alignment that is no power of two, or beyond all memory."""
+    if align < 1 or align & (align - 1) or align > _LARGEST_ALIGNMENT:
         message = (
-            f"{statement.name} has alignment {align}: it is a power of two, {_MOST_BYTES['const']} at most"
+            f"{statement.name} has alignment {align}: it is a power of two, {_LARGEST_ALIGNMENT} at most"
         )
         raise IllegalInstruction(message, statement.location())

@@ -1,0 +1,44 @@
+"""Where the machine and ptxas 13.0 disagree about declarations and directives on purpose, each with a reason.
+
+Knows patterns of lines; the first table is of what only ptxas takes, the second of what only the machine
+takes.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LONG = r"18446744073709551615|18446744073709551616|0x1ffffffffffffffff"
+ONLY_PTXAS: tuple[tuple[str, str], ...] = (
+    (_LONG, "a number beyond 64 bits, or beyond 32 in a directive: ptxas keeps its lowest bits"),
+    (r"at most 524288$", "more local memory than a thread has, which the driver refuses"),
+    (r"bytes of shared memory: at most", "more shared memory than a CTA may declare: the driver refuses it"),
+    (r"power of two, 65536 at most$", "an alignment beyond what any memory has"),
+    (r"bytes, but \.global has at most", "more than any chip has"),
+    (r"\.reg \.attribute", "an attribute of numbered registers, which ptxas passes over"),
+    (r"^\.extern \.shared.* is declared twice", "a name of .extern .shared that a variable has, too"),
+    (r"(tex|sampler|surf)ref", "textures are not modelled"),
+    (r"\.(global|shared|const|local|param) [^;]*%\w+<", "variables that are numbered as registers are"),
+    (r"^\.extern \.func.*expected '\{' or ';'", "a prototype without a semicolon"),
+    (r"^\.target compute_", "a virtual target, which is none of a chip"),
+    (r"^\.\w+; // PTX has no directive", "a type alone"),
+)
+ONLY_HERE: tuple[tuple[str, str], ...] = (
+    (r"does not match formal parameter", "types of arguments are not compared with those of parameters"),
+    (
+        r"texmode_unified|(tex|sampler|surf)ref",
+        "textures are not modelled: how they are declared is not checked",
+    ),
+    (r"Unsupported \.version 9\.[1-5]", "versions that 13.5 knows and 13.0 does not"),
+    (r"\.reg \.v[24].*(Duplicate definition|Arguments mismatch)", "the name of a vector beside its elements"),
+    (r"32-Bit compilation is no longer supported", "addresses of variables where no .address_size is given"),
+    (r"Unresolved extern", "what links, which is not asked for"),
+    (r"Debug information not found", "line tables, which nothing here needs"),
+    (r"default SM version", "the option -arch of the run of ptxas, and not the text"),
+)
+
+
+def reason(line: str, by_ptxas: str, here: str) -> str:
+    """Return why a changed line is judged otherwise: ``by_ptxas`` or ``here`` is why it is refused, or ""."""
+    table = ONLY_HERE if by_ptxas else ONLY_PTXAS
+    return next((why for pattern, why in table if re.search(pattern, f"{line} // {by_ptxas or here}")), "")

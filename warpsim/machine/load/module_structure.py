@@ -1,0 +1,168 @@
+"""What a module is made of, beyond single declarations: the order of its first directives, directives that do
+not stand where they are, and functions that are there twice (PTX ISA 9.1, sections 5.4, 11.1 and 11.7).
+
+Knows statements; does not know what they do, nor a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...errors import IllegalInstruction
+from ...isa.architectures import ARCHITECTURES
+from ...ptx.statements import (
+    Block,
+    Directive,
+    InstructionStatement,
+    Kernel,
+    Parameter,
+    Program,
+    RegisterDeclaration,
+    Statement,
+    VariableDeclaration,
+)
+from .directives import OF_BODIES
+
+_HEAD = ("version", "target", "address_size")  # in this order; .target may be repeated
+_LAST_OF = {6: 5, 7: 8, 8: 8, 9: 5}  # PTX versions: the last minor of each major that ptxas 13.5 knows
+_OPTIONS = ("texmode_unified", "texmode_independent", "debug")
+_LABELLED = ("branchtargets", "calltargets", "callprototype")
+_IN_FUNCTIONS = (*_LABELLED, "pragma", "loc", "target")
+_CONSTANT_BYTES = 1 << 16  # of all variables of a module
+
+
+def structure_problems(program: Program) -> Iterator[IllegalInstruction]:
+    """Yield what ptxas refuses of the parts of a module."""
+    yield from _head(program.statements)
+    yield from _options(program.statements)
+    yield from _constants(program.statements)
+    known: dict[str, Statement] = {}
+    for statement in program.statements:
+        if isinstance(statement, Directive):
+            yield from _directive(statement, known)
+        elif isinstance(statement, Block | InstructionStatement):
+            yield _problem(statement, "statements stand in functions, not in modules")
+        elif isinstance(statement, VariableDeclaration):
+            if isinstance(known.get(statement.name), Kernel):
+                yield _problem(statement, f"{statement.name} is a function, too")
+            known.setdefault(statement.name, statement)
+        elif isinstance(statement, Kernel):
+            yield from _function(statement, known.get(statement.name))
+            if statement.body is not None or statement.name not in known:
+                known[statement.name] = statement
+
+
+def unknown_version(version: tuple[int, int]) -> str:
+    """Return what is wrong with a version that there is not, or not yet; "" for nothing."""
+    major, minor = version
+    last = max(_LAST_OF)
+    if (major in _LAST_OF and minor > _LAST_OF[major]) or major > last:
+        return f"there is no PTX {major}.{minor} known here: the newest is {last}.{_LAST_OF[last]}"
+    return ""
+
+
+def _head(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
+    """Yield directives of the head that stand elsewhere, or twice."""
+    place = 0
+    for number, statement in enumerate(statements):
+        if not isinstance(statement, Directive) or statement.name not in _HEAD:
+            place = len(_HEAD)
+            continue
+        wanted = _HEAD.index(statement.name)
+        again = place == wanted + 1 and statement.name == "target"
+        if (wanted == 0) != (number == 0) or (wanted < place and not again):
+            yield _problem(
+                statement, "a module begins with .version, .target and .address_size, in this order"
+            )
+        place = max(place, wanted + 1)
+
+
+def _options(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
+    """Yield targets with options that there are not, or not together."""
+    for statement in statements:
+        if isinstance(statement, Directive) and statement.name == "target":
+            target, *options = [word.strip() for word in statement.text.split(",")]
+            if target not in ARCHITECTURES:
+                yield _problem(statement, f"unknown target {target!r}")
+            unknown = [word for word in options if word not in _OPTIONS]
+            if unknown:
+                yield _problem(
+                    statement, f"unknown option {unknown[0]!r} of .target: known are {', '.join(_OPTIONS)}"
+                )
+            if set(_OPTIONS[:2]) <= set(options):
+                yield _problem(statement, f"{_OPTIONS[0]} and {_OPTIONS[1]} do not go together")
+        elif isinstance(statement, Directive) and statement.name == "address_size" and not _wide(statement):
+            yield _problem(statement, "addresses of 32 bits are not supported: ptxas takes them no more")
+
+
+def _wide(statement: Directive) -> bool:
+    return int(statement.text.rstrip("U"), 0) == 64
+
+
+def _constants(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
+    variables = [
+        each for each in statements if isinstance(each, VariableDeclaration) and each.space == "const"
+    ]
+    size = sum(each.size for each in variables)
+    if size > _CONSTANT_BYTES and all(each.size <= _CONSTANT_BYTES for each in variables):
+        yield _problem(variables[-1], f"{size} bytes in .const: a module has at most {_CONSTANT_BYTES}")
+
+
+def _directive(statement: Directive, known: dict[str, Statement]) -> Iterator[IllegalInstruction]:
+    """Yield what is wrong with a directive of a module."""
+    if statement.name in _LABELLED or statement.name == "loc":
+        yield _problem(statement, f".{statement.name} stands in functions, not in modules")
+    elif statement.name == "pragma" and OF_BODIES.search(statement.text):
+        yield _problem(statement, f"the pragma {statement.text.strip()} stands in functions, not in modules")
+    elif statement.name == "alias":
+        alias, aliased = (known.get(name.strip()) for name in statement.text.split(","))
+        for found, bodiless in ((alias, True), (aliased, False)):
+            if not isinstance(found, Kernel) or (bodiless and found.body is not None):
+                yield _problem(
+                    statement, ".alias takes a function that is declared without a body, and another"
+                )
+                return
+
+
+def _function(kernel: Kernel, known: Statement | None) -> Iterator[IllegalInstruction]:
+    """Yield what is wrong with a function beside what its name was declared as before."""
+    if kernel.linkage == "common":
+        yield _problem(kernel, f"{kernel.name}: .common is for variables")
+    if kernel.linkage == "extern" and kernel.body is not None:
+        yield _problem(kernel, f"{kernel.name} is .extern and has a body")
+    if isinstance(known, VariableDeclaration):
+        yield _problem(kernel, f"{kernel.name} is a variable, too")
+    if not isinstance(known, Kernel):
+        return
+    if known.body is not None and kernel.body is not None:
+        yield _problem(kernel, f"{kernel.name} has two bodies")
+    elif _prototype(known) != _prototype(kernel):
+        yield _problem(
+            kernel, f"{kernel.name} is declared otherwise before: other parameters, or another kind"
+        )
+    elif kernel.linkage != known.linkage and (kernel.linkage or known.linkage == "extern"):
+        yield _problem(kernel, f"{kernel.name} is declared with another linkage before")
+
+
+def _prototype(kernel: Kernel) -> object:
+    given = (map(_kind, kernel.results), map(_kind, kernel.parameters))
+    return kernel.kind, "noreturn" in kernel.tuning, *(tuple(kinds) for kinds in given)
+
+
+def _kind(parameter: Parameter) -> object:
+    if isinstance(parameter, RegisterDeclaration):
+        return parameter.type, parameter.vector
+    return parameter.space, parameter.type, parameter.vector, parameter.extents, parameter.align
+
+
+def misplaced(statement: Statement) -> IllegalInstruction | None:
+    """Return what is wrong with a directive or function in a function, None for nothing."""
+    if isinstance(statement, Directive) and statement.name not in _IN_FUNCTIONS:
+        return _problem(statement, f".{statement.name} stands in modules, not in functions")
+    if isinstance(statement, Kernel) and (statement.kind == "entry" or statement.body is not None):
+        return _problem(statement, f"{statement.name}: functions do not lie in each other")
+    return None
+
+
+def _problem(statement: Statement, message: str) -> IllegalInstruction:
+    return IllegalInstruction(message, statement.location())

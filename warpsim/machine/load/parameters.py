@@ -1,0 +1,53 @@
+"""What ptxas does not take as parameters and results of kernels and functions (PTX ISA 9.1, sections 5.1.6
+and 11.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import IllegalInstruction, NotModelled, WarpsimError
+from ...ptx.statements import OPAQUE, Kernel, Parameter, RegisterDeclaration, VariableDeclaration
+from .variable_spaces import check_alignment, check_parameter_type
+
+
+def parameter_problems(kernel: Kernel) -> Iterator[WarpsimError]:
+    """Yield what is wrong with the parameters and results of a kernel or function."""
+    for place, parameter in enumerate(kernel.parameters):
+        yield from _of_parameter(kernel, parameter, place == len(kernel.parameters) - 1)
+    for result in kernel.results:
+        yield from _of_parameter(kernel, result, last=False)
+    framed = [item for item in kernel.results if isinstance(item, VariableDeclaration)]
+    if framed and len(kernel.results) > 1:
+        yield _problem(framed[0], "several results of a function are registers")
+
+
+def _of_parameter(kernel: Kernel, parameter: Parameter, last: bool) -> Iterator[WarpsimError]:
+    if isinstance(parameter, RegisterDeclaration):
+        if kernel.kind == "entry":
+            yield _problem(parameter, "parameters of kernels lie in .param, not in .reg")
+        return
+    name = parameter.name
+    if kernel.kind == "entry" and parameter.type in OPAQUE:
+        yield NotModelled(f"{name}: .{parameter.type} is not modelled", parameter.location())
+    else:
+        yield from _caught(parameter)
+    if 0 in parameter.extents and (kernel.kind == "entry" or not last):
+        yield _problem(
+            parameter, f"{name} has no elements: only the last parameter of a function may have []"
+        )
+    if parameter.pointer and kernel.kind == "func":
+        yield _problem(parameter, f"{name}: .ptr is for parameters of kernels")
+
+
+def _caught(parameter: VariableDeclaration) -> Iterator[WarpsimError]:
+    try:
+        check_parameter_type(parameter)
+        for align in (*parameter.pointer, *(() if parameter.align is None else (parameter.align,))):
+            check_alignment(parameter, align)
+    except IllegalInstruction as error:
+        yield error
+
+
+def _problem(parameter: Parameter, message: str) -> IllegalInstruction:
+    return IllegalInstruction(message, parameter.location())
