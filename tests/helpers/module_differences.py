@@ -22,6 +22,13 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"^\.extern \.func.*expected '\{' or ';'", "a prototype without a semicolon"),
     (r"^\.target compute_", "a virtual target, which is none of a chip"),
     (r"^\.\w+; // PTX has no directive", "a type alone"),
+    (r"^\.extern \.shared.*has initial values", "an initial value of .extern .shared, which nothing reads"),
+    (r"is a variable, too$", "a function with the name of a variable that nothing else names"),
+    (r"nothing in \.param has the type", "vectors and pairs of halves, in arrays and in prototypes"),
+    (r"\.e4m3 \w+\b.*no variable has the type", "types of instructions in parameters that nothing reads"),
+    (r"\.param [^;]*<.* // expected ',' or ';'", "variables that are numbered as registers are"),
+    (r"\.(align \d+|attribute\(\.managed\)) \.reg", "a place or an attribute before .reg, which has none"),
+    (r"\.param \.\w+ _,.* // expected a variable name", "a parameter of a kernel without a name"),
 )
 ONLY_HERE: tuple[tuple[str, str], ...] = (
     (r"does not match formal parameter", "types of arguments are not compared with those of parameters"),
@@ -34,6 +41,11 @@ ONLY_HERE: tuple[tuple[str, str], ...] = (
     (r"32-Bit compilation is no longer supported", "addresses of variables where no .address_size is given"),
     (r"Unresolved extern", "what links, which is not asked for"),
     (r"Debug information not found", "line tables, which nothing here needs"),
+    (r"32-Bit ABI", "addresses of variables where no .address_size is given"),
+    (r"\.align 0 \.align \d+", "an alignment that another replaces"),
+    (r"\.align \d+ (\.ptr|\w+).*(\.ptr|parameter attribute)", "an alignment behind the type of a parameter"),
+    (r"\.reg \.f16x2.*Arguments mismatch", "registers of two halves for words, in a statement"),
+    (r"Internal error", "more bytes than ptxas can write"),
     (r"default SM version", "the option -arch of the run of ptxas, and not the text"),
 )
 

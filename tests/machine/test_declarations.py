@@ -37,6 +37,7 @@ VALUES = {  # declarations in .global, and what is wrong with them
     ".u32 z[2] = {1,};": "z: an initial value is missing",
     ".u32 z = 1 2;": "the initial value '1 2' of z is no constant expression and no address",
     ".u64 z = z;": "z starts with the address of z, which is not declared before it",
+    ".u64 a, z = a;": "z starts with the address of a, which is not declared before it",
     ".u32 a; .global .u64 z = generic (a) + 4;": None,
     ".u32 a; .global .u8 z = 0xff(a);": None,
     ".u32 a; .global .u8 z = 0xf0(a);": "the mask 0xf0 of z: expected 0xFF at one byte of eight",

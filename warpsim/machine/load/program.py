@@ -201,7 +201,7 @@ class Module:
         """Check that initial values name a function, or a variable in memory of the device, declared
         before.
         """
-        before = set[str]()
+        before: dict[str, int] = {}
         for statement in self.program.statements:
             if isinstance(statement, VariableDeclaration) and statement.name not in self._of_variables:
                 for address in self._addresses_in(statement.name):
@@ -211,7 +211,7 @@ class Module:
                         what = "which is no function and no variable in .global or .const"
                     elif isinstance(found, FunctionName) and not plain:
                         what = "which is a function: only its name alone is an initial value"
-                    elif name not in before:
+                    elif before.get(name, statement.start) >= statement.start:
                         what = "which is not declared before it"
                     else:
                         continue
@@ -219,7 +219,7 @@ class Module:
                     self._problems.append(IllegalInstruction(message, statement.location()))
                     self._of_variables[statement.name] = self._problems[-1]
             if isinstance(statement, VariableDeclaration | Kernel):
-                before.add(statement.name)
+                before.setdefault(statement.name, statement.start)
 
     def _declare_function(self, kernel: Kernel) -> None:
         if kernel.body is None:
