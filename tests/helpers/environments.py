@@ -186,7 +186,7 @@ def text_jobs() -> Iterator[Job]:
     yield "draw_layout", lambda: warpsim.draw_layout(form, format="svg")
     yield (
         "constants",
-        lambda: _constants("0.1", "0.3", "2.2250738585072011e-308", "1.0 / 3.0", "1e-310 * 3.0"),
+        lambda: _constants("0.1", "0.3", "2.2250738585072014e-308", "1.0 / 3.0", "0d000012688B70E62B * 3.0"),
     )
     yield "matrix", lambda: matrix_from("0.1 0.3 1e-310 2.2250738585072011e-308", 4)
     yield (

@@ -82,6 +82,9 @@ def test_tiles_and_patterns_may_begin_elsewhere(lines: int) -> None:
     np.testing.assert_array_equal(found, expected)
     warnings = [one.message for one in report.hazards if one.kind == "descriptor"]
     assert len(warnings) == (lines > 0)
+    moved["w"] = inputs["w"] + np.uint64(8 * lines)  # base offset 0: common, and no warning
+    moved["m"] = memory.reshape(inputs["m"].shape)
+    assert not [one for one in case.launch(moved)[1].hazards if one.kind == "descriptor"]
     if lines == 1:
         assert "reads a tile whose start address" in warnings[0]
         assert "base offset 1 places 128 bytes behind multiples of 256 bytes" in warnings[0]

@@ -426,10 +426,13 @@ def _in_turn(methods: Sequence[Callable[..., None]]) -> Callable[..., None]:
     return send
 
 
-def mention_pattern(wave: Wave, path: DivergentPath, lane: int, unusual: str) -> None:
-    """Record, and notify observers, that where the swizzle pattern of a tile lies is inferred."""
+def mention_pattern(wave: Wave, path: DivergentPath, lane: int, unusual: str, base_offset: int) -> None:
+    """Record that where the swizzle pattern of a tile lies is inferred, and notify observers.
+
+    Tiles that begin inside a pattern with base offset 0 are common: kernels of CUTLASS step from row to row.
+    """
     wave.infer(path.pc, _PATTERN)
-    if observers_of(wave).hear(Observer.unusual):
+    if base_offset and observers_of(wave).hear(Observer.unusual):
         observers_of(wave).unusual(wave, path, lane, f"reads a tile whose {unusual}")
 
 

@@ -105,9 +105,8 @@ def _share(
             except WarpsimError as error:
                 raise _placed(wave, path, groups, error, wgmma.bound.places[f"{name}_descriptor"]) from None
             ranges.append(found)
-            if unusual := _unusual(named[name]):
-                first = int(Warpgroups.of(wave).first[groups[0]])
-                mention_pattern(wave, path, first, unusual)
+            if pattern := _unusual_pattern(named[name]):
+                mention_pattern(wave, path, int(Warpgroups.of(wave).first[groups[0]]), *pattern)
     return Share(
         groups=groups,
         a=named.get("a"),
@@ -118,8 +117,10 @@ def _share(
 
 
 @lru_cache(maxsize=1024)
-def _unusual(word: int) -> str:
-    return Descriptor.decode(word).unusual
+def _unusual_pattern(word: int) -> tuple[str, int] | None:
+    """Return what is unusual of where a swizzle pattern lies, and its base offset."""
+    descriptor = Descriptor.decode(word)
+    return (descriptor.unusual, descriptor.base_offset) if descriptor.unusual else None
 
 
 def _placed(

@@ -24,13 +24,14 @@ Shape = tuple[int, int, int, str, int]  # rows, bytes of a row, bytes of an elem
 
 
 class Tile:
-    """``addresses (rows, bytes)`` in a CTA's shared memory, and what is unusual; do not write to them.
+    """``addresses (rows, bytes)`` in a CTA's shared memory, not to be written to.
 
-    Of every 16 bytes the first ``used`` are read: packed elements leave gaps behind them.
+    ``pattern``: what is unusual of where its swizzle pattern lies, and the base offset. Of every 16 bytes
+    the first ``used`` are read: packed elements leave gaps behind them.
     """
 
-    def __init__(self, addresses: Addresses, unusual: str = "", used: int = 16) -> None:
-        self.addresses, self.unusual, self.used = addresses, unusual, used
+    def __init__(self, addresses: Addresses, pattern: tuple[str, int] = ("", 0), used: int = 16) -> None:
+        self.addresses, self.pattern, self.used = addresses, pattern, used
         self.last = int(addresses.max())
 
     @cached_property
@@ -70,7 +71,7 @@ def _tile_behind(word: int, shape: Shape) -> Tile:
         element_bytes=element_bytes,
         major="K" if major == "K" else "MN",
     )
-    return Tile(addresses, descriptor.unusual, used)
+    return Tile(addresses, (descriptor.unusual, descriptor.base_offset), used)
 
 
 def checked_tile(wave: Wave, path: DivergentPath, lane: int, word: int, shape: Shape) -> Tile:
@@ -85,6 +86,6 @@ def checked_tile(wave: Wave, path: DivergentPath, lane: int, word: int, shape: S
             f"{wave.memories.shared_bytes} bytes of shared memory (the window is {WINDOW + 1} bytes)"
         )
         raise misused(wave, path, lane, message)
-    if tile.unusual:
-        mention_pattern(wave, path, lane, tile.unusual)
+    if tile.pattern[0]:
+        mention_pattern(wave, path, lane, *tile.pattern)
     return tile
