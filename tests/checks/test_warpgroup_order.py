@@ -289,7 +289,7 @@ def test_bytes_that_nobody_wrote() -> None:
     (finding,) = report.hazards
     assert (finding.kind, finding.severity) == ("uninitialised", "warning")
     assert " reads byte 0x" in finding.message
-    assert finding.message.endswith("was never written [CTA (0, 0, 0), warpgroup 0]")
+    assert "was never written [CTA (0, 0, 0), warpgroup 0]; with other bytes there" in finding.message
 
 
 def _last_store(case: Case) -> str:
@@ -319,6 +319,15 @@ def test_a_barrier_between_the_wait_and_the_next_stores() -> None:
     early = f"{COMMIT} bar.sync 0; {WAIT} {store}"
     assert found(replace(CASE, threads=128, around={"after": early})) == [("race", "warning")]
     assert found(replace(CASE, threads=128, around={"after": f"{end} bar.sync 0; {store}"})) == []
+
+
+def test_a_later_wait_takes_nothing_from_a_barrier_behind_an_earlier_one() -> None:
+    """A ring of stages: what the barrier has said of the first group holds behind the wait for the second."""
+    known, store = f"{COMMIT} {WAIT} bar.sync 0;", "st.shared.b32 [%at], %own;"
+    case = replace(CASE, threads=128)
+    assert found(replace(case, around={"after": f"{known} {COMMIT} {WAIT} {store}"})) == []
+    again = f"{known} {FENCE} {CASE.statement()} {COMMIT} {WAIT} {store}"
+    assert found(replace(case, around={"after": again})) == [("race", "warning")]
 
 
 def test_a_copy_in_flight() -> None:

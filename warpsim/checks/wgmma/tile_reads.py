@@ -63,7 +63,8 @@ class TileReads(Observer):
 
     def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
-        # by warpgroup: waits that not all of its warps know of, each the groups that were complete, and when
+        # by warpgroup: the last wait that all of its warps know of and those after it, each the groups that
+        # were complete, and when
         self.waits: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
@@ -94,8 +95,10 @@ class TileReads(Observer):
         every, now = self._known_to_all(warps), clocks.own(warps)
         self.latest[groups] = now
         for group, number, known, own in zip(groups.tolist(), complete.tolist(), every, now, strict=True):
-            waits = [wait for wait in self.waits.get(group, ()) if (wait[1] > known).any()]
-            self.waits[group] = [*waits, (number, own)]
+            waits = self.waits.get(group, [])
+            over = [wait for wait in waits if (wait[1] <= known).all()]
+            last = sorted(over, key=lambda wait: wait[0])[-1:]  # what it waited for stays known
+            self.waits[group] = [*last, *waits[len(over) :], (number, own)]
 
     # --- stores ---
 
