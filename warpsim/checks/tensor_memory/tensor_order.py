@@ -132,6 +132,8 @@ class TensorOrder(Observer):
                 self.words.overwritten(wave, access, late)
             elif access.in_order:
                 self._note_order(wave, access, block, component)
+            if access.in_order:
+                self.extents[block.cta, pc] = _extent(block)
         now = record(access.number + 1, pc, component, OPERATION)
         kind = _IN_ORDER if access.in_order else 1 + warp % wave.warps // _QUARTERS
         for block in access.reads:
@@ -188,8 +190,7 @@ class TensorOrder(Observer):
 
     def _note_order(self, wave: Wave, access: TensorAccess, block: Block, component: int) -> None:
         """Note what only the order of issue keeps apart, and the manual does not list."""
-        pc, visible = access.path.pc, self.order.clocks.visible[access.lane // WARP]
-        extent = block.columns.start, block.lanes.start, block.columns.stop, block.lanes.stop
+        visible = self.order.clocks.visible[access.lane // WARP]
         tables: tuple[tuple[Records, Literal["read", "write"]], ...]
         tables = (self.taken[_IN_ORDER], "read"), (self.wrote, "write")
         for table, how in tables:
@@ -197,9 +198,12 @@ class TensorOrder(Observer):
             own = _pending(records, component, int(visible[component]))
             if own is not None:
                 first = int(records[own][0])
-                if how == "read" or self.extents.get((block.cta, int(places(first)))) != extent:
+                if how == "read" or self.extents.get((block.cta, int(places(first)))) != _extent(block):
                     self.words.ordered_by_issue(wave, access, Late(block, own, first, how))
-        self.extents[block.cta, pc] = extent
+
+
+def _extent(block: Block) -> _Extent:
+    return block.columns.start, block.lanes.start, block.columns.stop, block.lanes.stop
 
 
 def _pending(records: Records, component: int, known: int) -> Mask | None:
