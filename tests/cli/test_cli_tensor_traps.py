@@ -43,7 +43,7 @@ SPARSE = (
 TRAPS = {
     "bounds": ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {v0, v1}, [where+511];", "19:1: error: tcgen05.ld.sync.aligned.32x32b.x2.b32: the access takes columns 511..512: tensor memory has 512"),
     "columns not allocated": ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {v0, v1}, [where+63];", "19:1: error: tcgen05.ld.sync.aligned.32x32b.x2.b32: the access takes columns 63..64, of which column 64 is not allocated (allocated: columns 0..63 at line 13)"),
-    "lanes of another warp": ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [base];", "19:1: error: tcgen05.ld.sync.aligned.32x32b.x1.b32: the address has lane 0, but warp 1 of the CTA reaches lanes 32..63"),
+    "lanes of another warp": ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [base+4194304];", "19:1: error: tcgen05.ld.sync.aligned.32x32b.x1.b32: the address has lane 64, but warp 0 of the CTA reaches lanes 0..31"),
     "lane alignment": ("tcgen05.ld.sync.aligned.16x64b.x1.b32 {v0}, [where+524288];", "19:1: error: tcgen05.ld.sync.aligned.16x64b.x1.b32: the address begins at lane 8; legal here: 0, 16"),
     "size of an allocation": ("mov.b32 r0, 48; " + ALLOC + "r0;", "19:20: error: tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32: an allocation of 48 columns: it is 32, 64, 128, 256, 512"),
     "allocation after relinquish": (
@@ -64,9 +64,40 @@ def test_a_trap_as_a_user_sees_it(
     with pytest.raises(SystemExit) as left:
         main(["launch", "k.ptx", "--entry", "k", "--grid", "1", "--block", "128"])
     said = capsys.readouterr().err.splitlines()
-    warp = 1 if trap == "lanes of another warp" else 0
     assert left.value.code == 3
-    assert said[0] == f"k.ptx:{message} [CTA (0, 0, 0), warp {warp}, lane 0]"
+    assert said[0] == f"k.ptx:{message} [CTA (0, 0, 0), warp 0, lane 0]"
     column = int(message.split(":")[1])
     assert said[1] == f"    {body}"
     assert said[2].startswith(" " * (column + 3) + "^~")
+
+
+@pytest.mark.parametrize(
+    ("resident", "code", "said"),
+    [
+        ("1", 0, ""),
+        ("2", 0, ""),
+        ("99", 2, "resident=99: a multiprocessor of sm_100a has at most 5 CTAs of 128 threads and 41984 bytes of shared memory"),
+    ],
+)  # fmt: skip
+def test_ctas_of_one_multiprocessor(
+    resident: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each wants all columns; shared memory is for five CTAs."""
+    monkeypatch.chdir(tmp_path)
+    Path("k.ptx").write_text(
+        KERNEL.replace("BODY\n", "").replace(", 64;", ", 512;").replace("32768", "40952")
+    )
+    options = ["--grid", "4", "--block", "128", "--resident", resident, "--json"]
+    with pytest.raises(SystemExit) as left:
+        main(["launch", "k.ptx", "--entry", "k", *options])
+    shown = capsys.readouterr()
+    assert left.value.code == code
+    assert said in shown.err
+    assert ("PTX does not say which CTA of a multiprocessor gets free columns" in shown.out) == (
+        resident == "2"
+    )

@@ -60,6 +60,7 @@ class _Asked:
     nvcc: tuple[str, ...]
     keep: Path | None
     cooperative: bool
+    resident: int
     symbols: tuple[str, ...]
     save_symbols: tuple[str, ...]
     looking: Looking
@@ -152,6 +153,14 @@ class _Done:
     help="Write a variable of the module afterwards.",
 )
 @click.option("--cooperative", is_flag=True, help="Allow grid.sync() of cooperative groups.")
+@click.option(
+    "--resident",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="CTAS",
+    help="CTAs that a multiprocessor has at a time: they share its tensor memory, and wait for its columns.",
+)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -295,6 +304,7 @@ def _run(
                 scheduler=client,
                 most_statements=asked.limit,
                 cooperative=asked.cooperative,
+                resident=asked.resident,
                 output=None if asked.looking.as_json else pass_on,
                 **sizes,
             )
@@ -346,6 +356,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
                 tolerance=asked.tolerance,
                 shared_bytes=asked.shared,
                 cooperative=asked.cooperative,
+                resident=asked.resident,
                 schedule=asked.schedule,
                 most_statements=asked.limit,
                 progress=watch,

@@ -17,7 +17,16 @@ import numpy.typing as npt
 from ..checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ..checks.findings import Findings, LaunchFinding, Mode
 from ..errors import OperandError, WarpsimError
-from ..machine.grid import LANES, Launch, communicates, grid_workspace, run, sizes_of, symbols_of
+from ..machine.grid import (
+    LANES,
+    Launch,
+    communicates,
+    grid_workspace,
+    resident_of,
+    run,
+    sizes_of,
+    symbols_of,
+)
 from ..machine.load.program import Module
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
 from ..machine.run.events import Observer
@@ -104,6 +113,7 @@ class LaunchShape(NamedTuple):
     cluster: Size | None
     shared_bytes: int
     cooperative: bool
+    resident: int
 
 
 class LaunchModes(NamedTuple):
@@ -145,6 +155,7 @@ class LaunchExecution:
         self.sizes = sizes_of(
             entry, shape.grid, shape.block, shape.cluster, shape.shared_bytes, module.target
         )
+        self.resident = resident_of(shape.resident, self.sizes, module.target)
         self.engines, self.order = modes_of(modes.engine, modes.undefined), Schedule(modes.schedule)
         self.of_kernel = kernel_checks(self.findings, entry)
         ordered = communicates(entry) or self.sizes.cluster.count > 1
@@ -198,6 +209,7 @@ class LaunchExecution:
             entry=self.entry,
             device=device,
             parameters=arguments.content,
+            resident=self.resident,
             schedule=self.order,
             observers=self._observers,
             modes=self.engines,
@@ -250,6 +262,7 @@ class LaunchExecution:
             block=launch.block,
             parameters=launch.parameters,
             shared_bytes=launch.shared_bytes,
+            resident=launch.resident,
             schedule=self.modes.schedule,
             lanes=launch.lanes or LANES,
             checks=self.watch.checks,

@@ -88,6 +88,7 @@ class LaunchableKernel:
         most_statements: int | None = None,
         output: Callable[[str], object] | None = to_stdout,
         cooperative: bool = False,
+        resident: int = 1,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
@@ -116,13 +117,16 @@ class LaunchableKernel:
         ``cooperative`` launches allow grid.sync() of cooperative groups; all CTAs run at one time, at most
         8192.
 
+        ``resident`` are the CTAs that a multiprocessor has at a time: they share its tensor memory, so that
+        tcgen05.alloc waits for columns of others; CTAs of a cluster are on different multiprocessors.
+
         ``output`` takes every text that device code prints, at once: sys.stdout by default, None for none.
         All are in ``printed`` of the report.
 
         Raises OperandError for arguments, Fault and UndefinedBehavior for what the kernel does; nothing is
         then written back.
         """
-        shape = LaunchShape(grid, block, cluster, shared_bytes, cooperative)
+        shape = LaunchShape(grid, block, cluster, shared_bytes, cooperative, resident)
         modes = LaunchModes(schedule, engine, undefined, most_statements, scheduler)
         watch = LaunchWatch(checks, record, timeline, observers, progress, output)
         execution = LaunchExecution(self._module, self._entry, shape, modes, watch)

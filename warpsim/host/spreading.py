@@ -55,6 +55,7 @@ class Job:
     block: Dimensions
     parameters: Bytes
     shared_bytes: int
+    resident: int
     schedule: str | int
     lanes: int
     checks: Mode
@@ -132,6 +133,7 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
         block=job.block,
         parameters=job.parameters,
         shared_bytes=job.shared_bytes,
+        resident=job.resident,
         schedule=Schedule(job.schedule),
         observers=lambda: (*checks_of(findings), touched),
         modes=modes_of(job.engine, job.undefined),  # type: ignore[arg-type]

@@ -39,6 +39,9 @@ from .rules import (
     ScaledQuads,
     SoftwareQuad,
 )
+from .warps import WARP
+
+_RESERVED = 1024  # bytes of shared memory of a CTA that the system takes, from sm_80 on
 
 # --- records -----------------------------------------------------------------------------------------
 
@@ -73,6 +76,17 @@ class Limits:
     def shared_bytes(self) -> int:
         """Return the most bytes of shared memory of a CTA."""
         return self.shared_kib * 1024
+
+    def ctas_of_multiprocessor(self, threads: int, shared_bytes: int) -> int:
+        """Return the CTAs that a multiprocessor can have at a time; 0 where it cannot have any.
+
+        Registers are not counted: those of PTX are not those that ptxas allocates.
+        """
+        if threads < 1 or threads > self.threads or shared_bytes > self.shared_bytes:
+            return 0
+        by_threads = self.multiprocessor_threads // (-(-threads // WARP) * WARP)
+        by_shared = self.multiprocessor_shared_kib * 1024 // (shared_bytes + _RESERVED)
+        return min(by_threads, by_shared, self.multiprocessor_ctas)
 
     @property
     def local_bytes(self) -> int:

@@ -41,6 +41,7 @@ from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
 from .state.spaces import DEVICE_BASE, Bytes
+from .state.tensor_cells import RESIDENT
 
 LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
 IN_FLIGHT = 8192  # CTAs that have begun and not ended
@@ -100,6 +101,18 @@ def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
         parts = f"{entry.static_shared_bytes} static, {shared_bytes} dynamic"
         raise OperandError(f"{total} bytes of shared memory ({parts}): a CTA on {target} has at most {most}")
     return total
+
+
+def resident_of(given: int, sizes: Sizes, target: str) -> int:
+    """Return the CTAs that a multiprocessor has at a time; raises OperandError for more than it can have."""
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+        raise OperandError(f"resident={given!r}: it is a positive integer")
+    x, y, z = sizes.block
+    most = ARCHITECTURES[target].limits.ctas_of_multiprocessor(x * y * z, sizes.shared_bytes)
+    if given > max(most, 1):
+        what = f"CTAs of {x * y * z} threads and {sizes.shared_bytes} bytes of shared memory"
+        raise OperandError(f"resident={given}: a multiprocessor of {target} has at most {most} {what}")
+    return int(given)
 
 
 _WORKSPACE = 64  # bytes; cooperative groups use the second word
@@ -175,6 +188,7 @@ class Launch:
     parameters: Bytes
     shared_bytes: int = 0
     cluster: Cluster = ALONE
+    resident: int = 1  # CTAs that a multiprocessor has at a time, which share its tensor memory
     schedule: Schedule
     observers: Callable[[], Sequence[Observer]] = tuple
     modes: Modes = DEFAULT_MODES
@@ -191,9 +205,10 @@ class Launch:
 
     @property
     def together(self) -> int:
-        """CTAs of a wave, in whole clusters."""
+        """CTAs of a wave: all clusters of some multiprocessors."""
         lanes = -(-self.block[0] * self.block[1] * self.block[2] // WARP) * WARP * self.cluster.count
-        return max((self.lanes or LANES) // lanes, 1) * self.cluster.count
+        clusters = max((self.lanes or LANES) // lanes, 1)
+        return max(clusters // self.resident, 1) * self.resident * self.cluster.count
 
     @property
     def wave_count(self) -> int:
@@ -241,6 +256,7 @@ class Launch:
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))
         CLUSTER_QUEUE.set(wave, self.queue)
+        RESIDENT.set(wave, self.resident)
         ADDITIONS.set(wave, self.additions)
         if self.schedule.moment not in AT_ONCE:
             wave.code = self._mended(wave.code)

@@ -62,7 +62,7 @@ class RepeatedLaunch:
     """
 
     kernel: LaunchableKernel
-    sizes: Mapping[str, Any]  # grid, block, cluster, shared_bytes, cooperative
+    sizes: Mapping[str, Any]  # grid, block, cluster, shared_bytes, cooperative, resident
     args: Sequence[Any]
     options: Mapping[str, Any]  # schedule, engine, undefined, most_statements
     before: Mapping[int, Array]

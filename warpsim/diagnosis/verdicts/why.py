@@ -172,7 +172,7 @@ def _error_document(error: OutputError) -> dict[str, Any]:
 # --- the search ------------------------------------------------------------------------------------
 
 
-_SIZES: Mapping[str, Any] = {"shared_bytes": 0, "cluster": None, "cooperative": False}
+_SIZES: Mapping[str, Any] = {"shared_bytes": 0, "cluster": None, "cooperative": False, "resident": 1}
 _MODES: Mapping[str, Any] = {"schedule": "program", "most_statements": None, "progress": None}
 
 
@@ -190,8 +190,9 @@ def why(
 
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
     compared, or values within ``tolerance``, relative. ``launch`` are ``shared_bytes``, ``cluster``,
-    ``cooperative``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them. Variables of the
-    module keep what launches leave in them; device buffers are put back. Raises OperandError for arguments.
+    ``cooperative``, ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
+    Variables of the module keep what launches leave in them; device buffers are put back. Raises OperandError
+    for arguments.
     """
     for name in launch:
         if name not in (*_SIZES, *_MODES):

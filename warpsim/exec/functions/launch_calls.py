@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...isa.architectures import ARCHITECTURES
-from ...isa.warps import WARP
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, Unsigned, row
 from ..client_launches import LaunchRequest, execute, packed_parameters, parameter_bytes
 from ..client_modules import Kernel
@@ -17,7 +16,6 @@ _ATTRIBUTE_BYTES = 72
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # of the extra parameters of cuLaunchKernel
 _MAX_DYNAMIC, _NON_PORTABLE = 8, 14  # of cudaFuncAttribute and CUfunction_attribute
 _EXTRA_WORDS = 5
-_RESERVED = 1024  # bytes of shared memory of a CTA that the system takes, from sm_80 on
 
 
 def submit(call: Call, stream: int, request: LaunchRequest) -> None:
@@ -322,15 +320,7 @@ def active_clusters(call: Call, result: Pointer, function: Pointer, config: Poin
 
 
 def ctas_of_multiprocessor(kernel: Kernel, threads: int, dynamic_bytes: int) -> int:
-    """Return the CTAs that a multiprocessor can have at a time; 0 where it cannot have any.
-
-    Registers are not counted: those of PTX are not those that ptxas allocates.
-    """
+    """Return the CTAs that a multiprocessor can have at a time; 0 where it cannot have any."""
     limits = ARCHITECTURES[kernel.image.chip].limits
     static = kernel.launchable._entry.static_shared_bytes
-    if threads < 1 or threads > limits.threads or static + dynamic_bytes > limits.shared_bytes:
-        return 0
-    rounded = -(-threads // WARP) * WARP
-    by_threads = limits.multiprocessor_threads // rounded
-    by_shared = limits.multiprocessor_shared_kib * 1024 // (static + dynamic_bytes + _RESERVED)
-    return min(by_threads, by_shared, limits.multiprocessor_ctas)
+    return limits.ctas_of_multiprocessor(threads, static + dynamic_bytes)

@@ -2,8 +2,9 @@
 written.
 
 Contents after an allocation are undefined: a mask says which cells a kernel has written. An allocator may put
-an allocation at any multiple of its size, so that no kernel passes only because its columns begin at 0. Knows
-cells and columns; does not know statements. PTX ISA 9.3, section 9.7.17.1 "Tensor memory".
+an allocation at any multiple of its size, so that no kernel passes only because its columns begin at 0. CTAs
+that a multiprocessor has at a time share its columns; each has cells of its own, as it reaches no others.
+Knows cells and columns; does not know statements. PTX ISA 9.3, section 9.7.17.1 "Tensor memory".
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.layouts.tensor_memory import COLUMNS, LANES
+from .slots import Slot
 
 Cells = npt.NDArray[np.uint32]
 Choose = Callable[[int, Sequence[int]], int]  # number of the allocation, free columns -> a column
@@ -64,6 +66,8 @@ class Columns:
     """
 
     held: dict[int, int] = field(default_factory=dict)
+    neighbours: Sequence[Columns] = ()  # of the other CTAs of the multiprocessor
+    promised: tuple[int, int] | None = None  # first column and size of what the other CTA of a pair has taken
     lines: dict[int, int] = field(default_factory=dict)
     freed: dict[int, int] = field(default_factory=dict)
     count: int = 0
@@ -76,8 +80,9 @@ class Columns:
     def room(self, size: int) -> list[int]:
         """Return the columns at which an allocation of a size fits."""
         taken = np.zeros(COLUMNS, np.bool_)
-        for first, held in self.held.items():
-            taken[first : first + held] = True
+        for columns in (self, *self.neighbours):
+            for first, held in (*columns.held.items(), *filter(None, [columns.promised])):
+                taken[first : first + held] = True
         return [first for first in range(0, COLUMNS, size) if not taken[first : first + size].any()]
 
     def check(self, size: int) -> None:
@@ -95,12 +100,22 @@ class Columns:
                 "sizes do not grow; allocate the largest first"
             )
 
-    def take(self, size: int, choose: Choose, line: int = 0) -> int | None:
-        """Allocate columns by the statement of a line and return the first; None where there is no room."""
-        room = self.room(size)
-        if not room:
-            return None
-        first = choose(self.count, room)
+    def take(self, size: int, choose: Choose, peer: Columns, line: int = 0) -> int | None:
+        """Allocate columns by the statement of a line and return the first; None where there is no room.
+
+        ``peer`` is the other CTA of a pair, where as many are kept at the same place; else these themselves.
+        """
+        if self.promised is not None and self.promised[1] == size:
+            first = self.promised[0]
+        else:
+            others = set(peer.room(size))
+            room = [first for first in self.room(size) if first in others]
+            if not room:
+                return None
+            first = choose(self.count, room)
+            if peer is not self:
+                peer.promised = first, size
+        self.promised = None
         self.held[first], self.latest, self.count = size, size, self.count + 1
         self.lines[first] = self.latest_line = line
         return first
@@ -132,21 +147,34 @@ class Columns:
 
     def named(self) -> str:
         """Return the allocations in words."""
-        held = [
-            f"{first}..{first + size - 1} at line {self.lines[first]}"
-            for first, size in sorted(self.held.items())
-        ]
-        return f"allocated: columns {', '.join(held)}" if held else "no columns are allocated"
+        return f"allocated: {self.stretches()}" if self.held else "no columns are allocated"
+
+    def stretches(self) -> str:
+        """Return the columns of the allocations, and the lines of their statements."""
+        held = sorted(self.held.items())
+        named = (f"{first}..{first + size - 1} at line {self.lines[first]}" for first, size in held)
+        return f"columns {', '.join(named)}"
 
 
 class TensorMemory:
-    """The tensor memories of the CTAs of a wave."""
+    """The tensor memories of the CTAs of a wave; ``resident`` clusters share multiprocessors."""
 
-    def __init__(self, ctas: int) -> None:
+    def __init__(self, ctas: int, cluster: int = 1, resident: int = 1) -> None:
         self.cells: Cells = np.zeros((ctas, LANES, COLUMNS), np.uint32)
         self.written = np.zeros((ctas, LANES, COLUMNS), np.bool_)
         self.columns = [Columns() for _ in range(ctas)]
+        for place, columns in enumerate(self.columns if resident > 1 else ()):
+            first = place // (cluster * resident) * cluster * resident + place % cluster
+            shared = self.columns[first : first + cluster * resident : cluster]
+            columns.neighbours = [other for other in shared if other is not columns]
 
     def forget(self, cta: int, first: int, size: int) -> None:
         """Leave the contents of columns undefined again."""
         self.written[cta, :, first : first + size] = False
+
+
+def _alone(owner: object) -> int:
+    return 1
+
+
+RESIDENT = Slot(_alone)  # of a wave: CTAs that a multiprocessor has at a time

@@ -1,9 +1,11 @@
 """tcgen05.alloc, dealloc and relinquish_alloc_permit: columns of tensor memory, for a CTA or a pair.
 
 A warp of each CTA of a pair must allocate and free, so each waits until the other has come; columns are at
-the same place in both. A warp for which there is no room waits for a dealloc. CTAs do not share the columns
-of a multiprocessor: each has all of them. PTX ISA 9.3, section 9.7.17.7 "tcgen05.alloc, tcgen05.dealloc,
-tcgen05.relinquish_alloc_permit".
+the same place in both. A warp for which there is no room waits for a dealloc. A CTA has all columns of a
+multiprocessor, unless a launch says that several CTAs are there at a time: these wait for each other. The
+manual does not say which of them goes on first (the schedule chooses, and statements that waited count as
+inferred), or whether a CTA that has not relinquished its permit keeps others from allocating: here it does
+not. PTX ISA 9.3, section 9.7.17.7 "tcgen05.alloc, tcgen05.dealloc, tcgen05.relinquish_alloc_permit".
 """
 
 from __future__ import annotations
@@ -29,7 +31,22 @@ from .copies import check_pair, ctas_of
 from .tensor_places import TENSOR_MEMORY, Place, chosen_column, common, misused
 
 Attempt = Callable[[Wave, DivergentPath, int], LaneWait | None]  # of a warp: what it has to wait for
-_ROOM = LaneWait(names="free columns of tensor memory")
+_ORDER = "PTX does not say which CTA of a multiprocessor gets free columns of tensor memory first"
+
+
+def _holders(wave: Wave, path: DivergentPath) -> str:
+    """Return what lanes wait for that find no room, and which CTAs have the columns."""
+    memory, own = TENSOR_MEMORY.of(wave), int(wave.cta[path.lanes.index[0]])
+    held = list[str]()
+    for cta, columns in enumerate(memory.columns):
+        if columns.held and (cta == own or columns in memory.columns[own].neighbours):
+            ended = "" if wave.alive_of_cta[cta] else ", and has exited without tcgen05.dealloc"
+            whose = f"CTA ({', '.join(map(str, wave.ctas[cta].tolist()))})"
+            held.append(f"{whose}{' itself' if cta == own else ''} has {columns.stretches()}{ended}")
+    return f"{_ROOM} ({'; '.join(held)})"
+
+
+_ROOM = LaneWait(names="free columns of tensor memory", explain=_holders)
 _PEER_ALLOCATES = LaneWait(names="tcgen05.alloc.cta_group::2 of the other CTA of the pair")
 _PEER_FREES = LaneWait(names="tcgen05.dealloc.cta_group::2 of the other CTA of the pair")
 
@@ -59,11 +76,12 @@ def _attempted(attempt: Attempt) -> Step:
             left = list(waiting) if len(waiting) < len(left) else []
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
-        waiting = dict[int, LaneWait]()
+        waiting, here = dict[int, LaneWait](), path.pc
         changed = together(wave, path, lanes, EVERYONE, partial(act, waiting), exited=False)
         for reason in dict.fromkeys(waiting.values()):
             mask = np.zeros(wave.lanes, np.bool_).reshape(-1, WARP)
             mask[[warp for warp, other in waiting.items() if other == reason]] = True
+            path.pc = here  # lanes that do not wait for the reasons before are behind it by now
             changed = wave.scheduler.wait(path, Lanes(mask.reshape(-1)), reason, behind=False)
         return changed
 
@@ -93,8 +111,10 @@ def _allocate(binder: StatementBinder, *modifiers: str) -> Step:
             raise misused(wave, path, lane, str(misuse)) from None
         if not columns[own].allocating.meets(columns[peer].allocating):
             return _PEER_ALLOCATES
-        first = columns[own].take(count, partial(chosen_column, wave), _line(wave, path))
+        first = columns[own].take(count, partial(chosen_column, wave), columns[peer], _line(wave, path))
         if first is None:
+            if columns[own].neighbours:
+                wave.infer(path.pc, _ORDER)
             return _ROOM
         columns[own].allocating.leave()
         wave.scheduler.wake(_PEER_ALLOCATES, wave.cta == peer)
@@ -133,7 +153,7 @@ def _deallocate(binder: StatementBinder, *modifiers: str) -> Step:
         observers_of(wave).tensor_columns(wave, change)
         memory.columns[cta].give_back(place.column, _line(wave, path))
         memory.forget(cta, place.column, count)
-        wave.scheduler.wake(_ROOM, wave.cta == cta)
+        wave.scheduler.wake(_ROOM, wave.alive_mask)
         return None
 
     return _attempted(attempt)

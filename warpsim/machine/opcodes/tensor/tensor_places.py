@@ -18,12 +18,12 @@ from ...run.asynchronous import ASYNCHRONY
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Values
 from ...state.slots import Slot
-from ...state.tensor_cells import TensorMemory
+from ...state.tensor_cells import RESIDENT, TensorMemory
 from ..statement_binder import Reader, StatementBinder
 
 
 def _made(wave: Wave) -> TensorMemory:
-    return TensorMemory(len(wave.ctas))
+    return TensorMemory(len(wave.ctas), wave.cluster.count, RESIDENT.of(wave))
 
 
 TENSOR_MEMORY = Slot(_made)
