@@ -23,6 +23,7 @@ from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .register_use import RegisterUse
 from .shared_races import Races
+from .tensor_memory.collector_buffers import CollectorBuffers
 from .tensor_memory.tensor_order import TensorOrder
 from .wgmma.tile_reads import TileReads
 from .wgmma.warpgroup_order import WarpgroupOrder
@@ -54,6 +55,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
         *(
             CopyOrder(findings, order),
             MapFences(findings),
+            CollectorBuffers(findings),
             TensorOrder(findings, order),
             order,
             FlagOrder(findings, order),

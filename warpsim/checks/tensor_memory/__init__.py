@@ -1,1 +1,1 @@
-"""Tensor memory: accesses of tcgen05 that nothing orders, and columns that stay allocated."""
+"""Tensor memory: accesses that nothing orders, columns that stay allocated, collector buffers."""
