@@ -49,7 +49,7 @@ class CollectorBuffers(Observer):
         return code
 
     def tensor_access(self, wave: Wave, access: TensorAccess) -> None:
-        """Find a product that needs a filled buffer, or note that it fills or empties one."""
+        """Find a product without its filled buffer, or note that it fills or empties a buffer."""
         pc = access.path.pc
         usage = self.usages.get(pc)
         if usage is None:
