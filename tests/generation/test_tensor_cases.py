@@ -13,7 +13,6 @@ from tests.helpers.tensor_core import SWIZZLES, d_cell, metadata_field, row_byte
 from warpsim.errors import NotModelled, OperandError, TraceError
 from warpsim.generation.probes import probe
 from warpsim.isa.families.tcgen05 import form_of, letter_of
-from warpsim.vectors.benches import write_bench
 from warpsim.vectors.outcomes import verify
 
 FORMS = {
@@ -157,8 +156,6 @@ def test_words_that_are_not_of_the_form(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"idesc": ', '"idesc": 1'))
     with pytest.raises(TraceError, match="manifest"):
         warpsim.read_vectors(path)
-    with pytest.raises(OperandError, match="benches have registers, and no tensor memory"):
-        write_bench(tmp_path / "set.hex", vectors)
     with pytest.raises(NotModelled, match="traces have no tensor memory"):
         probe(vectors, "set.npz")
     arguments = {**vectors.registers, **vectors.descriptors, "shared": vectors.shared}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 import warpsim
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.example_sets import example, kinds_of_form, sparse_form, unexecuted
+from tests.helpers.sv_simulation import filled_in, simulate
 from warpsim.cli import cli
 from warpsim.errors import OperandError
 from warpsim.execution.inputs import inputs_by_name
@@ -23,7 +22,7 @@ from warpsim.files.read_files import inputs_kept
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.fragments import gather
-from warpsim.vectors.benches import sv_layout, write_bench
+from warpsim.vectors.benches import sv_expressions, write_bench
 from warpsim.vectors.benches.sv_layout import package_lines
 from warpsim.vectors.formats import read_vectors
 from warpsim.vectors.sets import VectorSet
@@ -70,22 +69,6 @@ endmodule
 def form_of(name: str) -> warpsim.Instruction:
     mnemonic, target = FORMS[name]
     return warpsim.decode(mnemonic, target=target)
-
-
-def simulate(folder: Path, command: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """What the bench prints."""
-    if not shutil.which("iverilog"):
-        pytest.skip("no Icarus Verilog")
-    words = " ".join([command, *options])
-    return subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def filled_in(folder: Path, body: str) -> None:
-    """Give the device under test another body, behind its import."""
-    path = folder / "cases_dut.sv"
-    head, found, _ = path.read_text().partition("import cases_layout::*;\n")
-    assert found
-    path.write_text(head + found + body)
 
 
 def expecting(folder: Path, fault: str = "") -> None:
@@ -296,10 +279,13 @@ def test_every_kind_of_form_has_a_package() -> None:
 
 def test_what_is_no_bit_map_is_refused() -> None:
     row, column = np.indices((8, 8))
-    assert sv_layout.expression(row % 4 * 8 + column, ("row", "column")) == "((row & 3) << 3) | (column & 7)"
+    assert (
+        sv_expressions.expression(row % 4 * 8 + column, ("row", "column"))
+        == "((row & 3) << 3) | (column & 7)"
+    )
     for values in (row + column, row ^ column, row * 3, row * 8 + column + 1):
         with pytest.raises(AssertionError, match="no bit map of row, column"):
-            sv_layout.expression(values, ("row", "column"))
+            sv_expressions.expression(values, ("row", "column"))
 
 
 def test_a_device_that_multiplies_passes(tmp_path: Path) -> None:

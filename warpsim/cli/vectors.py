@@ -124,9 +124,10 @@ def vectors(source: str, **options: Any) -> int:
                 also a trace that asks a GPU (FILE.ptx and its data)
 
     --bench sv writes beside NAME.hex and NAME.svh (the places of the words) three files of SystemVerilog:
-    NAME_layout.sv, a package with the places of elements, metadata and scales in the registers; NAME_dut.sv,
-    the device under test, to be filled in (an existing file is kept); and NAME_bench.sv, which runs
-    it on every case and compares D bit for bit. The command that runs them is printed.
+    NAME_layout.sv, a package with the places of elements, metadata and scales in the registers (or in tensor
+    memory and behind descriptors); NAME_dut.sv, the device under test, to be filled in (an existing file is
+    kept); and NAME_bench.sv, which runs it on every case and compares D bit for bit. The command that runs
+    them is printed.
 
     Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
     format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.

@@ -102,14 +102,19 @@ def with_tensor_settings(inputs: Inputs, settings: tuple[Any, ...]) -> Inputs:
     return replace(inputs, scale_d=enabled, tensor=TensorSettings(power, lanes, mask))
 
 
-_TENSOR = {"enable_input_d": 1, "scale_input_d": 0, "zero_column_mask": 0, "disable_output_lane": None}
-NO_TENSOR: tuple[Any, ...] = tuple(_TENSOR.values())
+TENSOR_DEFAULTS = {
+    "enable_input_d": 1,
+    "scale_input_d": 0,
+    "zero_column_mask": 0,
+    "disable_output_lane": None,
+}
+NO_TENSOR: tuple[Any, ...] = tuple(TENSOR_DEFAULTS.values())
 _KEYWORDS = (
     *OPERANDS,
     "selector",
     *ScaleSelectors._fields,
     *WgmmaSettings._fields,
-    *_TENSOR,
+    *TENSOR_DEFAULTS,
     "undefined",
 )
 
@@ -123,7 +128,9 @@ def inputs_by_name(operands: Mapping[str, Any]) -> Inputs:
     settings = {name: operands[name] for name in WgmmaSettings._fields if name in operands}
     others = operands.get("selector", 0), ScaleSelectors(**ids), WgmmaSettings(**settings)
     inputs = inputs_from(given, *others, operands.get("undefined", "error"))
-    return with_tensor_settings(inputs, tuple(operands.get(name, usual) for name, usual in _TENSOR.items()))
+    return with_tensor_settings(
+        inputs, tuple(operands.get(name, usual) for name, usual in TENSOR_DEFAULTS.items())
+    )
 
 
 def _integers(ids: ScaleSelectors) -> ScaleSelectors:

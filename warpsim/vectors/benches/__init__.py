@@ -44,10 +44,6 @@ class Written:
 
 def _sv(path: Path, vectors: VectorSet) -> tuple[str, tuple[Part, ...]]:
     """Return the command that runs a bench of SystemVerilog, and its parts."""
-    if vectors.instruction.descriptor is not None:
-        raise OperandError(
-            f"{vectors.instruction}: benches have registers, and no tensor memory; leave out --bench"
-        )
     parameters = path.with_suffix(".svh")
     layout, dut, bench = (path.with_name(f"{path.stem}_{part}.sv") for part in ("layout", "dut", "bench"))
     module, image = identifier(path.stem), shlex.quote(f"{path.stem}.vvp")

@@ -1,8 +1,8 @@
 """The device under test of a SystemVerilog bench, to be filled in, and the module that compares its D.
 
 Restricted to the SystemVerilog of Icarus Verilog 11. The bench holds the inputs of a case, raises ``start``
-for one clock, waits for ``done`` and compares D, all lanes and registers, with the words of the ``$readmemh``
-file.
+for one clock, waits for ``done`` and compares D, all lanes and words (registers, or cells of tensor memory),
+with the words of the ``$readmemh`` file.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...execution.inputs import WgmmaSettings
+from ...execution.inputs import TENSOR_DEFAULTS, WgmmaSettings
 from ...isa.placements import ScaleSelectors
 from ..sets import VectorSet, immediates_of
-from .sv_layout import width
+from .sv_layout import width, word_name
 
-_DEFAULTS = {"selector": 0, **ScaleSelectors._field_defaults, **WgmmaSettings._field_defaults}
+_DEFAULTS = {
+    "selector": 0,
+    **ScaleSelectors._field_defaults,
+    **WgmmaSettings._field_defaults,
+    **TENSOR_DEFAULTS,
+}
+_MASKS = {
+    "disable_output_lane": "lanes of D that stay as they are",
+    "zero_column_mask": "columns of B that are zero",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +56,19 @@ class Port:
 
 
 def ports(vectors: VectorSet) -> Iterator[Port]:
-    """Yield the inputs of the device: registers of all lanes, descriptors, shared memory, immediates."""
+    """Yield the inputs of the device: words of all lanes, descriptors, shared memory, masks, immediates."""
     form = vectors.instruction
+    words = f"{word_name(form)}s of all lanes"
     for name, array in vectors.arrays().items():
         if name in form.registers and name != "d":
-            yield Port(name=name, bits=width(form, name), what="registers of all lanes", load=_of_words(name))
+            yield Port(name=name, bits=width(form, name), what=words, load=_of_words(name))
         elif name == "shared":
             yield Port(name=name, bits=8 * array.shape[1], what="byte i at bit 8 * i", load=_of_words(name))
         elif name.endswith("_desc"):
             yield Port(name=name, bits=64, what="matrix descriptor", load=_of_words(name))
+        elif name in _MASKS:
+            bits = 8 * array[0].nbytes
+            yield Port(name=name, bits=bits, what=_MASKS[name], load=_of_words(name))
     yield from (_immediate(vectors, name, legal) for name, legal in _immediates(vectors))
 
 
@@ -117,6 +130,8 @@ def dut_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     yield f"  import {names.layout}::*;"
     yield ""
     yield from _element(vectors)
+    yield ""
+    yield from _product(vectors)
     yield from _DUT_BODY.splitlines()
 
 
@@ -129,13 +144,24 @@ def _element(vectors: VectorSet) -> Iterator[str]:
     yield "  endfunction"
 
 
-_DUT_BODY = """
-  function automatic d_registers_t product();
-    for (int row = 0; row < D_ROWS; row++)
-      for (int column = 0; column < D_COLUMNS; column++)
-        product[d_place(row, column) +: D_BITS] = element(row, column);
-  endfunction
+def _product(vectors: VectorSet) -> Iterator[str]:
+    """Yield the function that places all elements; in tensor memory D lies over C, a cell an element."""
+    form, word = vectors.instruction, word_name(vectors.instruction)
+    yield f"  function automatic d_{word}s_t product();"
+    place, value, indent = "d_place(row, column) +: D_BITS", "element(row, column)", 8
+    if form.descriptor is not None:
+        yield "    product = c;" if "c" in vectors.registers else "    product = '0;"
+        place, value = "d_place(row, column) +: CELL_BITS", "32'(element(row, column))"
+    yield "    for (int row = 0; row < D_ROWS; row++)"
+    yield "      for (int column = 0; column < D_COLUMNS; column++)"
+    if "disable_output_lane" in vectors.masks:
+        yield "        if (!disable_output_lane[d_lane(row, column)])"
+        indent = 10
+    yield " " * indent + f"product[{place}] = {value};"
+    yield "  endfunction"
 
+
+_DUT_BODY = """
   always_ff @(posedge clock) begin
     done <= start;
     if (start) d <= product();
@@ -149,9 +175,10 @@ endmodule"""
 def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     """Yield the module that loads the cases, runs the device on each, and compares."""
     form, inputs = vectors.instruction, [*ports(vectors)]
+    word = word_name(form)
     yield f"// Holds every case of {names.vectors_file} against a device under test:"
     yield f"//   {names.command}"
-    yield from _OPTIONS.splitlines()
+    yield from _OPTIONS.replace("@WORD@", word).splitlines()
     yield ""
     yield "`ifndef WARPSIM_DUT"
     yield f"`define WARPSIM_DUT {names.dut}"
@@ -159,16 +186,19 @@ def bench_lines(names: Names, vectors: VectorSet) -> Iterator[str]:
     yield ""
     yield f"module {names.bench};"
     yield f"  import {names.vectors}::*;"
-    yield f"  localparam int REGISTERS = {form.held('d').words};  // of D in a lane"
-    yield f"  localparam int REGISTER_BITS = {form.register_bits};"
+    listed = "column %0d" if word == "cell" else "register d%0d"
+    yield f"  localparam int WORDS = {form.held('d').words};  // {word}s of D in a lane"
+    yield f"  localparam int WORD_BITS = {form.register_bits};"
+    yield f"  localparam int COMPARED_BITS = {form.d.bits if word == 'cell' else form.register_bits};"
     yield from _wires(inputs)
     yield from _loading(inputs)
-    yield from _BENCH_BODY.replace("@FILE@", names.vectors_file).splitlines()
+    body = _BENCH_BODY.replace("@FILE@", names.vectors_file)
+    yield from body.replace("@LISTED@", listed).replace("@WORD@", word).splitlines()
 
 
 def _wires(inputs: Sequence[Port]) -> Iterator[str]:
     """Yield the memory of words, the device's inputs and D, and the device."""
-    yield "  localparam int LANE_BITS = REGISTERS * REGISTER_BITS;"
+    yield "  localparam int LANE_BITS = WORDS * WORD_BITS;"
     yield ""
     yield "  logic [31:0] memory [0:CASES * CASE_WORDS - 1];"
     yield "  logic clock = 0, start = 0, done;"
@@ -201,34 +231,36 @@ def _loading(inputs: Sequence[Port]) -> Iterator[str]:
 
 _OPTIONS = """\
 // +vectors=FILE   where the vectors are, if not in the folder that this runs in
-// +show=N         how many registers that differ are listed; 20 if not given
+// +show=N         how many @WORD@s that differ are listed; 20 if not given
 // +timeout=N      clocks that a case may take; 1000 if not given
 // -DWARPSIM_DUT=M tests module M"""
 
 _BENCH_BODY = """
-  int show, timeout, missing, waited, which, wrong, wrong_cases;
+  int show, timeout, missing, waited, which, wrong, wrong_before, wrong_cases;
   logic stuck;
   logic [LANE_BITS-1:0] lane_expected, lane_got;
   string file;
 
-  // Counts and lists the registers of D that differ; an unknown bit differs, too.
+  // Counts and lists the @WORD@s of D that differ; an unknown bit differs, too. Of a cell that holds fewer
+  // bits, the others are undefined and not compared.
   task compare;
     if (d !== expected) begin
-      wrong_cases = wrong_cases + 1;
+      wrong_before = wrong;
       for (int lane = 0; lane < LANES; lane++) begin
         lane_expected = expected[lane * LANE_BITS +: LANE_BITS];
         lane_got = d[lane * LANE_BITS +: LANE_BITS];
         if (lane_got !== lane_expected)
-          for (int r = 0; r < REGISTERS; r++)
-            if (lane_got[r * REGISTER_BITS +: REGISTER_BITS]
-                !== lane_expected[r * REGISTER_BITS +: REGISTER_BITS]) begin
+          for (int r = 0; r < WORDS; r++)
+            if (lane_got[r * WORD_BITS +: COMPARED_BITS]
+                !== lane_expected[r * WORD_BITS +: COMPARED_BITS]) begin
               wrong = wrong + 1;
               if (wrong <= show)
-                $display("case %0d, lane %0d, register d%0d: expected %h, got %h", which, lane, r,
-                         lane_expected[r * REGISTER_BITS +: REGISTER_BITS],
-                         lane_got[r * REGISTER_BITS +: REGISTER_BITS]);
+                $display("case %0d, lane %0d, @LISTED@: expected %h, got %h", which, lane, r,
+                         lane_expected[r * WORD_BITS +: WORD_BITS],
+                         lane_got[r * WORD_BITS +: WORD_BITS]);
             end
       end
+      if (wrong != wrong_before) wrong_cases = wrong_cases + 1;
     end
   endtask
 
@@ -259,11 +291,11 @@ _BENCH_BODY = """
     if (wrong > show) $display("and %0d more", wrong - show);
     if (stuck) $display("case %0d: not done within %0d clocks", which, timeout);
     if (wrong == 0 && !stuck) begin
-      $display("passed: %0d cases, %0d registers of D as expected", CASES, CASES * LANES * REGISTERS);
+      $display("passed: %0d cases, %0d @WORD@s of D as expected", CASES, CASES * LANES * WORDS);
       $finish(0);
     end else begin
-      $display("FAILED: %0d of %0d registers of D differ, in %0d of %0d cases", wrong,
-               which * LANES * REGISTERS, wrong_cases, which);
+      $display("FAILED: %0d of %0d @WORD@s of D differ, in %0d of %0d cases", wrong,
+               which * LANES * WORDS, wrong_cases, which);
       $fatal(1, "D is not as expected");
     end
   endtask

@@ -66,7 +66,10 @@ def from_image(words: ImageWords, spec: Spec) -> npt.NDArray[Any]:
 def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     arrays = vectors.arrays()
     images = {name: image(array) for name, array in arrays.items()}
-    comments = {name: [*_comments(name, arrays[name].shape, len(words[0]))] for name, words in images.items()}
+    lane = "T" if vectors.instruction.descriptor is None else "lane "
+    comments = {
+        name: [*_comments(name, arrays[name].shape, len(words[0]), lane)] for name, words in images.items()
+    }
     for case in range(len(vectors)):
         label = f": {vectors.labels[case]}" if vectors.labels else ""
         yield f"// case {case}" + label.encode("ascii", "replace").decode("ascii")
@@ -75,12 +78,12 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
                 yield word + comment
 
 
-def _comments(name: str, shape: tuple[int, ...], count: int) -> Iterator[str]:
-    """Yield a comment on the first word of every lane, or of the array."""
+def _comments(name: str, shape: tuple[int, ...], count: int, called: str) -> Iterator[str]:
+    """Yield a comment on the first word of every lane, or of the array; ``called`` is what lanes are."""
     lanes = shape[1] if len(shape) == 3 else 1
     for word in range(count):
         lane, rest = divmod(word, count // lanes)
-        yield "" if rest else f" // {name}" + (f" T{lane}" if lanes > 1 else "")
+        yield "" if rest else f" // {name}" + (f" {called}{lane}" if lanes > 1 else "")
 
 
 def _parse(lines: Lines, manifest: Manifest) -> Arrays:
@@ -128,7 +131,8 @@ def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
     form = vectors.instruction
     file = path.name.encode("unicode_escape").decode("ascii")
     yield f"// {file}: {form.mnemonic} on {form.target}"
-    yield "// case i, operand X, lane l, register r: word i * CASE_WORDS + X_OFFSET + l * X_REGISTERS + r"
+    word = "register" if form.descriptor is None else "column of tensor memory"
+    yield f"// case i, operand X, lane l, {word} r: word i * CASE_WORDS + X_OFFSET + l * X_REGISTERS + r"
     yield f"`ifndef {name.upper()}_SVH"
     yield f"`define {name.upper()}_SVH"
     yield f"package {name};"
