@@ -7,6 +7,7 @@
       x UndefinedBehavior     legal PTX whose result PTX leaves undefined
       x Fault                 a kernel did what no machine allows: an address outside, a deadlock, a trap
         x Deadlock            no lane can continue
+          x Stopped           a launch takes longer than the caller allows
         x StackOverflow       calls nest deeper than the memory of a thread allows
         x DeviceAssertion     an assert of device code fails
       x OperandError          an array argument has the wrong shape, type or range (also a ValueError)
@@ -193,6 +194,10 @@ class Fault(WarpsimError):
 
 class Deadlock(Fault):
     """Lanes that wait for something that no lane can still do."""
+
+
+class Stopped(Deadlock):
+    """A launch that takes longer than the caller allows."""
 
 
 class StackOverflow(Fault):

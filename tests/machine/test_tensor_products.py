@@ -304,3 +304,7 @@ def test_overlap_copies_and_metadata_are_checked() -> None:
     run.cells[0, 27, 320] = 0
     with pytest.raises(UndefinedBehavior, match="metadata field 0b0000 in row 19, chunk 4"):
         run.results()
+    hazards = run.report(undefined="fallback").hazards
+    (message,) = (found.message for found in hazards if found.kind == "undefined metadata")
+    assert "metadata field 0b0000 in row 19, chunk 4: indices 0, 0 are equal" in message
+    assert "its row of D reaches a result" in message

@@ -10,12 +10,12 @@ import threading
 import time
 from types import TracebackType
 
-from ..errors import Deadlock
+from ..errors import Stopped
 
 _PATIENCE = 5.0  # seconds without a word
 
 
-class LaunchTimeout(Deadlock):
+class LaunchTimeout(Stopped):
     """A launch was stopped, since it took longer than it may."""
 
     def __init__(self) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ..checks.findings import Findings, LaunchFinding, Mode
+from ..checks.undefined_rows import Reaches, judge_rows
 from ..errors import OperandError, WarpsimError
 from ..machine.grid import (
     LANES,
@@ -35,6 +36,7 @@ from ..machine.run.schedules import Schedule
 from ..machine.run.wave import Entry
 from ..machine.state.device import Device as DeviceState
 from ..machine.state.device_runtime import DeviceRuntime, Printed
+from ..machine.state.undefined_metadata import UndefinedMetadata
 from ..ptx.symbols import shown_variable
 from ..recording.recorder import LaunchEvent, Recorder
 from ..recording.selection import Selection, selection_of
@@ -45,7 +47,8 @@ from .array_use import ArrayUse
 from .device_output import note_runtime
 from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
-from .unwritten_reads import watch
+from .repetition import Repetition
+from .unwritten_reads import judge_reads
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -219,10 +222,12 @@ class LaunchExecution:
         )
         modes = self.modes
         judged = self.watch.checks != "off" and modes.scheduler is None and isinstance(modes.engine, str)
-        judge = watch(launch, wanted=judged)
+        repetition = Repetition(launch) if judged else None
         buffers = buffers_before(args)
         counts = self._counts(launch)
-        judge(self.findings, counts)
+        judge_rows(launch.undefined.found, _rows_reach(repetition, counts), self.findings)
+        if repetition is not None:
+            judge_reads(repetition, self.findings, counts)
         pairs = zip(self.entry.parameters, arguments.buffers, strict=True)
         named = [(shown_variable(given.name), buffer) for given, buffer in pairs if buffer is not None]
         for arrays in self.arrays:
@@ -275,6 +280,14 @@ class LaunchExecution:
             memory=memory.data,
             fresh=memory.fresh,
         )
+
+
+def _rows_reach(repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> Reaches | None:
+    """Return what says what a launch leaves otherwise with other values in rows of undefined metadata."""
+    data = None if repetition is None else repetition.data
+    if repetition is None or data is None:
+        return None
+    return lambda places: repetition.difference(data.copy(), counts, undefined=UndefinedMetadata(places))
 
 
 def _device(

@@ -34,6 +34,7 @@ from ..machine.run.wave import Wave
 from ..machine.state.device import Device
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, Offsets
+from ..machine.state.undefined_metadata import UndefinedField
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -82,6 +83,7 @@ class Outcome:
     inferred: Mapping[int, str]
     with_c: Mapping[int, set[bool]]
     additions: Mapping[Place, OpenAddition]
+    undefined: Mapping[int, UndefinedField]
 
 
 @dataclass
@@ -153,6 +155,7 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
         inferred=part.inferred,
         with_c=part.with_c,
         additions=part.additions.found(),
+        undefined=part.undefined.found,
     )
 
 
@@ -212,6 +215,8 @@ def _merge(launch: Launch, outcome: Outcome) -> None:
     """Take what showed of statements while a part was executed."""
     launch.inferred.update(outcome.inferred)
     launch.additions.elsewhere.update(outcome.additions)
+    for pc, first in outcome.undefined.items():
+        launch.undefined.found.setdefault(pc, first)
     for pc, added in outcome.with_c.items():
         launch.with_c.setdefault(pc, set()).update(added)
 

@@ -207,10 +207,8 @@ def check_fields(
     UndefinedBehavior names row, chunk and, given the selector, lane and bits. NotModelled (only asked
     for with ``unknown``) is for descending plain ``.sp`` fields that ptxas does not sort.
     """
-    wrong = ~legal_fields(instruction)[fields]
-    if wrong.any():
-        reason = _undefined_reason(instruction, int(fields[wrong][0]))
-        raise UndefinedBehavior(_field_message(instruction, fields, wrong, selector, reason))
+    if undefined_rows(instruction, fields).any():
+        raise UndefinedBehavior(undefined_field(instruction, fields, selector))
     descending = ~known_fields(instruction)[fields]
     if unknown and descending.any():
         reason = (
@@ -219,6 +217,18 @@ def check_fields(
             f"sort the pairs, or ask for the documented fallback (undefined='fallback')"
         )
         raise NotModelled(_field_message(instruction, fields, descending, selector, reason))
+
+
+def undefined_rows(instruction: Instruction, fields: Fields) -> npt.NDArray[np.bool_]:
+    """Return ``(..., m)``: the rows of A with metadata that PTX leaves undefined."""
+    return np.asarray(~legal_fields(instruction)[fields].all(axis=-1))
+
+
+def undefined_field(instruction: Instruction, fields: Fields, selector: int | None) -> str:
+    """Return which field is the first that PTX leaves undefined, and why; there must be such a field."""
+    wrong = ~legal_fields(instruction)[fields]
+    reason = _undefined_reason(instruction, int(fields[wrong][0]))
+    return _field_message(instruction, fields, wrong, selector, reason)
 
 
 def _undefined_reason(instruction: Instruction, field: int) -> str:

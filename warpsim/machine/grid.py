@@ -42,6 +42,7 @@ from .state.device import Device
 from .state.device_runtime import DeviceRuntime
 from .state.spaces import DEVICE_BASE, Bytes
 from .state.tensor_cells import RESIDENT
+from .state.undefined_metadata import UNDEFINED_METADATA, UndefinedMetadata
 
 LANES = 4096  # of a wave: twice as fast as 1024 on the 512 cubed product, and no slower elsewhere
 IN_FLIGHT = 8192  # CTAs that have begun and not ended
@@ -196,6 +197,7 @@ class Launch:
     inferred: dict[int, str] = field(default_factory=dict)  # what waves inferred: statements, and why
     with_c: dict[int, set[bool]] = field(default_factory=dict)  # matrix instructions: whether they added C
     additions: AdditionOrders = field(default_factory=AdditionOrders)  # of floats, by several threads
+    undefined: UndefinedMetadata = field(default_factory=UndefinedMetadata)  # that were executed literally
     most_statements: int | None = None  # that are executed before the launch is said not to end
     first: int = 0  # of the waves, the first that is executed,
     count: int | None = None  # and how many; None for all
@@ -258,6 +260,7 @@ class Launch:
         CLUSTER_QUEUE.set(wave, self.queue)
         RESIDENT.set(wave, self.resident)
         ADDITIONS.set(wave, self.additions)
+        UNDEFINED_METADATA.set(wave, self.undefined)
         if self.schedule.moment not in AT_ONCE:
             wave.code = self._mended(wave.code)
         return wave

@@ -243,4 +243,7 @@ def test_metadata_without_a_meaning() -> None:
     assert "[CTA (1, 0, 0), warp 0]" in caught.value.message
     assert caught.value.location is not None
     assert caught.value.location.text[caught.value.location.column - 1 :].startswith("%e0")
-    case.launch(inputs, undefined="fallback")
+    hazards = case.launch(inputs, undefined="fallback")[1].hazards
+    (message,) = (found.message for found in hazards if found.kind == "undefined metadata")
+    assert "in lane 6, " in message
+    assert "[CTA (1, 0, 0), warp 0]; its row of D reaches a result" in message

@@ -287,7 +287,11 @@ class Wave:
 
     def name_execution(self, error: WarpsimError, warp: int, lanes: int) -> None:
         """Name in the message of an error the first warp of an execution by so many lanes."""
-        error.message += f" [{self.describe_lane(WARP * warp).rpartition(',')[0]}]"
+        error.message += f" [{self.name_of_execution(warp)}]"
+
+    def name_of_execution(self, warp: int) -> str:
+        """Return CTA and warp of the first warp of an execution, in words."""
+        return self.describe_lane(WARP * warp).rpartition(",")[0]
 
     def operand_error(self, error: WarpsimError, where: str) -> WarpsimError:
         """Return the error of the value of an operand as that of the kernel, with CTA and warpgroup."""

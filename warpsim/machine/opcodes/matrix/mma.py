@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ....errors import Location, NotModelled, UndefinedBehavior, located
+from ....errors import NotModelled, UndefinedBehavior, located
 from ....isa.families import forms
 from ....isa.instruction import Instruction
 from ....isa.placements import Inputs, ScaleSelectors, part_of
@@ -29,6 +29,7 @@ from ...bind.value_types import bits_of
 from ...run.events import MatrixExecution, Observer, observers_of
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.undefined_metadata import UNDEFINED_METADATA, MetadataOperand
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 from .warpwide import Columns, Warps, whole_warps, write_registers
@@ -209,7 +210,7 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
         inputs = Inputs.plain(registers, bound.selector, wave.modes.literal)
         if bound.ids:
             inputs = replace(inputs, scale_selectors=choose(wave, path, lanes))
-        d = computed(wave, form, inputs, warps, metadata)
+        d = computed(wave, form, inputs, warps, MetadataOperand(path.pc, metadata))
         write_registers(wave, path, lanes, warps, targets, d)
         if observers_of(wave).hear(Observer.matrix):
             execution = MatrixExecution(
@@ -227,7 +228,7 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def computed(
-    wave: Wave, form: Instruction, inputs: Inputs, warps: Warps, metadata: Callable[[], Location]
+    wave: Wave, form: Instruction, inputs: Inputs, warps: Warps, metadata: MetadataOperand
 ) -> Values:
     """Return D ``(executions, lanes, registers)``; an error names the first warp that is in error.
 
@@ -235,12 +236,15 @@ def computed(
     """
     engine = wave.modes.engine_of(wave, warps)
     try:
-        return engine(form, inputs)
+        d = engine(form, inputs)
     except (UndefinedBehavior, NotModelled):
-        with located(metadata):
+        with located(metadata.location):
             for place, warp in enumerate(warps.tolist()):
                 _compute_alone(wave, form, part_of(inputs, place), warp)
         raise
+    if inputs.literal and form.sparse:
+        return UNDEFINED_METADATA.of(wave).follow_registers(wave, form, inputs, warps, metadata, d)
+    return d
 
 
 def _compute_alone(wave: Wave, form: Instruction, inputs: Inputs, warp: int) -> None:

@@ -22,6 +22,7 @@ from ...run.convergence import Warpgroups
 from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share, mention_pattern, observers_of
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Values
+from ...state.undefined_metadata import MetadataOperand
 from ..statement_binder import Reader
 from .mma import computed
 from .warpwide import Columns, Warps, write_registers
@@ -141,7 +142,9 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
     warps = (first[:, None] + np.arange(_WARPS)).reshape(-1)
     inputs = _inputs(wave, path, wgmma, share, warps)
     metadata = partial(wave.code[path.pc].statement.operand_location, wgmma.bound.places.get("e", 0))
-    d = computed(wave, wgmma.form, inputs, first, metadata)  # (groups, 128, registers)
+    d = computed(
+        wave, wgmma.form, inputs, first, MetadataOperand(path.pc, metadata)
+    )  # (groups, 128, registers)
     lanes = places.lanes_of(share.groups)
     write_registers(wave, path, lanes, warps, wgmma.targets, d.reshape(-1, WARP, d.shape[-1]))
     if observers_of(wave).hear(Observer.matrix):

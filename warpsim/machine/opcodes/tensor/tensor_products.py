@@ -38,6 +38,7 @@ from ...run.pending import Stretches
 from ...run.wave import Record, Wave
 from ...state.lanes import DivergentPath
 from ...state.tensor_cells import Block
+from ...state.undefined_metadata import UNDEFINED_METADATA, MetadataOperand
 from .copies import check_pair, ctas_of
 from .source_tiles import Tile, checked_tile
 from .tensor_places import TENSOR_MEMORY, Place, check_columns, check_lane
@@ -179,8 +180,18 @@ class Multiplication:
                 error.message += f" [{wave.describe_lane(self.lane)}]"
                 raise
         codes = codes.reshape(codes.shape[-2:])
+        if self.metadata is not None and wave.modes.literal:
+            codes = self._followed(wave, codes)
         self._write(wave, codes)
         return codes
+
+    def _followed(self, wave: Wave, codes: Codes) -> Codes:
+        """Return D, having kept which of its rows come from metadata that PTX leaves undefined."""
+        form, known = self.made.instruction, UNDEFINED_METADATA.of(wave)
+        operand = MetadataOperand(self.pc, self.record.statement.location)
+        lane = self.lane
+        rows = known.keep(form, self._fields(wave), None, operand, lambda execution: wave.describe_lane(lane))
+        return codes if rows is None else known.others(codes, rows[0][:, None], form.d)
 
     def _product(self, wave: Wave) -> Codes:
         if wave.modes.interposed is not None:
@@ -247,11 +258,14 @@ class Multiplication:
         """Return the logical columns of stored elements; None for a dense form."""
         if self.metadata is None:
             return None
-        cells = self.metadata.layout.cells
-        words = self._read_copies(wave, self.metadata, self.metadata.index(self.ctas))
-        fields = (words >> cells[..., BIT].astype(np.uint32) & np.uint32(15)).astype(np.uint8)
-        form = self.made.instruction
+        form, fields = self.made.instruction, self._fields(wave)
         return columns_of(form, fields, None, literal=wave.modes.literal)[None]
+
+    def _fields(self, wave: Wave) -> npt.NDArray[np.uint8]:
+        """Return fields of metadata ``(m, chunks)``."""
+        part = present(self.metadata, "metadata")
+        words = self._read_copies(wave, part, part.index(self.ctas))
+        return (words >> part.layout.cells[..., BIT].astype(np.uint32) & np.uint32(15)).astype(np.uint8)
 
     def _scale_codes(self, wave: Wave) -> tuple[Codes | None, Codes | None]:
         if self.scales is None:

@@ -1,0 +1,89 @@
+"""A launch again, from the memory as it was when it began: whether it then leaves the same.
+
+What is another the second time is the caller's. Where nothing that the launch leaves is another (no result,
+no text, no fault, and each statement is executed as often), no result depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Stopped, WarpsimError
+from ..machine.grid import Launch, run
+from ..machine.run.addition_orders import AdditionOrders
+from ..machine.state.device import Device
+from ..machine.state.device_runtime import DeviceRuntime
+from ..machine.state.heap import HeapBlock
+from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
+
+Counts = npt.NDArray[np.int64]
+
+
+class Repetition:
+    """The memory of a launch as it begins, to begin once more from it; ``data`` is None if it is too large.
+
+    ``fresh`` says which bytes were never written.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        memory = launch.device.memory
+        self.launch = launch
+        self.data = memory.snapshot()
+        kept = self.data is not None and memory.fresh is not None
+        self.fresh: Bytes | None = memory.fresh.copy() if kept and memory.fresh is not None else None
+        self.allocations: Sequence[Allocation] = tuple(memory.allocations)
+        self._heap: tuple[int, dict[int, HeapBlock]] = launch.device.heap.state()
+
+    def difference(self, data: Bytes, counts: Counts, **others: Any) -> str:
+        """Return what the launch does or leaves otherwise with this memory, "" for nothing.
+
+        ``counts`` are those of the first time, and ``others`` fields of Launch. Raises Stopped.
+        """
+        first = self.launch
+        device = Device(first.module.target, heap_bytes=first.device.heap.limit)
+        device.memory.restore(data, self.allocations, None)
+        device.heap.restore(self._heap)
+        device.symbols[first.module] = first.device.symbols[first.module]
+        workspace = first.runtime.grid_workspace if first.runtime else 0
+        runtime = DeviceRuntime(heap=device.heap, grid_workspace=workspace)
+        kept: dict[str, Any] = {"inferred": {}, "with_c": {}, "kept": {}, "additions": AdditionOrders()}
+        again = replace(first, device=device, runtime=runtime, observers=tuple, **kept | others)
+        try:
+            same = np.array_equal(run(again), counts)
+        except Stopped:
+            raise
+        except WarpsimError as error:
+            return f"the launch ends with an error: {error.message}"
+        printed = [item.text for item in first.runtime.printed] if first.runtime else []
+        if not same:
+            return "statements are executed more or less often"
+        if printed != [item.text for item in runtime.printed]:
+            return "other text is printed"
+        return _difference(first.device, device)
+
+
+def _difference(first: Device, second: Device) -> str:
+    """Return where what the first launch has written, or found, is not the same in both memories; "" for
+    nowhere.
+    """
+    data, other, fresh = first.memory.data, second.memory.data, first.memory.fresh
+    if data.size != other.size:
+        return "other memory is allocated"
+    differs = data != other
+    if fresh is not None:
+        differs &= fresh == 0
+    if not differs.any():
+        return ""
+    place = int(differs.argmax())
+    allocation = first.memory.find(DEVICE_BASE + place)
+    if allocation is None:
+        return "memory that device code has allocated holds other bytes"
+    start = allocation.address - DEVICE_BASE
+    count = int(differs[start : start + allocation.size].sum())
+    plural = "s"[: count != 1]
+    return f"{allocation} holds other values in {count} byte{plural}, from byte {place - start} on"

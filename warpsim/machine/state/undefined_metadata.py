@@ -1,0 +1,138 @@
+"""Metadata that PTX leaves undefined and that a launch executes literally: which rows of D come of it.
+
+Of every statement the first such field is kept. A launch that is executed again, to find out whether anything
+depends on such rows, has other values in the rows of D of the statements ``changed``. Does not know what
+depends on them. PTX ISA 9.1, section 9.7.14.6.1 "Sparse matrix storage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import Location
+from ...isa.formats import Format
+from ...isa.fragments import fragment, legal_fields, metadata_map, undefined_field, undefined_rows
+from ...isa.instruction import Instruction
+from ...isa.placements import Inputs
+from ...isa.products import Codes
+from ...isa.registers import Words
+from ...isa.sparsity import FIELD_BITS
+from .slots import Slot
+
+Rows = npt.NDArray[np.bool_]
+_HALF = 16  # bits that are looked at together
+_EXPONENTS = (
+    -2,
+    15,
+)  # of the magnitudes of other values: some pass any rounding, no f16 is infinite for sure
+_SEED = 1
+
+
+class MetadataOperand(NamedTuple):
+    """The metadata of a statement: its program counter, and what returns where the operand stands."""
+
+    pc: int
+    location: Callable[[], Location]
+
+
+class UndefinedField(NamedTuple):
+    """The first field of a statement that PTX leaves undefined: the statement, where it stands, and in words
+    the field, its lane and row, and the warp."""
+
+    mnemonic: str
+    location: Location
+    message: str
+
+
+class UndefinedMetadata:
+    """The metadata of a launch that PTX leaves undefined: the first field of each statement, by program
+    counter."""
+
+    def __init__(self, changed: frozenset[int] = frozenset()) -> None:
+        self.found: dict[int, UndefinedField] = {}
+        self._changed = changed
+        self._random = np.random.default_rng(_SEED)
+
+    def follow_registers(
+        self,
+        wave: Any,
+        form: Instruction,
+        inputs: Inputs,
+        warps: Sequence[int] | npt.NDArray[np.intp],
+        operand: MetadataOperand,
+        d: Words,
+    ) -> Words:
+        """Keep what some warps execute that is undefined; return D ``(executions, lanes, registers)``."""
+        words = np.ascontiguousarray(inputs.registers["e"]).reshape(-1, form.lanes)
+        halves, lanes, bits = _places(form, inputs.selector)
+        if _defined(form)[words.view(np.uint16)[:, halves]].all() or self._known(operand.pc):
+            return d
+        fields = (words[:, lanes] >> bits & 15).astype(np.uint8)
+        name = wave.name_of_execution
+        rows = self.keep(form, fields, inputs.selector, operand, lambda number: name(int(warps[number])))
+        if rows is None:
+            return d
+        codes = np.ascontiguousarray(d).view(form.d.code_dtype)
+        row_of = fragment(form, "d")[..., 0].reshape(form.lanes, -1)
+        return self.others(codes, rows[:, row_of], form.d).view(d.dtype)
+
+    def keep(
+        self,
+        form: Instruction,
+        fields: npt.NDArray[np.uint8],
+        selector: int | None,
+        operand: MetadataOperand,
+        describe: Callable[[int], str],
+    ) -> Rows | None:
+        """Keep the first undefined field of ``(..., m, chunks)``; return the rows ``(executions, m)`` of
+        other values, None for none.
+
+        ``describe`` names the warp or lane of an execution.
+        """
+        fields = fields.reshape(-1, *fields.shape[-2:])
+        rows = undefined_rows(form, fields)
+        if not rows.any():
+            return None
+        if operand.pc not in self.found:
+            first = int(rows.any(axis=-1).argmax())
+            message = f"{undefined_field(form, fields[first], selector)} [{describe(first)}]"
+            self.found[operand.pc] = UndefinedField(form.mnemonic, operand.location(), message)
+        return rows if operand.pc in self._changed else None
+
+    def _known(self, pc: int) -> bool:
+        """Return whether nothing more is to be kept of a statement, and none of its rows is changed."""
+        return pc in self.found and pc not in self._changed
+
+    def others(self, codes: Codes, where: Rows, element: Format) -> Codes:
+        """Return codes with other values ``where``."""
+        values = np.ldexp(
+            self._random.standard_normal(codes.shape), self._random.integers(*_EXPONENTS, codes.shape)
+        )
+        with np.errstate(over="ignore"):
+            other = values.astype(element.dtype).view(codes.dtype)
+        return np.where(where, other, codes)
+
+
+UNDEFINED_METADATA = Slot(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
+
+
+@lru_cache(maxsize=256)
+def _places(form: Instruction, selector: int) -> tuple[npt.NDArray[np.intp], ...]:
+    """Return which halves of the metadata registers of all lanes have fields, and by row and chunk the lane
+    and the lowest bit of each.
+    """
+    lane, bit = metadata_map(form, selector)[:, :2].T.reshape(2, form.shape.m, -1)
+    return np.unique(lane * (32 // _HALF) + bit // _HALF), lane, bit
+
+
+@lru_cache(maxsize=256)
+def _defined(form: Instruction) -> npt.NDArray[np.bool_]:
+    """Return ``(65536,)``: whether all fields of 16 bits have a meaning."""
+    halves, legal = np.arange(1 << _HALF), legal_fields(form)
+    fields = halves[:, None] >> np.arange(0, _HALF, FIELD_BITS) & 15
+    return np.asarray(legal[fields].all(axis=1))
