@@ -1,4 +1,4 @@
-"""Checks of setmaxnreg: statements that have no effect, two with no barrier between, or in place of a
+"""Checks of setmaxnreg: statements that may have no effect, two with no barrier between, or in place of a
 barrier.
 
 PTX ISA 9.1, section 9.7.20.5. Does not know which warps wait for registers: that is the statement's own
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RegisterUse(Observer):
-    """Reports setmaxnreg that is ignored, and a setmaxnreg that follows another without a barrier."""
+    """Reports setmaxnreg that may have no effect, and a setmaxnreg that follows another without a barrier."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -31,7 +31,7 @@ class RegisterUse(Observer):
 
     def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Report that the registers with which the warps begin are not known."""
-        what = "is ignored: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
+        what = "may have no effect: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
         self._found(wave, path, int(lanes.index[0]), "warning", what)
 
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:

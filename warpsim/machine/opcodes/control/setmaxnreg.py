@@ -4,8 +4,9 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 
 No value depends on it: registers are as many as are declared. It decides when a warp waits: .inc waits until
 the warps of its CTA have given enough back. The warps of a warpgroup execute the same statement. How many
-registers a warp begins with follows from the directives, as ptxas has it; where they do not say, ptxas
-ignores the statement, and so it is here; observers are notified (``setmaxnreg_ignored``, ``setmaxnreg`` of a
+registers a warp begins with follows from the directives, as ptxas has it; where they do not say, the
+statement "may have no effect": ptxas 13.0 ignores it, but not where a wgmma needs more registers than
+.maxntid leaves. Here it has none; observers are notified (``setmaxnreg_ignored``, ``setmaxnreg`` of a
 warp that moves registers or does not, ``setmaxnreg_apart`` of two warps that do so in other places).
 """
 
