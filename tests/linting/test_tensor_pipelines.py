@@ -7,7 +7,9 @@ import re
 import pytest
 
 from tests.helpers.kernel_cases import FOLDER
+from warpsim.host.launching import load_text
 from warpsim.linting.control_flow import ControlFlow
+from warpsim.linting.modules import check_module
 from warpsim.linting.tensor_pipelines import tensor_findings
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import Kernel
@@ -30,13 +32,16 @@ STORED, ATTENTION = kernel_of("tensor_stored"), kernel_of("tensor_attention")
 def rules(text: str) -> list[tuple[str, str]]:
     """The rule and the quoted line of each finding."""
     lines = text.splitlines()
-    return [(found.rule, lines[found.location.line - 1].strip()) for found in tensor_findings(parse(text))]
+    return [
+        (found.rule, lines[found.location.line - 1].strip())
+        for found in tensor_findings(parse(text), "sm_100a")
+    ]
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("tensor_*.ptx")), ids=lambda file: file.stem)
 def test_nothing_is_found_in_right_kernels(file: str) -> None:
     with open(file) as text:
-        assert tensor_findings(parse(text.read())) == []
+        assert tensor_findings(parse(text.read()), "sm_100a") == []
 
 
 @pytest.mark.parametrize(
@@ -84,7 +89,7 @@ def test_allocation_behind_the_permit() -> None:
 )
 def test_constants_that_are_not_taken(old: str, new: str, said: str) -> None:
     assert old in STORED
-    found = tensor_findings(parse(STORED.replace(old, new)))
+    found = tensor_findings(parse(STORED.replace(old, new)), "sm_100a")
     assert found
     assert {finding.rule for finding in found} == {"descriptor"}
     assert said in found[0].message
@@ -120,3 +125,62 @@ def test_labels_are_those_of_their_block() -> None:
     (kernel,) = (item for item in parse(text).statements if isinstance(item, Kernel))
     flow = ControlFlow(kernel)
     assert [sorted(flow.following(place)) for place in range(3)] == [[0, 1], [1, 2], []]
+
+
+DEEP = """.version 9.0
+.target TARGET
+.address_size 64
+.visible .entry k() {
+.reg .b32 d, w, s;
+.reg .b64 a, b;
+.reg .pred p;
+@!p bra over;
+DEFINED
+tcgen05.mma.cta_group::1.kind::mxf4.block_scale [d], a, b, WORD, [s], [s], p;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [d];
+mbarrier.try_wait.parity.shared::cta.b64 p, [d], 0;
+over:
+ret;
+}
+"""
+_FOURS = 1 << 7 | 1 << 10 | 8 << 17 | 1 << 23 | 1 << 27  # e2m1 by e2m1, N 64, ue8m0, M 128
+_TILE = 2 << 61 | 1 << 46 | 64 << 32  # 128B swizzle, SBO 1024
+_ABSOLUTE = (
+    "matrix descriptor: LBO mode is 1 (bit 52); legal on {}: 0, as an absolute LBO belongs to a K of 96"
+)
+
+
+def deep(
+    target: str,
+    word: int = _FOURS,
+    tile: int | None = None,
+    *,
+    moved: bool = True,
+    asked: str | None = None,
+) -> list[str]:
+    """What is said of constants, for the target of the text or another that is asked for: a word, in a
+    register or as it is, and a descriptor of A.
+    """
+    defined = f"mov.b32 w, {word:#x};" * moved + (f"mov.b64 a, {tile:#x};" if tile else "")
+    text = DEEP.replace("TARGET", target).replace("DEFINED", defined)
+    text = text.replace("WORD", "w" if moved else f"{word:#x}")
+    found = check_module(load_text(text, target=asked)).incomplete
+    return [one.message for one in found if one.rule == "descriptor"]
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_100f", "sm_110a", "sm_110f"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_k_of_96_on_chips_that_lack_it(target: str, moved: bool) -> None:
+    assert deep(target, moved=moved) == []
+    (said,) = deep(target, _FOURS | 1 << 31, moved=moved)
+    word = f"instruction descriptor {_FOURS | 1 << 31:#010x}"
+    assert said == f"{word}: K of 96 (bit 31) is not on {target}: it needs sm_103f"
+    assert deep(target, tile=_TILE, moved=moved) == []
+    (said,) = deep(target, tile=_TILE | 1 << 52, moved=moved)
+    assert said.startswith(_ABSOLUTE.format(target))
+
+
+@pytest.mark.parametrize("target", ["sm_103a", "sm_103f"])
+def test_a_k_of_96_on_chips_that_have_it(target: str) -> None:
+    assert deep(target, _FOURS | 1 << 31, _TILE | 1 << 52) == []
+    assert len(deep(target, _FOURS | 1 << 31, _TILE | 1 << 52, asked="sm_110a")) == 2

@@ -50,7 +50,7 @@ def check_module(loaded: LoadedModule) -> ModuleCheck:
         illegal=tuple(problem for problem in problems if not isinstance(problem, NotModelled)),
         unmodelled=unmodelled,
         slow=tuple(pipeline_findings(module.program)),
-        incomplete=tuple(tensor_findings(module.program)),
+        incomplete=tuple(tensor_findings(module.program, module.target)),
     )
 
 

@@ -6,7 +6,8 @@
     dealloc      a tcgen05.alloc, and nowhere a tcgen05.dealloc
     permit       a path leads from tcgen05.relinquish_alloc_permit to tcgen05.alloc
     threads      nothing before a tcgen05.mma, cp or commit chooses a thread: all threads issue it
-    descriptor   a constant that the tcgen05.mma does not take: a descriptor of wgmma, an illegal word
+    descriptor   a constant that the tcgen05.mma does not take: a descriptor of wgmma, an illegal word,
+                 a K of 96 or an absolute LBO that the target lacks
 
 A function that calls others, or is called, is judged by its constants alone: others may have what is missing.
 Knows names and constants; does not know lanes, values or which barrier is meant. PTX ISA 9.3, section 9.7.17.
@@ -20,8 +21,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import IllegalInstruction, OperandError, WarpsimError
+from ..isa.architectures import least_targets, targets_with
 from ..isa.descriptors.tensor_descriptor import TensorDescriptor
-from ..isa.families.tcgen05 import Form, form_of, product_of
+from ..isa.families.tcgen05 import Form, form_of, spelling_of
+from ..isa.features import Feature
 from ..ptx.constants import Immediate
 from ..ptx.operands import Operand, Register, Vector
 from ..ptx.statements import InstructionStatement, Kernel, Program
@@ -36,10 +39,12 @@ _LOW = 1 << 46  # values below cannot set the constant of a descriptor
 _DEEPEST = 16
 
 
-def tensor_findings(program: Program) -> list[PipelineFinding]:
-    """Return what is wrong with the tcgen05 statements of each function, in the order of the text."""
+def tensor_findings(program: Program, target: str) -> list[PipelineFinding]:
+    """Return what is wrong with the tcgen05 statements of each function on a target, in the order of the
+    text.
+    """
     kernels = (item for item in program.statements if isinstance(item, Kernel) and item.body is not None)
-    return [finding for kernel in kernels for finding in _Function(kernel).findings()]
+    return [finding for kernel in kernels for finding in _Function(kernel, target).findings()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +92,8 @@ _NEEDS = (
 class _Function:
     """The statements of one function, and where each register is written."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, target: str) -> None:
+        self.kernel, self.target = kernel, target
         self.flow = ControlFlow(kernel)
         self.statements = self.flow.statements
         self.verbs = [_verb(statement) for statement in self.statements]
@@ -171,16 +176,21 @@ class _Function:
 
     def _of_word(self, place: int, form: Form, word: int) -> Iterator[PipelineFinding]:
         try:
-            product_of(form, word & 0xFFFFFFFF)
+            spelling_of(form, self.target).described(word & 0xFFFFFFFF)
         except OperandError as error:
             yield self._finding("descriptor", place, error.message, "put a legal value there")
         except WarpsimError:
             pass  # not known, but legal
 
     def _of_tile(self, place: int, operand: Operand) -> Iterator[PipelineFinding]:
-        """Yield a descriptor of A or B whose constant bits leave 0 in bits 48 to 46."""
+        """Yield a descriptor of A or B whose constant bits leave 0 in bits 48 to 46, or have a mode of
+        the LBO that the target lacks.
+        """
         bits = self._bits(operand, 0)
-        if bits is None or bits >> 46 & 7 or not bits >> 32:
+        if bits is None or not bits >> 32:
+            return
+        if bits >> 46 & 7:
+            yield from self._of_mode(place, bits)
             return
         try:
             TensorDescriptor.decode(bits)
@@ -188,6 +198,15 @@ class _Function:
             yield self._finding(
                 "descriptor", place, error.message, "set bit 46, and take the codes of swizzles of tcgen05"
             )
+
+    def _of_mode(self, place: int, bits: int) -> Iterator[PipelineFinding]:
+        """Yield a descriptor whose LBO is absolute, which belongs to a K of 96, where the target has none."""
+        if bits >> 52 & 1 and self.target not in targets_with(Feature.TENSOR_DEPTH_96):
+            message = (
+                f"matrix descriptor: LBO mode is 1 (bit 52); legal on {self.target}: 0, as an absolute LBO "
+                f"belongs to a K of 96, which needs {least_targets(Feature.TENSOR_DEPTH_96)}"
+            )
+            yield self._finding("descriptor", place, message, "clear bit 52")
 
     @cached_property
     def _definitions(self) -> dict[str, list[InstructionStatement]]:
