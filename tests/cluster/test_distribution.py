@@ -272,6 +272,42 @@ def test_a_task_whose_data_keep_vanishing_is_given_up(client: Any, monkeypatch: 
         job._send(distribution._Task(index=5, arguments=(1,)))
 
 
+def test_a_task_is_sent_again_when_the_scheduler_knows_who_is_there(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else all its attempts would go to a worker that has just died; its data are sent again, too."""
+    pauses: list[float] = []
+    monkeypatch.setattr(distribution, "sleep", pauses.append)
+    job, data = distribution._Job(client, squared, []), Sent(3)
+    task = distribution._Task(index=0, arguments=(data,))
+    job._send(task)
+    first = job.sent[data]
+    job._send_again(task)
+    assert job.sent[data] is first
+    job._send_again(task)
+    assert job.sent[data] is not first
+    assert pauses == [distribution._PAUSE] * 2
+    assert task.future.result(timeout=30) == 9
+
+
+def test_tasks_that_no_worker_has_are_sent_again(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here because the scheduler has lost them: a task waits for data that are nowhere."""
+    monkeypatch.setattr(distribution, "STALL", 0.0)
+    monkeypatch.setattr(distribution, "_WATCH", 0.2)
+    job = distribution._Job(client, squared, [(2,), (3,)])
+    send, lost = job._send, [True, True]
+
+    def losing(task: Any) -> None:
+        send(task)
+        if lost and lost.pop():
+            del job.running[task.future.key]
+            task.future = client.submit(squared, distributed.Future("never", client), pure=False)
+            job.running[task.future.key] = task
+
+    monkeypatch.setattr(job, "_send", losing)
+    assert sorted(job.results()) == [(0, 4), (1, 9)]
+
+
 @pytest.mark.parametrize("name", ["warpsim", "numpy", "ml_dtypes"])
 def test_other_versions_are_refused(client: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     here = versions()

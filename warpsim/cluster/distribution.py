@@ -35,6 +35,7 @@ _LEAD = 16  # tasks for each thread by which the newest may be ahead of the olde
 _WATCH = 5.0  # seconds to wait for a result before checking for workers
 _COUNT = 1.0  # seconds between two counts of the workers
 _PAUSE = 0.5  # seconds in which a scheduler notices that a worker has died
+STALL = 20.0  # seconds without a result, or a worker that computes one, after which tasks are sent again
 _SAME = "the scheduler and its workers need what the client has installed"
 _LOST = "the connection to the Dask scheduler was lost"
 
@@ -148,6 +149,7 @@ class _Job:
         self.failure: Exception | None = None  # the failure with the lowest index
         self.threads = 0
         self.counted, self.populated = float("-inf"), monotonic()
+        self.moved = monotonic()  # when a result came or a worker was seen to compute one
 
     def results(self) -> Iterator[tuple[int, Any]]:
         """Yield what run_tasks returns."""
@@ -156,7 +158,9 @@ class _Job:
                 try:
                     future = self.ended.get(timeout=_WATCH)
                 except Empty:
+                    self._send_what_stalls()
                     continue
+                self.moved = monotonic()
                 task = self.running.get(future.key)
                 if task is not None and (outcome := self._outcome(task)):
                     yield outcome
@@ -224,6 +228,31 @@ class _Job:
         self.running[task.future.key] = task
         task.future.add_done_callback(self.ended.put)
 
+    def _send_again(self, task: _Task) -> None:
+        """Send a task whose data or result was lost, when the scheduler knows who is there.
+
+        From the second time on its data are sent again, too: they may be lost although they seem to be there.
+        """
+        del self.running[task.future.key]
+        sleep(_PAUSE)
+        if task.attempts > 1:
+            for argument in (self.function, *task.arguments):
+                if isinstance(argument, Sent):
+                    self.sent.pop(argument, None)
+        self._send(task)
+
+    def _send_what_stalls(self) -> None:
+        """Send all tasks again where no worker has had one for long: a scheduler may wait for lost data."""
+        if monotonic() - self.moved < STALL or not self.threads:
+            return
+        self._check_connection()
+        computed = {key for keys in self.client.processing().values() for key in keys}
+        if computed.isdisjoint(self.running):
+            for task in list(self.running.values()):
+                self.client.cancel([task.future])
+                self._send_again(task)
+        self.moved = monotonic()
+
     def _placed(self, argument: Sent) -> Future:
         """Return the argument on the cluster; send it unless it is there."""
         future = self.sent.get(argument)
@@ -259,8 +288,7 @@ class _Job:
         try:
             result = future.result(timeout=_WATCH)
         except CancelledError:  # its input or its result was lost with a worker
-            del self.running[future.key]
-            self._send(task)
+            self._send_again(task)
         except Exception as error:
             if isinstance(error, TimeoutError) and future.status != "error":
                 future.add_done_callback(self.ended.put)  # its result is being computed again
