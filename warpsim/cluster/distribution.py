@@ -35,7 +35,7 @@ _LEAD = 16  # tasks for each thread by which the newest may be ahead of the olde
 _WATCH = 5.0  # seconds to wait for a result before checking for workers
 _COUNT = 1.0  # seconds between two counts of the workers
 _PAUSE = 0.5  # seconds in which a scheduler notices that a worker has died
-STALL = 20.0  # seconds without a result, or a worker that computes one, after which tasks are sent again
+STALL = 20.0  # seconds without a result, or a worker at work on it, after which tasks are sent again
 _SAME = "the scheduler and its workers need what the client has installed"
 _LOST = "the connection to the Dask scheduler was lost"
 
@@ -149,7 +149,7 @@ class _Job:
         self.failure: Exception | None = None  # the failure with the lowest index
         self.threads = 0
         self.counted, self.populated = float("-inf"), monotonic()
-        self.moved = monotonic()  # when a result came or a worker was seen to compute one
+        self.moved = monotonic()  # when a result came, or a worker was seen at work
 
     def results(self) -> Iterator[tuple[int, Any]]:
         """Yield what run_tasks returns."""
@@ -229,7 +229,7 @@ class _Job:
         task.future.add_done_callback(self.ended.put)
 
     def _send_again(self, task: _Task) -> None:
-        """Send a task whose data or result was lost, when the scheduler knows who is there.
+        """Send a task whose data or result was lost, when the scheduler knows which workers live.
 
         From the second time on its data are sent again, too: they may be lost although they seem to be there.
         """
@@ -242,7 +242,7 @@ class _Job:
         self._send(task)
 
     def _send_what_stalls(self) -> None:
-        """Send all tasks again where no worker has had one for long: a scheduler may wait for lost data."""
+        """Send all tasks again if no worker has any for long: a scheduler may wait for lost data."""
         if monotonic() - self.moved < STALL or not self.threads:
             return
         self._check_connection()
