@@ -5,11 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SYNCHRONISE                                                                                 \
+    "{ .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %d3; st.param.b32 [f], 0; call (r), "      \
+    "cudaCGSynchronize, (h, f); }\n"
+
 static const char *PTX =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 v = 3;\n"
     ".visible .entry put(.param .u64 p)\n{ .reg .b64 %rd<2>; .reg .b32 %r<12>; ld.param.u64 %rd0, [p];\n"
     "ld.global.u32 %r0, [v]; ld.global.u32 %r1, [%rd0]; add.u32 %r2, %r0, %r1; st.global.u32 [%rd0], %r2;\n"
     "st.global.u32 [v], %r2; ret; }\n";
+
+static const char *GRID = /* each CTA writes a word, and ten times that of the other behind a barrier */
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 s);\n"
+    ".extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 h, .param .b32 f);\n"
+    ".visible .entry each(.param .u64 p)\n{ .reg .b64 %d<4>; .reg .b32 %r<6>; .reg .pred %q; ld.param.u64 %d0, [p];\n"
+    "mov.u32 %r0, %ctaid.x; mad.wide.u32 %d1, %r0, 4, %d0; add.u32 %r1, %r0, 5;\n"
+    "xor.b32 %r2, %r0, 1; mad.wide.u32 %d2, %r2, 4, %d0; mov.u32 %r4, %tid.x; setp.ne.u32 %q, %r4, 0;\n"
+    "@!%q st.global.u32 [%d1], %r1;\n"
+    "{ .param .b32 s; .param .b64 h; st.param.b32 [s], 1; call (h), cudaCGGetIntrinsicHandle, (s); "
+    "ld.param.b64 %d3, [h]; }\n" SYNCHRONISE "ld.global.u32 %r3, [%d2]; mul.lo.u32 %r3, %r3, 10;\n" SYNCHRONISE
+    "@!%q st.global.u32 [%d1], %r3; ret; }\n";
 
 static int launch(CUfunction put, CUdeviceptr p) {
     void *arguments[] = {&p};
@@ -107,8 +123,40 @@ static void reset(void) {
     printf(" %d %u\n", copied, value);
 }
 
+static void destroyed(void *data) { ++*(int *)data; }
+
+static void user_objects(void) { /* two references: the caller's, and a graph's, which its executable shares */
+    int count = 0;
+    cudaUserObject_t object;
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    printf("objects %d", cudaUserObjectCreate(&object, &count, destroyed, 1, cudaUserObjectNoDestructorSync));
+    cudaGraphCreate(&graph, 0), printf(" %d", cudaGraphRetainUserObject(graph, object, 1, 0));
+    cudaUserObjectRetain(object, 2), printf(" %d", cudaUserObjectRelease(object, 3));
+    cudaGraphInstantiate(&executable, graph, 0), cudaGraphDestroy(graph), printf(" %d", count);
+    cudaGraphExecDestroy(executable), printf(" %d %d\n", count, cudaUserObjectRelease(object, 1) != 0);
+}
+
+static void linked(void) { /* a grid of two CTAs that synchronises by a function of libcudadevrt.a */
+    CUlinkState state;
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr p;
+    void *image, *parameters[] = {&p};
+    int words[2] = {0, 0};
+    size_t size;
+    static char archive[] = "!<arch>\nmembers";
+    cuLinkCreate(0, 0, 0, &state), cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)GRID, strlen(GRID) + 1, "g", 0, 0, 0);
+    printf("linked %d", cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, archive, 15, "lib.a", 0, 0, 0));
+    printf(" %d", cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, "none", 4, "no.a", 0, 0, 0));
+    printf(" %d", cuLinkComplete(state, &image, &size)), printf(" %d", cuModuleLoadData(&module, image));
+    cuModuleGetFunction(&function, module, "each"), cuMemAlloc(&p, 8), cuMemcpyHtoD(p, words, 8);
+    printf(" %d", cuLaunchCooperativeKernel(function, 2, 1, 1, 64, 1, 1, 0, 0, parameters));
+    printf(" %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d\n", words[0], words[1]);
+}
+
 static void refused(void) {
-    cudaArray_t array;
+    cudaArray_t array = 0;
     cudaIpcMemHandle_t handle;
     cudaTextureObject_t texture;
     struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
@@ -116,11 +164,12 @@ static void refused(void) {
     cudaMalloc(&p, 64);
     printf("refused %d", cudaMallocArray(&array, &format, 8, 4, 0));
     printf(" %d", cudaCreateTextureObject(&texture, 0, 0, 0));
+    printf(" %d", cudaFreeArray(array)), printf(" %d", cudaMemcpy2DToArray(array, 0, 0, p, 4, 4, 1, 3));
     printf(" %d", cudaIpcGetMemHandle(&handle, p)), printf(" %d\n", cudaGetLastError());
 }
 
 int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    contexts(), options(), registered(), reset(), refused();
+    contexts(), options(), registered(), reset(), user_objects(), linked(), refused();
     return 0;
 }

@@ -25,9 +25,13 @@ class GraphNode:
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes in the order in which they were added; each comes after others of the same graph."""
+    """Nodes in the order in which they were added; each comes after others of the same graph.
+
+    ``kept`` are objects of the user with the references that the graph has.
+    """
 
     nodes: list[GraphNode] = field(default_factory=list)
+    kept: dict[Any, int] = field(default_factory=dict)
 
     def ordered(self) -> Iterator[GraphNode]:
         """Yield every node behind those that it comes after."""

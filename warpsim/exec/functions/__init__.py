@@ -8,10 +8,12 @@ from . import (  # noqa: F401 (they fill the table of rows)
     error_calls,
     graph_calls,
     launch_calls,
+    links,
     memory_calls,
     pool_calls,
     refused_calls,
     registration,
     stream_calls,
     tensor_map_calls,
+    user_objects,
 )

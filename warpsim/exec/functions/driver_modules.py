@@ -1,44 +1,25 @@
-"""Modules and libraries that a program loads itself, and cuLink*, which joins PTX."""
+"""Modules and libraries that a program loads itself."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 
 from ...errors import OperandError
 from ...host.device import symbol_of
-from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
+from ..calls import Call, Handle, Pointer, Size, Unsigned, row
 from ..client_modules import Image, Kernel, Library
 from ..error_codes import CudaError
 from ..jit_options import JitOptions
+from .links import KEPT
 from .registration import image_bytes
 
-_INPUT_CUBIN, _INPUT_PTX, _INPUT_FATBIN = 0, 1, 2  # of CUjitInputType
-_KEPT = "// most registers of a thread: "
-_LONGEST_KEPT = len(_KEPT) + 16
-_NAMES = {_INPUT_CUBIN: "a cubin", 3: "an object", 4: "a library"}
-
-
-@dataclass(eq=False)
-class Link:
-    """Parts that are linked: PTX texts; the result is kept for the client.
-
-    The result is PTX, whose last line keeps the most registers of a thread: clients copy images.
-    """
-
-    parts: list[bytes] = field(default_factory=list)
-    most_registers: int | None = None
-
-    def text(self) -> str:
-        """Return the result."""
-        kept = "" if self.most_registers is None else f"\n{_KEPT}{self.most_registers}\n"
-        return joined(self.parts) + kept
+_LONGEST_KEPT = len(KEPT) + 16
 
 
 def _loaded(call: Call, result: int, content: bytes, name: str, options: JitOptions) -> None:
     """Load an image at once, so that what is wrong is said now."""
     image = call.process.modules.image(lambda: content, name)
-    _, kept, number = content[-_LONGEST_KEPT:].rstrip(b"\0\n").rpartition(_KEPT.encode())
+    _, kept, number = content[-_LONGEST_KEPT:].rstrip(b"\0\n").rpartition(KEPT.encode())
     image.most_registers = options.most_registers or (int(number) if kept and number.isdigit() else None)
     start = time.perf_counter()
     try:
@@ -182,61 +163,3 @@ def get_global(call: Call, address: Pointer, size: Pointer, module: Handle, name
         raise CudaError("SymbolNotFound", f"{call.name}: {error}") from None
     call.put_some(address, "Q", found.address)
     call.put_some(size, "Q", found.allocation.size)
-
-
-# --- links -----------------------------------------------------------------------------------------
-
-
-@row("cuLinkCreate_v2")
-def link_create(call: Call, count: Unsigned, options: Pointer, values: Pointer, result: Pointer) -> None:
-    """Begin to link."""
-    asked = JitOptions(call, count, options, values)
-    call.put(result, "Q", call.process.handle(Link(most_registers=asked.most_registers)))
-
-
-@row("cuLinkAddData_v2")
-def link_add_data(call: Call, state: Handle, kind: Int, data: Pointer, size: Size, name: Pointer) -> None:
-    """Add PTX."""
-    link = call.process.held(state, Link, "link")
-    if kind != _INPUT_PTX:
-        what = _NAMES.get(kind, f"input of type {kind}")
-        raise CudaError("InvalidPtx", f"{call.name}: {what} cannot be linked here: compile to PTX")
-    link.parts.append(call.read(data, size).rstrip(b"\0"))
-
-
-@row("cuLinkAddFile_v2")
-def link_add_file(call: Call, state: Handle, kind: Int, name: Pointer) -> None:
-    """Add a file of PTX."""
-    link = call.process.held(state, Link, "link")
-    if kind != _INPUT_PTX:
-        raise CudaError("InvalidPtx", f"{call.name}: only PTX can be linked here")
-    link.parts.append(call.process.file_content(call.text(name)))
-
-
-@row("cuLinkComplete")
-def link_complete(call: Call, state: Handle, image: Pointer, size: Pointer) -> None:
-    """Give all PTX together, as a module to load."""
-    link = call.process.held(state, Link, "link")
-    text = link.text()
-    call.put(image, "Q", call.kept(text))
-    call.put_some(size, "Q", len(text.encode(errors="surrogateescape")) + 1)
-
-
-def joined(parts: list[bytes]) -> str:
-    """Return PTX texts as a single text: the directives of the first, the declarations of all."""
-    texts = [part.decode(errors="surrogateescape") for part in parts]
-    rest = [
-        "\n".join(
-            line
-            for line in text.splitlines()
-            if not line.strip().startswith((".version", ".target", ".address_size"))
-        )
-        for text in texts[1:]
-    ]
-    return "\n".join([*texts[:1], *rest])
-
-
-@row("cuLinkDestroy")
-def link_destroy(call: Call, state: Handle) -> None:
-    """Forget a link."""
-    call.process.drop(state, Link, "link")

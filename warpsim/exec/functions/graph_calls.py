@@ -13,6 +13,7 @@ from ..graphs import Capture, Graph, GraphNode, Run
 from ..memory_transfers import copy
 from ..streams import Touches
 from .registration import kernel_of
+from .user_objects import copied_with_objects, release_all
 
 _NUMBERS = count(1)
 _NONE, _ACTIVE = 0, 1  # of cudaStreamCaptureStatus
@@ -114,14 +115,14 @@ def graph_create(call: Call, result: Pointer, flags: Unsigned) -> None:
 @row("cudaGraphDestroy", "cuGraphDestroy")
 def graph_destroy(call: Call, graph: Handle) -> None:
     """Forget a graph."""
-    call.process.drop(graph, Graph, "graph")
+    release_all(call, call.process.drop(graph, Graph, "graph"))
 
 
 @row("cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags")
 def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -> None:
     """Make a graph that can be launched, of the nodes as they are now."""
     found = call.process.held(graph, Graph, "graph")
-    copied = found.copy()
+    copied = copied_with_objects(found)
     made = dict(zip(found.nodes, copied.nodes, strict=True))
     call.put(result, "Q", call.process.handle(Executable(copied, made)))
 
@@ -129,7 +130,7 @@ def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -
 @row("cudaGraphExecDestroy", "cuGraphExecDestroy")
 def exec_destroy(call: Call, executable: Handle) -> None:
     """Forget a graph that can be launched."""
-    call.process.drop(executable, Executable, "executable graph")
+    release_all(call, call.process.drop(executable, Executable, "executable graph").graph)
 
 
 @row("cudaGraphLaunch", "cuGraphLaunch")

@@ -6,25 +6,34 @@ handles for other processes    each process has a device of its own
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from ..calls import Call, row
 from ..error_codes import CudaError
+from ..libraries import table
 
 _TEXTURES = (
     "arrays, textures and surfaces are not there, since tex, tld4, suld and sust are not executed: read "
     "linear memory with ld.global (__ldg) in place of them"
 )
+_TEXTURE_NAMES = re.compile(r"Array|Tex(Obj|Ref|ture)|Surf(Obj|Ref|ace)|cuMemcpy(Ato|[DH]toA)|GetChannelDesc")
+_OTHERS = re.compile(r"Graphics|External|Linear")  # of other interfaces; and a limit of the chip
 _PROCESSES = (
     "memory and events are not shared between processes, since each has a device of its own: use threads of "
     "a process, or copy by way of the host"
 )
 
 
-@row(
-    *("cudaMallocArray", "cudaMalloc3DArray", "cudaMallocMipmappedArray"),
-    *("cudaCreateTextureObject", "cudaCreateSurfaceObject"),
-    *("cuArrayCreate_v2", "cuArray3DCreate_v2", "cuMipmappedArrayCreate"),
-    *("cuTexObjectCreate", "cuSurfObjectCreate", "cuTexRefCreate", "cuModuleGetTexRef", "cuModuleGetSurfRef"),
-)
+def _of_textures() -> Iterator[str]:
+    """Yield the functions of arrays, textures and surfaces, without _ptsz and _ptds."""
+    lines = [line for version in ("driver", "runtime_12", "runtime_13") for line in table(version)]
+    for name in sorted({line.removesuffix("_ptsz").removesuffix("_ptds") for line in lines}):
+        if _TEXTURE_NAMES.search(name) and not _OTHERS.search(name):
+            yield name
+
+
+@row(*_of_textures())
 def textures(call: Call) -> None:
     """Refuse arrays, textures and surfaces."""
     _refuse(call, _TEXTURES)
