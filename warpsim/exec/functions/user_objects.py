@@ -44,7 +44,7 @@ def release(call: Call, handle: Handle, count: Unsigned) -> None:
 
 @row("cudaGraphRetainUserObject", "cuGraphRetainUserObject")
 def graph_retain(call: Call, graph: Handle, handle: Handle, count: Unsigned, flags: Unsigned) -> None:
-    """Give references to a graph: new ones, or those of the caller."""
+    """Give references to a graph: more of them, or those of the caller."""
     found = call.process.held(handle, UserObject, "user object")
     kept = call.process.held(graph, Graph, "graph").kept
     kept[found] = kept.get(found, 0) + _positive(call, count)
