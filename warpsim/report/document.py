@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ..checks.wgmma.hazard import Hazard
 from ..environment import in_default_environment
 from ..errors import present
+from ..isa.families.tcgen05_operands import is_shifted
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs, ScaleSelectors
 from ..isa.warps import WARP
@@ -141,6 +142,7 @@ class _Writer:
             "names": word_names(event),
             "words": words | {"d": self._result(number, gathered, d)},
             "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
+            "kept": np.flatnonzero(inputs.tensor.disabled(form.lanes)).tolist(),
             "columns": self._columns(gathered),
             "memory": self._memory(form, inputs),
             "notes": list(gathered.notes),
@@ -201,9 +203,15 @@ class _Writer:
 
 
 def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Yield codes of A and B that are not those in registers: from shared memory, or with flipped signs."""
-    for role, negated in zip("ab", inputs.negate, strict=True):
-        if negated or role in gathered.absent:
+    """Yield codes that are not those in registers or tensor memory.
+
+    They come from shared memory, or with flipped signs, from other rows (.ashift), scaled (scale-input-d).
+    """
+    other = dict(zip("ab", inputs.negate, strict=True))
+    other["a"] |= is_shifted(gathered.instruction)
+    other["c"] = bool(inputs.tensor.scale_input_d)
+    for role, differs in other.items():
+        if differs or (role != "c" and role in gathered.absent):
             yield role, getattr(gathered.operands, role)
 
 

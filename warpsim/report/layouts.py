@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..execution.pipeline import rule_for
+from ..isa.families.tcgen05_operands import descriptor_of
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction
 from ..isa.placements import ScaleSelectors
@@ -38,6 +39,7 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
         "family": instruction.family.name,
         "shape": asdict(instruction.shape),
         "lanes": instruction.lanes,
+        "tensor_memory": instruction.descriptor is not None,
         "stored_k": instruction.stored_k,
         "products": instruction.products,
         "formats": {operand: instruction.format(operand).name for operand in "abcd"},
@@ -47,7 +49,7 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
         "satfinite": instruction.satfinite,
         "pattern": pattern and _pattern_document(instruction),
         "scale": instruction.scale and {"format": instruction.scale.name, "chunks": instruction.scale_chunks},
-        "selector": selector,
+        "selector": selector if instruction.descriptor is None else _selector(instruction),
         "rule": rule_document(rule),
         "evidence": evidence_document(rule.evidence) | {"text": str(rule.evidence)},
         "operands": {
@@ -55,6 +57,11 @@ def layout_document(instruction: Instruction, selector: int, scales: ScaleSelect
             for operand in register_operands(instruction)
         },
     }
+
+
+def _selector(instruction: Instruction) -> int:
+    """Return the sparsity selector of an instruction descriptor; 0 where its kind has none."""
+    return descriptor_of(instruction).selector
 
 
 def _pattern_document(instruction: Instruction) -> Document:

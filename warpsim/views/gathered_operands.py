@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..errors import OperandError
 from ..execution.logical_matrices import Matrices, matrix_operands
 from ..execution.pipeline import checked_inputs, is_literal
+from ..isa.families.tcgen05_operands import is_shifted
 from ..isa.fragments import Fields, fields_of, gather, read_fields
 from ..isa.instruction import Instruction
 from ..isa.placements import Inputs, ScaleSelectors
@@ -53,12 +54,15 @@ def from_registers(instruction: Instruction, inputs: Inputs) -> Gathered:
         selector=inputs.selector,
         scales=inputs.scale_selectors,
         absent=frozenset(absent),
-        notes=tuple(_conditions(inputs)),
+        notes=tuple(_conditions(instruction, inputs)),
     )
 
 
-def _conditions(inputs: Inputs) -> list[str]:
-    notes = [] if inputs.scale_d else ["scale-d is false: C counts as +0"]
+def _conditions(instruction: Instruction, inputs: Inputs) -> list[str]:
+    power = inputs.tensor.scale_input_d
+    notes = [f"scale-input-d is {power}: the codes of C are those of C / {1 << power}"] * bool(power)
+    notes += [".ashift: a row of A has the codes of the next row"] * is_shifted(instruction)
+    notes += [] if inputs.scale_d else ["scale-d is false: C counts as +0"]
     for name, negate in zip("ab", inputs.negate, strict=True):
         notes += [f"imm-scale-{name} is -1: the codes of {name.upper()} have their signs flipped"] * negate
     return notes

@@ -50,10 +50,16 @@ function panelOf(instruction, operand, part, mode) {
     e: () => panel("e", "Metadata", metadataText(layout), scrolling(metadataGrid(instruction, part))),
     scale_a: () => panel("scale_a", "Scales of A", size, scrolling(scaleGrid(instruction, "scale_a", mode))),
     scale_b: () => panel("scale_b", "Scales of B", size, scrolling(scaleGrid(instruction, "scale_b", mode))),
-    registers: () =>
-      panel("registers", "Registers", "hexadecimal words, one line a lane", scrolling(registerGrid(instruction, part))),
-    notes: () => panel("notes", "Layouts", "formulas of PTX ISA 9.1", ...noteElements(layout)),
+    registers: () => panel("registers", ...registersTitle(layout), scrolling(registerGrid(instruction, part))),
+    notes: () =>
+      panel("notes", "Layouts", `formulas of PTX ISA ${layout.tensor_memory ? "9.3" : "9.1"}`, ...noteElements(layout)),
   }[operand]();
+}
+
+function registersTitle({ tensor_memory: tensorMemory }) {
+  return tensorMemory
+    ? ["Tensor memory", "hexadecimal cells, a line for each lane, by column (C)"]
+    : ["Registers", "hexadecimal words, one line a lane"];
 }
 
 function metadataText(layout) {
@@ -107,11 +113,19 @@ export function boardOf(instruction, part, mode) {
       make("div", { class: "side" }, names.map((operand) => panelOf(instruction, operand, part, mode)))));
 }
 
-// The parts of an instruction that are shown one at a time: warps of a wgmma, products of m8n8k4 f16.
+// The lanes of a part; those of a pair are numbered through both CTAs.
+function partText({ tensor_memory: tensorMemory, lanes }, part, first, last) {
+  if (!tensorMemory) return `warp ${part}: T${first}..T${last}`;
+  const cta = lanes > 128 ? (first < 128 ? ", even CTA" : ", odd CTA") : "";
+  return `lanes ${first}..${last}${cta}`;
+}
+
+// The parts of an instruction that are shown one at a time: warps of a wgmma, 32 lanes of tensor memory, products of
+// m8n8k4 f16.
 export function partsOf({ layout }) {
   const warps = layout.lanes / WARP;
   if (warps > 1) {
-    return Array.from({ length: warps }, (_, warp) => `warp ${warp}: T${WARP * warp}..T${WARP * (warp + 1) - 1}`);
+    return Array.from({ length: warps }, (_, part) => partText(layout, part, WARP * part, WARP * (part + 1) - 1));
   }
   return layout.products > 1 ? Array.from({ length: layout.products }, (_, at) => `product ${at}`) : [];
 }

@@ -35,10 +35,14 @@ export function cellText(instruction, operand, row, column, product, mode) {
   return shortText(decode(code, instruction.formatOf(operand)));
 }
 
-// "T5:a3"; the byte address of what lies in shared memory.
+// "T5:a3"; lane, column and lowest bit in tensor memory, as "5:C300.16"; the byte address of what lies in shared memory.
 function tagOf(instruction, operand, row, column, product) {
   if (!(operand in instruction.words)) return addressText(instruction, operand, row, column);
   const place = instruction.layout.at(operand, row, column, product);
+  if (instruction.layout.tensor_memory) {
+    const low = place.bits < 32 ? `.${place.low_bit}` : "";
+    return `${place.lane}:${instruction.registerName(operand, place.register)}${low}`;
+  }
   return `T${place.lane}:${operand.replace("scale_", "s")}${place.index}`;
 }
 
@@ -60,7 +64,7 @@ function memoryText(addresses) {
 // "T5 %a1[31..16]", with the statement's own name of the register.
 export function placeText(instruction, place) {
   const { operand, lane, register, low_bit: low, bits } = place;
-  return `T${lane} ${instruction.registerName(operand, register)}[${low + bits - 1}..${low}]`;
+  return `${instruction.layout.laneName(lane)} ${instruction.registerName(operand, register)}[${low + bits - 1}..${low}]`;
 }
 
 function elementPlace(instruction, operand, row, column, product) {
@@ -223,7 +227,7 @@ function ofWord(instruction, product, { operand, lane, register }) {
   const elements = held.map((place) => `${nameOf(operand)}[${place.row},${place.column}]`);
   const shown = elements.length > 8 ? [...elements.slice(0, 7), "…", elements[elements.length - 1]] : elements;
   return [
-    piece(`T${lane} ${instruction.registerName(operand, register)}`, operand),
+    piece(`${instruction.layout.laneName(lane)} ${instruction.registerName(operand, register)}`, operand),
     piece(hexadecimal(instruction.word(operand, lane, register), width), "strong"),
     piece(held.length ? `low bits first: ${shown.join(", ")}` : "is not read by this instruction"),
   ];
@@ -233,12 +237,12 @@ const KINDS = {
   element: (instruction, product, subject) => ELEMENTS[subject.operand](instruction, product, subject),
   word: ofWord,
   lane: (instruction, product, { lane }) => [
-    piece(`T${lane}`, "strong"),
+    piece(instruction.layout.laneName(lane), "strong"),
     piece(`holds ${instruction.operands.map((operand) =>
-      `${instruction.layout.operands[operand].registers} of ${nameOf(operand)}`).join(", ")} (registers)`),
+      `${instruction.layout.operands[operand].registers} of ${nameOf(operand)}`).join(", ")} (${instruction.layout.tensor_memory ? "columns" : "registers"})`),
   ],
   register: (instruction, product, { operand, register }) => [
     piece(instruction.registerName(operand, register), operand),
-    piece(`register ${register} of ${nameOf(operand)} in every lane`),
+    piece(`${instruction.layout.tensor_memory ? "column" : "register"} ${register} of ${nameOf(operand)} in every lane`),
   ],
 };

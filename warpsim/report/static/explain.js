@@ -17,7 +17,7 @@ export function explain(instruction, row, column, part = 0) {
   const { numbers: summed, steps } = stepsOf(numbers);
   const stepOf = new Map(steps.flatMap((step, at) => positionsOf(step).map((position) => [position, at])));
   const d = formats[layout.formats.d];
-  const { code } = steps[steps.length - 1];
+  const code = codeAfter(instruction, steps, row, column);
   const { evidence, rule } = layout;
   return {
     mnemonic: layout.mnemonic,
@@ -29,7 +29,7 @@ export function explain(instruction, row, column, part = 0) {
     ...resultOf(code, d),
     ...rule,
     evidence,
-    notes: instruction.notes,
+    notes: [...instruction.notes, ...keptNotes(instruction, row, column)],
     c: factorDocument(c, formats),
     products: pairs.map((pair, position) => ({
       position,
@@ -52,7 +52,16 @@ export function explain(instruction, row, column, part = 0) {
 export function computedCode(instruction, row, column, part = 0) {
   const pairs = pairsOf(instruction, row, column, part);
   const { steps } = stepsOf(numbersOf(instruction, pairs, factorOf(instruction, "c", row, column, part)));
-  return steps[steps.length - 1].code;
+  return codeAfter(instruction, steps, row, column);
+}
+
+// The code of D: what the steps end in, but in a disabled lane what D held before.
+function codeAfter(instruction, steps, row, column) {
+  return instruction.keeps(row, column) ? instruction.codeBefore(row, column) : steps[steps.length - 1].code;
+}
+
+function keptNotes(instruction, row, column) {
+  return instruction.keeps(row, column) ? ["disable-output-lane: this lane of D stays as it was"] : [];
 }
 
 // --- operands --------------------------------------------------------------------------------------

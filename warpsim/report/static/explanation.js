@@ -9,7 +9,7 @@ function placeText(instruction, factor, absent) {
   const { place } = factor;
   if (!place) return absent;
   const { operand, lane, register, low_bit: low, bits } = place;
-  return `T${lane} ${instruction.registerName(operand, register)}[${low + bits - 1}..${low}]`;
+  return `${instruction.layout.laneName(lane)} ${instruction.registerName(operand, register)}[${low + bits - 1}..${low}]`;
 }
 
 // The elements of the whole explanation; document is explain.js's, actual the code the simulator gave.

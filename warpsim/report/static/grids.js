@@ -36,11 +36,13 @@ function range(start, end) {
 
 // --- matrices --------------------------------------------------------------------------------------
 
-// The rows that are shown of an operand: those of one warp of a wgmma, otherwise all.
+// The rows that are shown of an operand: those of one warp of a wgmma, those whose D lies in 32 lanes of tensor
+// memory, otherwise all.
 export function rowsShown(instruction, operand, part) {
   const [rows] = instruction.layout.extent(operand);
   const warps = instruction.layout.lanes / WARP;
   if (warps === 1 || ["b", "scale_b"].includes(operand)) return range(0, rows);
+  if (instruction.layout.tensor_memory) return instruction.layout.rowsOf(part);
   return range((rows / warps) * part, (rows / warps) * (part + 1));
 }
 
@@ -97,17 +99,23 @@ export function registerGrid(instruction, part) {
   const columns = instruction.operands.flatMap((operand) =>
     range(0, instruction.layout.operands[operand].registers).map((register) => ({ operand, register })));
   const rows = range(first, first + WARP).map((lane) => ({
-    header: { text: `T${lane}`, key: `lane/${lane}`, title: `everything that lane ${lane} holds` },
+    header: { text: headingOf(instruction, lane), key: `lane/${lane}`, title: `everything that lane ${lane} holds` },
     cells: columns.map(({ operand, register }) => wordCell(instruction, operand, lane, register)),
   }));
   const names = columns.map(({ operand, register }) => ({
     text: instruction.registerName(operand, register),
     key: `register/${operand}/${register}`,
-    title: `${operand}, register ${register}, in every lane`,
+    title: `${operand}, ${instruction.layout.tensor_memory ? "column" : "register"} ${register}, in every lane`,
   }));
-  const made = grid("Registers by lane", "lane", names, rows, "registers");
+  const label = instruction.layout.tensor_memory ? "Tensor memory by lane and column" : "Registers by lane";
+  const made = grid(label, "lane", names, rows, "registers");
   made.querySelector("thead").prepend(operandLine(instruction));
   return made;
+}
+
+// A lane at the head of its line.
+function headingOf({ layout }, lane) {
+  return layout.tensor_memory ? String(lane) : layout.laneName(lane);
 }
 
 // The operands above their registers.
@@ -126,7 +134,7 @@ function wordCell(instruction, operand, lane, register) {
   return {
     text: digits,
     key: wordKey(operand, lane, register),
-    label: `T${lane} ${instruction.registerName(operand, register)} 0x${digits}${not}`,
+    label: `${instruction.layout.laneName(lane)} ${instruction.registerName(operand, register)} 0x${digits}${not}`,
     className: `of-${operand}${read ? "" : " unread"}`,
   };
 }
@@ -148,7 +156,7 @@ export function metadataGrid(instruction, part) {
   const lows = [...new Set(places.map((place) => place.low_bit))].sort((x, y) => y - x);
   const columns = lows.map((low) => ({ text: `[${low + 3}..${low}]` }));
   const rows = lanes.map((lane) => ({
-    header: { text: `T${lane}`, key: `lane/${lane}` },
+    header: { text: headingOf(instruction, lane), key: `lane/${lane}` },
     cells: lows.map((low) => fieldCell(instruction, at.get(`${lane}/${low}`))),
   }));
   return grid("Metadata by lane and bits", "", columns, rows, "metadata of-e");

@@ -222,7 +222,7 @@ export function exists(instruction, subject) {
   return subject.row < (rows ?? 0) && subject.column < (columns ?? 0);
 }
 
-// Lanes and registers of places in words: "T12..T15 %a0..%a1".
+// Lanes and registers of places in words: "T12..T15 %a0..%a1", in tensor memory "lane 12..15 C0..C1".
 export function placesText(instruction, places) {
   const lanes = places.map((place) => place.lane);
   const registers = places.map((place) => place.register);
@@ -230,5 +230,7 @@ export function placesText(instruction, places) {
   const [first, last] = [Math.min(...registers), Math.max(...registers)];
   const named = first === last ? name(first) : `${name(first)}..${name(last)}`;
   const [low, high] = [Math.min(...lanes), Math.max(...lanes)];
-  return `${low === high ? `T${low}` : `T${low}..T${high}`} ${named}`;
+  const { layout } = instruction;
+  const end = layout.tensor_memory ? high : `T${high}`;
+  return `${layout.laneName(low)}${low === high ? "" : `..${end}`} ${named}`;
 }

@@ -28,6 +28,17 @@ class Layout {
     this.read = new Map();
   }
 
+  // A lane of registers in the manual's notation, or one of tensor memory.
+  laneName(lane) {
+    return this.tensor_memory ? `lane ${lane}` : `T${lane}`;
+  }
+
+  // The rows of D in the 32 lanes of a part.
+  rowsOf(part) {
+    const places = this.places("d").filter(({ lane }) => Math.floor(lane / 32) === part);
+    return [...new Set(places.map(({ row }) => row))].sort((x, y) => x - y);
+  }
+
   places(operand) {
     return this.table(operand).places;
   }
@@ -159,6 +170,16 @@ class Instruction {
   // Whether a check expected other bits of this element of D.
   differs(row, column, product = 0) {
     return this.expected !== null && this.expectedCode(row, column, product) !== this.code("d", row, column, product);
+  }
+
+  // Whether the lane of an element of D is disabled, so that it stays as it was.
+  keeps(row, column) {
+    return this.kept.length > 0 && this.kept.includes(this.layout.at("d", row, column).lane);
+  }
+
+  // What D held before: of C, also where the product does not read it.
+  codeBefore(row, column) {
+    return "c" in this.words ? this.bits(this.layout.at("c", row, column)) : 0n;
   }
 
   // Whether a check looked at this element of D.

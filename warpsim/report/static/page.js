@@ -170,8 +170,9 @@ export class Page {
   showWarpOf({ kind, operand, row, lane }) {
     if (this.instruction.layout.lanes === WARP) return;
     const isElsewhere = kind === "element" && !rowsShown(this.instruction, operand, this.part).includes(row);
-    const [rows] = this.instruction.layout.extent("d");
-    const part = kind === "element" ? Math.floor(row / (rows / 4)) : Math.floor((lane ?? WARP * this.part) / WARP);
+    const part = kind === "element"
+      ? this.partOf(this.index, { row })
+      : Math.floor((lane ?? WARP * this.part) / WARP);
     if (isElsewhere || (kind !== "element" && part !== this.part)) this.show(this.index, part);
   }
 
@@ -274,6 +275,7 @@ export class Page {
 
   partOf(index, { product, row }) {
     const { layout } = this.instructions[index];
+    if (layout.tensor_memory) return Math.floor(layout.at("d", row, 0).lane / WARP);
     return layout.lanes > WARP ? Math.floor(row / (layout.shape.m / 4)) : product;
   }
 
