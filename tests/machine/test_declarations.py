@@ -115,6 +115,10 @@ HEADS = {  # of whole modules, and what is wrong with them
     ".version 7.8\n.target sm_80\n": None,
     ".version 7.9\n.target sm_80\n": "there is no PTX 7.9 known here: the newest is 9.5",
     ".version 8.0\n.target sm_80, texmode_unified\n": None,
+    ".version 6.0\n.target sm_20\n": None,
+    ".version 1.4\n.target sm_10, map_f64_to_f32\n": None,
+    ".version 6.0\n.target sm_20, map_f64_to_f32\n": "unknown option 'map_f64_to_f32' of .target: known are "
+    "texmode_unified, texmode_independent, debug",
     ".version 8.0\n.target sm_80, nope\n": (
         "unknown option 'nope' of .target: known are texmode_unified, texmode_independent, debug"
     ),

@@ -62,7 +62,11 @@ def replacing(path: Path) -> Iterator[Path]:
             yield temporary
         except BaseException as error:
             temporary.unlink(missing_ok=True)
-            if isinstance(error, OSError) and error.errno and error.filename is None:
+            if (
+                isinstance(error, OSError)
+                and error.errno
+                and error.filename in (None, str(temporary), temporary)
+            ):
                 error.filename = str(path)  # what is written does not know: the disk is full
             raise
         waiting = _waiting.get()

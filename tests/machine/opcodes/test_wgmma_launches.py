@@ -219,7 +219,6 @@ def test_a_wgmma_of_too_few_threads() -> None:
     ("word", "said"),
     [
         (1 << 14, "reserved bits 14 set"),
-        (1 << 62 | 8, "no multiple of|places at multiples of"),
         (0x3FFF, "outside the 3072 bytes of memory|no multiple"),
     ],
 )

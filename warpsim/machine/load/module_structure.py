@@ -26,6 +26,11 @@ from .directives import OF_BODIES
 _HEAD = ("version", "target", "address_size")  # in this order; .target may be repeated
 _LAST_OF = {6: 5, 7: 8, 8: 8, 9: 5}  # PTX versions: the last minor of each major that ptxas 13.5 knows
 _OPTIONS = ("texmode_unified", "texmode_independent", "debug")
+_OLD_OPTION, _WITH_OLD_OPTION = "map_f64_to_f32", ("sm_10", "sm_11", "sm_12")
+_OLD_TARGETS = (  # whose PTX ptxas 13.0 still assembles for newer chips
+    *_WITH_OLD_OPTION, "sm_13", "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37",
+    "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62",
+)  # fmt: skip
 _LABELLED = ("branchtargets", "calltargets", "callprototype")
 _IN_FUNCTIONS = (*_LABELLED, "pragma", "loc", "target")
 _CONSTANT_BYTES = 1 << 16  # of all variables of a module
@@ -82,9 +87,10 @@ def _options(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
     for statement in statements:
         if isinstance(statement, Directive) and statement.name == "target":
             target, *options = [word.strip() for word in statement.text.split(",")]
-            if target not in ARCHITECTURES:
+            if target not in ARCHITECTURES and target not in _OLD_TARGETS:
                 yield _problem(statement, f"unknown target {target!r}")
-            unknown = [word for word in options if word not in _OPTIONS]
+            known = (*_OPTIONS, _OLD_OPTION) if target in _WITH_OLD_OPTION else _OPTIONS
+            unknown = [word for word in options if word not in known]
             if unknown:
                 yield _problem(
                     statement, f"unknown option {unknown[0]!r} of .target: known are {', '.join(_OPTIONS)}"
