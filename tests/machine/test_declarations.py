@@ -130,7 +130,9 @@ HEADS = {  # of whole modules, and what is wrong with them
 
 @pytest.mark.parametrize("text", HEADS)
 def test_heads_of_modules(text: str) -> None:
-    found = [problem.message for problem in load_text(text + ".entry k() { ret; }", target="sm_80").problems]
+    """PTX of chips that are not simulated is loaded for a chip that is asked for."""
+    target = None if "sm_80" in text else "sm_80"
+    found = [problem.message for problem in load_text(text + ".entry k() { ret; }", target=target).problems]
     assert found == ([] if HEADS[text] is None else [HEADS[text]])
 
 
