@@ -137,6 +137,21 @@ static void user_objects(void) { /* two references: the caller's, and a graph's,
     cudaGraphExecDestroy(executable), printf(" %d %d\n", count, cudaUserObjectRelease(object, 1) != 0);
 }
 
+static void captured(void) { /* the graph of a capture is known while it is captured */
+#if CUDA_VERSION >= 13000
+#define INFO(graph) cuStreamGetCaptureInfo(stream, &status, &number, graph, NULL, NULL, NULL)
+#else
+#define INFO(graph) cuStreamGetCaptureInfo(stream, &status, &number, graph, NULL, NULL)
+#endif
+    CUstream stream;
+    CUstreamCaptureStatus status;
+    CUgraph known, graph;
+    cuuint64_t number;
+    cuStreamCreate(&stream, 0), cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    printf("captured %d %d", INFO(&known), INFO(NULL)), cuStreamEndCapture(stream, &graph);
+    printf(" %d %d\n", known == graph, cuGraphDestroy(graph));
+}
+
 static void linked(void) { /* a grid of two CTAs that synchronises by a function of libcudadevrt.a */
     CUlinkState state;
     CUmodule module;
@@ -170,6 +185,6 @@ static void refused(void) {
 
 int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    contexts(), options(), registered(), reset(), user_objects(), linked(), refused();
+    contexts(), options(), registered(), reset(), user_objects(), captured(), linked(), refused();
     return 0;
 }

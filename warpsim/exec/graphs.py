@@ -62,6 +62,7 @@ class Capture:
     origin: int
     number: int
     graph: Graph = field(default_factory=Graph)
+    handle: int = 0  # of the graph, once it is given
     ends: dict[int, list[GraphNode]] = field(default_factory=dict)
     events: dict[int, list[GraphNode]] = field(default_factory=dict)  # recorded meanwhile, by handle
 

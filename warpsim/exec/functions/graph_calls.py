@@ -58,7 +58,13 @@ def end_capture(call: Call, handle: Handle, result: Pointer) -> None:
         raise CudaError(
             "StreamCaptureUnjoined", f"{loose[0].label} is on a stream that the first does not wait for"
         )
-    call.put(result, "Q", process.handle(capture.graph))
+    call.put(result, "Q", _graph_handle(call, capture))
+
+
+def _graph_handle(call: Call, capture: Capture) -> int:
+    """Return the handle of the graph of a capture: the same while it is captured and at its end."""
+    capture.handle = capture.handle or call.process.handle(capture.graph)
+    return capture.handle
 
 
 def _reached(node: GraphNode, ends: set[GraphNode]) -> bool:
@@ -81,13 +87,21 @@ def is_capturing(call: Call, handle: Handle, result: Pointer) -> None:
 
 
 @row(
-    "cudaStreamGetCaptureInfo",
     "cudaStreamGetCaptureInfo_v2",
     "cudaStreamGetCaptureInfo_v3",
     "cuStreamGetCaptureInfo_v2",
     "cuStreamGetCaptureInfo_v3",
 )
 def capture_info(call: Call, handle: Handle, status: Pointer, number: Pointer, graph: Pointer) -> None:
+    """Give whether a stream is captured, the number of the capture, and its graph; no dependencies."""
+    numbered_capture(call, handle, status, number)
+    capture = call.process.captures.get(call.stream(handle).handle)
+    if capture is not None:
+        call.put_some(graph, "Q", _graph_handle(call, capture))
+
+
+@row("cudaStreamGetCaptureInfo")
+def numbered_capture(call: Call, handle: Handle, status: Pointer, number: Pointer) -> None:
     """Give whether a stream is captured, and the number of the capture."""
     capture = call.process.captures.get(call.stream(handle).handle)
     call.put(status, "i", _NONE if capture is None else _ACTIVE)
