@@ -146,10 +146,13 @@ static void captured(void) { /* the graph of a capture is known while it is capt
     CUstream stream;
     CUstreamCaptureStatus status;
     CUgraph known, graph;
+    CUgraphExec executable;
+    CUDA_GRAPH_INSTANTIATE_PARAMS with = {0, 0, 0, CUDA_GRAPH_INSTANTIATE_ERROR};
     cuuint64_t number;
     cuStreamCreate(&stream, 0), cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     printf("captured %d %d", INFO(&known), INFO(NULL)), cuStreamEndCapture(stream, &graph);
-    printf(" %d %d\n", known == graph, cuGraphDestroy(graph));
+    printf(" %d", known == graph), printf(" %d", cuGraphInstantiateWithParams(&executable, graph, &with));
+    printf(" %d %d\n", with.result_out, cuGraphDestroy(graph));
 }
 
 static void linked(void) { /* a grid of two CTAs that synchronises by a function of libcudadevrt.a */

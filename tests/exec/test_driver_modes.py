@@ -20,7 +20,7 @@ PRINTED = {
     "reset": "0 1 1 1 400 400 400 0 4",
     # the object is there until the executable graph is destroyed, and then a release is an error
     "objects": "0 0 0 0 1 1",
-    "captured": "0 0 1 0",
+    "captured": "0 0 1 0 0 0",
     # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave
     "linked": "0 218 0 0 0 0 60 50",
     "refused": "801 801 801 801 801 801",

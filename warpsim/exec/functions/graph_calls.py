@@ -141,6 +141,13 @@ def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -
     call.put(result, "Q", call.process.handle(Executable(copied, made)))
 
 
+@row("cudaGraphInstantiateWithParams", "cuGraphInstantiateWithParams")
+def graph_instantiate_with(call: Call, result: Pointer, graph: Handle, parameters: Pointer) -> None:
+    """Make the same, and write to a structure that nothing went wrong: no node at 16, success at 24."""
+    graph_instantiate(call, result, graph, 0)
+    call.put(parameters + 16, "Qi", 0, 0)
+
+
 @row("cudaGraphExecDestroy", "cuGraphExecDestroy")
 def exec_destroy(call: Call, executable: Handle) -> None:
     """Forget a graph that can be launched."""
