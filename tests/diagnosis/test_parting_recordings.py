@@ -209,10 +209,11 @@ def test_descriptors_differ_where_they_do(monkeypatch: pytest.MonkeyPatch) -> No
             scale_d=True,
             negate=(False, False),
             transposed=(False, False),
+            tensor=None,
         )
         return SimpleNamespace(inputs=inputs, tile=np.full(4, tile))
 
-    monkeypatch.setattr(event_differences, "_tile", lambda event, side, descriptor: event.tile)
+    monkeypatch.setattr(event_differences, "_tile", lambda event, side: event.tile)
     assert list(event_differences._tiles(event(7), event(7))) == []
     assert list(event_differences._tiles(event(7), event(8))) == ["b-desc"]
     assert list(event_differences._tiles(event(7), event(7, tile=1))) == ["b"]

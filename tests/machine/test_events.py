@@ -12,6 +12,7 @@ import pytest
 import warpsim
 import warpsim.checks
 from tests.helpers import kernel_cases
+from tests.helpers.described_products import Product, mnemonic
 from warpsim.errors import OperandError
 from warpsim.host.launching import load_text
 from warpsim.machine.run.events import EVENTS, Observer, Observers, helper
@@ -189,4 +190,6 @@ def test_every_event_is_sent_by_some_kernel() -> None:
     made = warpsim.tensor_map(device.array(np.zeros((64, 64), np.float16)), box=(8, 64), swizzle="128B")
     for entry, arguments in (("k", [device.array(made)]), ("alike", []), ("ignored", [])):
         rare[entry](1, 128, arguments, device=device, checks="warn", observers=[_recorder(seen)])
+    moved = Product(mnemonic("f16"), tiles=(2, 2), settings={"start": 128, "base": 1}, n=16)
+    moved.run().report(checks="off", observers=[_recorder(seen)])
     assert set(EVENTS) - seen == set()

@@ -55,13 +55,16 @@ def cell_layout(instruction: Instruction, operand: str) -> CellLayout:
     held = tensor_cells(instruction, operand)
     bits = _UNIT.get(operand) or instruction.storage(operand).bits
     rows, columns = held.layout.shape
-    names = (_NAMES | _SCALES)[operand]
+    names, begun = (_NAMES | _SCALES)[operand], held.layout.first
+    carried = begun and begun + columns > held.layout.columns[0].extent  # no single offset of all columns
+    counted = f"{names[1]}{columns}, counted from {begun} on" if carried else f"{names[1]}{columns}"
+    own = 0 if carried else int(held.layout.cells[0, 0, BIT]) if begun else 0
     return CellLayout(
-        domain=(f"{names[0]}{rows}", f"{names[1]}{columns}"),
+        domain=(f"{names[0]}{rows}", counted),
         rows=_addressed(held.layout.rows, bits),
         columns=_addressed(held.layout.columns, bits),
         bits=bits,
-        first=(32 * held.first_column + (held.low_bit if operand in _SCALES else 0)) // bits,
+        first=(32 * held.first_column + own) // bits,
         copies=held.layout.copies[1:],
     )
 

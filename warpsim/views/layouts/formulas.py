@@ -218,7 +218,8 @@ def _cells(instruction: Instruction, operand: str) -> Formula:
     held = tensor_cells(instruction, operand)
     layout, (rows, columns) = held.layout, held.layout.shape
     line, across = _INDICES.get(operand, ("row", "col"))
-    digits = ((line, layout.rows), (across, layout.columns))
+    counted = f"({across} + {layout.first})" if layout.first else across
+    digits = ((line, layout.rows), (counted, layout.columns))
     first = {COLUMN: held.first_column, CELL_BIT: held.low_bit}
 
     def value(coordinate: int) -> str:

@@ -159,6 +159,11 @@ INFERRED = (
         "machine/opcodes/tensor/tensor_products.py",
     ),
     _inferred(
+        "order of allocations",
+        "which of the CTAs of a multiprocessor that wait for columns of tensor memory has them first",
+        "machine/opcodes/tensor/allocation.py",
+    ),
+    _inferred(
         "swizzle patterns",
         "tiles that begin inside of a swizzle pattern or have a base offset count rows from where the base "
         "offset places the pattern; a launch warns of them",
@@ -205,6 +210,12 @@ NOT_MODELLED = (
         "machine/opcodes/tensor/tensor_products.py",
         "machine/opcodes/tensor/cell_transfers.py",
         "machine/opcodes/tensor/multiply.py",
+    ),
+    _refused(
+        "textures",
+        "variables and parameters that are textures, samplers and surfaces",
+        "machine/load/parameters.py",
+        "machine/load/variable_spaces.py",
     ),
     _refused(
         "crossed rows",
