@@ -172,6 +172,8 @@ EVIDENCE = {
         )
     ),
     "crossed rows": Evidence(tests=("tests/isa/test_descriptor.py",)),
+    "order of allocations": Evidence(tests=("tests/machine/test_tensor_contention.py",)),
+    "textures": Evidence(tests=("tests/machine/test_declarations.py",)),
     "swizzle patterns": Evidence(
         tests=(
             "tests/isa/test_descriptor.py",
