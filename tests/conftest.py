@@ -2,16 +2,28 @@
 
 Garbage is not looked for while tests are collected, and never among what was collected: tens of thousands of
 tests and the tables of all modules stay until the end.
+
+Processes that tests start keep the modules that they compile, also where PYTHONDONTWRITEBYTECODE is set: much
+of their work would otherwise be to compile hundreds of modules again.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Generator, Iterator
 
 import pytest
 
 from tests.helpers.compilation import done_by_kernels
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep bytecode, for this process and those that it starts, unless pytest is to keep no cache either."""
+    if not config.pluginmanager.is_blocked("cacheprovider"):
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,9 +14,9 @@ from tests.helpers.families import each_of
 ROOT = Path(__file__).parent.parent / "warpsim"
 ORDER = (  # a package imports itself and those before it
     *("errors", "environment", "isa", "files", "ptx", "arithmetic", "execution", "cluster", "products"),
-    *("machine", "checks", "recording", "host", "compilers", "exec", "traces", "vectors", "generation"),
-    *("diagnosis", "linting", "views"),
-    *("explanation", "report", "cli", "__init__", "__main__"),
+    *("machine", "checks", "recording", "host", "exec", "traces", "vectors", "generation"),
+    *("diagnosis", "views"),
+    *("explanation", "debugger", "report", "testing", "cli", "__init__", "__main__"),
 )
 ROOMS = {  # package -> its rooms in order; modules beside the rooms come last
     "diagnosis": (
@@ -29,6 +29,7 @@ ROOMS = {  # package -> its rooms in order; modules beside the rooms come last
         "recordings",
         "units",
         "verdicts",
+        "linting",
     ),
     "machine": ("state", "bind", "run", "opcodes", "load"),
     "generation": ("sums", "cases", "coverage"),
@@ -40,11 +41,10 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
         "files",
         "ptx",
         "instruction",
-        "placements",
+        "operand_places",
         "registers",
         "layouts",
         "fragments",
-        "places",
         "descriptors",
         "metadata",
         "memory",
@@ -54,9 +54,10 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
     **{f"execution.{name}": {"ptx"} for name in ("pipeline", "inputs", "recipes", "fused_registers")},
 }
 ONLY_IN = {  # other packages, print -> the parts that may use them
-    "numba": ("arithmetic.kernels", "compilers.numba_kernels"),
-    "triton": ("compilers.triton_kernels",),
-    **dict.fromkeys(("click", "rich", "print"), ("cli",)),
+    "numba": ("arithmetic.kernels", "host.compilers.numba_kernels"),
+    "triton": ("host.compilers.triton_kernels",),
+    "pytest": ("testing.plugin",),
+    **dict.fromkeys(("click", "rich", "prompt_toolkit", "print"), ("cli",)),
 }
 FILES = {"open", ".open", ".read_text", ".read_bytes", ".write_text", ".write_bytes", ".fromfile", ".tofile"}
 FILES_IN = (

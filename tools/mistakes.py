@@ -25,7 +25,7 @@ from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs, ScaleSelectors
+from warpsim.isa.operand_places.placements import Inputs, ScaleSelectors
 
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a")
 SWIZZLES = ("none", "32B", "64B", "128B")

@@ -9,7 +9,7 @@ are given, or all. Lowest are the lowest that have wheels for that Python; what 
 the newest. --python takes the path of one, too.
 
 Needs uv (pip install uv), which chooses the versions. Exit code: 0 if everything passed on every Python, 1 if
-something failed, 2 if nothing failed but a Python could not be had.
+something failed, 2 if nothing failed but a Python could not be had, or nothing was tried.
 """
 
 from __future__ import annotations
@@ -204,7 +204,9 @@ def told(outcomes: list[Outcome], missing: list[str]) -> int:
         print("FAILED" if outcome.failed else "ok    ", outcome)
     for wanted in missing:
         print(f"Python {wanted} is not here: uv python install {wanted}, or give its path")
-    return 1 if any(outcome.failed for outcome in outcomes) else 2 * bool(missing)
+    if not outcomes and not missing:
+        print("nothing was tried: without uv (pip install uv) no version of Python is known")
+    return 1 if any(outcome.failed for outcome in outcomes) else 2 * (bool(missing) or not outcomes)
 
 
 if __name__ == "__main__":

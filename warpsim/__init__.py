@@ -26,9 +26,8 @@ from .files.version import __version__ as __version__
 TYPE_CHECKING = False  # as typing has it, whose import takes a while, in which a command can be interrupted
 
 if TYPE_CHECKING:
-    from .compilers.numba_kernels import compile_numba, launch_numba
-    from .compilers.triton_kernels import compile_triton, launch_triton
     from .diagnosis import diagnose
+    from .diagnosis.linting.lint import lint
     from .diagnosis.origins.element_origins import Origins, find_origins
     from .diagnosis.verdicts import Verdict, why
     from .errors import (
@@ -72,13 +71,14 @@ if TYPE_CHECKING:
     from .explanation.walk import walk_product
     from .generation.generate import corner_vectors, coverage, generate_vectors
     from .generation.separation import separate
+    from .host.compilers.numba_kernels import compile_numba, launch_numba
+    from .host.compilers.triton_kernels import compile_triton, launch_triton
     from .host.device import Device
-    from .host.interactive import Warp, Warpgroup
+    from .host.interactive.machines import Warp, Warpgroup
     from .host.loading import load
     from .host.structures import structure
     from .host.tensor_maps import tensor_map, tensor_map_im2col
     from .isa.instruction import Instruction
-    from .linting.lint import lint
     from .products.gemm import gemm, gemm_sparse
     from .products.warming import warmup
     from .report import Report, view
@@ -167,8 +167,8 @@ __all__ = [
 ]
 
 _NAMES = {  # public names of each module, in the order of the imports above
-    "compilers.numba_kernels": "compile_numba launch_numba",
-    "compilers.triton_kernels": "compile_triton launch_triton",
+    "host.compilers.numba_kernels": "compile_numba launch_numba",
+    "host.compilers.triton_kernels": "compile_triton launch_triton",
     "diagnosis": "diagnose",
     "diagnosis.origins.element_origins": "Origins find_origins",
     "diagnosis.verdicts": "Verdict why",
@@ -188,10 +188,10 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "generation.generate": "corner_vectors coverage generate_vectors",
     "generation.separation": "separate",
     "isa.instruction": "Instruction",
-    "linting.lint": "lint",
+    "diagnosis.linting.lint": "lint",
     "host.device": "Device",
     "host.loading": "load",
-    "host.interactive": "Warp Warpgroup",
+    "host.interactive.machines": "Warp Warpgroup",
     "host.structures": "structure",
     "host.tensor_maps": "tensor_map tensor_map_im2col",
     "products.gemm": "gemm gemm_sparse",

@@ -15,7 +15,7 @@ from tests.helpers import ptxas
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, VISIBLE, WAIT, Case
 from warpsim.checks.wgmma.warpgroup_order import WarpgroupOrder
 from warpsim.errors import UndefinedBehavior
-from warpsim.host.interactive import Warpgroup
+from warpsim.host.interactive.machines import Warpgroup
 from warpsim.host.launching import load_text
 from warpsim.machine.run.events import Observer, observers_of
 

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers import ptxas
 from tests.helpers.command_runner import CliRunner
 from warpsim.cli import cli
-from warpsim.linting.pipelines import pipeline_findings
+from warpsim.diagnosis.linting.pipelines import pipeline_findings
 from warpsim.ptx.parser import parse
 
 GOOD = """\

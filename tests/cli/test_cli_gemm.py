@@ -216,6 +216,8 @@ def bad(name: str) -> None:
             "objects.npy: error: cannot be read as an .npy file: Array can't be memory",
         ),
         (("A.npy", "none.npy"), "none.npy: error: No such file or directory\n"),
+        (("pipe.npy", "B.npy"), "pipe.npy: error: it is no regular file\n"),
+        (("A.npy", "zeros.npy"), "zeros.npy: error: it is no regular file\n"),
         (("B.npy", "B.npy"), "warpsim gemm: error: A has 24 columns, but B has 64 rows\n"),
         (
             ("C.npy", "B.npy"),
@@ -238,6 +240,8 @@ def test_what_cannot_be_read_or_multiplied(run: Any, arguments: tuple[str, ...],
     bad("cut")
     saved(bf16=A.astype(ml_dtypes.bfloat16))
     np.save("objects.npy", np.array([1, "x"], object), allow_pickle=True)
+    os.mkfifo("pipe.npy")
+    os.symlink("/dev/zero", "zeros.npy")
     code, out, err = run(F16, *arguments)
     assert (code, out) == (3, "")
     assert err.startswith(message)

@@ -127,8 +127,11 @@ def test_colours_on_a_terminal_only(arguments):
         (["--register", "0"], "--register needs --lane and --operand"),
         (["--register", "0", "--lane", "0"], "--register needs --lane and --operand"),
         (["--operand", "a", "--element", "x"], "--element 'x': expected ROW,COLUMN such as 3,17"),
-        (["-o", "x.png"], "--out writes all figures, to FILE.svg or FILE.html"),
-        (["-o", "x.svg", "--notation", "cute"], "--out writes all figures, to FILE.svg or FILE.html"),
+        (["-o", "x.gif"], "--out x.gif: its name ends in .svg, .png, .pdf, .tex, .html"),
+        (
+            ["-o", "x.svg", "--notation", "cute"],
+            "--out writes all figures: leave --element, --lane, --json and --notation out",
+        ),
         (
             ["--swizzle", "32B"],
             "--swizzle goes with --operand a or b: a tile in shared memory, without lanes",

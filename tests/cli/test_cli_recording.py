@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,18 @@ from tests.helpers.recorded import LOOP, MMA_LINE, recording
 from warpsim.cli import cli
 from warpsim.errors import TraceError
 from warpsim.files.archives import read_arrays, write_arrays
-from warpsim.report.launches import MOST_EVENTS
 from warpsim.vectors.formats.manifest import digest_of
 from warpsim.vectors.formats.recording import is_recording, read_recording, write_recording
 from warpsim.vectors.recordings import Recording
 
 DENSE = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-WHOLE = recording()
+
+
+@cache
+def whole() -> Recording:
+    """A right recording, which no test changes."""
+    return recording()
 
 
 def run(*arguments: object) -> Result:
@@ -50,17 +55,17 @@ def launch(*arguments: object) -> Result:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("loop.ptx").write_text(LOOP)
-    write_recording("whole.npz", WHOLE)
+    write_recording("whole.npz", whole())
     return tmp_path
 
 
 def _wrong() -> Recording:
     """The recording with another bit in D of its sixth event."""
-    events = list(WHOLE.events)
+    events = list(whole().events)
     d = events[5].d.copy()
     d[7, 2] ^= 4
     events[5] = replace(events[5], d=d)
-    return replace(WHOLE, events=tuple(events))
+    return replace(whole(), events=tuple(events))
 
 
 # --- files -----------------------------------------------------------------------------------------
@@ -71,8 +76,8 @@ def test_a_recording_comes_back_whole() -> None:
     assert is_recording("whole.npz")
     assert not is_recording("loop.ptx")
     assert (found.kernel, found.file, found.target) == ("loop", "loop.ptx", "sm_80")
-    assert len(found.events) == len(WHOLE.events) == 32
-    for ours, theirs in zip(WHOLE.events, found.events, strict=True):
+    assert len(found.events) == len(whole().events) == 32
+    for ours, theirs in zip(whole().events, found.events, strict=True):
         assert str(ours) == str(theirs)
         assert ours.statement.location().column == theirs.statement.location().column
         assert (ours.statement, ours.bound, ours.pc, ours.time) == (
@@ -293,10 +298,10 @@ def _rest(text: str) -> str:
 
 
 def test_diff_says_what_was_read_otherwise_and_what_is_missing() -> None:
-    first, second, *rest = WHOLE.events
+    first, second, *rest = whole().events
     registers = {**second.inputs.registers, "a": second.inputs.registers["a"] ^ np.uint32(1)}
     second = replace(second, inputs=replace(second.inputs, registers=registers))
-    write_recording("other.npz", replace(WHOLE, events=(first, second, *rest[:-1])))
+    write_recording("other.npz", replace(whole(), events=(first, second, *rest[:-1])))
     assert run("diff", "whole.npz", "other.npz").stdout == (
         "1 of 31 matrix instructions differ\n"
         "  line 15, CTA (0, 0, 0), warp 1, step 0: 0 of 128 words of D differ, which read another a\n"
@@ -338,26 +343,22 @@ def test_view_shows_the_launch() -> None:
     assert "16 matrix instructions of kernel loop, grid" in page
     assert page.count('class="of-warp"') == 0
     assert 'id="timeline"' in page
-    write_recording("old.npz", replace(WHOLE, timeline=None))
+    write_recording("old.npz", replace(whole(), timeline=None))
     assert run("view", "old.npz", "--select", "warp=1").return_value == 0
     old = Path("old.html").read_text()
     assert old.count('class="of-warp"') == 4
     assert '<button type="button" tabindex="-1" data-index="15"' in old
-    assert "line 15 · CTA (0, 0, 0), warp 1, step 2" in page
+    assert "<small>CTA (0, 0, 0), warp 1, step 2</small>" in page
 
 
-def test_a_page_is_not_too_large() -> None:
+def test_a_page_is_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jinja2")
-    many = [
-        replace(event, index=event.index + 3 * turn, time=event.time + 100 * turn)
-        for turn in range(9)
-        for event in WHOLE.events
-    ]
-    write_recording("many.npz", replace(WHOLE, events=tuple(many)))
+    monkeypatch.setattr("warpsim.report.overview.MOST_EVENTS", 31)
+    write_recording("many.npz", whole())
     done = run("view", "many.npz")
     assert done.return_value == 3
     assert done.stderr == (
-        f"many.npz: error: the recording has 288 matrix instructions, but a page shows {MOST_EVENTS}: "
+        "many.npz: error: the recording has 32 matrix instructions, but a page shows 31: "
         "select fewer, by cta=, warp=, line= or step=\n"
     )
 
@@ -458,3 +459,15 @@ def test_select_is_for_recordings() -> None:
         done = run(*verb, "loop.ptx", "--select", "warp=1")
         assert isinstance(done.exception, click.UsageError)
         assert done.exception.message == "--select chooses from a recording"
+
+
+def test_a_break_at_a_statement_of_another_kernel_that_cannot_be_executed() -> None:
+    text = LOOP + "\n.visible .entry other()\n{\n.reg .b32 %r;\nnope.u32 %r, 1;\nret;\n}\n"
+    Path("loop.ptx").write_text(text)
+    line = 1 + text[: text.index("nope")].count("\n")
+    done = launch("--break", line, "--watch", "%r")
+    assert done.return_value == 0, done.output
+    assert f"line {line} was not executed" in done.stderr
+    refused = run("launch", "loop.ptx", "--entry", "other", "--grid", 1, "--block", 32, "--break", line)
+    assert refused.return_value == 3
+    assert "PTX has no opcode 'nope'" in refused.output

@@ -124,7 +124,10 @@ def test_a_launch_that_is_interrupted_writes_nothing(
     ("options", "said"),
     [
         (("none/ring.svg",), "--timeline none/ring.svg: there is no folder none"),
-        (("ring.png",), "--timeline ring.png: it is drawn in a file that ends in .svg"),
+        (
+            ("ring.gif",),
+            "--timeline ring.gif: a figure is written to a file that ends in .svg, .png, .pdf, .tex",
+        ),
         (("ring.svg", "--origins", "A=0,B=1"), "--origins draws nothing: --timeline does not go with it"),
     ],
 )

@@ -293,8 +293,19 @@ def test_evidence_of_one_form(run):
     code, out, _ = run("info", "--evidence", str(FORM), "--target", "sm_90a")
     assert code == 0
     assert out.splitlines()[1:] == [
-        "mma.sp  f16        f32  f16.f16.f32  16  inferred  -        -       -      sm_90a"
+        "mma.sp  f16        f32  f16.f16.f32  16  inferred  -        -       -      sm_90a",
+        f"sm_90a: {warpsim.evidence(FORM, 'sm_90a')}",
     ]
+
+
+def test_evidence_of_one_form_says_why_and_of_all_forms_does_not(run):
+    form = "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3"
+    _, out, _ = run("info", "--evidence", form, "--target", "sm_90a")
+    with_c, without = (str(warpsim.evidence(form, "sm_90a", with_c=added)) for added in (True, False))
+    assert sorted(out.splitlines()[3:]) == [f"sm_90a without C: {without}", f"sm_90a: {with_c}"]
+    assert "published outputs without" in with_c
+    _, table, _ = run("info", "--evidence")
+    assert "published outputs" not in table
 
 
 # --- info --promises -------------------------------------------------------------------------------

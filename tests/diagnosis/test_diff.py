@@ -27,7 +27,7 @@ from warpsim.diagnosis.search.cases import probe
 from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import ScaleSelectors
+from warpsim.isa.operand_places.placements import ScaleSelectors
 
 Mistakes = tuple[Mistake, ...]
 

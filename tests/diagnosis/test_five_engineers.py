@@ -24,7 +24,7 @@ from warpsim.diagnosis.loops import loop_search
 from warpsim.diagnosis.loops.memory_strides import Strides, read_at
 from warpsim.diagnosis.loops.solved_causes import solve_lines
 from warpsim.diagnosis.loops.solved_weights import Equations, of_lines, solve
-from warpsim.isa.placements import ScaleSelectors
+from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.views.findings import product_lines
 
 FORM = warpsim.decode(F16[0], target=F16[1])

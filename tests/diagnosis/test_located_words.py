@@ -12,7 +12,7 @@ import pytest
 import warpsim
 from warpsim.diagnosis import held, held_scales
 from warpsim.isa.fragments import metadata_map
-from warpsim.isa.placements import ScaleSelectors
+from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.views.held_operands import holding_document, holding_lines
 
 SPARSE = warpsim.decode(

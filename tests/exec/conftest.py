@@ -60,7 +60,18 @@ def compiled(path: Path, *options: str) -> None:
 @pytest.fixture(scope="session")
 def driver_modes(programs: Path) -> Path:
     """The executable of driver_modes.c, by a C compiler and the headers of nvcc, for the libraries here."""
-    path, folder = programs.parent / "driver_modes", libraries()
+    return compiled_c(programs.parent / "driver_modes")
+
+
+@pytest.fixture(scope="session")
+def runtime_modes(programs: Path) -> Path:
+    """The executable of runtime_modes.c."""
+    return compiled_c(programs.parent / "runtime_modes")
+
+
+def compiled_c(path: Path) -> Path:
+    """Compile the source of that name here with the libraries here."""
+    folder = libraries()
     headers = Path(os.path.realpath(str(shutil.which("nvcc"))))
     found = [
         each for each in (*headers.parents, Path("/usr/local/cuda")) if (each / "include/cuda.h").is_file()
@@ -68,7 +79,7 @@ def driver_modes(programs: Path) -> Path:
     if not found:
         pytest.skip("needs cuda.h")
     shared = [str(folder / name) for name in ("libcuda.so.1", "libcudart.so.13")]
-    command = ["cc", "-w", "-o", str(path), str(HERE / "driver_modes.c"), f"-I{found[0]}/include", *shared]
+    command = ["cc", "-w", "-o", str(path), str(HERE / f"{path.name}.c"), f"-I{found[0]}/include", *shared]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"cc cannot compile: {done.stderr[-400:]}")

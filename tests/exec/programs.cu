@@ -274,7 +274,7 @@ static int device() {
     return 0;
 }
 static int lacking() {
-    for (int i = 0; i < 2; i++) printf("%d ", cudaGraphDebugDotPrint(nullptr, "file", 0));
+    for (int i = 0; i < 2; i++) printf("%d ", cudaDeviceRegisterAsyncNotification(0, nullptr, nullptr, nullptr));
     puts("");
     return 0;
 }

@@ -103,9 +103,9 @@ def test_a_launch_that_takes_too_long(wrong: Any) -> None:
 
 def test_a_function_that_is_not_there_is_named_once(wrong: Any) -> None:
     assert printed(wrong, "lacking") == "801 801 \n"
-    assert wrong.stderr.count("cudaGraphDebugDotPrint is not there") == 1
-    assert wrong.stderr.count("cudaGraphDebugDotPrint()") == 2  # of the trace
-    assert wrong.report["not_there"] == ["cudaGraphDebugDotPrint"]
+    assert wrong.stderr.count("cudaDeviceRegisterAsyncNotification is not there") == 1
+    assert wrong.stderr.count("cudaDeviceRegisterAsyncNotification()") == 2  # of the trace
+    assert wrong.report["not_there"] == ["cudaDeviceRegisterAsyncNotification"]
 
 
 def test_fork_and_exec_and_a_client_that_dies(run: Run, programs: Path) -> None:

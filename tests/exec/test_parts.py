@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 
 from warpsim.exec.calls import ROWS, row_of
-from warpsim.exec.client_memory import DEVICE, PINNED, ClientMemory, OutOfMemory
+from warpsim.exec.clients.client_memory import DEVICE, PINNED, ClientMemory, OutOfMemory
+from warpsim.exec.clients.pending_work import Pending, PendingWork
 from warpsim.exec.error_codes import code, driver_name, runtime_name, words
 from warpsim.exec.fatbinary import MAGIC, Entry, FatBinaryError, best_ptx, entries_of
 from warpsim.exec.functions.device_calls import properties, property_bytes
+from warpsim.exec.graphs import GraphNode
 from warpsim.exec.libraries import driver_place, function_named, table
 from warpsim.exec.streams import LEGACY, Order, Touches
 
@@ -194,6 +196,41 @@ def test_what_the_host_has_waited_for_comes_before() -> None:
     assert not touch(order, 10, 0, 8)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "expected"), [("earliest", ["a1", "a2"]), ("latest", ["b1", "a1", "b2", "a2"])]
+)
+def test_pending_work_is_done_as_far_as_the_host_waits(schedule: str, expected: list[str]) -> None:
+    """Of b2, which comes after a1, and a2: the second stream waits for an event of the first."""
+    pending = PendingWork(schedule)
+    clocks: list[dict[int, int]] = [{1: 1}, {1: 2}, {2: 1}, {2: 2, 1: 1}]
+    for number, (name, clock) in enumerate(zip(("a1", "a2", "b1", "b2"), clocks, strict=True)):
+        pending.add(Pending(GraphNode(name), 1 if name[0] == "a" else 2, clock, name, number))
+    done = []
+    while (each := pending.next({1: 2})) is not None:
+        done.append(each.name)
+        pending.ended(each)
+    assert done == expected
+    assert bool(pending) == (len(expected) < 4)
+    for each in iter(lambda: pending.next(None), None):
+        done.append(each.name)
+        pending.ended(each)
+    assert sorted(done) == ["a1", "a2", "b1", "b2"]
+
+
+def test_work_that_is_running_holds_back_what_comes_after() -> None:
+    pending = PendingWork("latest")
+    pending.add(Pending(GraphNode("first"), 1, {1: 1}, "first", 0))
+    pending.add(Pending(GraphNode("second"), 1, {1: 2}, "second", 1))
+    first = pending.next(None)
+    assert first is not None
+    assert first.name == "first"
+    assert pending.next(None) is None
+    pending.ended(first)
+    second = pending.next(None)
+    assert second is not None
+    assert second.name == "second"
+
+
 def test_a_stream_that_is_no_more_is_waited_for() -> None:
     for blocking in (True, False):
         order = streams(blocking=blocking)
@@ -209,7 +246,7 @@ def test_a_stream_that_is_no_more_is_waited_for() -> None:
 
 
 def test_properties_lie_where_the_headers_say() -> None:
-    from warpsim.exec.client import Process
+    from warpsim.exec.clients.client import Process
     from warpsim.exec.settings import Settings
     from warpsim.exec.tally import Tally
 

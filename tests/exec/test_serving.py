@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from warpsim.cli.exec import exec as verb
-from warpsim.exec.client_modules import ModulePool
+from warpsim.exec.clients.client_modules import ModulePool
 from warpsim.exec.deadlines import Deadline
 from warpsim.exec.error_codes import CudaError
 from warpsim.exec.libraries import HostError
@@ -255,7 +255,7 @@ def test_modules_that_are_idle_are_used_again(monkeypatch: pytest.MonkeyPatch) -
     pool.give_back(first)
     assert pool.take((MODULE, "PTX of p", "sm_90")) is not first
     assert pool.take(text) is first
-    monkeypatch.setattr("warpsim.exec.client_modules._MOST_LETTERS", len(MODULE))
+    monkeypatch.setattr("warpsim.exec.clients.client_modules._MOST_LETTERS", len(MODULE))
     pool.give_back(first)
     pool.give_back(pool.take((MODULE, "PTX of q", "sm_80")))
     assert pool.take(text) is not first, "what has been idle for the longest time has gone"

@@ -143,6 +143,7 @@ form = warpsim.decode("{mnemonic}", target="sm_90a")
 words = {{x: np.full((32, n), 0x44444444, np.uint32) for x, n in form.registers.items() if x != "d"}}
 for _ in range(5):
     warpsim.execute(form, **words)
+warpsim.gemm(form, np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16))
 sys.exit("numba" in sys.modules)
 """
 

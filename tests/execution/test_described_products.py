@@ -24,7 +24,7 @@ from warpsim.isa.instruction import (
     accepts_all,
     in_shared_memory,
 )
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Product, Shape
 
 TARGET = "sm_90a"

@@ -36,7 +36,7 @@ from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.families import _forms_of
 from warpsim.isa.families.wgmma import WGMMA, WGMMA_SP
 from warpsim.isa.formats import FORMATS
-from warpsim.isa.placements import ScaleSelectors
+from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.isa.rules import FusedSum, ScaledGroups
 from warpsim.ptx.qualifiers import on_target
 from warpsim.views.information import rule_text

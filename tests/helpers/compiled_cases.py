@@ -198,5 +198,6 @@ def _tiles() -> CompiledCase:
     )
 
 
-_ALL = (_matmul, _softmax, _queue, _roles, _clusters, _axpy, _tiles)
-CASES = {make.__name__[1:]: make for make in _ALL}
+_MAKERS = {"triton": (_matmul, _softmax, _queue, _roles, _clusters), "numba": (_axpy, _tiles)}
+BY_COMPILER = {compiler: {make.__name__[1:]: make for make in some} for compiler, some in _MAKERS.items()}
+CASES = BY_COMPILER["triton"] | BY_COMPILER["numba"]

@@ -71,6 +71,15 @@ function search(wanted) {
   const found = all.search(JSON.parse(wanted)).flatMap((group) => group.forms);
   return JSON.stringify(found.map((form) => form.mnemonic));
 }
+function pasted(name, operand, text, selector) {
+  const form = forms.get(name), { wordsIn, held } = modules["pasting.js"];
+  const bits = "abcd".includes(operand) ? form.register_bits : 32;
+  const { words, error } = wordsIn(text, bits, form.registers[operand]);
+  const { cells, note } = held(form, operand, words, { selector });
+  const written = (code) => (code === null ? null : String(code));
+  const shown = cells.map(({ place, code, text }) => [place.row, place.column, written(code), text]);
+  return JSON.stringify({ error, note, cells: shown });
+}
 function groups() { return JSON.stringify(all.groups.map((group) => group.map((form) => form.mnemonic))); }
 """
 
@@ -80,7 +89,9 @@ class Scripts:
 
     def __init__(self) -> None:
         self._engine = MiniRacer()
-        self._engine.eval(bundle("catalogue.js", "snippets.js", "writings.js", folders=FOLDERS) + _GLUE)
+        self._engine.eval(
+            bundle("catalogue.js", "snippets.js", "writings.js", "pasting.js", folders=FOLDERS) + _GLUE
+        )
         self._engine.call("load", json.dumps(catalogue()))
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"at most 524288$", "more local memory than a thread has, which the driver refuses"),
     (r"bytes of shared memory: at most", "more shared memory than a CTA may declare: the driver refuses it"),
     (r"power of two, 65536 at most$", "an alignment beyond what any memory has"),
-    (r"bytes, but \.global has at most", "more than any chip has"),
+    (r"bytes, but \.(global|const) has at most", "more than any chip has"),
     (r"\.reg \.attribute", "an attribute of numbered registers, which ptxas passes over"),
     (r"^\.extern \.shared.* is declared twice", "a name of .extern .shared that a variable has, too"),
     (r"(tex|sampler|surf)ref", "textures are not modelled"),
@@ -29,6 +29,13 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"\.param [^;]*<.* // expected ',' or ';'", "variables that are numbered as registers are"),
     (r"\.(align \d+|attribute\(\.managed\)) \.reg", "a place or an attribute before .reg, which has none"),
     (r"\.param \.\w+ _,.* // expected a variable name", "a parameter of a kernel without a name"),
+    (r"\.callprototype.*\.ptr", "a parameter of a prototype with .ptr, which kernels alone have"),
+    (r"\.param \.pred|\.param [^;]*\.f32x2", "predicates and pairs of f32 in .param, in prototypes"),
+    (r"\d is no \.b\d+: ", "a number of more than 32 bits in a section: ptxas keeps its lowest bits"),
+    (
+        r"targets .*<\d+>.* // \.\w+targets takes",
+        "a list of labels or functions that are numbered as registers are",
+    ),
 )
 ONLY_HERE: tuple[tuple[str, str], ...] = (
     (r"does not match formal parameter", "types of arguments are not compared with those of parameters"),
@@ -42,7 +49,9 @@ ONLY_HERE: tuple[tuple[str, str], ...] = (
     (r"Unresolved extern", "what links, which is not asked for"),
     (r"Debug information not found", "line tables, which nothing here needs"),
     (r"32-Bit ABI", "addresses of variables where no .address_size is given"),
-    (r"\.align 0 \.align \d+", "an alignment that another replaces"),
+    (r"^\.section \.\w+ *\{|^\.b\d+ \.\w+|\.b\d+ \.\w+$", "a modifier of opcodes as the name of a section"),
+    (r"\.b(8|16|32|64) .*-0\b", "-0 in a section"),
+    (r"not allowed for per-function compilation", "a pragma of whole programs, under the option -c of ptxas"),
     (r"\.align \d+ (\.ptr|\w+).*(\.ptr|parameter attribute)", "an alignment behind the type of a parameter"),
     (r"\.reg \.f16x2.*Arguments mismatch", "registers of two halves for words, in a statement"),
     (r"Internal error", "more bytes than ptxas can write"),

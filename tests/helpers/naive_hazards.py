@@ -18,8 +18,8 @@ import numpy as np
 
 from warpsim.checks.wgmma.hazard import Hazard, Mode
 from warpsim.errors import Location
-from warpsim.host.interactive import Warpgroup
-from warpsim.host.warpgroup_hazards import WarpgroupHazards
+from warpsim.host.interactive.machines import Warpgroup
+from warpsim.host.interactive.warpgroup_hazards import WarpgroupHazards
 from warpsim.machine.run.events import Observers
 from warpsim.machine.state.lanes import DivergentPath, Lanes
 from warpsim.machine.state.memory_access import MemoryAccess

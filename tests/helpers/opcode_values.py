@@ -50,14 +50,20 @@ def nasty(type_name: str) -> list[int]:
     return sorted({value % (1 << bits) for value in (*powers, *limits, *stripes)})
 
 
-def _some(random: Random, type_name: str) -> int:
+@cache
+def _element(type_name: str) -> tuple[str, int, list[int]]:
+    """The element of a pair, if it is a pair; bits and nasty values of an element."""
     element, _, pair = type_name.partition("x")
-    if pair:
-        return _some(random, element) | _some(random, element) << bits_of(element)
-    bits = bits_of(type_name)
+    return element if pair else "", bits_of(element), nasty(element)
+
+
+def _some(random: Random, type_name: str) -> int:
+    element, bits, known = _element(type_name)
+    if element:
+        return _some(random, element) | _some(random, element) << bits
     kind = random.random()
     if kind < 0.6:
-        return random.choice(nasty(type_name))
+        return random.choice(known)
     if kind < 0.75:
         return random.randrange(min(1 << bits, 70))
     return random.getrandbits(bits)

@@ -5,6 +5,7 @@ Knows the text and its lines; does not know what recording does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,15 @@ def recording(**options: Any) -> Recording:
         events=report.events,
         timeline=report.timeline,
     )
+
+
+def repeated_recording(turns: int) -> Recording:
+    """The recording with its executions so many times: 32 events each, of eight warps."""
+    whole = recording()
+    steps = {MMA_LINE: 3, SPARSE_LINE: 1}
+    events = [
+        replace(event, index=event.index + steps[event.line] * turn, time=event.time + 100 * turn)
+        for turn in range(turns)
+        for event in whole.events
+    ]
+    return replace(whole, events=tuple(sorted(events, key=whole.order)))

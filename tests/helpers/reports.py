@@ -13,7 +13,7 @@ from py_mini_racer import MiniRacer
 import warpsim
 from tests.helpers.nasty import catalogue, finite_catalogue, is_special, random_codes
 from warpsim.errors import Location
-from warpsim.host.interactive import Machine
+from warpsim.host.interactive.machines import Machine
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
 from warpsim.report.document import Report, gather

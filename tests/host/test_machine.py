@@ -22,8 +22,8 @@ from warpsim.errors import (
     WarpsimError,
 )
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.host.interactive import Warp
-from warpsim.isa.placements import ScaleSelectors
+from warpsim.host.interactive.machines import Warp
+from warpsim.isa.operand_places.placements import ScaleSelectors
 from warpsim.machine.bind.constants import constant_bits
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.parser import parse

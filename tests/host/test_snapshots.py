@@ -10,7 +10,7 @@ import pytest
 
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.host import shared_memory
-from warpsim.host.interactive import Warpgroup
+from warpsim.host.interactive.machines import Warpgroup
 from warpsim.host.shared_memory import SharedMemory
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.host.interactive import Machine, Warp, Warpgroup
+from warpsim.host.interactive.machines import Machine, Warp, Warpgroup
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, "
 MMA += "{%b0, %b1}, {%d0, %d1, %d2, %d3};"

@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.row_targets import first_target
 from warpsim.checks.wgmma.hazard import HazardError
 from warpsim.errors import IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError
-from warpsim.host.interactive import Machine, Warp, Warpgroup
+from warpsim.host.interactive.machines import Machine, Warp, Warpgroup
 from warpsim.host.launching import load_text
 from warpsim.machine.bind.value_types import dtype_of
 from warpsim.machine.opcodes import rows

@@ -17,7 +17,7 @@ from tests.helpers import ptxas
 from warpsim.checks.wgmma.hazard import HazardError
 from warpsim.errors import IllegalInstruction, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.host.interactive import Warp, Warpgroup
+from warpsim.host.interactive.machines import Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.descriptors.tile_shape import TileShape

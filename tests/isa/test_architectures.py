@@ -250,10 +250,11 @@ def test_targets_in_words() -> None:
 # The target of a Warpgroup that names none, and of CUDA C, Triton and Numba without one; and those of which
 # names in SASS were seen.
 DEFAULT = {
-    "host/interactive.py": {"sm_90a"},
+    "host/interactive/machines.py": {"sm_90a"},
     "host/loading.py": {"sm_80"},
-    "compilers/triton_kernels.py": {"sm_80"},
-    "compilers/numba_kernels.py": {"sm_80"},
+    "host/compilers/triton_kernels.py": {"sm_80"},
+    "host/compilers/numba_kernels.py": {"sm_80"},
+    "testing/simulator.py": {"sm_80"},
     "report/explorer/sass.py": set(SEEN),
 }
 

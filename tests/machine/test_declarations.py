@@ -54,6 +54,34 @@ OF_MODULES = {
     ".common .shared .u32 z;": "z: .common variables lie in .global, not in .shared",
     ".const .b8 y[40000]; .const .b8 z[40000];": "80000 bytes in .const: a module has at most 65536",
     ".func f() .maxntid 2 { ret; }": "functions have no directive .maxntid",
+    ".func f() .noreturn .abi_preserve 4 .abi_preserve_control 2 .local_maxnreg 24 { ret; }": None,
+    ".func f() .abi_preserve 238 { ret; }": ".abi_preserve 238: at most 237",
+    ".func f() .abi_preserve_control 12 { ret; }": ".abi_preserve_control 12: at most 11",
+    ".func f() .abi_preserve 4 .noreturn { ret; }": ".noreturn stands before .abi_preserve",
+    ".func f() .local_maxnreg 24 .abi_preserve 4 { ret; }": ".abi_preserve stands before .local_maxnreg",
+    ".func f() .abi_preserve 4 .abi_preserve 4 { ret; }": ".abi_preserve is there twice",
+    ".func (.param .u32 r) f() .noreturn { ret; }": ".noreturn is for functions without results",
+    ".extern .func f(.param .align 256 .b8 x[4]);": None,
+    ".func f(.param .align 256 .b8 x[4]) { ret; }": (
+        "x has alignment 256: it is a power of two, 128 at most"
+    ),
+    ".func f(.param .align 3 .align 4 .b8 x[4]);": ("x has alignment 3: it is a power of two, 65536 at most"),
+    ".global .align 0 .align 4 .b8 z[4];": "z has alignment 0: it is a power of two, 65536 at most",
+    ".func a(.param .b32 x); .func f(.param .align 4 .b32 y) { ret; } .alias a, f;": None,
+    ".func a(.param .u32 x); .func f(.param .b32 x) { ret; } .alias a, f;": (
+        "a has other parameters than f, or only one function is .noreturn"
+    ),
+    ".func a(.param .align 8 .b32 x); .func f(.param .b32 x) { ret; } .alias a, f;": (
+        "a has other parameters than f, or only one function is .noreturn"
+    ),
+    ".func a(); .func f() .noreturn { ret; } .alias a, f;": (
+        "a has other parameters than f, or only one function is .noreturn"
+    ),
+    ".func a(); .weak .func f() { ret; } .alias a, f;": "f has no alias: it is .weak",
+    ".func a(); .extern .func f(); .alias a, f;": "f has no alias: it is .extern",
+    ".func a(); .entry f() { ret; } .alias a, f;": "f has no alias: it is .entry",
+    ".func a(); .func f() { ret; } .alias a, f; .alias a, f;": "a is an alias already",
+    ".func a(); .func f() { ret; } .alias a, f; .func a() { ret; }": "a is an alias, too",
     ".func f() { ret; } .func f() { ret; }": "f has two bodies",
     ".func f(.param .u32 x); .func f(.param .u64 x) { ret; }": (
         "f is declared otherwise before: other parameters, or another kind"
@@ -80,6 +108,34 @@ OF_FUNCTIONS = {
     ".local .u32 z = 1;": "z: no variable in .local has initial values",
     ".shared .u32 z[2] = {1, 2};": "z: no variable in .shared has initial values",
     ".param .u32 z = 1;": "z: no variable in .param has initial values",
+    ".param .align 128 .b8 z[4][4];": None,
+    ".param .align 256 .b8 z[4];": "z has alignment 256: it is a power of two, 128 at most",
+    ".param .align 0 .b8 z[4];": "z has alignment 0: it is a power of two, 128 at most",
+    '.pragma "frequency 0x10", "used_bytes_mask 0", "no.such 1";': None,
+    '.pragma "nounroll", "frequency x";': "the pragma \"frequency\" takes a number, not 'x'",
+    '.pragma "frequency 0";': "the pragma \"frequency\" takes a number, not '0'",
+    '.pragma "used_bytes_mask";': "the pragma \"used_bytes_mask\" takes a number, not ''",
+    "A: .branchtargets L, later; L: later:": None,
+    "A: .branchtargets L, none; L:": ".branchtargets: none is no label",
+    "A: .branchtargets k; L:": ".branchtargets: k is no label",
+    "{ L: } A: .branchtargets L;": ".branchtargets: L is no label",
+    "L: membar.gl; .branchtargets L;": ".branchtargets has no label before it, which would name it",
+    "A: .calltargets L; L:": ".calltargets: L is no function",
+    "A: .calltargets none;": ".calltargets: none is no function",
+    ".callprototype _ ();": ".callprototype has no label before it, which would name it",
+    "A: .callprototype (.param .b32 _) _ (.param .b32 x, .param .align 8 .b8 _[8]);": None,
+    "A: .callprototype (.reg .b32 _, .reg .pred %p) _ (.param .f16x2 _) .abi_preserve 4;": None,
+    "A: .callprototype _ () .noreturn .abi_preserve_control 2;": None,
+    "A: .callprototype (.param .b32 _) _ () .noreturn;": ".noreturn is for functions without results",
+    "A: .callprototype (.param .b32 _, .param .b32 _) _;": "several results of a function are registers",
+    "A: .callprototype _ (.param .b8 _[], .param .b32 _);": (
+        "_ has no elements: only the last parameter of a function may have []"
+    ),
+    "A: .callprototype _ (.param .align 3 .b8 _[4]);": (
+        "_ has alignment 3: it is a power of two, 65536 at most"
+    ),
+    "A: .callprototype _ () .maxntid 32;": "functions have no directive .maxntid",
+    "A: .callprototype _ () .local_maxnreg 24;": "prototypes have no directive .local_maxnreg",
 }
 OF_KERNELS = {
     ".maxntid 32 .minnctapersm 2": None,
@@ -105,6 +161,12 @@ CASES = {
 
 
 TEXTS = {  # what is no PTX at all
+    ".func .align 8 f();": "'.align' is for variables",
+    ".func f(.param .b8 x[4][4]);": "x has 2 dimensions: a parameter has 1 at most",
+    ".entry e() { A: .callprototype f (.param .b32 _); }": "expected the name _, found 'f'",
+    ".entry e() { A: .callprototype _ (.b32 _); }": "expected '.param' or '.reg', found '.b32'",
+    ".entry e() { A: .callprototype _ (.param .b32); }": "expected a variable name, found ')'",
+    ".entry e() { A: .callprototype _ (.param .b32 _), ; }": "expected ';', found ','",
     ".global .v4 .f64 z;": "no vector of 4 .f64: it has at most 128 bits",
     ".global .u32 WARP_SZ;": "WARP_SZ is a constant, and no name",
     ".pragma;": ".pragma takes words in quotes",
@@ -152,6 +214,27 @@ def test_textures_are_legal_and_not_modelled() -> None:
 def test_what_is_refused(text: str) -> None:
     found = [problem.message for problem in load_text(HEAD + text).problems]
     assert found == ([] if CASES[text] is None else [CASES[text]])
+
+
+EARLY = {  # directives with the PTX version and the target before theirs, and what they need
+    (".abi_preserve 4", "8.8", "sm_90"): ".abi_preserve needs PTX 9.0",
+    (".abi_preserve_control 2", "9.0", "sm_75"): ".abi_preserve_control needs sm_80 or higher, not sm_75",
+    (".local_maxnreg 24", "8.7", "sm_75"): ".local_maxnreg needs PTX 8.8",
+    (".local_maxnreg 24", "8.8", "sm_75"): None,
+    ('"used_bytes_mask 1"', "8.2", "sm_75"): 'the pragma "used_bytes_mask" needs PTX 8.3',
+    ('"enable_smem_spilling"', "8.6", "sm_75"): 'the pragma "enable_smem_spilling" needs PTX 8.7',
+    ('"frequency 1"', "8.8", "sm_75"): 'the pragma "frequency" needs PTX 9.0',
+}
+
+
+@pytest.mark.parametrize("what", EARLY)
+def test_directives_have_a_first_version(what: tuple[str, str, str]) -> None:
+    directive, version, target = what
+    body = f".pragma {directive}; ret;" if directive.startswith('"') else "ret;"
+    tuning = "" if directive.startswith('"') else directive
+    text = f".version {version}\n.target {target}\n.address_size 64\n.func f() {tuning} {{ {body} }}"
+    found = [problem.message for problem in load_text(text).problems]
+    assert found == ([] if EARLY[what] is None else [EARLY[what]])
 
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "there is a ptxas")

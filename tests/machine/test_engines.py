@@ -11,10 +11,10 @@ import pytest
 
 from warpsim.cli import main
 from warpsim.errors import OperandError, UndefinedBehavior
-from warpsim.host.interactive import Warp, Warpgroup
+from warpsim.host.interactive.machines import Warp, Warpgroup
 from warpsim.host.launching import load_text
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 
 Array = npt.NDArray[Any]
 SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

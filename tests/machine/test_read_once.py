@@ -11,7 +11,7 @@ import pytest
 
 from warpsim.errors import IllegalInstruction, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
-from warpsim.host.interactive import Machine, Warp, Warpgroup
+from warpsim.host.interactive.machines import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.machine.opcodes.matrix import mma

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 import warpsim
-from tests.helpers.compilation import done_by_kernels
+from tests.helpers.compilation import done_by_kernels, done_by_numpy
 from warpsim.arithmetic import panels
 from warpsim.arithmetic.kernels._jit import interpreted
+from warpsim.arithmetic.numerics import needs_compiler
+from warpsim.execution.compilation_budget import CALL, PROCESS
+from warpsim.execution.pipeline import rule_for
 from warpsim.isa.instruction import Instruction
-from warpsim.products import accumulation
+from warpsim.products import compiled_chains
 from warpsim.products.gemm import gemm, gemm_sparse
 
 Matrix = Any
@@ -115,6 +118,39 @@ def test_gemm_is_the_tile_loop(form: Instruction, edges: tuple[int, int, int]) -
     np.testing.assert_array_equal(_bits(gemm(form, a, b)), tile_loop(form, a, b, np.zeros_like(c)))
 
 
+@every_form
+def test_numpy_computes_small_products_with_the_same_bits(form: Instruction) -> None:
+    """Ragged ones, whichever way instructions along k hang together; a fused multiply-add needs a kernel."""
+    a, b, c = _operands(form, 19, 13, 3 * form.shape.k + 2, seed=14)
+    chains: list[dict[str, int]] = [{}, {"split_k": 2}, *([{"promote_every": 2}] if form.d.is_float else [])]
+    for chain in chains:
+        expected = [_bits(gemm(form, a, b, some, **chain)) for some in (c, None)]
+        with done_by_numpy():
+            found = [_bits(gemm(form, a, b, some, **chain)) for some in (c, None)]
+            assert list(PROCESS.spent) == ([] if needs_compiler(rule_for(form)) else [form.product])
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_kernels_compute_what_is_larger_or_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The products of all instructions count, and those of calls before; progress is reported either way."""
+    called: list[Matrix] = []
+    by_kernels = compiled_chains.chained
+    monkeypatch.setattr(
+        compiled_chains, "chained", lambda request, *rest: called.append(1) or by_kernels(request, *rest)
+    )
+    a, b, c = _operands(F16, 16, 8, 32, seed=15)
+    count, seen = 16 * 8 * 32, list[tuple[int, int]]()
+    with done_by_numpy(2 * (count + CALL) - 1):
+        gemm(F16, a, b, c, progress=lambda *news: seen.append(news))
+        assert not called
+        gemm(F16, a, b, c, progress=lambda *news: seen.append(news))
+        assert len(called) == 1
+    assert seen == [(128, 128), (128, 128)]
+    with done_by_numpy(count + CALL - 1):
+        gemm(F16, a, b, c)
+    assert len(called) == 2
+
+
 @pytest.mark.parametrize("target", ["sm_120a"])
 @pytest.mark.parametrize(
     ("kind", "k", "chunks", "types"),
@@ -132,6 +168,8 @@ def test_block_scales(target: str, kind: str, k: int, chunks: int, types: str) -
     if kind == "mxf8f6f4":
         scale_a[3, 1] = scale_b[0, 5] = 255
     d = gemm(form, a, b, c, scale_a=scale_a, scale_b=scale_b)
+    with done_by_numpy():
+        np.testing.assert_array_equal(_bits(gemm(form, a, b, c, scale_a=scale_a, scale_b=scale_b)), _bits(d))
     expected = c.copy()
     for i in (0, 16):
         for j in (0, 8):
@@ -306,7 +344,8 @@ def digest() -> str:
     found = hashlib.sha256()
     for form in (*FORMS[:7], FORMS[13]):
         a, b, c = _operands(form, 19, 21, 70 if form.shape.k <= 32 else 130, seed=10)
-        found.update(_bits(gemm(form, a, b, c)).tobytes())
+        with done_by_kernels():
+            found.update(_bits(gemm(form, a, b, c)).tobytes())
         found.update(_executed(form).tobytes())
     return found.hexdigest()
 
@@ -440,6 +479,6 @@ def test_rules_without_panels_go_by_tiles_and_threads(monkeypatch: pytest.Monkey
         "scale_b": rng.integers(0, 127, (8, 19), np.uint8),
     }
     expected = _bits(gemm(form, a, b, c, threads=1, **scales))
-    monkeypatch.setattr(accumulation, "_SIDE", 8)
+    monkeypatch.setattr(compiled_chains, "_SIDE", 8)
     for threads in (1, 3):
         np.testing.assert_array_equal(_bits(gemm(form, a, b, c, threads=threads, **scales)), expected)

@@ -288,7 +288,7 @@ def test_variable_declarations(text: str, fields: list[tuple[object, ...]]) -> N
         ('.pragma "nounroll; really";', "pragma", '"nounroll; really"'),
         (".branchtargets A, B;", "branchtargets", "A, B"),
         (".callprototype (.param .b32 _) _ (.param .b64 _);", "callprototype", None),
-        (".section .debug_str { .b8 1,2 { } }", "section", ".debug_str { .b8 1,2 { } }"),
+        (".section .debug_str { .b8 1,2 }", "section", ".debug_str { .b8 1,2 }"),
     ],
 )
 def test_other_directives(text: str, name: str, arguments: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import warpsim
-from warpsim.views import svg
+from warpsim.views.drawings import svg
 
 TRACE = Path(__file__).parents[2] / "traces" / "mma_sp_m16n8k32_f16.ptx"
 EXECUTED = (None, "module", "text/javascript")  # types of scripts that a browser executes

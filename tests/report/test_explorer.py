@@ -24,11 +24,11 @@ from warpsim.isa.families import forms
 from warpsim.isa.fragments import metadata_map
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.layouts.strides import Mode, points
-from warpsim.isa.placements import ScaleSelectors
-from warpsim.isa.places import places, register_operands
+from warpsim.isa.operand_places.placements import ScaleSelectors
+from warpsim.isa.operand_places.places import places, register_operands
 from warpsim.report.explorer.catalogue import catalogue
 from warpsim.report.explorer.sass import sass_of
-from warpsim.views.drawing import figure_lines
+from warpsim.views.drawings.drawing import figure_lines
 from warpsim.views.information import rule_on, rule_text
 from warpsim.views.layouts.figures import figures
 from warpsim.views.layouts.formulas import formula

@@ -15,7 +15,7 @@ import pytest
 
 import warpsim
 from tests.helpers.browser import READY, SCREENSHOTS, ActionChains, By, Keys, Select, WebDriverWait, started
-from warpsim.isa.places import element_place, feeds, lane_places, places
+from warpsim.isa.operand_places.places import element_place, feeds, lane_places, places
 from warpsim.views.layouts.layout import layout_lines
 from warpsim.views.layouts.shared_tiles import shared_tile
 

@@ -27,7 +27,7 @@ from warpsim.explanation.documents import explanation_document
 from warpsim.explanation.explain import explain_inputs
 from warpsim.isa.formats import FORMATS, Specials
 from warpsim.isa.fragments import metadata_map
-from warpsim.isa.places import feeds, lane_places, places
+from warpsim.isa.operand_places.places import feeds, lane_places, places
 from warpsim.report.arrays import Pool
 from warpsim.report.document import gather
 from warpsim.report.expectations import expectations

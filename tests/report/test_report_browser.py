@@ -19,7 +19,7 @@ from warpsim.explanation.explanation_text import operand_table, product_table, r
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.fragments import metadata_map
-from warpsim.isa.places import feeds, lane_places
+from warpsim.isa.operand_places.places import feeds, lane_places
 from warpsim.report import Report
 from warpsim.traces.reading import Trace
 from warpsim.traces.running import Run

@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 import warpsim.cli
 from tools.fuzz.case import Case, case_of, line_of
 from tools.fuzz.differential import compare
-from tools.fuzz.mutations import mutated
+from tools.fuzz.inputs import npy
+from tools.fuzz.mutations import _manifest, mutated
 from tools.fuzz.paths import different
 from tools.fuzz.seeds import seeds
 from tools.fuzz.trial import try_case
@@ -117,3 +119,11 @@ def test_a_launch_that_goes_on_is_tried_again_with_a_limit(monkeypatch: pytest.M
     verdict = try_case(Case(command=("launch", "k.ptx", "--entry", "k"), files={"k.ptx": text.encode()}))
     assert (verdict.problem, verdict.code) == ("", 3)
     assert "not ended after 20,000 statements of the launch" in verdict.said
+
+
+def test_members_whose_header_is_broken_are_changed_as_bytes() -> None:
+    """NumPy raises another error for each way in which the header of an array can be broken."""
+    content = npy(np.array('{"schema": 1}'))
+    for place in range(10, 80):
+        for byte in b"([{'\"\\#":
+            _manifest(content[:place] + bytes([byte]) + content[place + 1 :], Random(place))

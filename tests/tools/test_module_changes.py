@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import ptxas
-from tests.helpers.module_differences import reason
-from tools.legality.modules import DECLARATIONS, Changed, changed, main, problem, said
+from tests.helpers.module_differences import ONLY_HERE, ONLY_PTXAS, reason
+from tools.legality.modules import DECLARATIONS, ROOT, SECTIONS, Changed, changed, main, problem, said
 
 
 def test_changes_depend_on_their_seed_alone() -> None:
@@ -27,6 +27,16 @@ def test_reasons_are_of_a_side() -> None:
     line = ".target compute_90"
     assert reason(line, "", "unknown target 'compute_90'") == "a virtual target, which is none of a chip"
     assert reason(line, "unknown target", "") == ""
+
+
+def test_the_page_names_every_reason() -> None:
+    page = " ".join((ROOT / "tools/legality/README.md").read_text().split())
+    assert [why for _, why in (*ONLY_PTXAS, *ONLY_HERE) if f"- {why}" not in page] == []
+
+
+def test_sections_take_part() -> None:
+    assert problem(SECTIONS) == ""
+    assert {"sections", "declarations"} <= {case.name for case in changed(20, "1")}
 
 
 @pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "there is a ptxas")

@@ -60,3 +60,9 @@ def test_what_cannot_be_installed_has_failed(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(versions, "uv", lambda: ["false"])
     outcome = versions.tried(tmp_path, sys.executable, "lowest", [])
     assert (outcome.failed, outcome.tests) == (True, "cannot be installed")
+
+
+def test_nothing_tried_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without uv no Python is known."""
+    assert versions.told([], []) == 2
+    assert "nothing was tried" in capsys.readouterr().out

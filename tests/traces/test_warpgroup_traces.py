@@ -23,7 +23,7 @@ from warpsim.checks.wgmma.hazard import Hazard, HazardError
 from warpsim.cli import main
 from warpsim.errors import OperandError, TraceError
 from warpsim.files.archives import write_arrays
-from warpsim.host.interactive import Warpgroup
+from warpsim.host.interactive.machines import Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.descriptors.tile_shape import TileShape

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -45,7 +45,10 @@ def test_a_recording_keeps_it(tmp_path: Any) -> None:
     assert read.schedule == "program"
 
 
-DOCUMENT = json.loads(json.dumps(timeline_document(timeline("bulk_ring normal", "program"))))
+@cache
+def _document() -> str:
+    """The text of a right document, which is changed below; made by the first test that needs it."""
+    return json.dumps(timeline_document(timeline("bulk_ring normal", "program")))
 
 
 def _change(path: str, value: Any) -> Callable[[Document], None]:
@@ -109,7 +112,7 @@ WRONG: dict[str, tuple[Callable[[Document], Any], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_refused(name: str) -> None:
     change, message = WRONG[name]
-    document = deepcopy(DOCUMENT)
+    document = json.loads(_document())
     change(document)
     with pytest.raises(TraceError) as raised:
         timeline_from(document, (1, 1, 1), 3)

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.described_products import Product, mnemonic
 from warpsim.cli import main
 from warpsim.isa.families.tcgen05_operands import behind_descriptor
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.recording.debugger import Debugger, Stop
 from warpsim.views.stops import stop_document, stop_lines
 

@@ -21,9 +21,9 @@ from warpsim import OperandError, UndefinedBehavior
 from warpsim.execution.pipeline import execute_inputs
 from warpsim.isa.families import _forms_of
 from warpsim.isa.families.wgmma import WGMMA, WGMMA_SP
-from warpsim.isa.placements import Inputs, ScaleSelectors
-from warpsim.isa.places import element_place, feeds, lane_places, places
-from warpsim.views.drawing import figure_lines
+from warpsim.isa.operand_places.placements import Inputs, ScaleSelectors
+from warpsim.isa.operand_places.places import element_place, feeds, lane_places, places
+from warpsim.views.drawings.drawing import figure_lines
 from warpsim.views.layouts.cute import cute_layouts
 from warpsim.views.layouts.figures import figures
 from warpsim.views.layouts.formulas import formula, section

@@ -15,7 +15,7 @@ from tests.helpers.tensor_core import d_cell, metadata_field
 from warpsim.cli import main
 from warpsim.errors import OperandError
 from warpsim.isa.families.tcgen05 import form_of, letter_of
-from warpsim.isa.places import lane_places, places
+from warpsim.isa.operand_places.places import lane_places, places
 from warpsim.views.layouts.figures import figures
 from warpsim.views.layouts.formulas import formula
 from warpsim.views.layouts.layout import cute_lines, layout_document, layout_lines, layout_page, layout_svg

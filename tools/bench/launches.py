@@ -2,9 +2,10 @@
 
 Prints the seconds of a launch without checks, and the figure of a goal: a 512 x 512 x 512 2:4 product by
 mma.sp, a dense one by wgmma, integer code of 32 warps in warp instructions, what matrix instructions cost
-beside batched execution of the same number, how the time grows with CTAs; and what other schedules cost, with
-checks and without, and checks themselves. Wall-clock times, the best of several, all in one run: compare the
-ratios. What schedules and checks cost is measured in time of the processor, in turns.
+beside batched execution of the same number, how the time grows with CTAs; what statements cost that are
+compiled in stretches beside those that are interpreted; and what other schedules cost, with checks and
+without, and checks themselves. Wall-clock times, the best of several, all in one run: compare the ratios.
+What is compiled, schedules and checks are measured in time of the processor, in turns.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import math
+import os
 import pstats
 import sys
 import time
@@ -26,6 +28,7 @@ import numpy as np
 import warpsim
 from tests.helpers import kernel_cases
 from warpsim.host.launching import LaunchableKernel, load_text
+from warpsim.machine.run.stretches import HOT, STATEMENTS
 
 from .measure import Result, best
 
@@ -121,6 +124,45 @@ def _schedules(repeat: int) -> Iterator[Result]:
                 )
 
 
+def _by(way: str, run: Callable[[], object]) -> Callable[[], None]:
+    """Return a launch whose statements are "compiled" or "interpreted"."""
+
+    def chosen() -> None:
+        before = os.environ.get(STATEMENTS)
+        os.environ[STATEMENTS] = way
+        try:
+            run()
+        finally:
+            del os.environ[STATEMENTS]
+            os.environ |= {} if before is None else {STATEMENTS: before}
+
+    return chosen
+
+
+def _ways(repeat: int) -> Iterator[Result]:
+    """Statements that are compiled beside those that are interpreted, and checks of a 2:4 product."""
+    integers = straight()
+    launches = {
+        "integers": _launch(integers, 1, 1024),
+        "2:4 product": _product(),
+        "2:4 product with checks": _product(checks="error"),
+    }
+    for run in launches.values():
+        for _ in range(HOT):
+            run()
+    keys = [(name, way) for name in launches for way in ("compiled", "interpreted")]
+    times = _in_turns({(name, way): _by(way, launches[name]) for name, way in keys}, repeat)
+    for name in launches:
+        seconds = times[name, "compiled"]
+        ratio = seconds / times[name, "interpreted"]
+        yield Result(name=f"{name}, compiled", seconds=seconds, figure=ratio, unit="x interpreted", goal=1)
+    rate = 32 * _STRAIGHT / (seconds := times["integers", "compiled"]) / 1e6
+    yield Result(name="integers, compiled", seconds=seconds, figure=rate, unit="M a second", goal=30)
+    seconds = times["2:4 product with checks", "compiled"]
+    ratio = seconds / times["2:4 product", "compiled"]
+    yield Result(name="2:4 product checks", seconds=seconds, figure=ratio, unit="x no checks", goal=1.4)
+
+
 def _batched(warps: int) -> Callable[[], object]:
     """Return the mma of the chain for so many warps, by one call of execute each."""
     form: Any = warpsim.decode(_MMA, target="sm_80")
@@ -157,6 +199,7 @@ def cases(repeat: int) -> list[Result]:
             name="mma of 32 warps", seconds=launched, figure=batched / launched, unit="x batched", goal=0.5
         ),
         Result(name="8 times the CTAs", seconds=eight, figure=eight / one / 8, unit="x linear", goal=1.1),
+        *_ways(repeat),
         *_schedules(repeat),
     ]
 
@@ -177,7 +220,7 @@ def main() -> int:
         return 0
     for case in cases(given.repeat):
         print(
-            f"{case.name:40} {case.seconds * 1e3:10.1f} ms {case.figure:8.2f} {case.unit:12} [{case.goal:g}]"
+            f"{case.name:40} {case.seconds * 1e3:10.1f} ms {case.figure:8.2f} {case.unit:13} [{case.goal:g}]"
         )
     return 0
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.host.interactive import Machine, Warp, Warpgroup
+from warpsim.host.interactive.machines import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.ptx import statements

@@ -19,7 +19,7 @@ from warpsim.execution.inputs import inputs_by_name
 from warpsim.execution.pipeline import checked_inputs, execute_inputs, rule_for
 from warpsim.isa.fragments import gather, registers_of
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule

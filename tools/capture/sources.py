@@ -17,7 +17,7 @@ import numpy as np
 
 import warpsim
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.traces.reading import read_trace
 from warpsim.traces.running import run_trace
 from warpsim.vectors.formats import read_vectors

@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Sequence
 from random import Random
+from tokenize import TokenError
 
 import numpy as np
 
@@ -293,7 +294,7 @@ def _manifest(content: bytes, rng: Random) -> bytes:
     try:
         text = np.load(io.BytesIO(content), allow_pickle=False)
         changed = _json(str(text[()]).encode(), rng).decode("utf-8", "replace")
-    except (ValueError, EOFError, OSError, SyntaxError):
+    except (ValueError, EOFError, OSError, SyntaxError, TokenError):
         return _bytes(content, b"", rng)
     stream = io.BytesIO()
     np.save(stream, np.array(changed) if text.dtype.kind == "U" else text)

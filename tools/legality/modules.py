@@ -1,9 +1,10 @@
 """Compares declarations and directives of whole modules with ptxas: ``python -m tools.legality.modules``.
 
-Takes modules of traces/kernels and one of declarations in all spaces, changes one or two words in lines that
-begin with a point (left out, doubled, exchanged, added, another number, type or space), and compares what
-``warpsim check`` finds with what ptxas says. A false accept is what only the machine takes, a false reject
-what only ptxas takes; each that no table explains is printed.
+Takes modules of traces/kernels, one of declarations in all spaces and one of sections and lists of labels,
+changes one or two words in lines that begin with a point, or with a label and a point (left out, doubled,
+exchanged, added, another number, type or space), and compares what ``warpsim check`` finds with what ptxas
+says. A false accept is what only the machine takes, a false reject what only ptxas takes; each that no table
+explains is printed.
 
     python -m tools.legality.modules --count 9000 --seed 1
 
@@ -57,7 +58,42 @@ L: mov.u32 %r1, tile;
 bra L;
 }
 """
+SECTIONS = """.version 8.3
+.target sm_80
+.address_size 64
+.weak .func (.param .b32 r) other (.param .b32 x);
+.file 1 "a.cu"
+.visible .func (.param .b32 r) same (.param .b32 x) { ret; }
+.alias other, same;
+.visible .entry k(.param .u64 p)
+{
+.reg .b32 %r<4>; .reg .b64 %d<4>;
+.loc 1 3 5
+L: mov.u32 %r1, 0;
+.pragma "nounroll";
+targets: .branchtargets L, M;
+brx.idx %r1, targets;
+M: mov.u64 %d1, same;
+calls: .calltargets same;
+proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+ret;
+}
+.section .debug_str {
+info: .b8 97,98, 0
+.b8 -1
+.b16 1, 0xffff
+}
+.section .debug_info
+{
+.b32 end-info
+.b32 .debug_str .b64 L
+.b32 info+4
+.b8 1,2,3 .b16 4
+.b64 18446744073709551615, -5
+end: }
+"""
 _WORD = re.compile(r'"[^"\n]*"|\.?[A-Za-z_$%][\w$]*|0[xX][0-9a-fA-F]+U?|[0-9][\w.]*|\S')
+_CHANGED = re.compile(r"\s*\)?\s*(?:\w+:\s*)?\.(?!loc\b|file\b)")  # lines
 _KINDS = tuple(  # a word is exchanged for another of its kind, mostly
     tuple(kind.split("|"))
     for kind in (
@@ -71,6 +107,7 @@ _KINDS = tuple(  # a word is exchanged for another of its kind, mostly
         "F|017|0b101|1U|WARP_SZ|(2)|2+2|-(3)|1<2|3?4:5|18446744073709551615|18446744073709551616|"
         "0x1ffffffffffffffff|6.0|7.9|8.0|8.9|9.0|9.1|9.6|10.0",
         "one|two|table|places|half|room|twice|same|k|%r|%d|$x|_|x|image|L",
+        "info|end|other|targets|calls|proto|M|L|.debug_str|.debug_info|.nope|1|-1|255|256|-128|-129|65535|65536|+|-|:|,",
         "sm_52|sm_75|sm_80|sm_86|sm_89|sm_90|sm_90a|sm_100a|sm_999|compute_90",
         "texmode_unified|texmode_independent|debug|map_f64_to_f32",
         ".entry|.func",
@@ -141,12 +178,13 @@ def _parser() -> argparse.ArgumentParser:
 def changed(count: int, seed: str) -> Iterator[Changed]:
     """Yield so many different changes of the modules, drawn by a seed."""
     texts = {name: (ROOT / "traces/kernels" / f"{name}.ptx").read_text() for name in REAL}
-    texts["declarations"] = DECLARATIONS
-    names, random, seen = [*texts, *["declarations"] * len(texts)], Random(f"modules {seed}"), set[str]()
+    texts |= {"declarations": DECLARATIONS, "sections": SECTIONS}
+    names = [*texts, *["declarations", "sections"] * len(REAL)]
+    random, seen = Random(f"modules {seed}"), set[str]()
     while len(seen) < count:
         name = random.choice(names)
         lines = texts[name].split("\n")
-        places = [place for place, line in enumerate(lines) if re.match(r"\s*\)?\s*\.(?!loc\b|file\b)", line)]
+        places = [place for place, line in enumerate(lines) if _CHANGED.match(line)]
         place = random.choice(places)
         lines[place] = _changed_line(lines[place], random)
         text = "\n".join(lines)

@@ -15,7 +15,7 @@ from typing import Any
 
 from warpsim.generation.sums.limits import Limits
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
 from warpsim.isa.rules import (
     BitCount,

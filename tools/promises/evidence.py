@@ -202,7 +202,7 @@ EVIDENCE = {
             "tests/host/test_warpgroup.py",
         )
     ),
-    "compiled signatures": Evidence(tests=("tests/compilers/test_signatures.py",)),
+    "compiled signatures": Evidence(tests=("tests/host/test_signatures.py",)),
     "metadata fields": Evidence(
         tests=(
             "tests/isa/test_fragments.py",

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.run.cluster_barrier import ClusterBarrier, Clusters
+from ..machine.run.barriers.cluster_barrier import ClusterBarrier, Clusters
+from ..machine.run.barriers.waits import BarrierWait, waiting_record
 from ..machine.run.convergence import in_words, warp_words, warps_of
 from ..machine.run.events import BarrierArrival, Observer
-from ..machine.run.waits import BarrierWait, waiting_record
 from ..machine.state.lanes import DivergentPath, Mask
 from .clocks import HAPPENED, VISIBLE, Warps
 from .findings import Findings, LaunchFinding

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..isa.warps import WARP
-from ..machine.run.mbarrier import named
+from ..machine.run.barriers.mbarrier import named
 from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from .findings import Findings, LaunchFinding, Severity

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from ..machine.run.barriers.mbarrier import Object, named
 from ..machine.run.events import Observer
-from ..machine.run.mbarrier import Object, named
 from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess

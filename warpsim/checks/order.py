@@ -176,8 +176,7 @@ class Order(Observer):
         clocks, latest = self.clocks, latest[: self.clocks.of_cluster]
         every = clocks.visible.reshape(-1, clocks.of_cluster, clocks.visible.shape[1])
         known = every.min(axis=1)[:, : len(latest)]  # (clusters, rows)
-        first, last = shadow.owners(self.stride)
-        bounds = np.stack([first, last + 1], axis=1).reshape(-1)
+        bounds = shadow.owners(self.stride)
         known = np.minimum.reduceat(np.concatenate([known, known[-1:]]), bounds)[::2]  # (pages, rows)
         found: Mask = latest > known.T
         return found

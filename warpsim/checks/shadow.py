@@ -101,6 +101,7 @@ class Shadow:
         self._later: dict[Hashable, tuple[Any, Any]] = {}  # reads of tiles that are not in the table yet
         self._latest: tuple[MemoryAccess | None, Cells] = None, np.zeros((0, 1), np.int64)
         self.writes, self.reads, self.takes = (np.zeros((0, pages), np.int32) for _ in range(3))
+        self._owners: tuple[int, Cells] = 0, np.zeros(0, np.int64)
 
     @cached_property
     def wrote(self) -> Records:
@@ -224,11 +225,16 @@ class Shadow:
             return slice(int(self._pages[cells.start]), int(self._pages[cells.stop - 1]) + 1)
         return np.asarray(self._pages[cells], np.int64)
 
-    def owners(self, size: int) -> tuple[Cells, Cells]:
-        """Return ``(pages,)`` twice: of parts of so many bytes, the first and the last that a page is of."""
-        last = -(-self.size // size) - 1
-        first = np.arange(self.widths.size) * _PAGE
-        return np.minimum(first // size, last), np.minimum((first + _PAGE - 1) // size, last)
+    def owners(self, size: int) -> Cells:
+        """Return ``(2 * pages,)``: of parts of so many bytes, the first that a page is of, and the one behind
+        the last; the pages have no other sizes as long as the shadow is there.
+        """
+        if self._owners[0] != size:
+            last = -(-self.size // size) - 1
+            first = np.arange(self.widths.size) * _PAGE
+            ends = np.minimum(first // size, last), np.minimum((first + _PAGE - 1) // size, last) + 1
+            self._owners = size, np.stack(ends, axis=1).reshape(-1)
+        return self._owners[1]
 
     # --- notes: shapes of rows, cells and records broadcast ---
 
@@ -346,6 +352,13 @@ class Shadows:
 
 def _raise(latest: npt.NDArray[np.int32], rows: Any, pages: Any, time: Any) -> None:
     """Let latest times be no earlier than these: of those of several CTAs in a page the latest stays."""
+    first = time.flat[0] if isinstance(time, np.ndarray) and time.size else time
+    if isinstance(rows, np.ndarray) and isinstance(pages, np.ndarray) and np.all(time == first):
+        touched = np.zeros(latest.size, np.bool_)  # few pages, of many cells
+        touched[rows * latest.shape[1] + pages] = True
+        flat, places_ = latest.reshape(-1), np.flatnonzero(touched)
+        flat[places_] = np.maximum(flat[places_], first)
+        return
     latest[rows, pages] = np.maximum(latest[rows, pages], time)
     if (latest[rows, pages] < time).any():  # some stand there twice
         np.maximum.at(latest, (rows, pages), time)

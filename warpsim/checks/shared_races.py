@@ -156,10 +156,11 @@ class Races(Observer):
         if not len(latest) or self.together:
             return np.flatnonzero(latest.any(axis=1))
         fresh = self.order.fresh(reach.shadow, latest)
-        rows = np.flatnonzero(fresh.any(axis=1))
-        if rows.size:
-            rows = rows[fresh[rows][:, reach.shadow.pages(reach.cells[:, 0])].any(axis=1)]
-        return rows
+        if not fresh.any():
+            return np.zeros(0, np.int64)
+        touched = np.zeros(fresh.shape[1], np.bool_)
+        touched[reach.shadow.pages(reach.cells[:, 0])] = True
+        return np.flatnonzero((fresh & touched).any(axis=1))
 
     def _check(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
         """Find cells with earlier accesses that are not before this access."""

@@ -29,6 +29,7 @@ from .output import (
 _MODULES = {  # modules of each verb, in the order of --help; imported when the verb is used
     "run": "run",
     "launch": "launch",
+    "debug": "debug",
     "exec": "exec",
     "check": "check",
     "gemm": "gemm",

@@ -23,7 +23,7 @@ from .output import (
 )
 
 if TYPE_CHECKING:
-    from ..linting.modules import ModuleCheck
+    from ..diagnosis.linting.modules import ModuleCheck
 
 
 @click.command(context_settings=CONTEXT)
@@ -54,8 +54,8 @@ def check(file: Path, target: str | None, nvcc: tuple[str, ...], mangled: bool, 
 
 
 def _checked(file: Path, target: str | None, nvcc: tuple[str, ...]) -> ModuleCheck:
+    from ..diagnosis.linting.modules import check_module
     from ..host.loading import load
-    from ..linting.modules import check_module
 
     return check_module(load(file, target, nvcc))
 

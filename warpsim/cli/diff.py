@@ -304,7 +304,7 @@ def _held(form: Any, given: dict[str, Any], printed: Any = None) -> Diagnosed:
 def _held_scales(form: Any, given: dict[str, Any]) -> Diagnosed:
     """Return whether dumps of scales hold their matrices; a matrix without a dump is the scales."""
     from ..diagnosis import held_scales
-    from ..isa.placements import ScaleSelectors
+    from ..isa.operand_places.placements import ScaleSelectors
 
     found: Diagnosed = []
     ids = ScaleSelectors(**{name: given[name] for name in ScaleSelectors._fields if name in given})

@@ -46,7 +46,7 @@ def _check_schedule(context: click.Context, parameter: click.Parameter, schedule
     show_default=True,
     callback=_check_schedule,
     metavar="program|earliest|latest|random:SEED",
-    help="The order of CTAs and warps, and when asynchronous copies complete.",
+    help="The order of CTAs and warps, of work of several streams, and when asynchronous copies complete.",
 )
 @click.option(
     "--schedules",
@@ -82,6 +82,14 @@ def _check_schedule(context: click.Context, parameter: click.Parameter, schedule
     show_default=True,
     metavar="N",
     help="Multiprocessors of the device, which programs size their grids by; fewer are less work here.",
+)
+@click.option(
+    "--resident",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="CTAS",
+    help="CTAs that a multiprocessor has at a time: they share its tensor memory, and wait for its columns.",
 )
 @click.option(
     "--report",
@@ -212,6 +220,7 @@ def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
         trace_calls=options["trace_calls"],
         compares=options["schedules"] > 1,
         multiprocessors=options["multiprocessors"],
+        resident=options["resident"],
         looking=looking,
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,
     )

@@ -187,8 +187,11 @@ def _read(path: Path, element: Format | None) -> Any:
     import numpy as np
 
     from ..errors import TraceError
+    from ..files.archives import is_regular
     from ..files.read_files import note_input
 
+    if not is_regular(path):
+        raise TraceError("it is no regular file")
     try:  # copy on write: kernels are compiled for writable arrays
         array: Any = np.lib.format.open_memmap(path, mode="c", max_header_size=4096)
         note_input(path)

@@ -60,7 +60,7 @@ def info(
     if only["only_promises"]:
         _say_promises(forms, as_json)
     elif only["only_evidence"]:
-        _say_evidence(forms, as_json)
+        _say_evidence(forms, as_json, with_reasons=mnemonic is not None)
     elif as_json:
         print_json({"forms": [form_document(form) for form in forms], "errors": []})
     else:
@@ -68,13 +68,14 @@ def info(
     return EXPECTED
 
 
-def _say_evidence(forms: list[Instruction], as_json: bool) -> None:
-    from ..views.evidence import evidence_documents, evidence_lines
+def _say_evidence(forms: list[Instruction], as_json: bool, with_reasons: bool) -> None:
+    """Print the table; of a single form, whose lines are few, with the reasons."""
+    from ..views.evidence import evidence_documents, evidence_lines, reason_lines
 
     if as_json:
         print_json({"evidence": evidence_documents(forms), "errors": []})
     else:
-        say("\n".join(evidence_lines(forms)))
+        say("\n".join([*evidence_lines(forms), *(reason_lines(forms) if with_reasons else ())]))
 
 
 def _say_promises(forms: list[Instruction], as_json: bool) -> None:

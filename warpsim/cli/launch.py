@@ -201,8 +201,8 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
     looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
     looking.check()
     asked = _Asked(**options, looking=looking)
-    sizes = {name: _size(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
-    values = attempt(_arguments, file, asked.arguments)
+    sizes = {name: size_of(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
+    values = attempt(argument_values, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
     keeps = looking.trace_mma is not None
@@ -226,7 +226,7 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
     return MISMATCH if looking.packing or any(check.different for check in done.checks) else EXPECTED
 
 
-def _size(name: str, text: str | None) -> list[int] | None:
+def size_of(name: str, text: str | None) -> list[int] | None:
     """Return up to three numbers; raises UsageError."""
     if text is None:
         return None
@@ -237,7 +237,7 @@ def _size(name: str, text: str | None) -> list[int] | None:
     return known
 
 
-def _arguments(_: Path, texts: tuple[str, ...]) -> list[Any]:
+def argument_values(_: Path, texts: tuple[str, ...]) -> list[Any]:
     """Return the value of every --arg; the error of a file names its argument."""
     from ..errors import TraceError
 
@@ -257,7 +257,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
-    name = _entry(module, asked.entry)
+    name = entry_of(module, asked.entry)
     saves, expects = (
         [placed(option, text, len(values)) for text in texts]
         for option, texts in (("--save", asked.save), ("--expect", asked.expect))
@@ -344,7 +344,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
-    name = _entry(module, asked.entry)
+    name = entry_of(module, asked.entry)
     set_symbols(module, asked.symbols)
     pairs = [placed("--expect", text, len(values)) for text in asked.expect]
     try:
@@ -375,7 +375,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         from ..host.loading import load
 
         module = load(file, asked.target, asked.nvcc)
-        return module[_entry(module, asked.entry)]
+        return module[entry_of(module, asked.entry)]
 
     return Launched(
         kernel=kernel,
@@ -388,7 +388,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     )
 
 
-def _entry(module: LoadedModule, name: str | None) -> str:
+def entry_of(module: LoadedModule, name: str | None) -> str:
     """Find the kernel, by its symbol or its C++ name. Raises UsageError, which lists all."""
     found = [] if name is None else matching(name, module.entries)
     if len(found) == 1:

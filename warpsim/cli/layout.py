@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..isa.instruction import Instruction
     from ..views.layouts.shared_tiles import SharedTile
 
-_FIGURES = (".svg", ".html")
+_PAGE = ".html"
 
 
 @click.command(context_settings=CONTEXT)
@@ -52,7 +52,7 @@ _FIGURES = (".svg", ".html")
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the figures to FILE.svg, or figures and formulas to FILE.html.",
+    help="Write the figures to FILE.svg, .png, .pdf or .tex (TikZ), or figures and formulas to FILE.html.",
 )
 def layout(mnemonic: str, as_json: bool, out: Path | None, **choices: Any) -> int:
     """Draw which lane and register hold which element, and which metadata bits describe what."""
@@ -87,10 +87,18 @@ def _check(as_json: bool, out: Path | None, **choices: Any) -> None:
         raise click.UsageError("--register needs --lane and --operand")
     if choices["swizzle"] and (choices["operand"] not in ("a", "b") or choices["lane"] is not None):
         raise click.UsageError("--swizzle goes with --operand a or b: a tile in shared memory, without lanes")
-    if out and (
-        out.suffix not in _FIGURES or _is_question(choices) or as_json or choices["notation"] != "ptx"
-    ):
-        raise click.UsageError("--out writes all figures, to FILE.svg or FILE.html")
+    if out and (_is_question(choices) or as_json or choices["notation"] != "ptx"):
+        raise click.UsageError("--out writes all figures: leave --element, --lane, --json and --notation out")
+    if out:
+        _check_name(out)
+
+
+def _check_name(out: Path) -> None:
+    from ..views.drawings.figure_files import FIGURES
+
+    known = (*FIGURES, _PAGE)
+    if out.suffix.lower() not in known:
+        raise click.UsageError(f"--out {out}: its name ends in {', '.join(known)}")
 
 
 def _form(mnemonic: str, choices: dict[str, Any]) -> Instruction:
@@ -104,16 +112,22 @@ def _form(mnemonic: str, choices: dict[str, Any]) -> Instruction:
 
 def _write(out: Path, mnemonic: str, choices: dict[str, Any]) -> None:
     from ..files.archives import write_lines
+    from ..views.drawings.figure_files import check_figure, save_figure
     from ..views.layouts.layout import layout_page, layout_svg
     from ..views.layouts.shared_tiles import tile_page, tile_svg
 
-    form, svg = _form(mnemonic, choices), out.suffix == ".svg"
+    form, paged = _form(mnemonic, choices), out.suffix.lower() == _PAGE
+    if not paged:
+        check_figure(out)
     if choices["swizzle"]:
-        drawn = (tile_svg if svg else tile_page)(_tile(form, choices))
+        drawn = (tile_page if paged else tile_svg)(_tile(form, choices))
     else:
-        draw = layout_svg if svg else layout_page
+        draw = layout_page if paged else layout_svg
         drawn = draw(form, choices["operand"], selector=choices["selector"])
-    write_lines(out, [drawn])
+    if paged:
+        write_lines(out, [drawn])
+    else:
+        save_figure(drawn, out)
 
 
 def _show(_: Path, mnemonic: str, choices: dict[str, Any]) -> None:
@@ -184,7 +198,7 @@ def _lane(
     form: Instruction, operand: str | None, selector: int, lane: int, register: int | None, as_json: bool
 ) -> Any:
     """Return what a lane holds of an operand, or of all operands."""
-    from ..isa.places import lane_places, register_operands
+    from ..isa.operand_places.places import lane_places, register_operands
     from ..views.layouts.figures import place_document
     from ..views.layouts.lookups import lane_lines
 

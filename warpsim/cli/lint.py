@@ -79,7 +79,7 @@ def _linted(
     _: Path, source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None
 ) -> list[tuple[str, Any]]:
     """Return the subjects, and the findings on each."""
-    from ..linting.lint import lint
+    from ..diagnosis.linting.lint import lint
 
     if is_recording(source):
         return _of_recording(source, selection)
@@ -96,7 +96,7 @@ def _linted(
 
 def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, Any]]:
     """Return the executions of each statement as tiles of one subject."""
-    from ..linting.subject import Finding
+    from ..diagnosis.linting.subject import Finding
 
     recording = recorded(source, selection)
     found = list[tuple[str, Any]]()
@@ -112,7 +112,7 @@ def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, A
 
 def _of_set(vectors: VectorSet, source: str) -> list[tuple[str, Any]]:
     """Return cases of equal immediates as tiles of one subject."""
-    from ..linting.lint import lint
+    from ..diagnosis.linting.lint import lint
 
     if not vectors.instruction.sparse:
         return []
@@ -125,7 +125,7 @@ def _of_set(vectors: VectorSet, source: str) -> list[tuple[str, Any]]:
 
 
 def _of_trace(source: str) -> list[tuple[str, Any]]:
-    from ..linting.lint import lint
+    from ..diagnosis.linting.lint import lint
 
     found = []
     for number, event in enumerate(executed(source, literal=True).events):

@@ -56,7 +56,7 @@ _OPTIONS = (
         "--timeline",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE.svg",
-        help="Draw what warps wait for, copy and multiply, in the order of events.",
+        help="Draw what warps wait for, copy and multiply, in the order of events; .png, .pdf or .tex, too.",
     ),
     click.option(
         "--break",
@@ -188,7 +188,6 @@ class Looking:
         self.recorded = write_recorded(self.trace_mma, recorder, launch, failed, self.packing, timeline)
 
     def _draw(self, found: Timeline, launch: ObservedLaunch) -> None:
-        from ..files.archives import write_lines
         from ..views.timelines.timeline_svg import draw_timeline
 
         if self.timeline is None or not found.strips:  # nothing ran or is selected
@@ -199,10 +198,7 @@ class Looking:
         notes = [f"{launch.module.target}, grid {size}, schedule {found.schedule}{which}"]
         if self.cut:
             notes.append(f"only the first {self.drawn:,} events: what was under way then has no end here")
-        write_lines(
-            self.timeline,
-            [draw_timeline(found, f"{shown(launch.kernel)} of {launch.file}", notes)],
-        )
+        draw_timeline(found, f"{shown(launch.kernel)} of {launch.file}", notes).save(self.timeline)
 
     def _missed(self, debugger: Debugger) -> None:
         which = f" by {self.selection}" if self.selection is not None else ""
@@ -249,7 +245,12 @@ class Looking:
 
 def _check_picture(path: Path) -> None:
     """Raise UsageError for a timeline that could not be written after the launch."""
-    if path.suffix.lower() != ".svg":
-        raise click.UsageError(f"--timeline {path}: it is drawn in a file that ends in .svg")
+    from ..errors import OperandError
+    from ..views.drawings.figure_files import check_figure
+
+    try:
+        check_figure(path)
+    except OperandError as error:
+        raise click.UsageError(f"--timeline {error.message}") from None
     if not path.parent.is_dir():
         raise click.UsageError(f"--timeline {path}: there is no folder {path.parent}")

@@ -24,7 +24,7 @@ from .options import idesc_of
 
 if TYPE_CHECKING:
     from ..isa.instruction import Instruction
-    from ..isa.placements import Inputs
+    from ..isa.operand_places.placements import Inputs
     from ..recording.selection import Selection
     from ..traces.running import Run
     from ..vectors.recordings import Recording

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("trace", metavar="TRACE|RECORDING", type=click.Path(path_type=Path))
+@click.argument("trace", metavar="TRACE|RECORDING|VECTORS", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     "-o",
@@ -41,11 +41,12 @@ def view(
     selection: Selection | None,
     as_json: bool,
 ) -> int:
-    """Run a trace, or take the recording of a launch, and write an interactive report: one HTML file that
-    loads nothing.
+    """Run a trace, or take the recording of a launch or a vector set, and write an interactive report: one
+    HTML file that loads nothing.
 
     Matrices, registers, metadata and scales light up where they belong together; every element of D has
-    its explanation. Broken ordering rules of wgmma are listed in it. Of a launch it has the timeline.
+    its explanation. Broken ordering rules of wgmma are listed in it. Of a launch it has the timeline, and
+    all instructions at a glance; of a vector set the cases whose D is not as computed here.
     """
     if find_spec("jinja2") is None:
         raise click.UsageError("a report needs jinja2: pip install 'warpsim[report]'")
@@ -67,12 +68,15 @@ def view(
 
 
 def _report(path: Path, target: str | None, undefined: Undefined, selection: Selection | None) -> Report:
+    from ..report import is_set
     from ..report import view as report_of
 
     if is_recording(str(path)):
         report = report_of(recorded(str(path), selection))
         _ = report.data  # raises where it is too large
         return report
+    if target and is_set(path):
+        raise click.UsageError("--target goes with a trace: a vector set has its own")
     return report_of(path, target=target, undefined=undefined)
 
 
@@ -91,10 +95,20 @@ def _summary(trace: Path, out: Path, report: Report) -> dict[str, Any]:
         "passed": document["passed"],
         "checks": len(document["checks"]),
         "failed_checks": sum(check["different"] > 0 for check in document["checks"]),
+        **_counts(document["cases"]),
     }
 
 
+def _counts(cases: dict[str, Any] | None) -> dict[str, int]:
+    """Return how many cases a vector set has, and how many of them differ."""
+    return {} if cases is None else {"cases": cases["count"], "different_cases": cases["different"]}
+
+
 def _sentence(summary: dict[str, Any], recorded_only: bool) -> str:
+    if "cases" in summary:
+        which = f"{summary['different_cases']:,} of {summary['cases']:,} cases differ"
+        shown, size = summary["instructions"], summary["bytes"] / 1e6
+        return f"{summary['report']}: {which}, {shown} shown, {size:.1f} MB"
     checks, failed = summary["checks"], summary["failed_checks"]
     verdict = f"{failed} of {checks} checks failed" if failed else f"{checks} checks passed"
     count, size = summary["instructions"], summary["bytes"] / 1e6

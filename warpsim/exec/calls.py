@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from .client import Process
+from .clients.client import Process
 from .error_codes import CudaError
+from .libraries import function_named
 from .messages import Channel, Message
 from .streams import LEGACY, PER_THREAD, Stream
 
@@ -98,6 +99,11 @@ class Call:
     def kept(self, text: str) -> int:
         """Return the address of a string that stays in the client."""
         return self.process.kept_text(self.connection.channel, text)
+
+    @property
+    def of_runtime_13(self) -> bool:
+        """Whether the function is of runtime 13, where functions of graphs have the data of edges."""
+        return function_named(self.message.number)[0] == "runtime_13"
 
     def stream(self, handle: int) -> Stream:
         """Return a stream by its handle, 0 for that of the call's form. Raises CudaError."""

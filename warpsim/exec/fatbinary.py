@@ -1,6 +1,7 @@
 """Fat binaries: the PTX and SASS that nvcc puts into a program, in containers of several entries.
 
-    wrapper     u32 magic, u32 version, u64 address of the container; what __cudaRegisterFatBinary gets
+    wrapper     u32 magic, u32 version, u64 address of the container, u64 address of those of the objects that
+                were linked (version 2), 0 behind the last; what __cudaRegisterFatBinary gets
     container   u32 magic, u16 version, u16 bytes of the header, u64 bytes of the entries
     entry       u16 kind, u16, u32 bytes of the header, u64 bytes of the payload, ... (measured)
 
@@ -51,10 +52,19 @@ class Entry:
 
 def container_bytes(header: bytes) -> int:
     """Return the bytes of a container, header included, from its first 16. Raises FatBinaryError."""
-    magic, _, size, entries = struct.unpack_from("<IHHQ", header)
+    magic, _, size, entries = struct.unpack_from("<IHHQ", header.ljust(HEADER_BYTES, b"\0"))
     if magic != MAGIC:
         raise FatBinaryError(f"no fat binary begins with {magic:#x}")
     return int(size + entries)
+
+
+def containers(content: bytes) -> Iterator[bytes]:
+    """Yield the containers of bytes that have one behind the other. Raises FatBinaryError."""
+    place = 0
+    while place < len(content):
+        size = container_bytes(content[place : place + HEADER_BYTES])
+        yield content[place : place + size]
+        place += size
 
 
 def entries_of(content: bytes) -> Iterator[Entry]:

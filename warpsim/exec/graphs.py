@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from .streams import Touches
@@ -14,13 +15,35 @@ from .streams import Touches
 Run = Callable[[Any], Touches]  # of the call (calls.py) that the work is done under
 
 
+class NodeKind(IntEnum):
+    """What a node does, as cudaGraphNodeType numbers it."""
+
+    KERNEL = 0
+    COPY = 1
+    FILL = 2
+    HOST = 3
+    GRAPH = 4
+    EMPTY = 5
+    WAIT = 6
+    RECORD = 7
+    ALLOCATE = 10
+    FREE = 11
+
+
 @dataclass(eq=False)
 class GraphNode:
-    """Work of a graph; without ``run`` it only orders."""
+    """Work of a graph; without ``run`` it only orders. ``fields`` are what the work was made of."""
 
     label: str
     run: Run | None = None
     after: list[GraphNode] = field(default_factory=list)
+    kind: NodeKind = NodeKind.EMPTY
+    fields: Any = None
+    enabled: bool = True
+
+    def take(self, other: GraphNode) -> None:
+        """Do the work of another node."""
+        self.label, self.run, self.kind, self.fields = other.label, other.run, other.kind, other.fields
 
 
 @dataclass(eq=False)
@@ -32,6 +55,7 @@ class Graph:
 
     nodes: list[GraphNode] = field(default_factory=list)
     kept: dict[Any, int] = field(default_factory=dict)
+    origins: dict[GraphNode, GraphNode] = field(default_factory=dict)  # of a copy, by the nodes copied
 
     def ordered(self) -> Iterator[GraphNode]:
         """Yield every node behind those that it comes after."""
@@ -46,10 +70,20 @@ class Graph:
 
     def copy(self) -> Graph:
         """Return the same nodes as they are now, for a graph that is executed."""
-        made = {node: GraphNode(node.label, node.run) for node in self.nodes}
+        made = {node: GraphNode(node.label, enabled=node.enabled) for node in self.nodes}
         for node, other in made.items():
+            other.take(node)
             other.after = [made[before] for before in node.after]
         return Graph(list(made.values()))
+
+    def edges(self) -> list[tuple[GraphNode, GraphNode]]:
+        """Return the pairs of which the second node comes after the first."""
+        return [(before, node) for node in self.nodes for before in node.after]
+
+    def shape(self) -> list[tuple[NodeKind, list[int]]]:
+        """Return kinds and dependencies by the places of nodes: what an update must not change."""
+        places = {node: place for place, node in enumerate(self.nodes)}
+        return [(node.kind, [places[before] for before in node.after]) for node in self.nodes]
 
 
 @dataclass(eq=False)
@@ -63,6 +97,7 @@ class Capture:
     number: int
     graph: Graph = field(default_factory=Graph)
     handle: int = 0  # of the graph, once it is given
+    broken: bool = False  # by a call that no capture allows
     ends: dict[int, list[GraphNode]] = field(default_factory=dict)
     events: dict[int, list[GraphNode]] = field(default_factory=dict)  # recorded meanwhile, by handle
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine.state.spaces import DEVICE_BASE
+from ..machine.state.spaces import DEVICE_BASE, Bytes
 from .calls import Call
-from .client import Process
+from .clients.client import Process
+from .clients.client_memory import DEVICE
 from .error_codes import CudaError
 from .streams import Touches
 
@@ -26,6 +27,26 @@ class Plane:
     address: int
     pitch: int = 0
     slice: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A copy of a box: ``sizes`` are bytes of a row, rows, and layers."""
+
+    target: Plane
+    source: Plane
+    sizes: tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """A fill of rows, each with a pattern so many times."""
+
+    target: int
+    pitch: int
+    pattern: bytes
+    count: int
+    rows: int
 
 
 def check_direction(process: Process, target: int, source: int, kind: int) -> None:
@@ -62,12 +83,13 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
             process.bytes_at(target, size)[:] = content.copy()
             _inherit(process, target, source, size)
             _note(call, target, size, f", of {process.memory.find(source)}")
+            if _is_shared(process, target):
+                _compared(call, source, content)
         else:
             if not quiet:
                 _unwritten(call, source, size)
             process.client_memory.write(channel, target, content)
-            if process.settings.compares:
-                process.tally.copies.add(f"{call.name}, {size} bytes", content, source - DEVICE_BASE)
+            _compared(call, source, content)
     elif to_device:
         process.client_memory.read_into(channel, source, process.bytes_at(target, size))
         _written(process, target, size)
@@ -75,6 +97,18 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
     else:
         process.client_memory.write(channel, target, call.read(source, size))
     return Touches(reads=((source, source + size),), writes=((target, target + size),))
+
+
+def _is_shared(process: Process, address: int) -> bool:
+    """Return whether an address of the device is memory of the host, too."""
+    found = process.memory.find(address)
+    return found is not None and process.memory.kinds.get(found.address, DEVICE).shared
+
+
+def _compared(call: Call, source: int, content: Bytes) -> None:
+    """Keep what goes to the host, where it is compared with that of another run."""
+    if call.process.settings.compares:
+        call.process.tally.copies.add(f"{call.name}, {content.size} bytes", content, source - DEVICE_BASE)
 
 
 def copy_box(call: Call, target: Plane, source: Plane, sizes: tuple[int, int, int]) -> Touches:

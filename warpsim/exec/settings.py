@@ -46,6 +46,7 @@ class Settings:
     compares: bool = False  # what goes to the host is noted, to be compared with another run
     memory_bytes: int = 16 << 30
     multiprocessors: int = 16  # enough for the largest cluster
+    resident: int = 1  # CTAs that a multiprocessor has at a time
     looking: Looking = field(default_factory=Unobserved)
 
     @property

@@ -11,6 +11,7 @@ know calls, and what work does.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -48,6 +49,7 @@ class Stream:
     priority: int = 0
     clock: Clock = field(default_factory=dict)
     name: str = ""
+    attributes: dict[int, bytes] = field(default_factory=dict)  # that the program has set
 
 
 @dataclass(eq=False)
@@ -57,6 +59,10 @@ class Event:
     timed: bool = True
     seconds: float | None = None
     clock: Clock = field(default_factory=dict)
+
+    def record(self, clock: Clock) -> None:
+        """Note that what a clock says has happened, now."""
+        self.clock, self.seconds = clock, time.perf_counter()
 
 
 class Work(NamedTuple):
@@ -123,10 +129,11 @@ class Order:
         line = next(self._lines)
         return line, self.step(clock, line)
 
-    def wait(self, clock: Clock) -> None:
-        """Let the host wait for what a clock says."""
+    def wait(self, clock: Clock, *, forget: bool = True) -> None:
+        """Let the host wait for what a clock says; work is forgotten unless earlier work is left."""
         self.host = join(self.host, clock)
-        self._done = [work for work in self._done if not _before(work, self.host)]
+        if forget:
+            self._done = [work for work in self._done if not _before(work, self.host)]
 
     def wait_for_all(self) -> None:
         """Let the host wait for all streams."""

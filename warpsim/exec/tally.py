@@ -148,7 +148,7 @@ class Tally:
             self.add(finding)
         from ..recording.compared_copies import spread_of
 
-        mine, others = self.copies.made, other.copies.made
+        mine, others = self.copies.in_order(), other.copies.in_order()
         for place, (first, second) in enumerate(zip(mine, others, strict=False), 1):
             if first.digest == second.digest:
                 continue
@@ -163,8 +163,9 @@ class Tally:
 
     def _depends(self, place: int, schedule: str) -> None:
         """Add the finding of a copy that has other bytes under another schedule."""
+        copy = self.copies.in_order()[place - 1]
         message = (
-            f"copy {place} to the host ({self.copies.made[place - 1].call}) gives other bytes under "
+            f"copy {place} to the host ({copy.call}) gives other bytes under "
             f"--schedule {schedule}: the result depends on an order that nothing makes"
         )
         if self.copies.found:
@@ -174,8 +175,9 @@ class Tally:
     def _note_spread(self, place: int, spread: Spread) -> None:
         """Note between which bounds the sums of a copy lie, over all schedules so far."""
         self.spreads[place] = self.spreads[place].widen(spread) if place in self.spreads else spread
+        copy = self.copies.in_order()[place - 1]
         message = (
-            f"copy {place} to the host ({self.copies.made[place - 1].call}) depends on the order that the "
+            f"copy {place} to the host ({copy.call}) depends on the order that the "
             f"schedule chose in {self.spreads[place]}: several threads add to one address, and PTX leaves "
             "their order open"
         )

@@ -1,8 +1,9 @@
 """The first, small calls of a product use a NumPy implementation with identical results.
 
-Loading Numba and a kernel takes half a second, compiling a kernel takes seconds; NumPy alone needs half a
-millisecond for an instruction. A budget records what NumPy has computed of each product: up to about a
-twentieth of a second in total. Later calls and larger products use compiled kernels. Knows no arithmetic.
+Loading Numba and the kernels of a product takes half a second, compiling them several seconds; NumPy alone
+needs half a millisecond for an instruction. A budget records what NumPy has computed of each product: up to
+about as long as it takes to load kernels. Later calls and larger products use compiled kernels. Knows no
+arithmetic.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class CompilationBudget:
     computes instruction by instruction.
     """
 
-    limit: int = 1 << 21
+    limit: int = 1 << 23
     spent: dict[Product, int] = field(default_factory=dict)
     compiled: set[Product] = field(default_factory=set)
     many: int = 1 << 23

@@ -16,7 +16,7 @@ from ..arithmetic.cores import thread_count
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
 from ..isa.instruction import Instruction
-from ..isa.placements import NO_TENSOR_SETTINGS, Inputs
+from ..isa.operand_places.placements import NO_TENSOR_SETTINGS, Inputs
 from ..isa.registers import Words, with_registers
 from .recipes import Recipe, recipe_of, tiles_of
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..errors import OperandError
 from ..isa.arrays import as_array, as_integer, as_words
 from ..isa.families.tcgen05_operands import as_lane_words
-from ..isa.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors, TensorSettings
+from ..isa.operand_places.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors, TensorSettings
 from .pipeline import Undefined, is_literal
 
 Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where it is not given

@@ -19,7 +19,7 @@ from ..isa.architectures import rule_of
 from ..isa.comparisons import Evidence
 from ..isa.fragments import checked_registers, gather, written_words
 from ..isa.instruction import Instruction
-from ..isa.placements import NO_TENSOR_SETTINGS, Inputs, ScaleSelectors
+from ..isa.operand_places.placements import NO_TENSOR_SETTINGS, Inputs, ScaleSelectors
 from ..isa.products import Codes, Operands
 from ..isa.registers import Words, with_registers
 from ..isa.rules import Rule

@@ -27,7 +27,7 @@ from ..isa.descriptors.matrix_descriptor import Descriptor
 from ..isa.descriptors.tile_addresses import tile_addresses
 from ..isa.fragments import known_fields, metadata_map
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs
+from ..isa.operand_places.placements import Inputs
 from ..isa.products import Product
 from ..isa.rules import Rule
 from ..isa.sparsity import Pattern

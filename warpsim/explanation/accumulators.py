@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..environment import in_default_environment
+from ..isa.displayed import Displayed
 from ..isa.instruction import Instruction
 from .changes import Search
 from .records import Explanation, TargetComparison, lines_of
@@ -37,7 +38,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class Walk(Displayed):
     """``codes`` of the accumulator after every instruction, by target; ``parting`` is the first at which they
     differ, None where they never do; ``shown`` explains instruction ``at``, ``element`` being its place in D.
     ``outcome`` is about the actual D, if it is given.
@@ -54,3 +55,9 @@ class Walk:
     @in_default_environment
     def __str__(self) -> str:
         return "\n".join(lines_of(self))
+
+    def __repr__(self) -> str:
+        row, column = self.element
+        steps = len(next(iter(self.codes.values())))
+        codes = ", ".join(f"{target} {codes[-1]:#x}" for target, codes in self.codes.items())
+        return f"<element [{row}, {column}] after {steps} of {self.instruction.mnemonic}: {codes}>"

@@ -11,9 +11,9 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from ..arithmetic.reference import Number
+from ..views.drawings.svg import element, page, table
 from ..views.information import evidence_document, rule_document
 from ..views.layouts.figures import place_document
-from ..views.svg import element, page, table
 from .accumulators import Outcome, Walk
 from .digits import exact_text, hexadecimal, value_text
 from .explanation_text import (

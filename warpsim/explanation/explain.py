@@ -19,8 +19,8 @@ from ..execution.inputs import inputs_by_name
 from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import rule_for
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs
-from ..isa.places import Feeds, Place, check_element, feeds
+from ..isa.operand_places.placements import Inputs
+from ..isa.operand_places.places import Feeds, Place, check_element, feeds
 from ..ptx.decode import Form, resolved
 from ..ptx.qualifiers import on_target
 from ..views.gathered_operands import Gathered, from_matrices, from_registers

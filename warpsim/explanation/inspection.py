@@ -7,6 +7,7 @@ also warpsim.lint, warpsim.diagnose and warpsim.compare_registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy.typing as npt
@@ -16,11 +17,12 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.metadata import arrangements, detection
 from ..isa.metadata.detection import Detection
-from ..isa.places import Feeds, Place
-from ..isa.places import element_place as _element_place
-from ..isa.places import feeds as _feeds
-from ..isa.places import lane_places as _lane_places
+from ..isa.operand_places.places import Feeds, Place
+from ..isa.operand_places.places import element_place as _element_place
+from ..isa.operand_places.places import feeds as _feeds
+from ..isa.operand_places.places import lane_places as _lane_places
 from ..ptx.decode import Form, decode, resolved
+from ..views.drawings.figure_files import Drawing
 from ..views.layouts.layout import Notation, layout_lines, layout_page, layout_svg
 from .explain import compare_dot, compare_matrices, explain_dot, explain_matrices
 from .records import Explanation, TargetComparison
@@ -48,20 +50,24 @@ def draw_layout(
     selector: int = 0,
     notation: Notation = "ptx",
     format: Literal["text", "svg", "html"] = "text",
-) -> str:
+) -> Drawing:
     """Return the figures of one operand (a, b, c, d, e, scale_a, scale_b) or of all, with their formulas.
 
-    ``notation`` "cute" gives shape:stride text instead; "svg" has figures only. Raises OperandError,
+    ``notation`` "cute" gives shape:stride text instead; "svg" has figures only. The text is a str with
+    ``svg``, which notebooks show, and ``save("x.png")``, .svg, .pdf or .tex. Raises OperandError,
     UndefinedBehavior (selector).
     """
     form = resolved(instruction)
-    if format == "svg":
-        return layout_svg(form, operand, selector=selector)
-    if format == "html":
-        return layout_page(form, operand, selector=selector)
-    if format != "text":
+    if format not in ("text", "svg", "html"):
         raise OperandError(f"format {format!r}: it is 'text', 'svg' or 'html'")
-    return "\n".join(layout_lines(form, operand, selector=selector, notation=notation))
+    draw = partial(layout_svg, form, operand, selector=selector)
+    if format == "svg":
+        text = draw()
+    elif format == "html":
+        text = layout_page(form, operand, selector=selector)
+    else:
+        text = "\n".join(layout_lines(form, operand, selector=selector, notation=notation))
+    return Drawing(text, draw)
 
 
 def find_element(instruction: Form, operand: str, row: int, column: int) -> Place:

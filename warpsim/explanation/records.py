@@ -12,9 +12,10 @@ from functools import singledispatch
 
 from ..arithmetic.reference import Kind, Number, decode
 from ..environment import in_default_environment
+from ..isa.displayed import Displayed
 from ..isa.formats import Format
 from ..isa.instruction import Instruction
-from ..isa.places import Place
+from ..isa.operand_places.places import Place
 from ..isa.rules import Rule
 
 
@@ -164,7 +165,7 @@ class Yardstick:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Displayed):
     """How an element of D is computed: its products, steps and code.
 
     ``product`` is the index among the four products of m8n8k4 f16. ``notes`` are conditions that affect the
@@ -186,6 +187,10 @@ class Explanation:
     @in_default_environment
     def __str__(self) -> str:
         return "\n".join(lines_of(self))
+
+    def __repr__(self) -> str:
+        form = self.instruction
+        return f"<D[{self.row}, {self.column}] = {self.code:#x} of {form.mnemonic} on {form.target}>"
 
     @property
     def code(self) -> int:
@@ -213,7 +218,7 @@ class Parting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetComparison:
+class TargetComparison(Displayed):
     """An element of D on several targets; ``parting`` is None where every step is the same."""
 
     explanations: tuple[Explanation, ...]
@@ -222,6 +227,11 @@ class TargetComparison:
     @in_default_environment
     def __str__(self) -> str:
         return "\n".join(lines_of(self))
+
+    def __repr__(self) -> str:
+        first = self.explanations[0]
+        codes = ", ".join(f"{target} {code:#x}" for target, code in self.codes.items())
+        return f"<D[{first.row}, {first.column}] of {first.instruction.mnemonic}: {codes}>"
 
     @property
     def codes(self) -> dict[str, int]:

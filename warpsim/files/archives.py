@@ -101,7 +101,7 @@ def read_array(path: Path) -> npt.NDArray[Any]:
 
     Raises TraceError, OSError.
     """
-    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe may never end
+    if not is_regular(path):
         raise TraceError("it is no regular file").named(path)
     with path.open("rb") as file:
         note_input(file)
@@ -116,6 +116,11 @@ def read_array(path: Path) -> npt.NDArray[Any]:
             reason = str(error).partition("\n")[0] or type(error).__name__
             raise TraceError(f"cannot be read as an .npy file: {reason}").named(path) from None
     return array
+
+
+def is_regular(path: Path) -> bool:
+    """Return whether opening a file ends, as that of a pipe may not. Raises OSError where there is none."""
+    return stat.S_ISREG(path.stat().st_mode)
 
 
 def _check_array_file(file: IO[bytes], what: str) -> IO[bytes]:
@@ -208,6 +213,12 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a text file atomically, with a line feed after every line. Raises OSError."""
     with replacing(path) as temporary, temporary.open("w", **_TEXT) as file:
         file.writelines(f"{line}\n" for line in lines)
+
+
+def write_content(path: Path, content: bytes) -> None:
+    """Write a file atomically: whole or not at all. Raises OSError."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        file.write(content)
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -43,6 +43,7 @@ _FIELDS = {
 }
 _SEPARATORS = re.compile(r"[\s,;{}\[\]()|]+")
 _WORD = re.compile(r"0x([0-9a-f]{1,16})|([0-9a-f]{8}|[0-9a-f]{16})", re.IGNORECASE)
+_PLAIN = re.compile(r"(?:0x[0-9a-f]++\s*+)++", re.IGNORECASE)  # words in hexadecimal alone: no name, no label
 _CELL = re.compile(r"[+-]?(?:\d|inf|nan|[0-9a-f]{8})", re.IGNORECASE)  # not a word of a sentence
 _CODE = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 _ROW = re.compile(r"^\s*+row\s*+\d++\s*+[:=]", re.IGNORECASE)
@@ -254,6 +255,11 @@ def _pieces(text: str) -> Iterator[_Piece]:
     """Yield the words of every line, split where a name stands between them."""
     count = 0
     for number, line in _lines(text):
+        if _PLAIN.fullmatch(line):  # most lines of large dumps
+            words = line.split()
+            count = _counted(count + len(words), number)
+            yield _Piece(number, None, "", None, words)
+            continue
         content = _COMMENT.sub("", line)
         label = _LABEL.match(content)
         content = content[label.end() :] if label else content

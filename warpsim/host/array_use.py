@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..errors import Location
     from ..machine.run.wave import Record, Wave
 
+_ALL = {size: int.from_bytes(b"\1" * size, "little") for size in (1, 2, 4, 8)}  # every byte is written
 _UNNAMED = frozenset({1})  # bytes of accesses that say nothing of the type: any array may be copied so
 
 
@@ -90,7 +91,8 @@ class ArrayUse(Observer):
         self._room(wave)
         if not self.waiting:
             self._owned(wave, access)
-        self.written.reshape(-1, access.size)[access.offsets // access.size] = True
+        marks, places = access.marks_in(self.written.view(np.uint8))
+        marks[places] = _ALL[marks.itemsize]
 
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Mark what an asynchronous operation has written."""
@@ -147,9 +149,10 @@ class ArrayUse(Observer):
             self.numbers = wave, ctas[wave.cta].astype(np.int32)
         numbers = self.numbers[1][lanes]
         rows, owner = access.offsets // access.size, self.owner.reshape(-1, access.size)
-        before = owner[rows]
-        other = (before != 0) & (before != numbers[:, None])
-        if stored is not None and other.any():
+        marks, places = access.marks_in(self.written.view(np.uint8))
+        if stored is not None and marks[places].any():
+            before = owner[rows]
+            other = (before != 0) & (before != numbers[:, None])
             other &= wave.memories.device.data[access.cells] != stored
             if other.any():
                 row, column = (int(place) for place in np.argwhere(other)[0])

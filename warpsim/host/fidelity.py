@@ -18,9 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
 
 from ..errors import IllegalInstruction, Location
 from ..execution.pipeline import evidence
+from ..isa.displayed import Displayed
 from ..isa.families import OPCODES, TILE_OPCODES
 from ..isa.instruction import Instruction
 from ..machine.load.program import Module
@@ -82,12 +84,19 @@ class Reach:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fidelity:
+class Fidelity(Displayed):
     """The statements that a launch executed, and what values that chips may not have may have reached."""
 
     classes: tuple[StatementClass, ...] = ()
     reached: tuple[Reach, ...] = ()
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LABELS, 0))  # of executions
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{label} {count:,}" for label, count in self.counts.items() if count)
+        return f"statements executed: {shown or 'none'}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __getitem__(self, label: str) -> tuple[StatementClass, ...]:
         """Return the classes of one label."""
@@ -103,15 +112,22 @@ class Shown(NamedTuple):
     additions: Mapping[Place, OpenAddition]
 
 
+Kind = tuple[str, str, str]  # mnemonic, label and note
+_KINDS: WeakKeyDictionary[Module, dict[int, Kind]] = WeakKeyDictionary()  # by module and statement
+
+
 def fidelity_of(module: Module, counts: Sequence[int], shown: Shown) -> Fidelity:
     """Return how exact a launch was that executed each statement of a module so often."""
-    executed = [(pc, record) for pc, record in enumerate(module.code) if counts[pc]]
-    labels = {pc: _label(module, record, shown.with_c.get(pc, {True})) for pc, record in executed}
-    labels |= {pc: ("inferred", why) for pc, why in shown.inferred.items() if labels[pc][0] == "exact"}
-    labels |= _scheduled(module, executed, shown.additions)
-    found: dict[tuple[str, str, str], list[int]] = {}  # the statements of each class
-    for pc, record in executed:
-        found.setdefault((record.statement.mnemonic, *labels[pc]), []).append(pc)
+    executed = [(pc, module.code[pc]) for pc, times in enumerate(counts) if times]
+    kinds = _KINDS.setdefault(module, {})
+    labels = {pc: kinds.get(pc) or _kind(module, pc, record, shown.with_c) for pc, record in executed}
+    shows = {pc: why for pc, why in shown.inferred.items() if labels[pc][1] == "exact"}
+    labels |= {pc: (labels[pc][0], "inferred", why) for pc, why in shows.items()}
+    for pc, (label, note) in _scheduled(module, executed, shown.additions).items():
+        labels[pc] = labels[pc][0], label, note
+    found: dict[Kind, list[int]] = {}  # the statements of each class
+    for pc, kind in labels.items():
+        found.setdefault(kind, []).append(pc)
     classes = tuple(
         StatementClass(
             mnemonic=name,
@@ -124,7 +140,7 @@ def fidelity_of(module: Module, counts: Sequence[int], shown: Shown) -> Fidelity
         for (name, label, note), members in found.items()
     )
     totals = {label: sum(kind.executions for kind in classes if kind.fidelity == label) for label in LABELS}
-    sources = {pc for pc, (label, _) in labels.items() if label in (SCHEDULED, "approximate")}
+    sources = {pc for pc, kind in labels.items() if kind[1] in (SCHEDULED, "approximate")}
     return Fidelity(classes=classes, reached=_reached(module, executed, sources), counts=totals)
 
 
@@ -137,6 +153,16 @@ def matrix_form(module: Module, record: Record) -> Instruction | None:
         return resolve(statement.opcode, statement.modifiers, module.target, module.version)
     except IllegalInstruction:
         return None
+
+
+def _kind(module: Module, pc: int, record: Record, with_c: Mapping[int, Set[bool]]) -> Kind:
+    """Return mnemonic, label and note of a statement; kept, but of matrix instructions, of which they depend
+    on the launch.
+    """
+    kind = record.statement.mnemonic, *_label(module, record, with_c.get(pc, {True}))
+    if record.statement.opcode not in OPCODES:
+        _KINDS[module][pc] = kind
+    return kind
 
 
 def _label(module: Module, record: Record, with_c: Set[bool]) -> tuple[str, str]:
@@ -158,7 +184,9 @@ def _scheduled(
 ) -> dict[int, tuple[str, str]]:
     """Return labels and notes of additions whose order is open, and shows: in sums or in used old values."""
     found, used = dict[int, tuple[str, str]](), set[Cell]()
-    for pc, record in executed if additions else ():
+    if not additions:
+        return found
+    for pc, record in executed:
         used |= _registers(module.function_around(pc), _read(record))
     for pc, record in executed:
         known = additions.get(place_of(record.statement)) if record.statement.opcode in _ADDING else None

@@ -6,6 +6,7 @@ settings have the parameters of ``LaunchableKernel.__call__`` (launching.py), wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -18,6 +19,7 @@ from ..checks.defaults import check_declared, check_portable, checks_of, kernel_
 from ..checks.findings import Findings, LaunchFinding, Mode
 from ..checks.undefined_rows import Reaches, judge_rows
 from ..errors import OperandError, WarpsimError
+from ..isa.displayed import Displayed
 from ..machine.grid import (
     LANES,
     Launch,
@@ -59,7 +61,7 @@ Size = int | Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchReport:
+class LaunchReport(Displayed):
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
     the ``timeline``, if it was asked for; ``printed``, the texts of device printf in their order.
     ``open_words`` are offsets in the memory of the device, by format, of sums of floats by several threads,
@@ -73,6 +75,12 @@ class LaunchReport:
     printed: tuple[Printed, ...] = ()
     launched: Launched | None = field(default=None, repr=False, compare=False)
     open_words: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        kernel = f" of {self.launched.kernel.name}" if self.launched is not None else ""
+        found = Counter(finding.severity for finding in self.hazards)
+        findings = ", ".join(f"{name} {count}" for name, count in found.items()) or "none"
+        return f"<launch{kernel}: {self.fidelity}; findings: {findings}>"
 
     def why(self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0) -> Any:
         """Return why the launch is wrong, as ``warpsim.why`` does, which executes it again and again.

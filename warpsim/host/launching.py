@@ -47,6 +47,20 @@ class LaunchableKernel:
         self._home = home if home and module.variables else lambda: Device(module.target)
 
     @property
+    def module(self) -> Module:
+        """The module as the machine runs it."""
+        return self._module
+
+    @property
+    def entry(self) -> Entry:
+        """The kernel as the machine runs it."""
+        return self._entry
+
+    def home(self) -> DeviceState:
+        """Return the device of launches that name none: that of the module's variables, or a new device."""
+        return self._home()
+
+    @property
     def name(self) -> str:
         """The name of the kernel, as the PTX has it."""
         return self._entry.name

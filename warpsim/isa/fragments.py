@@ -19,11 +19,11 @@ from .codes import codes_of, matrix_of
 from .formats import Format
 from .instruction import Instruction
 from .layouts.field_layout import FieldLayout
-from .placements import Inputs, MetadataRegisters, Registers
+from .operand_places.placements import Inputs, MetadataRegisters, Registers
+from .operand_places.tensor_placements import TensorCells
 from .products import Codes, Operands
 from .registers import Words
 from .sparsity import Pattern, stored_columns
-from .tensor_placements import TensorCells
 
 Fields = npt.NDArray[np.uint8]  # (..., m, chunks): one 4-bit metadata field each
 

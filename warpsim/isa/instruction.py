@@ -14,10 +14,11 @@ from typing import Any, Generic, TypeVar
 from zlib import crc32
 
 from ..errors import OperandError, present
+from .displayed import Displayed
 from .formats import Format
 from .layouts.field_layout import FieldLayout
 from .layouts.fragment_layout import Layout
-from .placements import (
+from .operand_places.placements import (
     BehindDescriptor,
     Inputs,
     InRegisters,
@@ -220,7 +221,7 @@ class Fact(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instruction(Spelling):
+class Instruction(Displayed, Spelling):
     """One legal form: a spelling with its product; the family gives the places of the operands.
 
     ``descriptor`` is the word that states the product, None where the mnemonic does.

@@ -35,11 +35,13 @@ from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
 from .run.memories import Memories
 from .run.schedules import Schedule
+from .run.stretches import statements_are_compiled, warm
 from .run.wave import Entry, Record, Wave
 from .run.windows import PLACES
 from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
+from .state.slots import Slot
 from .state.spaces import DEVICE_BASE, Bytes
 from .state.tensor_cells import RESIDENT
 from .state.undefined_metadata import UNDEFINED_METADATA, UndefinedMetadata
@@ -204,6 +206,7 @@ class Launch:
     runtime: DeviceRuntime | None = None  # what system calls use
     fill: int | None = None  # a seed of the bytes that shared and local memory begin with; None for zeros
     kept: dict[int, tuple[Sequence[Record], Sequence[Record]]] = field(default_factory=dict)
+    compiled: bool = field(default_factory=statements_are_compiled)  # whether stretches of statements are
 
     @property
     def together(self) -> int:
@@ -236,12 +239,12 @@ class Launch:
     @cached_property
     def gives_work(self) -> bool:
         """Whether clusters may ask for the work of others, so that not all that fit begin at once."""
-        return any(record.statement.opcode == "clusterlaunchcontrol" for record in self.entry.code)
+        return _GIVES_WORK.of(self.entry)
 
     @cached_property
     def waits_at(self) -> frozenset[int]:
         """Return the branches of loops in which lanes wait for others."""
-        return waiting_loops(self.entry.code)
+        return _WAITS_AT.of(self.entry)
 
     def wave(self, number: int, ctas: npt.NDArray[np.int64]) -> Wave:
         """Return wave ``number``, of the CTAs with these coordinates."""
@@ -254,6 +257,7 @@ class Launch:
         wave.modes, wave.inferred, wave.with_c = self.modes, self.inferred, self.with_c
         wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.symbols = symbols_of(self.device, self.module)
+        wave.compiled = self.compiled
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))
@@ -312,6 +316,8 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
                 progress(done, total)
         detector.check(going, len(going) != before or not all(wave.scheduler.vain for wave in going))
         pending, turn = going, min(2 * turn, QUANTUM)
+    if launch.compiled:
+        warm(launch.entry, counts)
     return counts
 
 
@@ -326,11 +332,27 @@ def _in_flight(pending: list[Wave], left: Iterator[Wave], most: int) -> Iterator
 
 def communicates(entry: Entry) -> bool:
     """Return whether a module has accesses by which CTAs can wait for each other."""
+    return _COMMUNICATES.of(entry)
+
+
+def _communicates(entry: Entry) -> bool:
     statements = (record.statement for record in entry.code)
     return any(
         statement.opcode in _ATOMIC or not _ORDERED.isdisjoint(statement.modifiers)
         for statement in statements
     )
+
+
+def _gives_work(entry: Entry) -> bool:
+    return any(record.statement.opcode == "clusterlaunchcontrol" for record in entry.code)
+
+
+def _waits_at(entry: Entry) -> frozenset[int]:
+    return waiting_loops(entry.code)
+
+
+# What the code of a kernel has, found once.
+_COMMUNICATES, _GIVES_WORK, _WAITS_AT = Slot(_communicates), Slot(_gives_work), Slot(_waits_at)
 
 
 __all__ = [

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..arithmetic.cores import memory_bytes, thread_count
 from ..environment import in_default_environment
 from ..errors import OperandError
+from ..execution.code_engines import engine_of
 from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import Undefined
 from ..isa.arrays import as_array, as_given
@@ -144,9 +145,14 @@ def _check_memory(request: Request) -> None:
 
 def _computed_here(request: Request, chain: Chain, threads: int, progress: Watch | None) -> Codes:
     """Return codes of D; with ``progress``, some rows at a time."""
+    rows, columns = request.shape
+    if _is_small(request):
+        codes = accumulated(request, chain, threads, compiled=False)
+        if progress is not None:
+            progress(codes.size, codes.size)
+        return codes
     if progress is None:
         return accumulated(request, chain, threads)
-    rows, columns = request.shape
     depth = request.instructions * request.instruction.shape.k
     height = max(512, _STEP // max(columns * depth, 1) // 256 * 256)
     codes = np.empty(request.shape, request.instruction.d.code_dtype)
@@ -154,6 +160,13 @@ def _computed_here(request: Request, chain: Chain, threads: int, progress: Watch
         codes[band] = accumulated(request.tile(band, slice(columns)), chain, threads)
         progress(band.stop * columns, rows * columns)
     return codes
+
+
+def _is_small(request: Request) -> bool:
+    """Return whether NumPy computes it before a kernel would be loaded or compiled."""
+    form, (rows, columns) = request.instruction, request.shape
+    count = rows * columns * request.instructions * form.stored_k
+    return count > 0 and engine_of(form.product, count, request.rule) == "numpy"
 
 
 def _cuts(stop: int, width: int, start: int = 0) -> list[slice]:

@@ -24,7 +24,7 @@ from ..isa.architectures import ARCHITECTURES
 from ..isa.descriptors.packed_tiles import canonical_descriptor
 from ..isa.instruction import Instruction
 from ..isa.memory import SHARED_BYTES
-from ..isa.placements import Inputs
+from ..isa.operand_places.placements import Inputs
 from ..isa.products import Operands
 from ..isa.rules import BitCount, IntegerSum, Rule
 from ..isa.sparsity import stored_columns
@@ -43,12 +43,12 @@ def warmup(target: str | None = None, progress: Callable[[int, int], None] | Non
     target.
     """
     jobs = [] if interpreted() else list(_jobs(target))
+    if jobs:
+        PROCESS.compiled.update(form.product for form in instructions(target))
     for number, (_, job) in enumerate(jobs):
         if progress is not None:
             progress(number, len(jobs))
         job()
-    if jobs:
-        PROCESS.compiled.update(form.product for form in instructions(target))
     return len(jobs)
 
 

@@ -35,6 +35,7 @@ from typing import Literal, NamedTuple
 from ..errors import PtxError
 from .constants import read_integer
 from .operands import REGISTER
+from .sections import read_section
 from .source import BINDING, NAME, TRIVIA, Cursor, Source
 from .source_lines import Reader, unread
 from .statements import (
@@ -311,10 +312,6 @@ _TO_SEMICOLON = {
     "alias": (re.compile(rf"{NAME}{TRIVIA},{TRIVIA}{NAME}{TRIVIA}", re.ASCII), "two names"),
     "branchtargets": (re.compile(_LIST, re.ASCII), "labels"),
     "calltargets": (re.compile(_LIST, re.ASCII), "functions"),
-    "callprototype": (
-        re.compile(rf"(?:\([^()]*\){TRIVIA})?_(?!\w).*", re.ASCII | re.DOTALL),
-        "results, the name _ and parameters",
-    ),
     "pragma": (
         re.compile(rf'"[^"\n]*"{TRIVIA}(?:,{TRIVIA}"[^"\n]*"{TRIVIA})*', re.ASCII),
         "words in quotes",
@@ -350,6 +347,11 @@ def _read_directive(cursor: Cursor, reader: _Reader) -> None:
         statements.append(_read_registers(cursor, start, reader.room))
     elif name in _ARGUMENTS:
         statements.append(Directive(name, cursor.expect(*_ARGUMENTS[name]), source=source, start=start))
+    elif name == "callprototype":
+        read_prototype(cursor)
+        text = cursor.text[start + len(".callprototype") : cursor.end].strip()
+        statements.append(Directive(name, text, source=source, start=start))
+        cursor.require(";")
     elif name in _TO_SEMICOLON:
         text = _read_raw(cursor, ";")
         pattern, wanted = _TO_SEMICOLON[name]
@@ -358,7 +360,7 @@ def _read_directive(cursor: Cursor, reader: _Reader) -> None:
         statements.append(Directive(name, text, source=source, start=start))
         cursor.require(";")
     elif name == "section":
-        statements.append(Directive(name, _read_section(cursor), source=source, start=start))
+        statements.append(Directive(name, read_section(cursor), source=source, start=start))
     else:
         raise cursor.error(f"PTX has no directive '.{name}'", start, cursor.end)
 
@@ -377,18 +379,6 @@ def _read_raw(cursor: Cursor, stops: str) -> str:
     while not cursor.at_end() and (depth or cursor.text[cursor.position] not in stops):
         if not cursor.take(_WITHIN if depth or stops in "{}" else _BESIDE):
             depth += _NESTING.get(cursor.take(_TOKEN) or "", 0)
-    return cursor.text[start : cursor.end]
-
-
-_SECTION = re.compile(r"\.[\w.$]+", re.ASCII)
-
-
-def _read_section(cursor: Cursor) -> str:
-    start = cursor.position
-    cursor.expect(_SECTION, "the name of a section, such as '.debug_str'")
-    for symbol in "{}":
-        _read_raw(cursor, symbol)
-        cursor.require(symbol)
     return cursor.text[start : cursor.end]
 
 
@@ -496,12 +486,17 @@ class _Qualities(NamedTuple):
     attributes: tuple[tuple[str, int, int], ...] = ()  # each with its place
 
     def joined(self, other: _Qualities) -> _Qualities:
-        """Return these and others behind them."""
-        align = self.align if other.align is None else other.align
+        """Return these and others behind them; the last alignment counts, or the first that is no power of
+        two.
+        """
+        kept = other.align is None or (self.align is not None and self.align.bit_count() != 1)
+        align = self.align if kept else other.align
         return _Qualities(self.given or other.given, align, (*self.attributes, *other.attributes))
 
     def check(self, cursor: Cursor, what: str) -> None:
         """Raise PtxError for an attribute that a space, or a function, does not have."""
+        if what == "function" and self.align is not None:
+            raise cursor.error("'.align' is for variables", cursor.position)
         for attribute, start, end in self.attributes:
             if what not in ("global", "function") or (what, attribute) == ("function", ".managed"):
                 message = f"'{attribute}' is an attribute of .global variables" + (
@@ -532,9 +527,9 @@ def _read_attributes(cursor: Cursor) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
-def _read_name(cursor: Cursor, what: str) -> str:
+def _read_name(cursor: Cursor, what: str, named: re.Pattern[str] = _NAME) -> str:
     """Return the name of a variable or register."""
-    start, name = cursor.position, cursor.expect(_NAME, what)
+    start, name = cursor.position, cursor.expect(named, what)
     if name == "WARP_SZ":
         raise cursor.error("WARP_SZ is a constant, and no name", start, cursor.end)
     return name
@@ -559,9 +554,9 @@ def initial_items(text: str) -> list[str]:
     return [item.strip() for item in items] if text[1:-1].strip() else []
 
 
-def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:
+def _read_array(cursor: Cursor, named: re.Pattern[str] = _NAME) -> tuple[str, tuple[int, ...]]:
     """Return the name, and the extents that follow, 0 for ``[]``."""
-    name, extents = _read_name(cursor, "a variable name"), list[int]()
+    name, extents = _read_name(cursor, "a variable name", named), list[int]()
     while cursor.accept("["):
         extents.append(0 if cursor.sees("]") and not extents else read_integer(cursor))
         cursor.require("]")
@@ -570,12 +565,24 @@ def _read_array(cursor: Cursor) -> tuple[str, tuple[int, ...]]:
 
 _ALIGN = re.compile(r"\.align(?!\w)")
 _POINTER = re.compile(rf"\.ptr(?!\w){TRIVIA}(?:\.(?:global|shared|const|local)(?!\w))?", re.ASCII)
+_NAMELESS = re.compile(r"_(?![\w$])")
+_NAME_OR_NONE = re.compile(rf"{NAME}|{_NAMELESS.pattern}", re.ASCII)
 # Between a kernel's parameters and its body, as in ".maxntid 128, 1, 1 .minnctapersm 2".
 _PRAGMA = rf'\.pragma{TRIVIA}"[^"\n]*"{TRIVIA}(?:,{TRIVIA}"[^"\n]*"{TRIVIA})*;{TRIVIA}'
 _NUMBER = r"(?:(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?|WARP_SZ)(?![\w$])"
 _TUNING = re.compile(
     rf"(?:{_PRAGMA}|\.(?!pragma)\w+{TRIVIA}(?:{_NUMBER}{TRIVIA}(?:,{TRIVIA}{_NUMBER}{TRIVIA})*)?)*", re.ASCII
 )
+
+
+def read_prototype(cursor: Cursor) -> Kernel:
+    """Return the function without a name that follows ``.callprototype``. Raises PtxError."""
+    start, results = cursor.position, _read_parameters(cursor, _NAME_OR_NONE)
+    cursor.expect(_NAMELESS, "the name _")
+    parameters, tuning = _read_parameters(cursor, _NAME_OR_NONE), (cursor.take(_TUNING) or "").strip()
+    return Kernel(
+        "func", "_", parameters, None, results=results, tuning=tuning, source=cursor.source, start=start
+    )
 
 
 def _read_kernel(
@@ -609,22 +616,22 @@ def _read_kernel(
     _open_scope(cursor, reader, close, later)
 
 
-def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
+def _read_parameters(cursor: Cursor, name: re.Pattern[str] = _NAME) -> tuple[Parameter, ...]:
     if not cursor.accept("(") or cursor.accept(")"):
         return ()
-    parameters = [_read_parameter(cursor)]
+    parameters = [_read_parameter(cursor, name)]
     while cursor.accept(","):
-        parameters.append(_read_parameter(cursor))
+        parameters.append(_read_parameter(cursor, name))
     cursor.require(")", "',' or ')'")
     return tuple(parameters)
 
 
-def _read_parameter(cursor: Cursor) -> Parameter:
+def _read_parameter(cursor: Cursor, named: re.Pattern[str]) -> Parameter:
     source, start = cursor.source, cursor.position
     if cursor.accept(".reg"):
         length, kind = _read_register_type(cursor)
         return RegisterDeclaration(
-            kind, (cursor.expect(_NAME, "a register name"),), length, source=source, start=start
+            kind, (cursor.expect(named, "a register name"),), length, source=source, start=start
         )
     leading = _read_qualities(cursor)
     cursor.require(".param", "'.param' or '.reg'")
@@ -635,7 +642,11 @@ def _read_parameter(cursor: Cursor) -> Parameter:
     pointer: tuple[int, ...] = ()
     if cursor.take(_POINTER):
         pointer = (read_integer(cursor) if cursor.take(_ALIGN) else 1,)
-    name, extents = _read_array(cursor)
+    name, extents = _read_array(cursor, named)
+    if len(extents) > 1:
+        raise cursor.error(
+            f"{name} has {len(extents)} dimensions: a parameter has 1 at most", start, cursor.end
+        )
     size = prod(extents) * length * _BITS[kind] // 8
     extents = (*extents, length) if length > 1 else extents
     return VariableDeclaration(

@@ -38,13 +38,18 @@ class Copy(NamedTuple):
     digest: bytes
     content: bytes
     sums: Mapping[str, Places]
+    place: int = 0
 
 
 @dataclass
 class Copies:
-    """The copies to the host of one run, and the sums that launches left in the memory of the device."""
+    """The copies to the host of one run, and the sums that launches left in the memory of the device.
+
+    ``place`` is that of the next copy among the work that was given, in whatever order that is done.
+    """
 
     made: list[Copy] = field(default_factory=list)
+    place: int = 0
     found: bool = False  # whether any launch left such sums
     _sums: dict[str, tuple[Places, npt.NDArray[Any]]] = field(default_factory=dict)  # places, words there
     _kept: int = 0
@@ -63,14 +68,20 @@ class Copies:
         kept = bool(sums) and self._kept + content.size <= _MOST
         self._kept += content.size if kept else 0
         digest = blake2b(content.tobytes(), digest_size=16).digest()
-        self.made.append(Copy(call, digest, content.tobytes() if kept else b"", sums if kept else {}))
+        self.made.append(
+            Copy(call, digest, content.tobytes() if kept else b"", sums if kept else {}, self.place)
+        )
+
+    def in_order(self) -> list[Copy]:
+        """Return the copies as they were given."""
+        return sorted(self.made, key=lambda copy: copy.place)
 
     def take(self, document: Mapping[str, Any]) -> None:
         """Take the copies of a document."""
         self.found = self.found or document["found"]
-        for call, digest, content, sums in document["made"]:
+        for call, digest, content, sums, place in document["made"]:
             places = {name: np.array(found, np.int64) for name, found in sums.items()}
-            self.made.append(Copy(call, bytes.fromhex(digest), b64decode(content), places))
+            self.made.append(Copy(call, bytes.fromhex(digest), b64decode(content), places, place))
 
     def document(self) -> dict[str, Any]:
         """Return the copies as JSON has them."""
@@ -80,6 +91,7 @@ class Copies:
                 copy.digest.hex(),
                 b64encode(copy.content).decode(),
                 {name: places.tolist() for name, places in copy.sums.items()},
+                copy.place,
             )
             for copy in self.made
         ]

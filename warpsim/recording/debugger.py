@@ -159,7 +159,9 @@ class Debugger(Observer):
         """Return the record, or a record that looks before and after."""
         wanted = self._breaks_at.get(record.statement.start)
         watched = [name for name in self.watches if _number(record, name) is not None]
-        if wanted is None and not watched:
+        if record.scope is None or (
+            wanted is None and not watched
+        ):  # a statement with a problem is not executed
             return record
         step, original = self._step(record, wanted, watched), record
         return original.stepping(step)

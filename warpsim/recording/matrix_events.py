@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..errors import Location
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs
+from ..isa.operand_places.placements import Inputs
 from ..isa.warps import WARP
 from ..ptx.binding import Bound
 from ..ptx.statements import InstructionStatement

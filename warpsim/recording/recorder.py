@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import Location, OperandError, SourceLine, present
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs, arrays_of, part_of
+from ..isa.operand_places.placements import Inputs, arrays_of, part_of
 from ..isa.warps import WARP
 from ..machine.run.events import MatrixExecution, Observer
 from ..ptx.binding import Bound
@@ -49,6 +49,9 @@ class LaunchEvent(Event):
     time: int
     source: SourceLine | None = None  # that the statement comes from
     addresses: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<{self.instruction!r} at {self.where}>".replace("<<", "<").replace("> at", " at")
 
     @property
     def location(self) -> Location:

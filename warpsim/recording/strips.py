@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ..isa.displayed import Displayed
+
 if TYPE_CHECKING:
     from ..machine.bind.tuning import Dimensions
 
@@ -61,7 +63,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Timeline:
+class Timeline(Displayed):
     """What some warps of a launch did, in order: ``warps`` with the moments at which they exited, if so."""
 
     strips: tuple[Strip, ...]
@@ -69,6 +71,9 @@ class Timeline:
     warps: Mapping[WarpName, int | None]
     moments: int
     schedule: str = ""  # that the launch had
+
+    def __repr__(self) -> str:
+        return f"<timeline of {len(self.warps)} warps: {len(self.strips)} events in {self.moments} moments>"
 
     def of(self, cta: Dimensions, warp: int) -> list[Strip]:
         """Return the strips of a warp, in the order of their first moments."""

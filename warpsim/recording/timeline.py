@@ -18,9 +18,9 @@ import numpy.typing as npt
 from ..isa.families import is_matrix
 from ..isa.warps import WARP
 from ..machine.run.asynchronous import ASYNCHRONY
+from ..machine.run.barriers.mbarrier import history_of, named
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import GroupWait, MatrixExecution
-from ..machine.run.mbarrier import history_of, named
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from .strip_keeper import StripKeeper, unless_full, warps_of

@@ -13,15 +13,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..errors import OperandError
 from ..execution.pipeline import Engine, Undefined
 from ..files.archives import write_lines
 from ..traces.reading import read_trace
 from ..traces.running import Run, run_trace
+from ..vectors.formats import format_of, read_vectors
 from ..vectors.formats.recording import is_recording, read_recording
 from ..vectors.recordings import Recording
+from ..vectors.sets import VectorSet
 from .document import Report as Data
 from .document import gather
 from .page import frame, page
+from .set_cases import Cases, cases_of
 
 __all__ = ["Report", "view"]
 
@@ -33,7 +37,7 @@ class Report:
     ``html`` is the page, ``document`` the data in it without the registers' words.
     """
 
-    run: Run | Recording
+    run: Run | Recording | Cases
 
     @cached_property
     def data(self) -> Data:
@@ -59,20 +63,34 @@ class Report:
 
 
 def view(
-    trace: Run | Recording | str | Path,
+    trace: Run | Recording | VectorSet | Cases | str | Path,
     *,
     target: str | None = None,
     engine: Engine = "kernel",
     undefined: Undefined = "error",
 ) -> Report:
-    """Return the report of a run or recording, or of a file of either; a trace is run first.
+    """Return the report of a run, recording or vector set, or of a file of them; a trace is run first.
 
-    The keyword arguments are those of run_trace, for the file of a trace only. Raises what read_trace,
-    run_trace and read_recording do, and OperandError for a recording of more events than a page shows.
+    D of a vector set is computed, and compared with that of the set. The keyword arguments are those of
+    run_trace; ``target`` is for the file of a trace only. Raises what read_trace, run_trace, read_recording
+    and read_vectors do, and OperandError for a recording of more events than a page shows.
     """
     if isinstance(trace, Run | Recording):
         return Report(run=trace)
+    if isinstance(trace, VectorSet | Cases):
+        return Report(run=trace if isinstance(trace, Cases) else cases_of(trace, "", engine, undefined))
     if is_recording(trace):
         return Report(run=read_recording(trace))
+    if is_set(trace):
+        return Report(run=cases_of(read_vectors(trace), str(trace), engine, undefined))
     read = read_trace(trace, target)
     return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))
+
+
+def is_set(path: str | Path) -> bool:
+    """Return whether a file is a vector set, by its suffix."""
+    try:
+        format_of(Path(path))
+    except OperandError:
+        return False
+    return True

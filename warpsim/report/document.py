@@ -18,7 +18,7 @@ from ..environment import in_default_environment
 from ..errors import present
 from ..isa.families.tcgen05_operands import is_shifted
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs, ScaleSelectors
+from ..isa.operand_places.placements import Inputs, ScaleSelectors
 from ..isa.warps import WARP
 from ..recording.matrix_events import Event
 from ..recording.recorder import LaunchEvent
@@ -30,8 +30,10 @@ from ..views.report import word_names
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
-from .launches import check_size, launch_document, source_documents
-from .layouts import format_documents, layout_document
+from .launches import launch_document, source_documents
+from .layouts import distinguished, format_documents, layout_document
+from .overview import overview_of
+from .set_cases import Case, Cases
 from .timelines import TimelinePieces, timeline_pieces
 
 Document = dict[str, Any]
@@ -50,13 +52,81 @@ class Report:
 
 
 @in_default_environment
-def gather(run: Run | Recording) -> Report:
-    """Return the data of the report of a run, or of a launch's recording."""
+def gather(run: Run | Recording | Cases) -> Report:
+    """Return the data of the report of a run, of a launch's recording, or of a vector set."""
+    if isinstance(run, Cases):
+        return _gather_cases(run)
     return _gather_recording(run) if isinstance(run, Recording) else _gather_run(run)
 
 
+def _gather_cases(cases: Cases) -> Report:
+    """Return the data of a set: check 0 is of all cases, each case that differs and is shown has its own."""
+    wrong = [at for at, case in enumerate(cases.shown) if case.first_difference()]
+    writer = _Writer(cases.shown, list(_held(cases, wrong)))
+    instructions = list(writer.instructions())
+    shown = [_case_check(cases.shown[at], at) for at in wrong]
+    whole = {
+        "line": None,
+        "registers": f"D of {len(cases.vectors):,} cases",
+        "compared": cases.vectors.d.size,
+        "different": int(cases.different.sum()),
+    }
+    first = shown[0] if shown else {"first": None, "lane": None, "element": None, "instruction": None}
+    about = {name: first[name] for name in ("first", "lane", "element", "instruction")}
+    document = {
+        "title": cases.title,
+        "target": str(cases.vectors.instruction.target),
+        "engine": "kernel",
+        "passed": not cases.count,
+        "compared": cases.vectors.d.size,
+        "formats": format_documents(),
+        "layouts": distinguished(writer.layouts),
+        "instructions": instructions,
+        "checks": [whole | about, *shown],
+        "hazards": [],
+        "launch": None,
+        "overview": None,
+        "sources": [],
+        "cases": _cases_document(cases),
+    }
+    return Report(document=document, pool=writer.pool)
+
+
+def _cases_document(cases: Cases) -> Document:
+    provenance = cases.vectors.provenance
+    return {
+        "count": len(cases.vectors),
+        "different": cases.count,
+        "title": cases.vectors.title,
+        "source": str(provenance.get("chip") or provenance.get("kind", "")),
+    }
+
+
+def _held(cases: Cases, wrong: Sequence[int]) -> Iterator[Expectation]:
+    """Yield every register of D as the set has it."""
+    for at, case in enumerate(cases.shown):
+        check = wrong.index(at) + 1 if at in wrong else 0
+        for register in range(case.held.shape[1]):
+            yield Expectation(check=check, event=at, register=register, words=case.held[:, register])
+
+
+def _case_check(case: Case, at: int) -> Document:
+    difference = case.first_difference()
+    return {
+        "line": None,
+        "registers": case.place,
+        "compared": case.d.size,
+        "different": int((case.d != case.held).sum()),
+        "first": str(difference),
+        "lane": None if difference is None else difference.lane,
+        "element": _element_key(difference),
+        "instruction": at,
+    }
+
+
 def _gather_recording(recording: Recording) -> Report:
-    check_size(recording)
+    overview = overview_of(recording)
+    recording = overview.detailed()
     writer = _Writer(recording.events)
     instructions = list(writer.instructions())
     document = {
@@ -66,12 +136,14 @@ def _gather_recording(recording: Recording) -> Report:
         "passed": True,
         "compared": 0,
         "formats": format_documents(),
-        "layouts": writer.layouts,
+        "layouts": distinguished(writer.layouts),
         "instructions": instructions,
         "checks": [],
         "hazards": [],
         "launch": launch_document(recording),
+        "overview": overview.document(writer.pool),
         "sources": source_documents(recording),
+        "cases": None,
     }
     return Report(document=document, pool=writer.pool, timeline=timeline_pieces(recording))
 
@@ -86,12 +158,14 @@ def _gather_run(run: Run) -> Report:
         "passed": run.passed,
         "compared": sum(check.compared for check in run.checks),
         "formats": format_documents(),
-        "layouts": writer.layouts,
+        "layouts": distinguished(writer.layouts),
         "instructions": instructions,
         "checks": [_check_document(number, check, instructions) for number, check in enumerate(run.checks)],
         "hazards": [_hazard_document(hazard) for hazard in run.hazards],
         "launch": None,
+        "overview": None,
         "sources": [],
+        "cases": None,
     }
     return Report(document=document, pool=writer.pool)
 
@@ -102,7 +176,7 @@ LayoutKey = tuple[Instruction, int, ScaleSelectors]
 class _Writer:
     """Documents of the instructions of one run; what several of them share is written once."""
 
-    def __init__(self, events: Sequence[Event], expected: Sequence[Expectation] = ()) -> None:
+    def __init__(self, events: Sequence[Event | Case], expected: Sequence[Expectation] = ()) -> None:
         self.events = events
         self.pool = Pool()
         self.layouts: list[Document] = []
@@ -121,7 +195,7 @@ class _Writer:
 
     def _instruction(
         self,
-        event: Event,
+        event: Event | Case,
         first: int,
         inputs: Inputs,
         d: npt.NDArray[Any],
@@ -134,12 +208,10 @@ class _Writer:
         words = {role: self._words(words) for role, words in inputs.registers.items()}
         return {
             "layout": self._layout(form, inputs),
-            "line": event.statement.location().line,
-            "source": None if event.location.source is None else str(event.location.source),
+            **_place(event),
             "statement": str(event.statement),
             "warp": None if alone else first // WARP,
-            "executed": event.place if isinstance(event, LaunchEvent) else None,
-            "names": word_names(event),
+            "names": {} if isinstance(event, Case) else word_names(event),
             "words": words | {"d": self._result(number, gathered, d)},
             "codes": {role: self.pool.add(codes) for role, codes in _codes(gathered, inputs)},
             "kept": np.flatnonzero(inputs.tensor.disabled(form.lanes)).tolist(),
@@ -200,6 +272,18 @@ class _Writer:
                 "addresses": self.pool.add_narrow(addresses),
             }
         return found
+
+
+def _place(event: Event | Case) -> Document:
+    """Return where an execution stands: a line, perhaps with its source and its place in a launch; a case."""
+    if isinstance(event, Case):
+        return {"line": None, "source": None, "executed": event.place}
+    source = event.location.source
+    return {
+        "line": event.statement.location().line,
+        "source": None if source is None else str(source),
+        "executed": event.place if isinstance(event, LaunchEvent) else None,
+    }
 
 
 def _codes(gathered: Gathered, inputs: Inputs) -> Iterator[tuple[str, npt.NDArray[Any]]]:

@@ -11,25 +11,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from ..errors import OperandError
 from ..ptx.symbols import shown
 from ..recording.listing import ListedLine, chain
 from ..vectors.recordings import Recording
 
 Document = dict[str, Any]
 
-MOST_EVENTS = 256  # of a page
 _TURN = 137  # degrees from the hue of one line to that of the next: neighbours look unlike
-
-
-def check_size(recording: Recording) -> None:
-    """Raise OperandError for a recording of more than a page shows."""
-    count = len(recording.events)
-    if count > MOST_EVENTS:
-        raise OperandError(
-            f"the recording has {count:,} matrix instructions, but a page shows {MOST_EVENTS}: select fewer, "
-            f"by cta=, warp=, line= or step="
-        )
 
 
 def launch_document(recording: Recording) -> Document:

@@ -5,6 +5,7 @@ One document serves every instruction of a trace with the same form, selector an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -17,8 +18,8 @@ from ..execution.pipeline import rule_for
 from ..isa.families.tcgen05_operands import descriptor_of
 from ..isa.formats import FORMATS, Format
 from ..isa.instruction import Instruction
-from ..isa.placements import ScaleSelectors
-from ..isa.places import places, register_operands
+from ..isa.operand_places.placements import ScaleSelectors
+from ..isa.operand_places.places import places, register_operands
 from ..views.information import evidence_document, rule_document
 from ..views.layouts.formulas import section
 from ..views.layouts.layout import notes
@@ -123,3 +124,29 @@ def _format_document(element: Format) -> Document:
         "specials": element.specials.value,
         "nan": f"{element.canonical_nan:#x}" if element.has_nan else None,
     }
+
+
+def distinguished(layouts: Sequence[Document]) -> list[Document]:
+    """Return the layouts with ``apart``: what the mnemonic has that others of the same short name do not."""
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for item in layouts:
+        groups.setdefault(_short_name(item), set()).add(item["mnemonic"])
+    return [item | {"apart": _apart(item["mnemonic"], groups[_short_name(item)])} for item in layouts]
+
+
+def _short_name(layout: Document) -> tuple[str, ...]:
+    """Return what a list shows of a form: its family, shape and types."""
+    formats = layout["formats"]
+    return layout["family"], str(layout["shape"]), *(formats[operand] for operand in "dab")
+
+
+def _apart(mnemonic: str, all_of_name: set[str]) -> str:
+    """Return the qualifiers of a mnemonic at the places where mnemonics differ, or that not all have."""
+    spelled = [name.split(".") for name in sorted(all_of_name)]
+    own = mnemonic.split(".")
+    if len({len(words) for words in spelled}) == 1:
+        found = [word for at, word in enumerate(own) if len({words[at] for words in spelled}) > 1]
+    else:
+        common = set[str].intersection(*map(set, spelled))
+        found = [word for word in own if word not in common]
+    return ".".join(word.removeprefix("sp::") for word in found if word != "sp")

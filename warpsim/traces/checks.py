@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..environment import in_default_environment
 from ..errors import Location
-from ..host.interactive import Machine
+from ..host.interactive.machines import Machine
 from ..isa.codes import matrix_of
 from ..isa.fragments import fragment
 from ..isa.instruction import Instruction

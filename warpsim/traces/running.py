@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..environment import in_default_environment
 from ..errors import located
 from ..execution.pipeline import Undefined
-from ..host.interactive import Machine, Warp, Warpgroup
+from ..host.interactive.machines import Machine, Warp, Warpgroup
 from ..machine.run.engines import Engine, EngineName
 from ..recording.matrix_events import Event
 from .checks import Check, compare, compare_shared

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import Location, OperandError
 from ..files.version import __version__
-from ..isa.placements import Inputs
+from ..isa.operand_places.placements import Inputs
 from ..isa.registers import Words
 from ..ptx.statements import InstructionStatement
 from ..recording.listing import ListedLine

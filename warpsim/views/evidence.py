@@ -99,6 +99,15 @@ def evidence_lines(forms: Iterable[Instruction]) -> list[str]:
     return words([header, *_cells(evidence_rows(forms))])
 
 
+def reason_lines(forms: Iterable[Instruction]) -> list[str]:
+    """Return why each label is what it is, a line for all targets where it is the same."""
+    found: dict[str, set[str]] = {}
+    for row in evidence_rows(forms):
+        without = "" if row.with_c else " without C"
+        found.setdefault(f"{without}: {row.evidence}", set()).add(row.target)
+    return [f"{targets_text(targets)}{why}" for why, targets in found.items()]
+
+
 def _cells(rows: Iterable[Row]) -> Iterator[list[str]]:
     for group in alike(
         rows, lambda row: (row.family, row.operation, row.d, row.with_c, _known(row.evidence))

@@ -20,9 +20,9 @@ from ..diagnosis import (
     ulps,
 )
 from ..diagnosis.dumps.stored_types import Known
+from ..diagnosis.linting.subject import Finding, Severity
 from ..isa.formats import Format
 from ..isa.metadata.detection import Detection
-from ..linting.subject import Finding, Severity
 
 Document = dict[str, Any]
 _SHOWN = 8  # differences that are listed

@@ -14,8 +14,8 @@ from ..execution.pipeline import checked_inputs, is_literal
 from ..isa.families.tcgen05_operands import is_shifted
 from ..isa.fragments import Fields, fields_of, gather, read_fields
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs, ScaleSelectors
-from ..isa.places import NO_SCALES
+from ..isa.operand_places.placements import Inputs, ScaleSelectors
+from ..isa.operand_places.places import NO_SCALES
 from ..isa.products import Operands
 
 

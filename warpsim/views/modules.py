@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..linting.modules import ModuleCheck
-from ..linting.pipelines import PipelineFinding
+from ..diagnosis.linting.modules import ModuleCheck
+from ..diagnosis.linting.pipelines import PipelineFinding
 from ..ptx.symbols import shown
 from .information import version_text
 from .report import error_document

@@ -20,8 +20,8 @@ from ..isa.codes import matrix_of
 from ..isa.families.tcgen05_operands import descriptor_of
 from ..isa.fragments import codes_from, gather
 from ..isa.instruction import Instruction
-from ..isa.placements import Inputs
-from ..isa.places import Place, lane_places
+from ..isa.operand_places.placements import Inputs
+from ..isa.operand_places.places import Place, lane_places
 from ..recording.debugger import RegisterValue, Stop
 from ..recording.matrix_events import Event
 from .gathered_operands import from_registers

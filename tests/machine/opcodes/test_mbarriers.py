@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.kernel_texts import run
 from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.machine.run.mbarrier import MOST, Object, arrive, expect
+from warpsim.machine.run.barriers.mbarrier import MOST, Object, arrive, expect
 
 Array = npt.NDArray[Any]
 CTAS, THREADS = 3, 64

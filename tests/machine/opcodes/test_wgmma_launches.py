@@ -10,7 +10,7 @@ import pytest
 import warpsim
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
 from warpsim.errors import Fault, NotModelled, UndefinedBehavior
-from warpsim.host.interactive import Warpgroup
+from warpsim.host.interactive.machines import Warpgroup
 from warpsim.host.launching import load_text
 
 _DENSE, _SPARSE = "wgmma.mma_async.sync.aligned.", "wgmma.mma_async.sp.sync.aligned."

@@ -16,7 +16,7 @@ import numpy as np
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule

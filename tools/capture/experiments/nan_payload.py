@@ -12,7 +12,7 @@ import numpy as np
 from warpsim.arithmetic.planes import planes
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.placements import Inputs
+from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule

@@ -17,7 +17,7 @@ from warpsim.isa.element_packing import bytes_of_codes
 from warpsim.isa.families.tcgen05 import KINDS, Form, spelling_of, with_numerics
 from warpsim.isa.families.tcgen05_operands import behind_descriptor
 from warpsim.isa.instruction import Instruction
-from warpsim.isa.places import tensor_cells
+from warpsim.isa.operand_places.places import tensor_cells
 from warpsim.isa.rules import ScaledQuads
 from warpsim.vectors.sets import VectorSet, make_vectors
 

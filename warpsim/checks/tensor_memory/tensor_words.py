@@ -12,8 +12,8 @@ import numpy as np
 
 from ...isa.warps import WARP
 from ...machine.run.asynchronous import ASYNCHRONY
+from ...machine.run.barriers.mbarrier import named
 from ...machine.run.events import TensorAccess
-from ...machine.run.mbarrier import named
 from ...machine.run.pending import Pending
 from ...machine.state.lanes import DivergentPath, Mask
 from ...machine.state.tensor_cells import Block

@@ -20,7 +20,7 @@ from ...isa.families import forms
 from ...isa.formats import Format
 from ...isa.fragments import codes_from, gather, gathered_columns, registers_of, signed
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs, ScaleSelectors
+from ...isa.operand_places.placements import Inputs, ScaleSelectors
 from ...isa.products import Codes, Operands
 from ...isa.registers import Words
 from ...isa.rules import Rule

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleSelectors
+from ...isa.operand_places.placements import ScaleSelectors
 from ...isa.products import Storage
 from ...isa.registers import Words, packed, unpacked
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...isa.fragments import metadata_map
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleRegisters
+from ...isa.operand_places.placements import ScaleRegisters
 from ...isa.products import Codes, Storage
 from ...isa.registers import Words, unpacked
 

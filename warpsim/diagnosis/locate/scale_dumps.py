@@ -18,7 +18,7 @@ from ...errors import OperandError, present
 from ...isa.codes import scale_codes_of
 from ...isa.formats import Format
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleRegisters, ScaleSelectors
+from ...isa.operand_places.placements import ScaleRegisters, ScaleSelectors
 from ...isa.products import Codes
 from ...isa.registers import Words
 from .causes import IN_ORDER, Name

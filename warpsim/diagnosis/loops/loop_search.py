@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import OperandError
 from ...isa.codes import codes_of
+from ...isa.displayed import Displayed
 from ...isa.instruction import Instruction
 from ...isa.products import Codes
 from ...products.gemm import gemm
@@ -82,7 +83,7 @@ class LoopCause:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopDiagnosis:
+class LoopDiagnosis(Displayed):
     """What makes a product come out as it did: exact ``matches``, else those that are ``near``, but for bits.
 
     ``different`` of ``total`` elements are not as expected; ``where`` names the tiles; ``remarks`` are those
@@ -101,6 +102,12 @@ class LoopDiagnosis:
     printed: Known | None = None
     uncomputed: int = 0  # candidates that came near and were not computed: the search was cut
     stopped: bool = False  # the rest of the candidates were not tried, as a remark says how D came about
+
+    def __repr__(self) -> str:
+        names = [cause.name for cause in self.matches]
+        found = "; ".join(names) or f"no cause of {self.tried:,} gives every bit"
+        differ = f"{self.different:,} of {self.total:,} elements differ"
+        return f"<diagnosis of a product by {self.instruction.mnemonic}: {differ}: {found}>"
 
     @property
     def as_expected(self) -> bool:

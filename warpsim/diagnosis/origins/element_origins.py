@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ...environment import in_default_environment
 from ...errors import OperandError
+from ...isa.displayed import Displayed
 from ...isa.numerals import whole_number
 from ...machine.run.execute import checked
 from ...machine.run.wave import Parameter
@@ -116,11 +117,15 @@ class OperandOrigins:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Origins:
+class Origins(Displayed):
     """``operands``, what each matrix statement was given; ``findings``, what of it does not fit; and
     ``dependences``, statements that do other things when the buffers hold other values."""
 
     movement: Movement
+
+    def __repr__(self) -> str:
+        names = ", ".join(buffer.name for buffer in self.buffers)
+        return f"<origins of {len(self.operands)} operands in {names}: {len(self.findings)} findings>"
 
     @property
     def buffers(self) -> tuple[TaggedBuffer, ...]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...errors import present
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.warps import WARP
 from ...machine.opcodes.tensor.tensor_products import Given, Multiplication
 from ...machine.run.engines import DEFAULT_MODES, Modes

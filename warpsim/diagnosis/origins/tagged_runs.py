@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...errors import Location, OperandError, WarpsimError, present
 from ...host.arguments import Arguments, arguments_of, device_of
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleSelectors
+from ...isa.operand_places.placements import ScaleSelectors
 from ...machine.bind.tuning import Dimensions
 from ...machine.grid import (
     BLOCK_LIMITS,

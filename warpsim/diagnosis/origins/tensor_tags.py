@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...isa.families.tcgen05_operands import layout_of
 from ...isa.instruction import Instruction
 from ...isa.layouts.tensor_memory import BIT, COLUMN, CTA, LANE, LANES, TensorLayout
-from ...isa.placements import Inputs, ScaleSelectors
+from ...isa.operand_places.placements import Inputs, ScaleSelectors
 from ...isa.products import Product
 from ...machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ...machine.opcodes.tensor.tensor_products import Multiplication, Part

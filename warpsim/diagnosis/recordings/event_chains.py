@@ -19,7 +19,7 @@ from ...execution.pipeline import checked_inputs, execute_inputs
 from ...isa.codes import matrix_of
 from ...isa.fragments import gather
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Codes, Operands
 from ...recording.matrix_events import Event
 from ..loops.loop_search import LoopDiagnosis, diagnose_product

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from .diagnose import Diagnosis, diagnose_inputs
 from .tensor_search import TensorDiagnosis, diagnose_tensor
 

@@ -25,7 +25,7 @@ from ...isa.fragments import (
     write_fields,
 )
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.registers import Words
 from ..library.grids import Registers, Setting, SharedTiles
 from ..library.tile_mistakes import read_tile

@@ -17,9 +17,10 @@ from ...environment import in_default_environment
 from ...errors import present
 from ...execution.inputs import inputs_by_name
 from ...files.decimals import Printed
+from ...isa.displayed import Displayed
 from ...isa.fragments import codes_from, gathered_columns
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.registers import Words
 from ...ptx.decode import Form, resolved
 from ..dumps.closeness import closeness
@@ -102,7 +103,7 @@ class Match:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Displayed):
     """The result of a search.
 
     ``classes`` compares D with what should have come out, ``wrong`` says where they differ. ``matches``
@@ -128,6 +129,10 @@ class Diagnosis:
     def found(self) -> bool:
         """Whether some explanation is exact."""
         return bool(self.matches)
+
+    def __repr__(self) -> str:
+        found = str(self).partition("\n")
+        return f"<diagnosis of {self.instruction.mnemonic}: {found[0]}{'; ...' * bool(found[2])}>"
 
     @in_default_environment
     def __str__(self) -> str:

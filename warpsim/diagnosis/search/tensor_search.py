@@ -22,8 +22,8 @@ from ...isa.families.tcgen05 import form_of, spelling_of
 from ...isa.families.tcgen05_operands import descriptor_of, letter_of
 from ...isa.instruction import Instruction
 from ...isa.layouts.tensor_memory import COLUMN, CTA, LANE, LANES, accumulator
-from ...isa.placements import Inputs, arrays_of, part_of
-from ...isa.places import tensor_cells
+from ...isa.operand_places.placements import Inputs, arrays_of, part_of
+from ...isa.operand_places.places import tensor_cells
 from ...isa.registers import Words
 
 _CASES = 4  # wrong executions of a set in which changes are tried

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...execution.pipeline import checked_inputs, execute_inputs, execute_operands, rule_for
 from ...isa.fragments import gather, registers_of
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Operands
 from ...machine.opcodes.matrix.wmma import product
 from ..origins.loaded_operands import Operand, row_length

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...errors import Location, WarpsimError
 from ...execution.pipeline import execute_inputs
 from ...isa.descriptors.matrix_descriptor import Descriptor
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...machine.opcodes.matrix.wmma import product
 from ..origins.element_origins import Origins
 from .launch_causes import Cause

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...execution.pipeline import execute_inputs
 from ...isa.codes import matrix_of
 from ...isa.fragments import codes_from
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Operands
 from ...machine.opcodes.matrix.wmma import product
 from .launch_causes import Cause

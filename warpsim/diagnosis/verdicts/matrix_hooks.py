@@ -18,7 +18,7 @@ from ...errors import present
 from ...execution.pipeline import execute_operands, rule_for
 from ...isa.families import OPCODES
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Operands
 from ...isa.warps import WARP
 from ...machine.opcodes.tensor.tensor_products import Given, Multiplication

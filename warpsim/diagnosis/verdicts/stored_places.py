@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...errors import Location
 from ...isa.codes import codes_of
 from ...isa.fragments import registers_of
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Operands
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.loaded_operands import layout_of, row_length

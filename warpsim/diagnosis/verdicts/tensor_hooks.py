@@ -15,7 +15,7 @@ import numpy as np
 from ...execution.pipeline import execute_inputs
 from ...isa.descriptors.instruction_descriptor import FIELDS, InstructionDescriptor
 from ...isa.families.tcgen05 import Form, form_of
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.warps import WARP
 from ...machine.opcodes.matrix.wmma import product
 from ...machine.opcodes.tensor.tensor_products import Given

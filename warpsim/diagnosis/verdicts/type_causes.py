@@ -16,7 +16,7 @@ from ...errors import WarpsimError
 from ...execution.pipeline import execute_inputs
 from ...isa.formats import FORMATS
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...machine.opcodes.matrix.wmma import product
 from ...ptx.decode import decode
 from ..origins.element_origins import OperandOrigins, Origins

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine, WarpsimError
 from ...host.launching import LaunchableKernel
+from ...isa.displayed import Displayed
 from ...isa.families import OPCODES
 from ..origins.element_origins import Origins
 from .computed.computed_causes import computed_causes
@@ -50,7 +51,7 @@ _AS_EXPECTED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Verdict(Displayed):
     """Why a launch is wrong: the cause with the best evidence, the others, and what is wrong with outputs.
 
     ``causes`` is empty where nothing was found. str() is what ``launch --why`` prints.
@@ -98,6 +99,9 @@ class Verdict:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"<{next(self.lines())}>"
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict first, then what the outputs show, then what else was found."""

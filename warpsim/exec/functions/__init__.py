@@ -1,12 +1,15 @@
 """The functions of CUDA, a row each, by what they are about."""
 
 from . import (  # noqa: F401 (they fill the table of rows)
+    capture_calls,
     copy_calls,
     device_calls,
     driver_contexts,
     driver_modules,
     error_calls,
     graph_calls,
+    graph_nodes,
+    hints,
     launch_calls,
     links,
     memory_calls,
@@ -16,4 +19,5 @@ from . import (  # noqa: F401 (they fill the table of rows)
     stream_calls,
     tensor_map_calls,
     user_objects,
+    virtual_memory,
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..calls import AsyncStream, Call, Extent, Int, Pitched, Pointer, Size, Unsigned, row
+from ..clients.client import Process
 from ..error_codes import CudaError
-from ..graphs import Run
-from ..memory_transfers import Plane, check_direction, copy, copy_box, fill
+from ..graphs import GraphNode, NodeKind
+from ..memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill
 from ..streams import Touches
 from .memory_calls import variable_of
 
@@ -17,20 +18,41 @@ _DRIVER_HOST, _DRIVER_ARRAY = 1, 3  # of CUmemorytype
 # --- copies --------------------------------------------------------------------------------------
 
 
-def _worked(call: Call, stream: int, label: str, run: Run) -> None:
+def _worked(call: Call, stream: int, work: GraphNode) -> None:
     """Do work of a stream; functions that are not named Async wait for it."""
     process = call.process
     found = call.stream(stream)
-    process.submit(call, found, label, run)
+    process.submit(call, found, work)
+    if found.handle not in process.captures and _pageable(process, work):
+        process.do_until(
+            call, found.clock
+        )  # such a copy has read or written the host's memory when it returns
     if "Async" not in call.name:
-        process.order.wait(found.clock)
+        process.wait(call, found.clock)
         call.connection.synchronise()
+
+
+def _pageable(process: Process, work: GraphNode) -> bool:
+    """Return whether work copies from or to memory of the host that is not the device's, too."""
+    box = work.fields
+    return isinstance(box, Box) and not all(
+        process.on_device(plane.address) for plane in (box.target, box.source)
+    )
 
 
 def _copied(call: Call, target: int, source: int, size: int, stream: int) -> None:
     """Copy as work of a stream."""
-    label = f"{call.name}({target:#x}, {source:#x}, {size})"
-    _worked(call, stream, label, lambda later: copy(later, target, source, size))
+    _worked(call, stream, copy_work(call.name, target, source, size))
+
+
+def copy_work(name: str, target: int, source: int, size: int) -> GraphNode:
+    """Return the work of a copy of bytes."""
+    return GraphNode(
+        f"{name}({target:#x}, {source:#x}, {size})",
+        lambda later: copy(later, target, source, size),
+        kind=NodeKind.COPY,
+        fields=Box(target=Plane(address=target), source=Plane(address=source), sizes=(size, 1, 1)),
+    )
 
 
 @row("cudaMemcpy", "cudaMemcpyAsync")
@@ -68,7 +90,17 @@ def memcpy_peer(call: Call, asked: PeerCopy, stream: AsyncStream) -> None:
 
 def _boxed(call: Call, target: Plane, source: Plane, sizes: tuple[int, int, int], stream: int) -> None:
     """Copy a box as work of a stream."""
-    _worked(call, stream, call.name, lambda later: copy_box(later, target, source, sizes))
+    _worked(call, stream, box_work(call.name, Box(target=target, source=source, sizes=sizes)))
+
+
+def box_work(name: str, box: Box) -> GraphNode:
+    """Return the work of a copy of a box."""
+    return GraphNode(
+        name,
+        lambda later: copy_box(later, box.target, box.source, box.sizes),
+        kind=NodeKind.COPY,
+        fields=box,
+    )
 
 
 class RowCopy(NamedTuple):
@@ -98,12 +130,18 @@ def memcpy_2d(call: Call, asked: RowCopy, stream: AsyncStream) -> None:
 @row("cudaMemcpy3D", "cudaMemcpy3DAsync")
 def memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
     """Copy layers of rows, as cudaMemcpy3DParms says, between memory that is no array."""
+    _worked(call, stream, box_work(call.name, box_at(call, parameters)))
+
+
+def box_at(call: Call, parameters: int) -> Box:
+    """Return what cudaMemcpy3DParms says. Raises CudaError for arrays."""
     words = call.get(parameters, "20Q")
     from_array, to_array = words[0], words[8]
     if from_array or to_array:
         raise CudaError("NotSupported", f"{call.name}: arrays of textures are not there")
     target = _plane(words[12], words[9:12], words[13], words[15])
-    _boxed(call, target, _plane(words[4], words[1:4], words[5], words[7]), words[16:19], stream)
+    source = _plane(words[4], words[1:4], words[5], words[7])
+    return Box(target=target, source=source, sizes=(words[16], words[17], words[18]))
 
 
 def _plane(base: int, place: tuple[int, ...], pitch: int, rows: int) -> Plane:
@@ -126,11 +164,17 @@ def driver_memcpy_2d(call: Call, parameters: Pointer, stream: AsyncStream) -> No
 @row("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
 def driver_memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
     """Copy layers of rows, as CUDA_MEMCPY3D says."""
+    _worked(call, stream, box_work(call.name, driver_box_at(call, parameters)))
+
+
+def driver_box_at(call: Call, parameters: int) -> Box:
+    """Return what CUDA_MEMCPY3D says. Raises CudaError for arrays."""
     planes = list[Plane]()
     for place in (parameters, parameters + 88):
         x, y, z, _, kind, host, device, array, _, pitch, rows = call.get(place, "4QI4xQQQQQQ")
         planes.append(_plane(_driver_base(call, kind, host, device, array), (x, y, z), pitch, rows))
-    _boxed(call, planes[1], planes[0], call.get(parameters + 176, "3Q"), stream)
+    width, height, depth = call.get(parameters + 176, "3Q")
+    return Box(target=planes[1], source=planes[0], sizes=(width, height, depth))
 
 
 def _driver_base(call: Call, kind: int, host: int, device: int, array: int) -> int:
@@ -144,8 +188,20 @@ def _driver_base(call: Call, kind: int, host: int, device: int, array: int) -> i
 
 
 def _filled(call: Call, target: int, pattern: bytes, count: int, stream: int) -> None:
-    label = f"{call.name}({target:#x}, {len(pattern) * count})"
-    _worked(call, stream, label, lambda later: fill(later, target, pattern, count))
+    rows = Rows(target=target, pitch=0, pattern=pattern, count=count, rows=1)
+    _worked(call, stream, fill_work(f"{call.name}({target:#x}, {len(pattern) * count})", rows))
+
+
+def fill_work(label: str, asked: Rows) -> GraphNode:
+    """Return the work of a fill of rows."""
+
+    def run(later: Call) -> Touches:
+        places = range(asked.target, asked.target + asked.rows * asked.pitch, asked.pitch or 1)
+        starts = places if asked.rows > 1 else (asked.target,)
+        parts = [fill(later, start, asked.pattern, asked.count) for start in starts]
+        return Touches(writes=tuple(stretch for part in parts for stretch in part.writes))
+
+    return GraphNode(label, run, kind=NodeKind.FILL, fields=asked)
 
 
 @row("cudaMemset", "cudaMemsetAsync")
@@ -154,7 +210,7 @@ def memset(call: Call, target: Pointer, value: Int, size: Size, stream: AsyncStr
     _filled(call, target, bytes([value & 255]), size, stream)
 
 
-_WIDTHS = {"D8": 1, "D16": 2, "D32": 4}
+_WIDTHS = {"D8": 1, "D16": 2, "D32": 4}  # cuMemsetD2D32 ends with D32, too
 
 
 def _pattern(call: Call, value: int) -> bytes:
@@ -175,14 +231,38 @@ def driver_memset(call: Call, target: Pointer, value: Unsigned, count: Size, str
 
 def _fill_rows(call: Call, target: tuple[int, int], value: int, sizes: tuple[int, int], stream: int) -> None:
     """Fill rows; ``target`` is address and pitch, ``sizes`` bytes of a row, and rows."""
-    process = call.process
     (address, pitch), (width, rows) = target, sizes
+    if rows > 1 and width > pitch:
+        raise CudaError("InvalidValue", f"{call.name}: rows of {width} bytes, pitch {pitch}")
+    if width and rows:
+        asked = Rows(target=address, pitch=pitch, pattern=bytes([value & 255]), count=width, rows=rows)
+        _worked(call, stream, fill_work(call.name, asked))
 
-    def run(later: Call) -> Touches:
-        parts = [fill(later, address + line * pitch, bytes([value & 255]), width) for line in range(rows)]
-        return Touches(writes=tuple(stretch for part in parts for stretch in part.writes))
 
-    process.submit(call, call.stream(stream), call.name, run)
+class RowsOfElements(NamedTuple):
+    """The parameters of cuMemsetD2D32 and its like."""
+
+    target: Pointer
+    pitch: Size
+    value: Unsigned
+    width: Size
+    height: Size
+
+
+@row(
+    *("cuMemsetD2D8_v2", "cuMemsetD2D16_v2", "cuMemsetD2D32_v2"),
+    *("cuMemsetD2D8Async", "cuMemsetD2D16Async", "cuMemsetD2D32Async"),
+)
+def driver_memset_2d(call: Call, asked: RowsOfElements, stream: AsyncStream) -> None:
+    """Fill rows of elements."""
+    pattern = _pattern(call, asked.value)
+    if asked.width * len(pattern) > asked.pitch and asked.height > 1:
+        raise CudaError("InvalidValue", f"{call.name}: rows of {asked.width} elements, pitch {asked.pitch}")
+    if asked.width and asked.height:
+        rows = Rows(
+            target=asked.target, pitch=asked.pitch, pattern=pattern, count=asked.width, rows=asked.height
+        )
+        _worked(call, stream, fill_work(call.name, rows))
 
 
 class RowFill(NamedTuple):
@@ -212,7 +292,7 @@ def memset_3d(call: Call, target: Pitched, value: Int, extent: Extent, stream: A
 # --- variables of the program --------------------------------------------------------------------
 
 
-def _place(call: Call, symbol: int, size: int, offset: int) -> int:
+def symbol_place(call: Call, symbol: int, size: int, offset: int) -> int:
     """Return the address of a part of a variable. Raises CudaError."""
     variable = variable_of(call, symbol)
     if offset + size > variable.allocation.size:
@@ -237,12 +317,12 @@ class SymbolCopy(NamedTuple):
 @row("cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync")
 def memcpy_to_symbol(call: Call, asked: SymbolCopy, stream: AsyncStream) -> None:
     """Copy bytes to a variable."""
-    target = _place(call, asked.target, asked.size, asked.offset)
+    target = symbol_place(call, asked.target, asked.size, asked.offset)
     _copied(call, target, asked.source, asked.size, stream)
 
 
 @row("cudaMemcpyFromSymbol", "cudaMemcpyFromSymbolAsync")
 def memcpy_from_symbol(call: Call, asked: SymbolCopy, stream: AsyncStream) -> None:
     """Copy bytes of a variable."""
-    source = _place(call, asked.source, asked.size, asked.offset)
+    source = symbol_place(call, asked.source, asked.size, asked.offset)
     _copied(call, asked.target, source, asked.size, stream)

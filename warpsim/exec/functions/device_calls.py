@@ -8,7 +8,7 @@ from functools import cache
 from ...isa.warps import WARP
 from ...machine.grid import BLOCK_LIMITS, GRID_LIMITS
 from ..calls import Call, Int, Pointer, Size, Unsigned, row
-from ..client import Process
+from ..clients.client import Process
 from ..error_codes import CudaError
 from ..libraries import table
 
@@ -242,13 +242,14 @@ def device_synchronize(call: Call) -> None:
     """Wait for all streams."""
     if call.process.captures:
         raise CudaError("StreamCaptureUnsupported", f"{call.name} while a stream is captured")
-    call.process.order.wait_for_all()
+    call.process.wait_for_all(call)
     call.connection.synchronise()
 
 
 @row("cudaDeviceReset", "cudaThreadExit")
 def device_reset(call: Call) -> None:
     """Forget all that the process has on the device."""
+    call.process.do_until(call)
     call.connection.synchronise()
     call.process.reset(call.connection.channel)
     call.connection.last_error = 0

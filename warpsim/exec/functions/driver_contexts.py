@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..calls import ROWS, Call, Handle, Int, Pointer, Size, Unsigned, row
-from ..client import Context
+from ..clients.client import Context
 from ..error_codes import CudaError
 from ..libraries import driver_place
 from ..processes import file_at, program_of
@@ -118,6 +118,7 @@ def _create(call: Call, result: int, flags: int) -> None:
 def context_destroy(call: Call, context: Handle) -> None:
     """Forget a context."""
     call.process.drop(context, Context, "context")
+    call.process.wait_for_all(call)
     call.process.destroy(call.connection.channel, context)
     contexts = call.connection.contexts
     contexts[:] = [handle for handle in contexts if handle != context]

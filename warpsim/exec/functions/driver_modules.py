@@ -6,8 +6,8 @@ import time
 
 from ...errors import OperandError
 from ...host.device import symbol_of
-from ..calls import Call, Handle, Pointer, Size, Unsigned, row
-from ..client_modules import Image, Kernel, Library
+from ..calls import Call, Handle, Pointer, Unsigned, row
+from ..clients.client_modules import Image, Kernel, Library
 from ..error_codes import CudaError
 from ..jit_options import JitOptions
 from .links import KEPT
@@ -141,16 +141,6 @@ def function_is_loaded(call: Call, result: Pointer, function: Handle) -> None:
 def function_load(call: Call, function: Handle) -> None:
     """Load a kernel."""
     call.process.held(function, Kernel, "kernel").launchable  # noqa: B018
-
-
-@row("cuKernelGetParamInfo", "cuFuncGetParamInfo")
-def parameter_info(call: Call, kernel: Handle, index: Size, offset: Pointer, size: Pointer) -> None:
-    """Give place and bytes of a parameter."""
-    parameters = call.process.held(kernel, Kernel, "kernel").parameters
-    if index >= len(parameters):
-        raise CudaError("InvalidValue")
-    call.put(offset, "Q", parameters[index].offset)
-    call.put_some(size, "Q", parameters[index].bytes)
 
 
 @row("cuModuleGetGlobal_v2", "cuLibraryGetGlobal", "cudaLibraryGetGlobal")

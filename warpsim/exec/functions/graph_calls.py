@@ -1,22 +1,18 @@
-"""Capture of streams, and graphs: built, instantiated, launched."""
+"""Graphs: made, copied, compared, instantiated, launched; their nodes and edges."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import NamedTuple
 
-from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
-from ..client_launches import LaunchRequest, execute, parameter_bytes
+from ...files.archives import write_lines
+from ..calls import Call, Handle, Pointer, Size, Unsigned, row
 from ..error_codes import CudaError
-from ..graphs import Capture, Graph, GraphNode, Run
-from ..memory_transfers import copy
-from ..streams import Touches
-from .registration import kernel_of
+from ..graphs import Graph, GraphNode
+from ..processes import working_folder
 from .user_objects import copied_with_objects, release_all
 
-_NUMBERS = count(1)
-_NONE, _ACTIVE = 0, 1  # of cudaStreamCaptureStatus
+_TOPOLOGY_CHANGED = 3  # of cudaGraphExecUpdateResult
 
 
 @dataclass(eq=False)
@@ -25,99 +21,55 @@ class Executable:
 
     graph: Graph
     made: dict[GraphNode, GraphNode]
+    number: int = 0
+    flags: int = 0
 
 
-@row("cudaStreamBeginCapture", "cuStreamBeginCapture_v2")
-def begin_capture(call: Call, handle: Handle, mode: Int) -> None:
-    """Begin to keep what is given to a stream."""
-    process = call.process
-    stream = call.stream(handle)
-    if stream is process.order.legacy:
-        raise CudaError("StreamCaptureUnsupported", "the legacy stream cannot be captured")
-    if stream.handle in process.captures:
-        raise CudaError("IllegalState", "the stream is captured already")
-    process.captures[stream.handle] = Capture(stream.handle, next(_NUMBERS))
+def has_edge_data(call: Call) -> bool:
+    """Return whether a function of graphs has the data of edges among its parameters."""
+    return call.of_runtime_13 or call.name.endswith(("_v2", "_v3"))
 
 
-@row("cudaStreamEndCapture", "cuStreamEndCapture")
-def end_capture(call: Call, handle: Handle, result: Pointer) -> None:
-    """End a capture; give the graph."""
-    process = call.process
-    stream = call.stream(handle)
-    capture = process.captures.get(stream.handle)
-    if capture is None:
-        raise CudaError("IllegalState", "the stream is not captured")
-    if capture.origin != stream.handle:
-        raise CudaError("StreamCaptureUnmatched", "another stream began the capture")
-    for other in [key for key, value in process.captures.items() if value is capture]:
-        del process.captures[other]
-    joined = set(capture.ends.get(stream.handle, ()))
-    loose = [node for node in capture.graph.nodes if not _reached(node, joined)]
-    if loose:
-        call.put(result, "Q", 0)
-        raise CudaError(
-            "StreamCaptureUnjoined", f"{loose[0].label} is on a stream that the first does not wait for"
-        )
-    call.put(result, "Q", _graph_handle(call, capture))
+def graph_of(call: Call, handle: int) -> Graph:
+    """Return a graph by its handle. Raises CudaError."""
+    found: Graph = call.process.held(handle, Graph, "graph")
+    return found
 
 
-def _graph_handle(call: Call, capture: Capture) -> int:
-    """Return the handle of the graph of a capture: the same while it is captured and at its end."""
-    capture.handle = capture.handle or call.process.handle(capture.graph)
-    return capture.handle
+def node_of(call: Call, handle: int) -> GraphNode:
+    """Return a node by its handle. Raises CudaError."""
+    found: GraphNode = call.process.held(handle, GraphNode, "node of a graph")
+    return found
 
 
-def _reached(node: GraphNode, ends: set[GraphNode]) -> bool:
-    """Return whether a node comes before some of the ends, or is among them."""
-    left, known = list(ends), set[GraphNode]()
-    while left:
-        found = left.pop()
-        if found is node:
-            return True
-        left += [other for other in found.after if other not in known]
-        known.update(found.after)
-    return False
+def nodes_at(call: Call, place: int, number: int) -> list[GraphNode]:
+    """Return the nodes whose handles lie in the client."""
+    handles = call.get(place, f"{number}Q") if number else ()
+    return [node_of(call, handle) for handle in handles]
 
 
-@row("cudaStreamIsCapturing", "cuStreamIsCapturing")
-def is_capturing(call: Call, handle: Handle, result: Pointer) -> None:
-    """Give whether a stream is captured."""
-    stream = call.stream(handle)
-    call.put(result, "i", _ACTIVE if stream.handle in call.process.captures else _NONE)
+def node_handle(call: Call, node: GraphNode) -> int:
+    """Return the handle of a node."""
+    handles = call.process.handles
+    known = next((handle for handle, value in handles.items() if value is node), None)
+    return call.process.handle(node) if known is None else known
 
 
-@row(
-    "cudaStreamGetCaptureInfo_v2",
-    "cudaStreamGetCaptureInfo_v3",
-    "cuStreamGetCaptureInfo_v2",
-    "cuStreamGetCaptureInfo_v3",
-)
-def capture_info(call: Call, handle: Handle, status: Pointer, number: Pointer, graph: Pointer) -> None:
-    """Give whether a stream is captured, the number of the capture, and its graph; no dependencies."""
-    numbered_capture(call, handle, status, number)
-    capture = call.process.captures.get(call.stream(handle).handle)
-    if capture is not None:
-        call.put_some(graph, "Q", _graph_handle(call, capture))
+def owner_of(call: Call, node: GraphNode) -> Graph:
+    """Return the graph that a node is in. Raises CudaError."""
+    for value in call.process.handles.values():
+        if isinstance(value, Graph) and node in value.nodes:
+            return value
+    raise CudaError("InvalidValue", f"{call.name}: {node.label} is in no graph")
 
 
-@row("cudaStreamGetCaptureInfo")
-def numbered_capture(call: Call, handle: Handle, status: Pointer, number: Pointer) -> None:
-    """Give whether a stream is captured, and the number of the capture."""
-    capture = call.process.captures.get(call.stream(handle).handle)
-    call.put(status, "i", _NONE if capture is None else _ACTIVE)
-    if capture is not None:
-        call.put_some(number, "Q", capture.number)
-
-
-@row("cudaThreadExchangeStreamCaptureMode", "cuThreadExchangeStreamCaptureMode")
-def exchange_mode(call: Call, mode: Pointer) -> None:
-    """Exchange the mode of captures of the thread; nothing depends on it."""
-    (new,) = call.get(mode, "i")
-    call.put(mode, "i", call.connection.capture_mode)
-    call.connection.capture_mode = new
-
-
-# --- graphs ----------------------------------------------------------------------------------------
+def _give(call: Call, nodes: Sequence[GraphNode], place: int, number: int) -> None:
+    """Give handles of nodes, as many as there is room for, or how many there are."""
+    if place:
+        (room,) = call.get(number, "Q")
+        for index, node in enumerate(nodes[:room]):
+            call.put(place + 8 * index, "Q", node_handle(call, node))
+    call.put(number, "Q", len(nodes))
 
 
 @row("cudaGraphCreate", "cuGraphCreate")
@@ -138,7 +90,9 @@ def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -
     found = call.process.held(graph, Graph, "graph")
     copied = copied_with_objects(found)
     made = dict(zip(found.nodes, copied.nodes, strict=True))
-    call.put(result, "Q", call.process.handle(Executable(copied, made)))
+    executable = Executable(copied, made, flags=flags)
+    executable.number = call.process.handle(executable)
+    call.put(result, "Q", executable.number)
 
 
 @row("cudaGraphInstantiateWithParams", "cuGraphInstantiateWithParams")
@@ -168,125 +122,185 @@ def graph_upload(call: Call, executable: Handle, stream: Handle) -> None:
 
 
 @row("cudaGraphExecUpdate", "cuGraphExecUpdate_v2")
-def exec_update(call: Call, executable: Handle, graph: Handle, result: Pointer) -> None:
-    """Take the nodes of another graph."""
+def exec_update(call: Call, executable: Handle, graph: Handle, result: Pointer, old: Pointer) -> None:
+    """Take the work of the nodes of another graph of the same shape, and its objects."""
     found = call.process.held(executable, Executable, "executable graph")
-    found.graph = call.process.held(graph, Graph, "graph").copy()
-    found.made = dict(zip(found.made, found.graph.nodes, strict=False))
+    other = graph_of(call, graph)
+    if other.shape() != found.graph.shape():
+        call.put_some(result, "i4xQQ", _TOPOLOGY_CHANGED, 0, 0)
+        raise CudaError("GraphExecUpdateFailure", f"{call.name}: kinds or dependencies of nodes have changed")
+    copied = copied_with_objects(other)
+    release_all(call, found.graph)
+    found.graph = copied
+    found.made |= dict(zip(other.nodes, copied.nodes, strict=True))
     call.put_some(result, "i4xQQ", 0, 0, 0)
+
+
+@row("cudaGraphExecGetFlags", "cuGraphExecGetFlags")
+def exec_flags(call: Call, executable: Handle, result: Pointer) -> None:
+    """Give the flags of an executable graph."""
+    call.put(result, "Q", call.process.held(executable, Executable, "executable graph").flags)
+
+
+@row("cudaGraphClone", "cuGraphClone")
+def graph_clone(call: Call, result: Pointer, graph: Handle) -> None:
+    """Copy a graph."""
+    found = graph_of(call, graph)
+    copied = copied_with_objects(found)
+    copied.origins = dict(zip(found.nodes, copied.nodes, strict=True))
+    call.put(result, "Q", call.process.handle(copied))
+
+
+@row("cudaGraphNodeFindInClone", "cuGraphNodeFindInClone")
+def find_in_clone(call: Call, result: Pointer, node: Handle, graph: Handle) -> None:
+    """Give the node of a copied graph that was made of another."""
+    found = graph_of(call, graph).origins.get(node_of(call, node))
+    if found is None:
+        raise CudaError("InvalidValue", f"{call.name}: the graph is no copy of that node's")
+    call.put(result, "Q", node_handle(call, found))
 
 
 @row("cudaGraphGetNodes", "cuGraphGetNodes")
 def get_nodes(call: Call, graph: Handle, nodes: Pointer, number: Pointer) -> None:
     """Give the nodes of a graph, or how many there are."""
-    found = call.process.held(graph, Graph, "graph")
-    if nodes:
-        (room,) = call.get(number, "Q")
-        for place, node in enumerate(found.nodes[:room]):
-            call.put(nodes + 8 * place, "Q", _node_handle(call, node))
-    call.put(number, "Q", len(found.nodes))
+    _give(call, graph_of(call, graph).nodes, nodes, number)
 
 
-def _node_handle(call: Call, node: GraphNode) -> int:
-    handles = call.process.handles
-    known = next((handle for handle, value in handles.items() if value is node), None)
-    return call.process.handle(node) if known is None else known
+@row("cudaGraphGetRootNodes", "cuGraphGetRootNodes")
+def root_nodes(call: Call, graph: Handle, nodes: Pointer, number: Pointer) -> None:
+    """Give the nodes that come after no other."""
+    _give(call, [node for node in graph_of(call, graph).nodes if not node.after], nodes, number)
 
 
-def _add(call: Call, result: int, graph: int, before: tuple[int, int], node: GraphNode) -> None:
-    """Add a node behind others of a graph."""
-    process = call.process
-    found = process.held(graph, Graph, "graph")
-    place, number = before
-    handles = call.get(place, f"{number}Q") if number else ()
-    node.after = [process.held(handle, GraphNode, "node of a graph") for handle in handles]
-    found.nodes.append(node)
-    call.put(result, "Q", process.handle(node))
+def _zero_edges(call: Call, place: int, number: int) -> None:
+    """Write the data of ordinary edges: zero."""
+    if place:
+        call.write(place, bytes(8 * number))
 
 
-@row("cudaGraphAddEmptyNode", "cuGraphAddEmptyNode")
-def add_empty(call: Call, result: Pointer, graph: Handle, before: Pointer, number: Size) -> None:
-    """Add a node that only orders."""
-    _add(call, result, graph, (before, number), GraphNode("nothing"))
-
-
-def _kernel_work(call: Call, parameters: int) -> tuple[str, Run]:
-    """Return label and work of a launch: cudaKernelNodeParams, which CUDA_KERNEL_NODE_PARAMS begins with."""
-    function, *sizes, shared, arguments, _ = call.get(parameters, "Q7I4xQQ")
-    kernel = kernel_of(call, function)
-    request = LaunchRequest(
-        kernel=kernel,
-        grid=(sizes[0], sizes[1], sizes[2]),
-        block=(sizes[3], sizes[4], sizes[5]),
-        parameters=parameter_bytes(kernel, call.read, arguments),
-        shared_bytes=shared,
-    )
-    request.check()
-    return request.label, lambda later: execute(later.process, request)
-
-
-@row("cudaGraphAddKernelNode", "cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")
-def add_kernel(
-    call: Call, result: Pointer, graph: Handle, before: Pointer, number: Size, parameters: Pointer
+@row("cudaGraphGetEdges", "cudaGraphGetEdges_v2", "cuGraphGetEdges", "cuGraphGetEdges_v2")
+def get_edges(
+    call: Call, graph: Handle, first: Pointer, last: Pointer, fourth: Pointer, fifth: Pointer
 ) -> None:
-    """Add a launch."""
-    _add(call, result, graph, (before, number), GraphNode(*_kernel_work(call, parameters)))
+    """Give pairs of nodes of which the second comes after the first."""
+    data, number = (fourth, fifth) if has_edge_data(call) else (0, fourth)
+    pairs = graph_of(call, graph).edges()
+    if first and last:
+        (room,) = call.get(number, "Q")
+        _zero_edges(call, data, min(room, len(pairs)))
+        _give(call, [pair[0] for pair in pairs], first, number)
+        call.put(number, "Q", room)
+        _give(call, [pair[1] for pair in pairs], last, number)
+    call.put(number, "Q", len(pairs))
 
 
 @row(
-    "cudaGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2"
+    *("cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependencies_v2"),
+    *("cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2"),
 )
-def exec_kernel(call: Call, executable: Handle, node: Handle, parameters: Pointer) -> None:
-    """Change a launch of a graph that can be launched; the graph that it was made of stays as it is."""
-    found = call.process.held(executable, Executable, "executable graph")
-    changed = found.made.get(call.process.held(node, GraphNode, "node of a graph"))
-    if changed is None:
-        raise CudaError("InvalidValue", f"{call.name}: the executable graph was made without that node")
-    changed.label, changed.run = _kernel_work(call, parameters)
+def get_dependencies(call: Call, node: Handle, nodes: Pointer, third: Pointer, fourth: Pointer) -> None:
+    """Give the nodes that a node comes after."""
+    data, number = (third, fourth) if has_edge_data(call) else (0, third)
+    found = node_of(call, node).after
+    _zero_edges(call, data if nodes else 0, len(found))
+    _give(call, found, nodes, number)
 
 
-class CopyNode(NamedTuple):
-    """The parameters of cudaGraphAddMemcpyNode1D."""
-
-    result: Pointer
-    graph: Handle
-    before: Pointer
-    number: Size
-    target: Pointer
-    source: Pointer
-    size: Size
-    kind: Int
-
-
-@row("cudaGraphAddMemcpyNode1D")
-def add_memcpy(call: Call, asked: CopyNode) -> None:
-    """Add a copy."""
-
-    def run(later: Call) -> Touches:
-        return copy(later, asked.target, asked.source, asked.size)
-
-    node = GraphNode(f"copy of {asked.size} bytes", run)
-    _add(call, asked.result, asked.graph, (asked.before, asked.number), node)
+@row(
+    *("cudaGraphNodeGetDependentNodes", "cudaGraphNodeGetDependentNodes_v2"),
+    *("cuGraphNodeGetDependentNodes", "cuGraphNodeGetDependentNodes_v2"),
+)
+def get_dependents(call: Call, node: Handle, nodes: Pointer, third: Pointer, fourth: Pointer) -> None:
+    """Give the nodes that come after a node."""
+    data, number = (third, fourth) if has_edge_data(call) else (0, third)
+    before = node_of(call, node)
+    found = [each for each in owner_of(call, before).nodes if before in each.after]
+    _zero_edges(call, data if nodes else 0, len(found))
+    _give(call, found, nodes, number)
 
 
-@row("cudaGraphAddHostNode", "cuGraphAddHostNode")
-def add_host(
-    call: Call, result: Pointer, graph: Handle, before: Pointer, number: Size, parameters: Pointer
+@row(
+    *("cudaGraphAddDependencies", "cudaGraphAddDependencies_v2"),
+    *("cuGraphAddDependencies", "cuGraphAddDependencies_v2"),
+)
+def add_dependencies(
+    call: Call, graph: Handle, first: Pointer, last: Pointer, fourth: Size, fifth: Size
 ) -> None:
-    """Add a function of the host."""
-    function, data = call.get(parameters, "QQ")
-    _add(
-        call,
-        result,
-        graph,
-        (before, number),
-        GraphNode(f"host function {function:#x}", _host(function, data)),
-    )
+    """Let nodes come after others."""
+    number = fifth if has_edge_data(call) else fourth
+    for before, node in zip(nodes_at(call, first, number), nodes_at(call, last, number), strict=True):
+        if before in node.after:
+            raise CudaError("InvalidValue", f"{call.name}: {node.label} comes after {before.label} already")
+        node.after.append(before)
 
 
-def _host(function: int, data: int) -> Run:
-    def run(later: Call) -> Touches:
-        later.connection.call_host(function, data)
-        return Touches()
+@row(
+    *("cudaGraphRemoveDependencies", "cudaGraphRemoveDependencies_v2"),
+    *("cuGraphRemoveDependencies", "cuGraphRemoveDependencies_v2"),
+)
+def remove_dependencies(
+    call: Call, graph: Handle, first: Pointer, last: Pointer, fourth: Size, fifth: Size
+) -> None:
+    """Let nodes no longer come after others."""
+    number = fifth if has_edge_data(call) else fourth
+    for before, node in zip(nodes_at(call, first, number), nodes_at(call, last, number), strict=True):
+        if before not in node.after:
+            raise CudaError("InvalidValue", f"{call.name}: {node.label} does not come after {before.label}")
+        node.after.remove(before)
 
-    return run
+
+@row("cudaGraphNodeGetType", "cuGraphNodeGetType")
+def node_type(call: Call, node: Handle, result: Pointer) -> None:
+    """Give what a node does."""
+    call.put(result, "i", int(node_of(call, node).kind))
+
+
+@row("cudaGraphDestroyNode", "cuGraphDestroyNode")
+def destroy_node(call: Call, node: Handle) -> None:
+    """Take a node out of its graph, with its edges."""
+    found = node_of(call, node)
+    graph = owner_of(call, found)
+    graph.nodes.remove(found)
+    for other in graph.nodes:
+        other.after = [before for before in other.after if before is not found]
+    call.process.drop(node, GraphNode, "node of a graph")
+
+
+@row("cudaGraphNodeSetEnabled", "cuGraphNodeSetEnabled")
+def set_enabled(call: Call, executable: Handle, node: Handle, enabled: Unsigned) -> None:
+    """Let a launch do the work of a node, or only order by it."""
+    made_of(call, executable, node).enabled = bool(enabled)
+
+
+@row("cudaGraphNodeGetEnabled", "cuGraphNodeGetEnabled")
+def get_enabled(call: Call, executable: Handle, node: Handle, result: Pointer) -> None:
+    """Give whether a launch does the work of a node."""
+    call.put(result, "I", int(made_of(call, executable, node).enabled))
+
+
+def made_of(call: Call, executable: int, node: int) -> GraphNode:
+    """Return the node of an executable graph that was made of a node. Raises CudaError."""
+    found: Executable = call.process.held(executable, Executable, "executable graph")
+    made = found.made.get(node_of(call, node))
+    if made is None:
+        raise CudaError("InvalidValue", f"{call.name}: the executable graph was made without that node")
+    return made
+
+
+@row("cudaGraphDebugDotPrint", "cuGraphDebugDotPrint")
+def debug_dot(call: Call, graph: Handle, path: Pointer, flags: Unsigned) -> None:
+    """Write a graph to a file, as the language DOT has it."""
+    found = graph_of(call, graph)
+    places = {node: f"node_{place}" for place, node in enumerate(found.nodes)}
+    lines = [f'{name} [label="{_quoted(node)}"];' for node, name in places.items()]
+    lines += [f"{places[before]} -> {places[node]};" for before, node in found.edges()]
+    file = working_folder(call.process.number) / call.text(path)
+    try:
+        write_lines(file, ["digraph dot {", *lines, "}"])
+    except OSError as error:
+        raise CudaError("OperatingSystem", f"{file}: {error.strerror}") from None
+
+
+def _quoted(node: GraphNode) -> str:
+    escaped = node.label.replace("\\", "\\\\").replace('"', '\\"')
+    return f"{node.kind.name}: {escaped}"

@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from ...isa.architectures import ARCHITECTURES
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, Unsigned, row
-from ..client_launches import LaunchRequest, execute, packed_parameters, parameter_bytes
-from ..client_modules import Kernel
+from ..clients.client_launches import LaunchRequest, check_sizes, execute, packed_parameters, parameter_bytes
+from ..clients.client_modules import Kernel
+from ..clients.pending_work import IN_ORDER
 from ..error_codes import CudaError
+from ..graphs import GraphNode, NodeKind
 from .registration import kernel_of
 
 _CLUSTER, _COOPERATIVE = 4, 2  # of cudaLaunchAttributeID and CUlaunchAttributeID
@@ -20,9 +22,21 @@ _EXTRA_WORDS = 5
 
 def submit(call: Call, stream: int, request: LaunchRequest) -> None:
     """Give a launch to a stream. Raises CudaError for what cannot be launched."""
+    work = launch_work(request)
+    if call.process.settings.schedule != IN_ORDER:
+        check_sizes(call.process, request)
+    call.process.submit(call, call.stream(stream), work)
+
+
+def launch_work(request: LaunchRequest) -> GraphNode:
+    """Return the work of a launch. Raises CudaError for what cannot be launched."""
     request.check()
-    process = call.process
-    process.submit(call, call.stream(stream), request.label, lambda later: execute(later.process, request))
+    return GraphNode(
+        request.label,
+        lambda later: execute(later.process, request),
+        kind=NodeKind.KERNEL,
+        fields=request,
+    )
 
 
 class RuntimeLaunch(NamedTuple):
@@ -56,6 +70,7 @@ def _runtime_request(call: Call, asked: RuntimeLaunch, *, cooperative: bool) -> 
     kernel = kernel_of(call, asked.function)
     return LaunchRequest(
         kernel=kernel,
+        function=asked.function,
         grid=asked.grid,
         block=asked.block,
         parameters=parameter_bytes(kernel, call.read, asked.arguments),
@@ -82,7 +97,8 @@ def launch_with_attributes(call: Call, config: Pointer, function: Pointer, argum
     *sizes, shared, stream, attributes, count = call.get(config, "6IQQQI")
     kernel = kernel_of(call, function)
     parameters = parameter_bytes(kernel, call.read, arguments)
-    _launch_ex(call, kernel, tuple(sizes), (shared, stream, attributes, count), parameters)
+    config_words = (function, *sizes), (shared, stream, attributes, count)
+    _launch_ex(call, kernel, *config_words, parameters)
 
 
 @row("cuLaunchKernelEx")
@@ -93,12 +109,14 @@ def driver_launch_ex(
     *sizes, shared, stream, attributes, count = call.get(config, "7I4xQQI")
     kernel = kernel_of(call, function)
     parameters = _parameters(call, kernel, arguments, extra)
-    _launch_ex(call, kernel, tuple(sizes), (shared, stream, attributes, count), parameters)
+    config_words = (function, *sizes), (shared, stream, attributes, count)
+    _launch_ex(call, kernel, *config_words, parameters)
 
 
 def _launch_ex(
-    call: Call, kernel: Kernel, sizes: tuple[int, ...], config: tuple[int, ...], parameters: list[bytes]
+    call: Call, kernel: Kernel, asked: tuple[int, ...], config: tuple[int, ...], parameters: list[bytes]
 ) -> None:
+    function, *sizes = asked
     shared, stream, place, count = config
     attributes = dict[int, bytes]()
     for index in range(count):
@@ -113,6 +131,7 @@ def _launch_ex(
     cooperative = any(attributes.get(_COOPERATIVE, b"")[:4])
     request = LaunchRequest(
         kernel=kernel,
+        function=function,
         grid=(sizes[0], sizes[1], sizes[2]),
         block=(sizes[3], sizes[4], sizes[5]),
         parameters=parameters,
@@ -127,6 +146,7 @@ def _driver_request(call: Call, asked: DriverLaunch, *, cooperative: bool) -> La
     kernel = kernel_of(call, asked.function)
     return LaunchRequest(
         kernel=kernel,
+        function=asked.function,
         grid=(asked.grid_x, asked.grid_y, asked.grid_z),
         block=(asked.block_x, asked.block_y, asked.block_z),
         parameters=_parameters(call, kernel, asked.arguments, 0 if cooperative else asked.extra),
@@ -189,7 +209,7 @@ def attribute_of(kernel: Kernel, attribute: int) -> int:
         4: min(
             entry.registers, limits.thread_registers, kernel.image.most_registers or limits.thread_registers
         ),
-        5: _version(kernel),
+        5: kernel.image.virtual_chip,
         6: number,
         7: 0,
         _MAX_DYNAMIC: _dynamic(kernel),
@@ -203,11 +223,6 @@ def _dynamic(kernel: Kernel) -> int:
     if kernel.dynamic_bytes is not None:
         return kernel.dynamic_bytes
     return max((48 << 10) - kernel.launchable._entry.static_shared_bytes, 0)
-
-
-def _version(kernel: Kernel) -> int:
-    major, minor = kernel.image.loaded.version
-    return major * 10 + minor
 
 
 @row("cudaFuncSetAttribute", "cuFuncSetAttribute")
@@ -262,6 +277,29 @@ def kernel_set_cache(call: Call, kernel: Handle, config: Int, device: Int) -> No
 def func_get_name(call: Call, result: Pointer, function: Pointer) -> None:
     """Give the name of a kernel."""
     call.put(result, "Q", call.kept(kernel_of(call, function).name))
+
+
+@row("cudaGetFuncBySymbol")
+def function_by_symbol(call: Call, result: Pointer, function: Pointer) -> None:
+    """Give the handle of a kernel: the address of its host function."""
+    kernel_of(call, function)
+    call.put(result, "Q", function)
+
+
+@row("cudaFuncGetParamInfo", "cuFuncGetParamInfo", "cuKernelGetParamInfo")
+def parameter_info(call: Call, function: Pointer, index: Size, offset: Pointer, size: Pointer) -> None:
+    """Give where a parameter of a kernel begins, and its bytes."""
+    parameters = kernel_of(call, function).parameters
+    if index >= len(parameters):
+        raise CudaError("InvalidValue")  # how programs find the last parameter: no finding
+    call.put(offset, "Q", parameters[index].offset)
+    call.put_some(size, "Q", parameters[index].bytes)
+
+
+@row("cudaFuncGetParamCount", "cuFuncGetParamCount", "cuKernelGetParamCount")
+def parameter_count(call: Call, function: Pointer, result: Pointer) -> None:
+    """Give how many parameters a kernel has."""
+    call.put(result, "Q", len(kernel_of(call, function).parameters))
 
 
 # --- occupancy -----------------------------------------------------------------------------------

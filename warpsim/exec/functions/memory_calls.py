@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...host.device import Symbol, symbol_of
 from ..calls import Call, Extent, Int, Pointer, Size, Unsigned, row
-from ..client import Registered
-from ..client_memory import DEVICE, MANAGED, PINNED, Kind
+from ..clients.client import Registered
+from ..clients.client_memory import DEVICE, MANAGED, PINNED, Kind
 from ..error_codes import CudaError
 from ..memory_transfers import range_of
 from .registration import image_of
@@ -40,7 +40,7 @@ def malloc(call: Call, result: Pointer, size: Size) -> None:
 @row("cudaFree", "cuMemFree_v2")
 def free(call: Call, address: Pointer) -> None:
     """Free memory of the device, when all streams have ended."""
-    call.process.order.wait_for_all()
+    call.process.wait_for_all(call)
     call.connection.synchronise()
     if address:
         call.process.free(call.connection.channel, address)
@@ -74,7 +74,7 @@ def malloc_host(call: Call, result: Pointer, size: Size, flags: Unsigned) -> Non
 def free_host(call: Call, address: Pointer) -> None:
     """Free memory of the host."""
     if address:
-        call.process.order.wait_for_all()
+        call.process.wait_for_all(call)
         call.process.free(call.connection.channel, address)
 
 
@@ -112,7 +112,7 @@ def host_register(call: Call, address: Pointer, size: Size, flags: Unsigned) -> 
 @row("cudaHostUnregister", "cuMemHostUnregister")
 def host_unregister(call: Call, address: Pointer) -> None:
     """Forget memory of the host, when all streams have ended."""
-    call.process.order.wait_for_all()
+    call.process.wait_for_all(call)
     try:
         call.process.unregister(call.connection.channel, address)
     except KeyError:
@@ -192,6 +192,8 @@ def _memory_type(call: Call, address: int) -> int:
     found = process.memory.find(address)
     if found is None:
         return _HOST if process.registered_at(address) else 0
+    if found.name in process.memory.managed:
+        return _MANAGED
     kind = process.memory.kinds.get(found.address, DEVICE)
     return {MANAGED.name: _MANAGED, PINNED.name: _HOST}.get(kind.name, _DEVICE)
 
@@ -261,15 +263,3 @@ def address_range(call: Call, base: Pointer, size: Pointer, address: Pointer) ->
     start, total = range_of(call.process, address)
     call.put_some(base, "Q", start)
     call.put_some(size, "Q", total)
-
-
-@row("cudaMemPrefetchAsync", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cudaMemPrefetchAsync_v2")
-def prefetch(call: Call, address: Pointer, size: Size, location: Size, fourth: Size) -> None:
-    """Memory of host and device is the same: nothing moves."""
-    range_of(call.process, address)
-
-
-@row("cudaMemAdvise", "cuMemAdvise", "cudaMemAdvise_v2", "cuMemAdvise_v2")
-def advise(call: Call, address: Pointer, size: Size, advice: Int, device: Int) -> None:
-    """Nothing depends on it."""
-    range_of(call.process, address)

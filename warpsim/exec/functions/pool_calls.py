@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..calls import Call, Handle, Int, Pointer, Size, row
-from ..client_memory import DEVICE
+from ..clients.client_memory import DEVICE
+from ..graphs import GraphNode, NodeKind
 from ..streams import Touches
 from .device_calls import check_device
 
+_POOL_BYTES = 88  # of cudaMemPoolProps
 _CURRENT = frozenset({4 + 1, 4 + 3})  # bytes reserved and used, of cudaMemPoolAttr
 
 
@@ -30,8 +32,27 @@ def _allocate(call: Call, result: int, size: int, stream: int) -> None:
     process = call.process
     address = process.allocate(size, "allocation", DEVICE).address if size else 0
     call.put(result, "Q", address)
+    found = call.stream(stream)
+    if found.handle in process.captures:
+        process.graph_memory.add(address)
+    process.submit(call, found, _allocation(call.name, address, size))
+
+
+def _allocation(name: str, address: int, size: int) -> GraphNode:
+    """Return the work of an allocation, which is made already."""
     touches = Touches(writes=((address, address + size),))
-    process.submit(call, call.stream(stream), f"{call.name} of {address:#x}", lambda later: touches)
+    fields = address, size
+    return GraphNode(f"{name} of {address:#x}", lambda later: touches, kind=NodeKind.ALLOCATE, fields=fields)
+
+
+def allocated_in_graph(call: Call, parameters: int) -> GraphNode:
+    """Return the work of cudaMemAllocNodeParams: pool, accesses of 16 bytes, size, address."""
+    place = parameters + _POOL_BYTES + 16
+    (size,) = call.get(place, "Q")
+    address = call.process.allocate(size, "allocation", DEVICE).address
+    call.process.graph_memory.add(address)
+    call.put(place + 8, "Q", address)
+    return _allocation(call.name, address, size)
 
 
 @row("cudaMallocAsync", "cuMemAllocAsync")
@@ -53,20 +74,38 @@ def free_async(call: Call, address: Pointer, stream: Handle) -> None:
     if not address:
         return
 
+    call.process.submit(call, call.stream(stream), freed_in_graph(address))
+
+
+def freed_in_graph(address: int) -> GraphNode:
+    """Return the work of a free: what a graph has allocated stays with it, since it may be launched again."""
+
     def run(later: Call) -> Touches:
         found = later.process.memory.find(address)
         size = found.size if found else 1
-        later.process.free(later.connection.channel, address)
+        if found is not None and address in later.process.graph_memory:
+            later.process.memory.unwritten(found)
+        else:
+            later.process.free(later.connection.channel, address)
         return Touches(writes=((address, address + size),))
 
-    call.process.submit(call, call.stream(stream), f"{call.name} of {address:#x}", run)
+    return GraphNode(f"free of {address:#x}", run, kind=NodeKind.FREE, fields=(address,))
 
 
-@row("cudaDeviceGetDefaultMemPool", "cudaDeviceGetMemPool", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
-def get_pool(call: Call, result: Pointer, device: Int) -> None:
-    """Give the pool of the device."""
+@row("cudaDeviceGetDefaultMemPool", "cuDeviceGetDefaultMemPool")
+def get_default_pool(call: Call, result: Pointer, device: Int) -> None:
+    """Give the first pool of the device."""
     check_device(device)
     call.put(result, "Q", _default(call))
+
+
+@row("cudaDeviceGetMemPool", "cuDeviceGetMemPool")
+def get_pool(call: Call, result: Pointer, device: Int) -> None:
+    """Give the pool that the device uses."""
+    check_device(device)
+    used = call.process.used_pool
+    held = isinstance(call.process.handles.get(used), Pool)
+    call.put(result, "Q", used if held else _default(call))
 
 
 @row("cudaDeviceSetMemPool", "cuDeviceSetMemPool")
@@ -74,6 +113,7 @@ def set_pool(call: Call, device: Int, pool: Handle) -> None:
     """Use a pool."""
     check_device(device)
     call.process.held(pool, Pool, "pool")
+    call.process.used_pool = pool
 
 
 @row("cudaMemPoolCreate", "cuMemPoolCreate")
@@ -116,3 +156,19 @@ def pool_trim(call: Call, pool: Handle, keep: Size) -> None:
 def pool_set_access(call: Call, pool: Handle, descriptions: Pointer, number: Size) -> None:
     """There is no other device."""
     call.process.held(pool, Pool, "pool")
+
+
+@row("cudaMemPoolGetAccess", "cuMemPoolGetAccess")
+def pool_get_access(call: Call, result: Pointer, pool: Handle, location: Pointer) -> None:
+    """Give the access of a place: reading and writing for the device, none for the host."""
+    call.process.held(pool, Pool, "pool")
+    call.put(result, "i", 3 if location_of(call, location) >= 0 else 0)
+
+
+def location_of(call: Call, location: int) -> int:
+    """Return the device of a cudaMemLocation; -1 for the host. Raises CudaError."""
+    kind, number = call.get(location, "ii")
+    if kind == 1:
+        check_device(number)
+        return int(number)
+    return -1

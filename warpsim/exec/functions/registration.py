@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...host.device import symbol_of
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, row
-from ..client import Process
-from ..client_modules import Image, Kernel
+from ..clients.client import Process
+from ..clients.client_modules import Image, Kernel
 from ..error_codes import CudaError
 from ..fatbinary import HEADER_BYTES, MAGIC, WRAPPER_MAGIC, container_bytes
 
@@ -25,13 +26,22 @@ def image_bytes(call: Call, address: int) -> bytes:
     header = call.read(address, HEADER_BYTES)
     magic = int.from_bytes(header[:4], "little")
     if magic == WRAPPER_MAGIC:
-        _, _, data, _ = call.get(address, "IIQQ")
-        return image_bytes(call, data)
+        _, version, data, objects = call.get(address, "IIQQ")
+        return image_bytes(call, data) + _objects(call, objects if version == _LINKED else 0)
     if header[:4] == b"\x7fELF":
         return header
     if magic == MAGIC:
         return call.read(address, container_bytes(header))
     return _until_nul(call, address)
+
+
+def _objects(call: Call, place: int) -> bytes:
+    """Return the containers of the objects that a program was linked of (-rdc=true)."""
+    found = b""
+    while place and (container := call.get(place, "Q")[0]):
+        found += image_bytes(call, container)
+        place += 8
+    return found
 
 
 def _until_nul(call: Call, address: int) -> bytes:
@@ -56,6 +66,7 @@ def _rest(address: int) -> int:
 
 
 _FIRST_BINARY = 0x1000
+_LINKED = 2  # version of the wrapper of a program that was linked
 
 
 @row("__cudaRegisterFatBinary")
@@ -78,7 +89,13 @@ def image_of(call: Call, handle: int) -> Image:
     return modules.images[handle]
 
 
-@row("__cudaRegisterFatBinaryEnd", "__cudaUnregisterFatBinary", "__cudaInitModule")
+@row("__cudaUnregisterFatBinary")
+def unregister(call: Call, handle: Handle) -> None:
+    """Do what streams have been given, since the program ends."""
+    call.process.do_until(call)
+
+
+@row("__cudaRegisterFatBinaryEnd")
 def registration_ends(call: Call, handle: Handle) -> None:
     """Nothing is to do: images are loaded when they are used, and forgotten with the process."""
 
@@ -91,11 +108,36 @@ def register_function(call: Call, handle: Handle, function: Pointer, symbol: Poi
     modules.kernels.pop(function, None)
 
 
-@row("__cudaRegisterVar", "__cudaRegisterManagedVar")
+@row("__cudaRegisterVar")
 def register_variable(call: Call, handle: Handle, variable: Pointer, symbol: Pointer, name: Pointer) -> None:
     """Note a variable by its address in the host program."""
     modules = call.process.modules
     modules.variables[variable] = handle, name
+
+
+@row("__cudaRegisterManagedVar")
+def register_managed(call: Call, handle: Handle, variable: Pointer, symbol: Pointer, name: Pointer) -> None:
+    """Note a managed variable, whose address the host program keeps in a variable of its own."""
+    register_variable(call, handle, variable, symbol, name)
+    call.process.modules.managed.add(variable)
+    call.process.memory.managed.add(call.text(name))
+
+
+@row("__cudaInitModule")
+def init_module(call: Call, handle: Handle) -> int:
+    """Give a program the addresses of its managed variables, whose pages it then reads and writes."""
+    process = call.process
+    for variable in process.modules.managed:
+        owner, name = process.modules.variables[variable]
+        if owner == handle:
+            found = symbol_of(process.device, image_of(call, handle).module, call.text(name)).allocation
+            if call.connection.channel.protect(found.address, max(found.size, 1), accessible=True):
+                raise CudaError("MemoryAllocation", f"{found.name}: the client cannot map its page")
+            call.put(variable, "Q", found.address)
+    return 1
+
+
+init_module.returns_code = False  # type: ignore[attr-defined]
 
 
 def kernel_of(call: Call, function: int) -> Kernel:

@@ -6,6 +6,7 @@ import time
 
 from ..calls import Call, Handle, Int, Pointer, Unsigned, row
 from ..error_codes import CudaError
+from ..graphs import GraphNode, NodeKind
 from ..streams import Event, Stream, Touches
 
 _NON_BLOCKING, _NO_TIMING = 1, 2
@@ -52,12 +53,14 @@ def stream_synchronize(call: Call, handle: Handle) -> None:
     """Wait for a stream."""
     stream = call.stream(handle)
     _check_capture(call, stream)
-    call.process.order.wait(stream.clock)
+    call.process.wait(call, stream.clock)
     call.connection.synchronise()
 
 
 def _check_capture(call: Call, stream: Stream) -> None:
-    if stream.handle in call.process.captures:
+    capture = call.process.captures.get(stream.handle)
+    if capture is not None:
+        capture.broken = True
         raise CudaError("StreamCaptureUnsupported", f"{call.name} on a stream that is captured")
 
 
@@ -66,7 +69,7 @@ def stream_query(call: Call, handle: Handle) -> None:
     """Return success: all work has been done."""
     stream = call.stream(handle)
     _check_capture(call, stream)
-    call.process.order.wait(stream.clock)
+    call.process.wait(call, stream.clock)
 
 
 @row("cudaStreamGetPriority", "cuStreamGetPriority")
@@ -161,14 +164,14 @@ def _record(call: Call, event: int, handle: int) -> None:
 @row("cudaEventSynchronize", "cuEventSynchronize")
 def event_synchronize(call: Call, event: Handle) -> None:
     """Wait for an event."""
-    call.process.order.wait(call.process.held(event, Event, "event").clock)
+    call.process.wait(call, call.process.held(event, Event, "event").clock)
     call.connection.synchronise()
 
 
 @row("cudaEventQuery", "cuEventQuery")
 def event_query(call: Call, event: Handle) -> None:
     """Return success: what came before has been done."""
-    call.process.order.wait(call.process.held(event, Event, "event").clock)
+    call.process.wait(call, call.process.held(event, Event, "event").clock)
 
 
 @row("cudaEventElapsedTime", "cuEventElapsedTime", "cudaEventElapsedTime_v2", "cuEventElapsedTime_v2")
@@ -191,7 +194,8 @@ def launch_host_function(call: Call, stream: Handle, function: Pointer, data: Po
         later.connection.call_host(function, data)
         return Touches()
 
-    call.process.submit(call, call.stream(stream), f"host function {function:#x}", run)
+    work = GraphNode(f"host function {function:#x}", run, kind=NodeKind.HOST, fields=(function, data))
+    call.process.submit(call, call.stream(stream), work)
 
 
 @row("cudaStreamAddCallback", "cuStreamAddCallback")
@@ -202,4 +206,5 @@ def add_callback(call: Call, stream: Handle, function: Pointer, data: Pointer, f
         later.connection.call_host(function, stream, 0, data)
         return Touches()
 
-    call.process.submit(call, call.stream(stream), f"callback {function:#x}", run)
+    work = GraphNode(f"callback {function:#x}", run, kind=NodeKind.HOST, fields=(function, data))
+    call.process.submit(call, call.stream(stream), work)

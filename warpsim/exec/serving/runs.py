@@ -10,7 +10,7 @@ from ..settings import Settings
 from ..tally import Tally
 
 if TYPE_CHECKING:
-    from ..client_modules import Modules
+    from ..clients.client_modules import Modules
 
 SOCKET_NAME = "socket"
 

@@ -22,9 +22,9 @@ from types import TracebackType
 
 from ...environment import default_environment
 from ...machine.state.spaces import DEVICE_BASE
-from ..client import Process
-from ..client_modules import ModulePool
-from ..client_threads import Connection
+from ..clients.client import Process
+from ..clients.client_modules import ModulePool
+from ..clients.client_threads import Connection
 from ..libraries import libraries
 from ..messages import ASKS, HELLO, Channel, Gone, Message
 from ..processes import adopt_orphans, alive, ancestors

@@ -19,8 +19,8 @@ from ...isa.element_packing import bytes_of_codes
 from ...isa.families.tcgen05_operands import behind_descriptor
 from ...isa.fragments import signed
 from ...isa.instruction import Instruction
-from ...isa.places import tensor_cells
-from ...isa.tensor_placements import DescribedTile, TensorCells
+from ...isa.operand_places.places import tensor_cells
+from ...isa.operand_places.tensor_placements import DescribedTile, TensorCells
 from ..sums.exact_numbers import Array
 from .corner_codes import Rng
 from .drafts import Draft

@@ -17,9 +17,10 @@ from ...errors import present
 from ...execution.inputs import inputs_by_name
 from ...execution.pipeline import checked_inputs
 from ...isa.descriptors.matrix_descriptor import Descriptor
+from ...isa.displayed import Displayed
 from ...isa.fragments import gather, read_fields
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Operands
 from ...vectors.sets import Part, VectorSet, immediates_of
 from ..cases.placement import legal_fields, swizzles_of
@@ -42,7 +43,7 @@ class Hits:
 
 
 @dataclass(kw_only=True)
-class Coverage:
+class Coverage(Displayed):
     """Bins of an instruction on its target, and what the cases so far hit of them.
 
     ``bins`` has for every bin why it is unreachable, or the empty string; ``hits`` the bins that were hit;

@@ -29,9 +29,9 @@ from ..layouts.tensor_memory import (
     row_scales,
 )
 from ..layouts.zero_columns import zero_columns
-from ..placements import NO_SCALE_SELECTORS, Inputs
+from ..operand_places.placements import NO_SCALE_SELECTORS, Inputs
+from ..operand_places.tensor_placements import DescribedTile, GivenMatrix, TensorCells
 from ..products import Codes, Operands
-from ..tensor_placements import DescribedTile, GivenMatrix, TensorCells
 
 _PARTS = {128: 1, 64: 2, 32: 4}  # by M of .ws: into which a zero-column mask cuts the columns
 

@@ -14,7 +14,7 @@ from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of
 from ..instruction import METADATA, Family, Instruction, Row, in_registers, in_shared_memory
-from ..placements import Inputs
+from ..operand_places.placements import Inputs
 from ..products import Shape
 from ..warps import WARPGROUP
 from .mma import fragment

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ...errors import IllegalInstruction, Location
 from ...isa.architectures import has, least_targets
 from ...isa.features import Feature
 from ...ptx.constants import read_integer
 from ...ptx.source import Cursor, Source
-from ...ptx.statements import Kernel
+from ...ptx.statements import Directive, Kernel
 from ..bind.tuning import Dimensions, Tuning
 
 _LONGEST = 18  # characters of a number that has 64 bits at most
@@ -26,6 +27,13 @@ _CLUSTERS_SINCE = {  # the first PTX version of directives of clusters
     "maxclusterrank": (7, 8),
     "blocksareclusters": (9, 0),
 }
+_SINCE = {  # and of directives of registers, two of which need sm_80
+    "abi_preserve": (9, 0),
+    "abi_preserve_control": (9, 0),
+    "local_maxnreg": (8, 8),
+}
+_MOST = {"abi_preserve": 237, "abi_preserve_control": 11}  # registers, under ptxas 13.0 on sm_80 to sm_120
+_ORDER = {"noreturn": 0, "abi_preserve": 1, "abi_preserve_control": 1, "local_maxnreg": 2}
 _NUMBERS = {  # how many numbers a directive has
     "reqntid": range(1, 4),
     "maxntid": range(1, 4),
@@ -44,6 +52,13 @@ _OF_FUNCTIONS = frozenset({"noreturn", "abi_preserve", "abi_preserve_control", "
 _OF_KERNELS = (_NUMBERS.keys() - _OF_FUNCTIONS) | {"local_maxnreg", "pragma"}
 OF_BODIES = re.compile(r'"(?:used_bytes_mask|enable_smem_spilling|frequency)\b')
 _STRING = re.compile(r'"[^"\n]*"')
+_PRAGMA = re.compile(r'"\s*(\w+)[\s,=]?([^"]*)"')
+_INTEGER = r"0[xX][0-9a-fA-F]+|\d+"
+_PRAGMAS = {  # of functions: the first PTX version, and what may stand behind the word
+    "used_bytes_mask": ((8, 3), re.compile(rf"\s*-?(?:{_INTEGER})")),
+    "enable_smem_spilling": ((8, 7), re.compile(".*")),
+    "frequency": ((9, 0), re.compile(rf"(?!0+$)\s*(?:{_INTEGER})")),
+}
 _POSITIVE = frozenset(
     {"reqntid", "maxntid", "maxnreg", "local_maxnreg", "minnctapersm"}
 )  # ptxas 13.0 takes no 0 for these
@@ -93,10 +108,37 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
             yield _problem(kernel, match, f".{name} needs {least_targets(Feature.CLUSTERS)}, not {target}")
         elif since is not None and version < since:
             yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
+        yield from _too_early(kernel, match, target, version)
         yield from _miscounted(kernel, match)
     yield from _unknown(kernel)
     yield from _of_declarations(kernel, found)
     yield from _conflicting(kernel, {match[1]: match for match in found})
+
+
+def _too_early(
+    kernel: Kernel, match: re.Match[str], target: str, version: tuple[int, int]
+) -> Iterator[IllegalInstruction]:
+    """Yield directives of registers that the version or the target does not have."""
+    name, since = match[1], _SINCE.get(match[1], (0, 0))
+    if version < since:
+        yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
+    elif name in _MOST and not has(target, Feature.CP_ASYNC):
+        yield _problem(kernel, match, f".{name} needs {least_targets(Feature.CP_ASYNC)}, not {target}")
+
+
+def check_pragma(statement: Directive, version: tuple[int, int]) -> None:
+    """Raise IllegalInstruction for a pragma in a function that the version does not have, or without its
+    number.
+    """
+    for name, value in _PRAGMA.findall(statement.text):
+        since, wanted = _PRAGMAS.get(name, ((0, 0), None))
+        message = ""
+        if version < since:
+            message = f'the pragma "{name}" needs PTX {".".join(map(str, since))}'
+        elif wanted is not None and not wanted.fullmatch(value):
+            message = f'the pragma "{name}" takes a number, not {value!r}'
+        if message:
+            raise IllegalInstruction(message, statement.location())
 
 
 def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruction]:
@@ -109,7 +151,9 @@ def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruc
         yield _problem(kernel, match, f".{name} takes {counted}, not {len(numbers)}")
     if name in _POSITIVE and 0 in numbers:
         yield _problem(kernel, match, f".{name} {match[2]}: each number is at least 1")
-    if any(number > _LARGEST for number in numbers):
+    if name in _MOST and any(number > _MOST[name] for number in numbers):
+        yield _problem(kernel, match, f".{name} {match[2][:40]}: at most {_MOST[name]}")
+    elif any(number > _LARGEST for number in numbers):
         yield _problem(kernel, match, f".{name} {match[2][:40]}: each number has 32 bits at most")
 
 
@@ -126,12 +170,23 @@ def _unknown(kernel: Kernel) -> Iterator[IllegalInstruction]:
 
 
 def _of_declarations(kernel: Kernel, found: list[re.Match[str]]) -> Iterator[IllegalInstruction]:
-    """Yield directives of a kernel without a body, and .noreturn twice or of a function with results."""
+    """Yield directives of a kernel without a body, those of a function that are there twice or in another
+    order, and .noreturn of a function with results.
+    """
     if kernel.kind == "entry" and kernel.body is None and found:
         yield _problem(kernel, found[0], f".{found[0][1]} belongs to a kernel with a body")
+    if kernel.kind == "entry":
+        return
     ends = [match for match in found if match[1] == "noreturn"]
-    if kernel.kind == "func" and (ends[1:] or (ends and kernel.results)):
-        yield _problem(kernel, ends[-1], ".noreturn is there once, and of functions without results")
+    if ends and kernel.results:
+        yield _problem(kernel, ends[-1], ".noreturn is for functions without results")
+    known = [match for match in found if match[1] in _ORDER]
+    for before, match in pairwise(known):
+        if _ORDER[match[1]] < _ORDER[before[1]]:
+            yield _problem(kernel, match, f".{match[1]} stands before .{before[1]}")
+    for place, match in enumerate(known):
+        if match[1] in (other[1] for other in known[:place]):
+            yield _problem(kernel, match, f".{match[1]} is there twice")
 
 
 def _conflicting(kernel: Kernel, given: dict[str, re.Match[str]]) -> Iterator[IllegalInstruction]:

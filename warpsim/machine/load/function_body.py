@@ -23,12 +23,14 @@ from ...ptx.statements import (
     VariableDeclaration,
 )
 from ..bind.functions import Function, ModuleNames
-from ..bind.scope import LabelName, LabelTable, RegisterName, Scope, Variable
+from ..bind.scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
 from ..opcodes import bind
 from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
 from ..run.wave import Execution, Record
-from .module_structure import misplaced
+from .directives import check_pragma
+from .module_structure import LABELLED, misplaced
+from .parameters import prototype_problems
 from .statement_shapes import Shape, ShapeReader
 
 
@@ -94,13 +96,16 @@ class _Body:
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []
         self.shapes: dict[int, ShapeReader] = {}  # by the identity of their scope
-        self._table_after = ""  # the label before a table of targets
+        self._table_after = ""  # the label just before a table of targets
+        self.tables: list[tuple[Directive, tuple[str, ...], Scope]] = []
 
     def load(self) -> list[Record]:
         """Return the records of the function."""
         scope = Scope(self.module.scope)
         self._parameters(scope)
         self._read(self.function.kernel.body or (), scope)
+        for table in self.tables:
+            self.module.noted(partial(self._check_table, *table))
         self.module.noted(partial(_check_granularity, [statement for statement, _ in self.binders]))
         end = _End(None, "ret", (), None, source=self.module.program.source, start=self.function.kernel.start)
         records = list[Record]()
@@ -139,8 +144,10 @@ class _Body:
                 self.function.labels.append(label)
                 self.module.noted(partial(scope.declare, label.name, label, statement))
                 self._table_after = label.name
+                continue
             else:
                 self.module.noted(partial(self._declaration, statement, scope))
+            self._table_after = ""
 
     def _declaration(self, statement: Statement, scope: Scope) -> None:
         if isinstance(statement, RegisterDeclaration):
@@ -149,12 +156,31 @@ class _Body:
             self.module.declare_variable(scope, statement, self.function)
         elif problem := misplaced(statement):
             raise problem
-        elif isinstance(statement, Directive) and statement.name in ("branchtargets", "calltargets"):
+        elif isinstance(statement, Directive) and statement.name == "pragma":
+            check_pragma(statement, self.module.version)
+        elif isinstance(statement, Directive) and statement.name in LABELLED:
             if not self._table_after:
                 message = f".{statement.name} has no label before it, which would name it"
                 raise IllegalInstruction(message, statement.location())
-            names = tuple(name.strip() for name in statement.text.split(","))
-            scope.names[self._table_after] = LabelTable(names)
+            self._labelled(statement, scope)
+
+    def _labelled(self, statement: Directive, scope: Scope) -> None:
+        """Take a list of labels or functions, or a prototype, which the label before it names."""
+        if statement.name == "callprototype":
+            for problem in prototype_problems(statement, self.module.target, self.module.version):
+                raise problem
+            return
+        names = tuple(name.strip() for name in statement.text.split(","))
+        scope.names[self._table_after] = LabelTable(names)
+        self.tables.append((statement, names, scope))
+
+    def _check_table(self, statement: Directive, names: Iterable[str], scope: Scope) -> None:
+        """Raise IllegalInstruction for a name in a list that is no label, or no function."""
+        label = statement.name == "branchtargets"
+        wanted, what = (LabelName | LabelTable, "label") if label else (FunctionName, "function")
+        for name in names:
+            if not isinstance(scope.find(name), wanted):
+                raise IllegalInstruction(f".{statement.name}: {name} is no {what}", statement.location())
 
     def _registers(self, statement: RegisterDeclaration, scope: Scope) -> None:
         types = self.function.types
@@ -220,7 +246,7 @@ def execution_of(
     """Bind a statement: return what it does, its fidelity and note."""
     binder = StatementBinder(statement, scope, module)
     bound = bind(binder)
-    return Execution(bound.step, binder.flow(), binder.matrix), bound.fidelity, bound.note
+    return Execution(bound.step, binder.flow(), binder.matrix, binder.twin), bound.fidelity, bound.note
 
 
 def _broken(record: Record) -> Execution:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ...errors import IllegalInstruction
 from ...isa.architectures import ARCHITECTURES
+from ...ptx.sections import labels_of
 from ...ptx.statements import (
     Block,
     Directive,
@@ -22,6 +23,7 @@ from ...ptx.statements import (
     VariableDeclaration,
 )
 from .directives import OF_BODIES
+from .initial import element_bytes
 
 _HEAD = ("version", "target", "address_size")  # in this order; .target may be repeated
 _LAST_OF = {6: 5, 7: 8, 8: 8, 9: 5}  # PTX versions: the last minor of each major that ptxas 13.5 knows
@@ -31,8 +33,8 @@ _OLD_TARGETS = (  # whose PTX ptxas 13.0 still assembles for newer chips
     *_WITH_OLD_OPTION, "sm_13", "sm_20", "sm_21", "sm_30", "sm_32", "sm_35", "sm_37",
     "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62",
 )  # fmt: skip
-_LABELLED = ("branchtargets", "calltargets", "callprototype")
-_IN_FUNCTIONS = (*_LABELLED, "pragma", "loc", "target")
+LABELLED = ("branchtargets", "calltargets", "callprototype")
+_IN_FUNCTIONS = (*LABELLED, "pragma", "loc", "target")
 _CONSTANT_BYTES = 1 << 16  # of all variables of a module
 
 
@@ -41,6 +43,7 @@ def structure_problems(program: Program) -> Iterator[IllegalInstruction]:
     yield from _head(program.statements)
     yield from _options(program.statements)
     yield from _constants(program.statements)
+    yield from _section_labels(program.statements)
     known: dict[str, Statement] = {}
     for statement in program.statements:
         if isinstance(statement, Directive):
@@ -114,20 +117,43 @@ def _constants(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
         yield _problem(variables[-1], f"{size} bytes in .const: a module has at most {_CONSTANT_BYTES}")
 
 
+def _section_labels(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
+    """Yield sections with a label that a section has already."""
+    known = set[str]()
+    for statement in statements:
+        if isinstance(statement, Directive) and statement.name == "section":
+            for label in labels_of(statement.text):
+                if label in known:
+                    yield _problem(statement, f"the label {label} stands in sections twice")
+                known.add(label)
+
+
 def _directive(statement: Directive, known: dict[str, Statement]) -> Iterator[IllegalInstruction]:
     """Yield what is wrong with a directive of a module."""
-    if statement.name in _LABELLED or statement.name == "loc":
+    if statement.name in LABELLED or statement.name == "loc":
         yield _problem(statement, f".{statement.name} stands in functions, not in modules")
     elif statement.name == "pragma" and OF_BODIES.search(statement.text):
         yield _problem(statement, f"the pragma {statement.text.strip()} stands in functions, not in modules")
     elif statement.name == "alias":
-        alias, aliased = (known.get(name.strip()) for name in statement.text.split(","))
-        for found, bodiless in ((alias, True), (aliased, False)):
-            if not isinstance(found, Kernel) or (bodiless and found.body is not None):
-                yield _problem(
-                    statement, ".alias takes a function that is declared without a body, and another"
-                )
-                return
+        yield from _alias(statement, known)
+
+
+def _alias(statement: Directive, known: dict[str, Statement]) -> Iterator[IllegalInstruction]:
+    """Yield what is wrong with an alias, which is known by its directive from then on."""
+    name, aliased = (word.strip() for word in statement.text.split(","))
+    alias, function = known.get(name), known.get(aliased)
+    if isinstance(alias, Directive):
+        yield _problem(statement, f"{name} is an alias already")
+    elif not isinstance(alias, Kernel) or not isinstance(function, Kernel) or alias.body is not None:
+        yield _problem(statement, ".alias takes a function that is declared without a body, and another")
+    elif function.kind == "entry" or function.linkage in ("weak", "extern"):
+        yield _problem(statement, f"{aliased} has no alias: it is .{function.linkage or function.kind}")
+    elif _prototype(alias, aligned=True) != _prototype(function, aligned=True):
+        yield _problem(
+            statement, f"{name} has other parameters than {aliased}, or only one function is .noreturn"
+        )
+    else:
+        known[name] = statement
 
 
 def _function(kernel: Kernel, known: Statement | None) -> Iterator[IllegalInstruction]:
@@ -138,6 +164,8 @@ def _function(kernel: Kernel, known: Statement | None) -> Iterator[IllegalInstru
         yield _problem(kernel, f"{kernel.name} is .extern and has a body")
     if isinstance(known, VariableDeclaration):
         yield _problem(kernel, f"{kernel.name} is a variable, too")
+    if isinstance(known, Directive) and kernel.body is not None:
+        yield _problem(kernel, f"{kernel.name} is an alias, too")
     if not isinstance(known, Kernel):
         return
     if known.body is not None and kernel.body is not None:
@@ -150,15 +178,17 @@ def _function(kernel: Kernel, known: Statement | None) -> Iterator[IllegalInstru
         yield _problem(kernel, f"{kernel.name} is declared with another linkage before")
 
 
-def _prototype(kernel: Kernel) -> object:
-    given = (map(_kind, kernel.results), map(_kind, kernel.parameters))
-    return kernel.kind, "noreturn" in kernel.tuning, *(tuple(kinds) for kinds in given)
+def _prototype(kernel: Kernel, aligned: bool = False) -> object:
+    """Return what two declarations of a function share, with the alignments that it leaves out."""
+    given = [[_kind(each, aligned) for each in items] for items in (kernel.results, kernel.parameters)]
+    return kernel.kind, "noreturn" in kernel.tuning, given
 
 
-def _kind(parameter: Parameter) -> object:
+def _kind(parameter: Parameter, aligned: bool) -> object:
     if isinstance(parameter, RegisterDeclaration):
         return parameter.type, parameter.vector
-    return parameter.space, parameter.type, parameter.vector, parameter.extents, parameter.align
+    align = parameter.align or (element_bytes(parameter.type) if aligned else None)
+    return parameter.space, parameter.type, parameter.vector, parameter.extents, align
 
 
 def misplaced(statement: Statement) -> IllegalInstruction | None:

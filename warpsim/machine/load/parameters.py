@@ -7,8 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...errors import IllegalInstruction, NotModelled, WarpsimError
-from ...ptx.statements import OPAQUE, Kernel, Parameter, RegisterDeclaration, VariableDeclaration
-from .variable_spaces import check_alignment, check_parameter_type
+from ...ptx.parser import read_prototype
+from ...ptx.source import Cursor
+from ...ptx.statements import OPAQUE, Directive, Kernel, Parameter, RegisterDeclaration, VariableDeclaration
+from .directives import directive_problems
+from .variable_spaces import ARGUMENT_ALIGNMENT, LARGEST_ALIGNMENT, check_alignment, check_parameter_type
+
+PROTOTYPE = "_"  # the name of a function that is none: ptxas takes any types there
 
 
 def parameter_problems(kernel: Kernel) -> Iterator[WarpsimError]:
@@ -22,6 +27,15 @@ def parameter_problems(kernel: Kernel) -> Iterator[WarpsimError]:
         yield _problem(framed[0], "several results of a function are registers")
 
 
+def prototype_problems(statement: Directive, target: str, version: tuple[int, int]) -> Iterator[WarpsimError]:
+    """Yield what is wrong with a ``.callprototype``: as with a function of such parameters, and no more."""
+    kernel = read_prototype(Cursor(statement.source, statement.start + len(".callprototype")))
+    yield from parameter_problems(kernel)
+    yield from directive_problems(kernel, target, version)
+    if "local_maxnreg" in kernel.tuning:
+        yield IllegalInstruction("prototypes have no directive .local_maxnreg", statement.location())
+
+
 def _of_parameter(kernel: Kernel, parameter: Parameter, last: bool) -> Iterator[WarpsimError]:
     if isinstance(parameter, RegisterDeclaration):
         if kernel.kind == "entry":
@@ -31,7 +45,7 @@ def _of_parameter(kernel: Kernel, parameter: Parameter, last: bool) -> Iterator[
     if kernel.kind == "entry" and parameter.type in OPAQUE:
         yield NotModelled(f"{name}: .{parameter.type} is not modelled", parameter.location())
     else:
-        yield from _caught(parameter)
+        yield from _caught(kernel, parameter)
     if 0 in parameter.extents and (kernel.kind == "entry" or not last):
         yield _problem(
             parameter, f"{name} has no elements: only the last parameter of a function may have []"
@@ -40,11 +54,14 @@ def _of_parameter(kernel: Kernel, parameter: Parameter, last: bool) -> Iterator[
         yield _problem(parameter, f"{name}: .ptr is for parameters of kernels")
 
 
-def _caught(parameter: VariableDeclaration) -> Iterator[WarpsimError]:
+def _caught(kernel: Kernel, parameter: VariableDeclaration) -> Iterator[WarpsimError]:
+    called = kernel.kind == "func" and kernel.body is not None
+    most = ARGUMENT_ALIGNMENT if called else LARGEST_ALIGNMENT
     try:
-        check_parameter_type(parameter)
+        if kernel.name != PROTOTYPE:
+            check_parameter_type(parameter)
         for align in (*parameter.pointer, *(() if parameter.align is None else (parameter.align,))):
-            check_alignment(parameter, align)
+            check_alignment(parameter, align, most)
     except IllegalInstruction as error:
         yield error
 

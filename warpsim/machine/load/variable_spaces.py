@@ -7,7 +7,8 @@ from __future__ import annotations
 from ...errors import IllegalInstruction, NotModelled
 from ...ptx.statements import OPAQUE, VariableDeclaration
 
-_LARGEST_ALIGNMENT = 1 << 16
+LARGEST_ALIGNMENT = 1 << 16
+ARGUMENT_ALIGNMENT = 128  # of what is passed to functions
 _COMMON = "global"  # the space of .common variables
 _IN_FUNCTIONS = ("local", "param")  # spaces without variables of a module
 _NO_PARAMETERS = ("f16x2", *OPAQUE)
@@ -60,6 +61,8 @@ def _check_type(statement: VariableDeclaration, *, in_module: bool) -> None:
         raise NotModelled(f"{statement.name}: .{statement.type} is not modelled", statement.location())
     if statement.space == "param":
         check_parameter_type(statement)
+        if statement.align is not None:
+            check_alignment(statement, statement.align, ARGUMENT_ALIGNMENT)
 
 
 def check_parameter_type(statement: VariableDeclaration) -> None:
@@ -81,10 +84,8 @@ def check_extent(statement: VariableDeclaration) -> None:
         check_alignment(statement, statement.align)
 
 
-def check_alignment(statement: VariableDeclaration, align: int) -> None:
-    """Raise IllegalInstruction for an alignment that is no power of two, or beyond all memory."""
-    if align < 1 or align & (align - 1) or align > _LARGEST_ALIGNMENT:
-        message = (
-            f"{statement.name} has alignment {align}: it is a power of two, {_LARGEST_ALIGNMENT} at most"
-        )
+def check_alignment(statement: VariableDeclaration, align: int, most: int = LARGEST_ALIGNMENT) -> None:
+    """Raise IllegalInstruction for an alignment that is no power of two, or more than ``most``."""
+    if align < 1 or align & (align - 1) or align > most:
+        message = f"{statement.name} has alignment {align}: it is a power of two, {most} at most"
         raise IllegalInstruction(message, statement.location())

@@ -49,6 +49,7 @@ def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
         return _with_carry(operation, readers, writers)
     if operation.where is not None:
         return _noting(operation, operation.where, readers, writers)
+    binder.computes(operation.compute, readers, writers, operation.single)
     if len(writers) == 1 and len(operation.results) == 1:
         return _single(operation, readers, writers[0])
     return _several(operation, readers, writers)

@@ -8,7 +8,7 @@ A reader takes (wave, path) and returns one unsigned value a lane, or one of sha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, NoReturn, TypeVar
 
@@ -33,6 +33,7 @@ from ...ptx.statements import InstructionStatement, operand_names
 from ..bind.constants import constant_bits
 from ..bind.functions import ModuleNames
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
+from ..bind.twins import NOWHERE, Source, Twin
 from ..bind.value_types import bits_of, dtype_of
 from ..run.clusters import cluster_addresses
 from ..run.wave import Wave
@@ -40,6 +41,7 @@ from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
 from ..state.slots import Slot
 from . import special_registers
+from .operation import Compute
 
 Problem = TypeVar("Problem", bound=WarpsimError)
 Reader = Callable[[Wave, DivergentPath], Values]
@@ -56,6 +58,9 @@ class StatementBinder:
     operands: Sequence[Operand] = field(init=False)
     declared: ClassVar[bool] = True  # whether every register has a declared type
     matrix: Bound | None = field(init=False, default=None)  # the operands by role
+    twin: Twin | None = field(init=False, default=None)  # of a statement that computes lane by lane
+    sources: dict[Reader, Source] = field(init=False, default_factory=dict)  # what readers read
+    targets: dict[Writer, int] = field(init=False, default_factory=dict)  # the registers of writers
     _values: set[int] = field(init=False, default_factory=set)
     _addresses: set[int] = field(init=False, default_factory=set)
     _written: set[int] = field(init=False, default_factory=set)
@@ -169,14 +174,17 @@ class StatementBinder:
         """
         if isinstance(operand, Immediate):
             constant = self.constant(operand, type_name, index, element)
-            return lambda wave, path: constant
+            return self.apart(lambda wave, path: constant)
         if isinstance(operand, NegatedPredicate):
             if type_name != "pred":
                 raise self.illegal(
                     f"'{operand}' negates a predicate, but a .{type_name} goes here", index, element
                 )
             inner = self.reader(Register(operand.name), type_name, index, element)
-            return lambda wave, path: ~inner(wave, path)
+            known = self.sources.get(inner)
+            return self._known(
+                lambda wave, path: ~inner(wave, path), None if known is None else replace(known, negated=True)
+            )
         if isinstance(operand, Displacement):
             return self._variable_address(operand.base, operand.offset, type_name, index, element)
         if not isinstance(operand, Register):
@@ -192,8 +200,34 @@ class StatementBinder:
         self._values.add(found.number)
         number, dtype = found.number, dtype_of(type_name)
         if bits_of(found.type) == bits_of(type_name):
-            return lambda wave, path: _value(wave, path, number)
-        return lambda wave, path: _value(wave, path, number).astype(dtype)
+            return self._known(lambda wave, path: _value(wave, path, number), Source(register=number))
+        return self._known(
+            lambda wave, path: _value(wave, path, number).astype(dtype), Source(register=number, dtype=dtype)
+        )
+
+    def _known(self, read: Reader, source: Source | None) -> Reader:
+        """Return a reader, of which it is remembered what it reads."""
+        if source is not None:
+            self.sources[read] = source
+        return read
+
+    def apart(self, read: Reader) -> Reader:
+        """Return a reader of what is in no register and stays the same while a stretch is executed."""
+        return self._known(read, Source(read=read))
+
+    def computes(
+        self,
+        compute: Compute | None,
+        readers: Sequence[Reader],
+        writers: Sequence[Writer],
+        single: Callable[..., Values] | None = None,
+    ) -> None:
+        """Keep the twin of the statement, where it only computes, and all its operands are registers or
+        stay the same; ``single`` is as Operation has it.
+        """
+        if all(read in self.sources for read in readers) and all(write in self.targets for write in writers):
+            sources = tuple(self.sources[read] for read in readers)
+            self.twin = Twin(compute, sources, tuple(self.targets[write] for write in writers), single)
 
     def _special(self, name: str, type_name: str, index: int, element: int | None) -> Reader:
         known = special_registers.type_of(name)
@@ -212,7 +246,7 @@ class StatementBinder:
                     _SPECIAL.of(wave)[name] = known
             return known.astype(dtype, copy=False)
 
-        return read
+        return self.apart(read) if special_registers.REGISTERS[name].constant else read
 
     def _check_special(self, name: str, type_name: str, index: int, element: int | None) -> None:
         """Only mov, and cvt of integers to integers, read special registers; mov at their width."""
@@ -322,14 +356,21 @@ class StatementBinder:
     def reading(self, number: int) -> Reader:
         """Return a reader of a register by number."""
         self._values.add(number)
-        return lambda wave, path: _value(wave, path, number)
+        return self._known(lambda wave, path: _value(wave, path, number), Source(register=number))
 
     # --- results ---
 
     def writing(self, number: int) -> Writer:
         """Return a writer of a register by number."""
         self._written.add(number)
-        return lambda wave, path, lanes, values: wave.write(path, lanes, number, values)
+        return self._writing(number)
+
+    def _writing(self, number: int) -> Writer:
+        def write(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
+            wave.write(path, lanes, number, values)
+
+        self.targets[write] = number
+        return write
 
     def writer(
         self, operand: Operand, type_name: str, index: int, element: int | None = None, *, wide: bool = False
@@ -340,13 +381,14 @@ class StatementBinder:
         if isinstance(operand, Sink):
             if element is None and self.statement.opcode not in _DISCARDING:
                 raise self.illegal(f"{self.statement.opcode} does not take _ for its result", index)
+            self.targets[_nowhere] = NOWHERE
             return _nowhere
         found = self.register(operand, index, element)
         self.check_type(str(operand), found.type, type_name, index, element, wide)
         self._written.add(found.number)
         number = found.number
         if bits_of(found.type) == bits_of(type_name):
-            return lambda wave, path, lanes, values: wave.write(path, lanes, number, values)
+            return self._writing(number)
         if bits_of(found.type) > 64:
             message = f"a .{type_name} that is extended to .{found.type} is not modelled"
             raise self.not_modelled(message, index)

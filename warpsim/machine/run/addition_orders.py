@@ -20,7 +20,7 @@ from ...ptx.statements import InstructionStatement
 from ..state.lanes import Values
 from ..state.slots import Slot
 from ..state.spaces import Bytes, Offsets, words_at
-from .cta_barriers import Barriers
+from .barriers.cta_barriers import Barriers
 from .wave import Wave
 
 Place = tuple[int, int]  # line and column of a statement

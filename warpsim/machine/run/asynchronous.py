@@ -30,8 +30,8 @@ import numpy.typing as npt
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
 from ..state.slots import Slot
+from .barriers.mbarrier import arrive_once, awaited, complete_tx
 from .events import GroupWait, Observer, observers_of
-from .mbarrier import arrive_once, awaited, complete_tx
 from .pending import Batch, Pending
 from .wave import Wave
 

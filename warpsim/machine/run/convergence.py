@@ -20,8 +20,8 @@ from ...errors import UndefinedBehavior
 from ...isa.warps import WARP, WARPGROUP
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.slots import Slot
+from .barriers.waits import LaneWait
 from .events import observers_of
-from .waits import LaneWait
 from .wave import Wave
 
 Act = Callable[[Wave, DivergentPath, Lanes], object]

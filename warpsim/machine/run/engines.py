@@ -17,7 +17,7 @@ from ...errors import OperandError
 from ...execution.pipeline import Engine as EngineName
 from ...execution.pipeline import Undefined, execute_inputs, execute_operands
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Codes, Operands
 from ...isa.rules import Rule
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ...errors import Location, OperandError
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.memory_access import MemoryAccess
 from ..state.slots import Slot

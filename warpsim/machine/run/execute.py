@@ -16,9 +16,10 @@ from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
 from ..state.spaces import InvalidAccess
 from .asynchronous import ASYNCHRONY, finish_all
-from .cta_barriers import Barriers
+from .barriers.cta_barriers import Barriers
+from .barriers.waits import LaneWait, waiting_record
 from .events import observers_of
-from .waits import LaneWait, waiting_record
+from .stretches import HOT, begin
 from .wave import Record, Wave
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
@@ -50,15 +51,21 @@ def run(wave: Wave, budget: int | None = None) -> bool:
 
 def _advance(wave: Wave, path: DivergentPath) -> None:
     """Execute statements until paths change, or this path reaches another."""
-    code, scheduler = wave.code, wave.scheduler
+    code, scheduler, compiled = wave.code, wave.scheduler, wave.compiled
     others = [other.pc for other in scheduler.paths if other is not path and other.frame is path.frame]
     stop = min((pc for pc in others if pc > path.pc), default=-1)
     record = code[path.pc]
     try:
         while True:
             record = code[path.pc]
+            if compiled and record.stretch is not None and record.stretch.run(wave, path, stop):
+                if path.pc == stop:
+                    return
+                continue
             scheduler.statements += 1
-            scheduler.counts[path.pc] += 1
+            scheduler.singles[path.pc] = times = scheduler.singles[path.pc] + 1
+            if times == HOT and compiled:
+                begin(wave.entry, path.pc)
             lanes: Lanes | None = path.lanes
             if record.guard >= 0:
                 lanes = _guarded(wave, path, record)

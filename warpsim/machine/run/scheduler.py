@@ -32,10 +32,25 @@ class Scheduler:
         self.waiting: list[DivergentPath] = []
         self.order = order
         self.statements = 0
-        self.counts = [0] * statements
+        self.singles = [0] * statements  # executions by themselves,
+        self._stretches: dict[tuple[int, int], int] = {}  # and in stretches, by first statement and past
         self.rounds = 0
         self.vain = False
         self.waits_at: frozenset[int] = frozenset()
+
+    @property
+    def counts(self) -> list[int]:
+        """Return the executions of each statement."""
+        stretches, self._stretches = self._stretches, {}
+        for (first, past), times in stretches.items():
+            for pc in range(first, past):
+                self.singles[pc] += times
+        return self.singles
+
+    def executed(self, first: int, past: int) -> None:
+        """Count the execution of all statements of a stretch."""
+        self.statements += past - first
+        self._stretches[first, past] = self._stretches.get((first, past), 0) + 1
 
     # --- divergence ---
 

@@ -24,6 +24,7 @@ from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement
 from ..bind.scope import NOTHING, Flow, Scope, Variable
 from ..bind.tuning import Dimensions, Tuning
+from ..bind.twins import Twin
 from ..state import spaces
 from ..state.device_runtime import DeviceRuntime
 from ..state.lanes import DivergentPath, Frame, Lanes, Mask, Values
@@ -43,21 +44,22 @@ class Execution(NamedTuple):
     """What a statement does with its own operands.
 
     ``flow`` are the registers that its results come from, ``matrix`` the operands by role, of a matrix
-    instruction.
+    instruction. ``twin`` is what it computes, of a statement that does nothing else.
     """
 
     step: Step
     flow: Flow = NOTHING
     matrix: Bound | None = None
+    twin: Twin | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Record:
     """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
 
-    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow`` and ``matrix`` are those of
-    ``bind(record)``, which is called when one of them is first asked for: most statements of a large module
-    are never executed, and what is wrong with any is known before.
+    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow``, ``matrix`` and ``twin`` are
+    those of ``bind(record)``, which is called when one of them is first asked for: most statements of a large
+    module are never executed, and what is wrong with any is known before.
     """
 
     statement: InstructionStatement
@@ -70,6 +72,8 @@ class Record:
     step: Step = field(init=False, repr=False)
     flow: Flow = field(init=False, repr=False)
     matrix: Bound | None = field(init=False, repr=False)
+    twin: Twin | None = field(init=False, repr=False)
+    stretch: Any = field(init=False, repr=False, default=None)  # that begins here (stretches.py), if compiled
 
     def __getattr__(self, name: str) -> Any:
         """Bind the statement; called for attributes that are not set."""
@@ -80,7 +84,7 @@ class Record:
 
     def does(self, execution: Execution) -> Record:
         """Set what the statement does; return the record."""
-        self.step, self.flow, self.matrix = execution
+        self.step, self.flow, self.matrix, self.twin = execution
         return self
 
     def stepping(self, step: Step) -> Record:
@@ -133,6 +137,7 @@ class Entry:
     dynamic_shared: bool
     local_bytes: int
     tuning: Tuning
+    slots: dict[object, Any] = field(default_factory=dict)  # what is known of it by now (state/slots.py)
 
 
 class Wave:
@@ -150,6 +155,7 @@ class Wave:
         self.code: Sequence[Record] = entry.code
         self.slots: dict[object, Any] = {}  # what groups of opcodes keep for the wave (state/slots.py)
         self.modes = DEFAULT_MODES
+        self.compiled = False  # whether stretches of statements are (stretches.py)
         self.symbols: Mapping[str, int] = {}  # addresses of the module's variables in device memory
         self.runtime: DeviceRuntime | None = None  # what system calls use
         self.inferred: dict[int, str] = {}  # statements whose results rest on inferred behaviour, and why

@@ -35,6 +35,11 @@ class Device:
         self.symbols: dict[Any, dict[str, int]] = {}  # addresses of variables, by module
         self.heap = Heap(self.memory, heap_bytes)
 
+    def __repr__(self) -> str:
+        held = self.memory.allocations
+        size = sum(item.size for item in held)
+        return f"<device {self.target or 'of any chip'}: {len(held)} allocations, {size:,} bytes>"
+
     def array(self, value: Any, name: str = "") -> Buffer:
         """Return a buffer with the bytes of an array, or of what has ``__bytes__``, as a tensor map.
 

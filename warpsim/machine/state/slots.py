@@ -13,7 +13,9 @@ from typing import Any, Generic, Protocol, TypeVar
 class Owner(Protocol):
     """What keeps values of slots."""
 
-    slots: dict[object, Any]
+    @property
+    def slots(self) -> dict[object, Any]:
+        """By slot, what it keeps."""
 
 
 Kept = TypeVar("Kept")

@@ -18,7 +18,7 @@ from ...errors import Location
 from ...isa.formats import Format
 from ...isa.fragments import fragment, legal_fields, metadata_map, undefined_field, undefined_rows
 from ...isa.instruction import Instruction
-from ...isa.placements import Inputs
+from ...isa.operand_places.placements import Inputs
 from ...isa.products import Codes
 from ...isa.registers import Words
 from ...isa.sparsity import FIELD_BITS

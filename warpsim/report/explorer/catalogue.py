@@ -17,16 +17,16 @@ from ...isa.descriptors.matrix_descriptor import Field, Major
 from ...isa.descriptors.tile_addresses import tile_modes
 from ...isa.descriptors.tile_shape import TileShape
 from ...isa.families import FAMILIES, forms
-from ...isa.formats import FORMATS
 from ...isa.fragments import metadata_layout
 from ...isa.instruction import Instruction
 from ...isa.layouts.strides import Modes, joined
 from ...isa.layouts.swizzle import SWIZZLE_BYTES
-from ...isa.places import register_operands
+from ...isa.operand_places.places import register_operands
 from ...views.information import rule_on, rule_text, version_text
 from ...views.layouts.cute import cute_layouts
 from ...views.layouts.formulas import formula, logical_column_lines, section
 from ...views.layouts.shared_tiles import shared_tile
+from ..layouts import format_documents
 from .sass import SEEN, sass_of
 
 Document = dict[str, Any]
@@ -72,7 +72,7 @@ def catalogue() -> Document:
     return {
         "targets": list(ARCHITECTURES),
         "families": [family.name for family in FAMILIES],
-        "formats": {name: {"bits": item.bits, "float": item.is_float} for name, item in FORMATS.items()},
+        "formats": {name: item | {"float": item["is_float"]} for name, item in format_documents().items()},
         "tables": {name: table.entries for name, table in tables.items()},
         "forms": described,
     }

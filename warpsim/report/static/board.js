@@ -1,6 +1,7 @@
 // The board of one instruction: its panels, laid out like the product itself, with B above D and A beside it.
 
 import { make } from "./elements.js";
+import { namingText } from "./naming.js";
 import { matrixGrid, metadataGrid, registerGrid, scaleGrid } from "./grids.js";
 
 const WARP = 32;
@@ -50,7 +51,10 @@ function panelOf(instruction, operand, part, mode) {
     e: () => panel("e", "Metadata", metadataText(layout), scrolling(metadataGrid(instruction, part))),
     scale_a: () => panel("scale_a", "Scales of A", size, scrolling(scaleGrid(instruction, "scale_a", mode))),
     scale_b: () => panel("scale_b", "Scales of B", size, scrolling(scaleGrid(instruction, "scale_b", mode))),
-    registers: () => panel("registers", ...registersTitle(layout), scrolling(registerGrid(instruction, part))),
+    registers: () => panel(
+      "registers", ...registersTitle(layout), scrolling(registerGrid(instruction, part)),
+      make("p", { class: "note", id: "naming" }, namingText(namesOf(instruction))),
+    ),
     notes: () =>
       panel("notes", "Layouts", `formulas of PTX ISA ${layout.tensor_memory ? "9.3" : "9.1"}`, ...noteElements(layout)),
   }[operand]();
@@ -60,6 +64,15 @@ function registersTitle({ tensor_memory: tensorMemory }) {
   return tensorMemory
     ? ["Tensor memory", "hexadecimal cells, a line for each lane, by column (C)"]
     : ["Registers", "hexadecimal words, one line a lane"];
+}
+
+// The registers that hold element 0 of each operand, and what else is in them.
+function namesOf(instruction) {
+  const { layout } = instruction;
+  return instruction.operands.filter((operand) => "abcd".includes(operand)).map((operand) => {
+    const own = layout.places(operand).filter((place) => place.lane === 0 && place.register === 0);
+    return { operand, name: instruction.registerName(operand, 0), count: own.length, bits: layout.register_bits };
+  });
 }
 
 function metadataText(layout) {
@@ -92,14 +105,26 @@ function noteElements(layout) {
     make("details", {}, make("summary", {}, title), make("pre", {}, lines.join("\n"))));
 }
 
-// Which panel stands where: rows of a left and a right side. Rows of A and D, and columns of B, D and C, stand
+// Which panel stands where: the sides by their places in the grid. Rows of A and D, and columns of B, D and C, stand
 // in line.
 function arrangement({ layout }) {
   const scaleA = layout.scale ? ["scale_a"] : [];
   const scaleB = layout.scale ? ["scale_b"] : [];
-  const above = [["registers"], [...scaleB, "b"]];
-  if (layout.pattern) return [above, [["a", "l"], ["d", "c"]], [["e"], scaleA], [["notes"], []]];
-  return [above, [["a", ...scaleA, "notes"], ["d", "c"]]];
+  const above = { registers: ["registers"], b: [...scaleB, "b"] };
+  if (layout.pattern) return { ...above, a: ["a", "l"], d: ["d", "c"], under: ["e", "notes"], more: scaleA };
+  return { ...above, a: ["a", ...scaleA], d: ["d", "c"], under: ["notes"], more: [] };
+}
+
+// Registers have a line of their own where they do not fit beside B, and A where it does not fit beside D: no
+// column of them is cut off.
+export function fit(board) {
+  const cut = (name) => {
+    const box = board.querySelector(`#panel-${name} .scroll`);
+    return box.scrollWidth > box.clientWidth;
+  };
+  board.classList.remove("wide", "stacked");
+  board.classList.toggle("wide", cut("registers"));
+  board.classList.toggle("stacked", cut("a"));
 }
 
 // What two boards must have in common for one to be made from the other by changing what cells show.
@@ -108,9 +133,8 @@ export function formOf({ layout, memory, absent }, part) {
 }
 
 export function boardOf(instruction, part, mode) {
-  return arrangement(instruction).flatMap((sides) =>
-    sides.map((names) =>
-      make("div", { class: "side" }, names.map((operand) => panelOf(instruction, operand, part, mode)))));
+  return Object.entries(arrangement(instruction)).filter(([, names]) => names.length).map(([place, names]) =>
+    make("div", { class: `side at-${place}` }, names.map((operand) => panelOf(instruction, operand, part, mode))));
 }
 
 // The lanes of a part; those of a pair are numbered through both CTAs.

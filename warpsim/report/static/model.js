@@ -223,5 +223,6 @@ export function readReport(document, buffer) {
   document.instructions.forEach((one, index) => {
     instructions.push(new Instruction(one, index, layouts, document.formats, arrays, instructions));
   });
+  instructions.read = (reference) => arrays.read(reference);
   return instructions;
 }

@@ -8,6 +8,7 @@ import { explanationElements } from "./explanation.js";
 import { productOf, rowsShown } from "./grids.js";
 import { focusCell, reveal, revealWithin } from "./keyboard.js";
 import { elementKey, exists, keyOf, lightsOf, subjectOf } from "./links.js";
+import { Overview } from "./overview.js";
 import { Showing } from "./showing.js";
 import { Source } from "./source.js";
 import { Timeline } from "./timeline.js";
@@ -30,6 +31,8 @@ export class Page {
     this.explaining = false;
     this.showing = new Showing(byId("board"));
     this.source = byId("source") && new Source(byId("source"), (index) => this.show(index));
+    this.overview = report.overview
+      && new Overview(byId("overview"), report.overview, instructions.read, (index) => this.show(index));
     this.timeline = byId("timeline") && new Timeline(byId("timeline"), (index) => this.show(index));
   }
 
@@ -80,6 +83,7 @@ export class Page {
   markEvent() {
     this.timeline?.mark(this.index);
     this.source?.mark(this.index);
+    this.overview?.mark(this.index);
     document.querySelector("#axis .shown")?.classList.remove("shown");
     document.querySelector(`#axis [data-index="${this.index}"]`)?.classList.add("shown");
   }
@@ -90,8 +94,8 @@ export class Page {
     const { evidence } = layout;
     byId("mnemonic").textContent = layout.mnemonic;
     byId("statement").textContent = instruction.statement;
-    const place = `line ${instruction.line}`;
-    const where = [instruction.source ? `${instruction.source} (${place})` : place, layout.target];
+    const place = instruction.line === null ? [] : [`line ${instruction.line}`];
+    const where = [...(instruction.source ? [`${instruction.source} (${place[0]})`] : place), layout.target];
     if (instruction.warp !== null) where.push(`warp ${instruction.warp}`);
     if (instruction.executed) where.push(instruction.executed);
     byId("facts").replaceChildren(
@@ -114,7 +118,8 @@ export class Page {
     const checks = this.instruction.different ? this.instruction.checks : [];
     const failed = checks.map((number) => this.report.checks[number]).filter((check) => check.different);
     byId("failures").replaceChildren(...failed.map(({ line, registers, different, compared, first, element }, at) => {
-      const count = `✗ line ${line}, ${registers}: ${different} of ${compared} words differ. `;
+      const place = line === null ? registers : `line ${line}, ${registers}`;
+      const count = `✗ ${place}: ${different} of ${compared} words differ. `;
       const content = [make("b", {}, count), first ?? ""];
       const number = checks.find((one) => this.report.checks[one] === failed[at]);
       return element

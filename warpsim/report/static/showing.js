@@ -3,7 +3,7 @@
 // A board of twenty thousand cells takes a second to build. Steps of one form keep the board and change what its
 // cells show.
 
-import { boardOf, formOf, refreshFrame } from "./board.js";
+import { boardOf, fit, formOf, refreshFrame } from "./board.js";
 import { refreshCell } from "./grids.js";
 import { Lamps } from "./light.js";
 
@@ -17,7 +17,10 @@ export class Showing {
     this.step = 0;
     board.addEventListener("scroll", () => this.soon(), { capture: true, passive: true });
     addEventListener("scroll", () => this.soon(), { passive: true });
-    addEventListener("resize", () => this.soon(), { passive: true });
+    addEventListener("resize", () => {
+      if (this.form) fit(board);
+      this.soon();
+    }, { passive: true });
   }
 
   // Show an instruction; the product of m8n8k4 f16 is in the part.
@@ -32,6 +35,7 @@ export class Showing {
     }
     this.form = form;
     this.board.replaceChildren(...boardOf(instruction, part, mode));
+    fit(this.board);
     this.cells = [...this.board.querySelectorAll("td[data-key]")];
     this.lamps = new Lamps(this.board, (cell) => this.refresh(cell));
     for (const cell of this.cells) cell.shows = this.step;

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...execution.inputs import TENSOR_DEFAULTS, WgmmaSettings
-from ...isa.placements import ScaleSelectors
+from ...isa.operand_places.placements import ScaleSelectors
 from ..sets import VectorSet, immediates_of
 from .sv_layout import width, word_name
 

@@ -20,7 +20,7 @@ from ...isa.fragments import metadata_map
 from ...isa.instruction import Instruction
 from ...isa.layouts.strides import Mode
 from ...isa.layouts.tensor_memory import BIT, COLUMN, CTA, LANE, LANES
-from ...isa.tensor_placements import TensorCells
+from ...isa.operand_places.tensor_placements import TensorCells
 from ..sets import VectorSet
 from .sv_expressions import expression, function, reading, stepped
 from .sv_tiles import tile_lines

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...isa.instruction import Instruction
-from ...isa.tensor_placements import DescribedTile
+from ...isa.operand_places.tensor_placements import DescribedTile
 from ..sets import VectorSet
 
 _WGMMA_ADDRESS = """

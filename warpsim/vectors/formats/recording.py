@@ -29,7 +29,7 @@ import numpy.typing as npt
 from ...environment import in_default_environment
 from ...errors import TraceError, WarpsimError
 from ...files.archives import read_arrays, write_arrays
-from ...isa.placements import Inputs, ScaleSelectors, TensorSettings
+from ...isa.operand_places.placements import Inputs, ScaleSelectors, TensorSettings
 from ...ptx.decode import bind_operands, decode_statement
 from ...ptx.parser import parse
 from ...ptx.qualifiers import check_target

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...isa.instruction import Instruction
 from ...isa.layouts.strides import Mode, Modes, joined
 from ...isa.layouts.tensor_memory import BIT, COLUMN, CTA, LANE, TensorLayout
-from ...isa.places import tensor_cells
+from ...isa.operand_places.places import tensor_cells
 
 _NAMES = {"a": ("M", "K"), "c": ("M", "N"), "d": ("M", "N"), "e": ("M", "C")}
 _SCALES = {"scale_a": ("M", "C"), "scale_b": ("N", "C")}

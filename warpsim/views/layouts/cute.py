@@ -15,7 +15,7 @@ from ...isa.instruction import Instruction
 from ...isa.layouts.field_layout import BIT, LANE
 from ...isa.layouts.fragment_layout import separated
 from ...isa.layouts.strides import Mode, Modes, extent, joined, placed
-from ...isa.places import check_operand
+from ...isa.operand_places.places import check_operand
 from .cells import cell_layout
 
 _ALL = (Mode(1, (0,)),)  # the mode of a single thread or value

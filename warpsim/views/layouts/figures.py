@@ -15,8 +15,8 @@ from typing import Any
 from ...errors import present
 from ...isa.families.tcgen05_operands import descriptor_of
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleSelectors
-from ...isa.places import NO_SCALES, CellPlace, Place, check_operand, places
+from ...isa.operand_places.placements import ScaleSelectors
+from ...isa.operand_places.places import NO_SCALES, CellPlace, Place, check_operand, places
 
 Document = dict[str, Any]
 

@@ -18,7 +18,7 @@ from ...isa.layouts.strides import Digit, Modes, placed
 from ...isa.layouts.tensor_memory import BIT as CELL_BIT
 from ...isa.layouts.tensor_memory import COLUMN, CTA
 from ...isa.layouts.tensor_memory import LANE as CELL_LANE
-from ...isa.places import check_operand, tensor_cells
+from ...isa.operand_places.places import check_operand, tensor_cells
 
 # Sections of PTX ISA 9.1. Dense mma by shape; floating point and integers part at m8n8k4 and m16n8k16.
 _DENSE = {

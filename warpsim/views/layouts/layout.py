@@ -13,10 +13,10 @@ from xml.etree.ElementTree import Element
 
 from ...errors import OperandError
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleSelectors
-from ...isa.places import NO_SCALES, check_operand, lane_places, places, register_operands
-from ..drawing import escaped, figure_lines, figure_markup
-from ..svg import boxed, element, figures_element, figures_svg, page
+from ...isa.operand_places.placements import ScaleSelectors
+from ...isa.operand_places.places import NO_SCALES, check_operand, lane_places, places, register_operands
+from ..drawings.drawing import escaped, figure_lines, figure_markup
+from ..drawings.svg import boxed, element, figures_element, figures_svg, page
 from ..text_columns import words
 from .cells import cell_lines
 from .cute import cute_texts

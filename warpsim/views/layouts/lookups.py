@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...isa.instruction import Instruction
-from ...isa.placements import ScaleSelectors
-from ...isa.places import NO_SCALES, Place, element_place, feeds, lane_places
+from ...isa.operand_places.placements import ScaleSelectors
+from ...isa.operand_places.places import NO_SCALES, Place, element_place, feeds, lane_places
 from ..text_columns import words
 from .figures import place_document
 

@@ -18,8 +18,8 @@ from ...isa.descriptors.packed_tiles import canonical_descriptor
 from ...isa.descriptors.tile_addresses import tile_addresses
 from ...isa.instruction import Instruction
 from ...isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle
-from ..drawing import escaped, figure_lines, figure_markup
-from ..svg import boxed, element, figures_element, figures_svg, page
+from ..drawings.drawing import escaped, figure_lines, figure_markup
+from ..drawings.svg import boxed, element, figures_element, figures_svg, page
 from .figures import Cell, Figure, span
 
 Document = dict[str, Any]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...host.interactive_binder import ELSEWHERE
+from ...host.interactive.interactive_binder import ELSEWHERE
 from ...isa.architectures import ARCHITECTURES, targets_text
 from ...isa.instruction import Instruction
 from ...machine.opcodes import special_registers
@@ -153,7 +153,7 @@ def refused_promises() -> Iterator[Promise]:
         elsewhere.setdefault(reason, []).append(start)
     for reason, starts in elsewhere.items():
         what = f"in a Warp or Warpgroup {', '.join(starts)}: {reason}"
-        yield _refused("opcodes of launches", what, "host/interactive_binder.py")
+        yield _refused("opcodes of launches", what, "host/interactive/interactive_binder.py")
     for targets, operations in _unsorted().items():
         what = (
             f"descending metadata indices of plain .sp on {targets_text(targets)}: ptxas does not sort "

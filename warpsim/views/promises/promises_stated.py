@@ -257,16 +257,16 @@ NOT_MODELLED = (
         "kernel statements in warps",
         "special registers without a model, .global, .const and .param memory, registers of vectors and "
         "whole kernels, in a Warp or Warpgroup",
-        "host/interactive_binder.py",
-        "host/interactive_wave.py",
+        "host/interactive/interactive_binder.py",
+        "host/interactive/interactive_wave.py",
         "host/shared_memory.py",
-        "host/interactive.py",
+        "host/interactive/machines.py",
     ),
     _refused(
         "compiled signatures",
         "Triton kernels of clusters or with unknown parameters, and Numba arguments of other types",
-        "compilers/triton_kernels.py",
-        "compilers/numba_kernels.py",
+        "host/compilers/triton_kernels.py",
+        "host/compilers/numba_kernels.py",
     ),
 )
 
@@ -276,7 +276,7 @@ UNDEFINED = (
         "tcgen05.mma that reads cells which were never written, copies of operands that differ, D over "
         "another operand, descriptors with illegal fields",
         "isa/families/tcgen05_operands.py",
-        "isa/tensor_placements.py",
+        "isa/operand_places/tensor_placements.py",
         "machine/opcodes/tensor/tensor_products.py",
     ),
     _undefined(
@@ -294,9 +294,9 @@ UNDEFINED = (
     _undefined(
         "unwritten registers",
         "registers that nothing has written, a source '_', one register written twice by a statement",
-        "host/register_file.py",
-        "host/interactive_binder.py",
-        "host/interactive.py",
+        "host/interactive/register_file.py",
+        "host/interactive/interactive_binder.py",
+        "host/interactive/machines.py",
         "machine/opcodes/matrix/mma.py",
         "machine/opcodes/matrix/tiles.py",
     ),
@@ -304,21 +304,21 @@ UNDEFINED = (
         "divergent collectives",
         "statements that lanes, warps or warpgroups must execute together and do not",
         "machine/run/convergence.py",
-        "host/interactive.py",
+        "host/interactive/machines.py",
         "machine/opcodes/control/setmaxnreg.py",
     ),
     _undefined(
         "open results in warps",
         "in a Warp or Warpgroup: different values stored at one address, results that PTX leaves open, "
         "waiting for what never comes",
-        "host/interactive_wave.py",
+        "host/interactive/interactive_wave.py",
     ),
     _undefined(
         "misused barriers",
         "misuse of mbarriers, of the barrier of a cluster, and of what clusterlaunchcontrol answers",
         "machine/opcodes/asynchronous/launch_control.py",
-        "machine/run/mbarrier.py",
-        "machine/run/cluster_barrier.py",
+        "machine/run/barriers/mbarrier.py",
+        "machine/run/barriers/cluster_barrier.py",
         "machine/opcodes/asynchronous/mbarriers.py",
         "machine/opcodes/asynchronous/remote.py",
     ),

@@ -7,9 +7,11 @@ is timeline.py's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ...recording.strips import Link, Timeline
+from ..drawings.figure_files import Drawing
 from .timeline import CAPTION, Panel, Row, legend_of, panels_of, rows_in, rows_of, shown_links
 from .timeline_panels import (
     CHARACTER,
@@ -42,7 +44,7 @@ _COLOURS: tuple[tuple[str, str, str, str], ...] = (
     (".barrier", "fill", "#d5d9e0", "#3c4451"),
     (".barrier", "stroke", "#566070", "#9ba5b4"),
     (".matrix, .wgmma, .tensor", "fill", "#f8d9bb", "#6b3c12"),
-    (".matrix, .wgmma, .tensor", "stroke", "#b4540a", "#f5a65b"),
+    (".matrix, .wgmma, .tensor", "stroke", "#a64c08", "#f5a65b"),
     (".copy", "fill", "#cfdffa", "#1f3f77"),
     (".copy", "stroke", "#1d5fd1", "#78aaff"),
     (".store", "fill", "#c5ebd9", "#134a34"),
@@ -65,12 +67,14 @@ svg { color-scheme: light dark; font: 11px system-ui, "DejaVu Sans", sans-serif;
 """.strip()
 
 
-def draw_timeline(timeline: Timeline, title: str = "", notes: Sequence[str] = ()) -> str:
+def draw_timeline(timeline: Timeline, title: str = "", notes: Sequence[str] = ()) -> Drawing:
     """Return the picture of a launch's timeline as one SVG document; ``notes`` stand below the title.
 
-    The timeline is that of a report: ``kernel(..., timeline=True).timeline``.
+    The timeline is that of a report: ``kernel(..., timeline=True).timeline``. Notebooks show the picture;
+    ``save("x.png")``, .svg, .pdf or .tex writes it.
     """
-    return tostring(timeline_element(timeline, title, notes), encoding="unicode")
+    svg = tostring(timeline_element(timeline, title, notes), encoding="unicode")
+    return Drawing(svg, partial(str, svg))
 
 
 def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) -> Element:

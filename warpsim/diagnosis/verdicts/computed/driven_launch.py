@@ -18,7 +18,7 @@ from ....execution.pipeline import checked_inputs
 from ....isa.codes import codes_of, matrix_of
 from ....isa.fragments import gather, registers_of
 from ....isa.instruction import Instruction
-from ....isa.placements import Inputs
+from ....isa.operand_places.placements import Inputs
 from ....isa.products import Operands
 from ..matrix_hooks import MatrixHook, MatrixStep
 from ..repeated_launch import RepeatedLaunch

@@ -20,8 +20,8 @@ import numpy as np
 from ....isa.features import Feature
 from ....ptx.operands import Sink
 from ...run.asynchronous import issue
+from ...run.barriers.mbarrier import undefined
 from ...run.clusters import ctas_of
-from ...run.mbarrier import undefined
 from ...run.pending import Pending, Stretches
 from ...run.wave import Step, Wave
 from ...state.cluster_queue import CLUSTER_QUEUE

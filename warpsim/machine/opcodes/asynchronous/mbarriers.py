@@ -15,8 +15,7 @@ import numpy as np
 from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
-from ...run.events import Observer, observers_of
-from ...run.mbarrier import (
+from ...run.barriers.mbarrier import (
     MOST,
     Change,
     Misuse,
@@ -29,6 +28,7 @@ from ...run.mbarrier import (
     undefined,
     update,
 )
+from ...run.events import Observer, observers_of
 from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values

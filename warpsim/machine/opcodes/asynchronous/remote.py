@@ -20,7 +20,7 @@ import numpy as np
 from ....isa.features import Feature
 from ...bind.value_types import bits_of, dtype_of
 from ...run.asynchronous import issue
-from ...run.mbarrier import undefined
+from ...run.barriers.mbarrier import undefined
 from ...run.pending import Pending, Stretches
 from ...run.wave import Step, Wave
 from ...state import spaces

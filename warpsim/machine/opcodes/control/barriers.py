@@ -12,9 +12,9 @@ import numpy as np
 
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
+from ...run.barriers.cta_barriers import Barriers
+from ...run.barriers.waits import BarrierWait
 from ...run.convergence import meet
-from ...run.cta_barriers import Barriers
-from ...run.waits import BarrierWait
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
 from ...state.slots import Slot

@@ -16,7 +16,7 @@ from ....isa.features import Feature
 from ....ptx.operands import Displacement, Register, Sink
 from ...bind.scope import Variable
 from ...bind.value_types import dtype_of
-from ...run.cluster_barrier import ClusterBarrier
+from ...run.barriers.cluster_barrier import ClusterBarrier
 from ...run.clusters import FIRST, RANK_BYTES, rank_field, ranks_of
 from ...run.wave import Step, Wave
 from ...state import spaces

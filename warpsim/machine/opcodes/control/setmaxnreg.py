@@ -22,10 +22,10 @@ from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
 from ...bind.tuning import Tuning
+from ...run.barriers.mbarrier import undefined
+from ...run.barriers.waits import LaneWait
 from ...run.convergence import EVERYONE, together
 from ...run.events import observers_of
-from ...run.mbarrier import undefined
-from ...run.waits import LaneWait
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ...state.slots import Slot

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...bind.value_types import bits_of
 from ..operation import Operation, Row, Values
@@ -28,7 +29,11 @@ def _operation(
     result: str, sources: tuple[str, ...], compute: Callable[..., Values], limited: tuple[int, ...] = ()
 ) -> Operation:
     return Operation(
-        results=(result,), sources=sources, compute=lambda *values: (compute(*values),), bytes=limited
+        results=(result,),
+        sources=sources,
+        compute=lambda *values: (compute(*values),),
+        single=compute,
+        bytes=limited,
     )
 
 
@@ -36,7 +41,7 @@ def _operation(
 
 
 def _bitwise(function: Any) -> Callable[[str], Operation]:
-    return lambda type_name: _operation(type_name, (type_name,) * 2, lambda a, b: function(a, b))
+    return lambda type_name: _operation(type_name, (type_name,) * 2, function)
 
 
 def _complement(type_name: str) -> Operation:
@@ -110,18 +115,23 @@ def _lop3_combined(combine: str, type_name: str) -> Operation:
 # --- shifts --------------------------------------------------------------------------------------
 
 
+def _amounts(bits: int, dtype: npt.DTypeLike) -> Callable[[Values], Values]:
+    """Return what makes of amounts those of a dtype, at most so many bits; constants are found in a list."""
+    known = [np.array(amount, dtype) for amount in range(bits + 1)]
+    return lambda b: np.minimum(b, bits).astype(dtype) if b.ndim else known[min(int(b), bits)]
+
+
 def _shift_left(type_name: str) -> Operation:
-    dtype = UNSIGNED[bits := bits_of(type_name)]
-    return _operation(
-        type_name, (type_name, "u32"), lambda a, b: np.left_shift(a, np.minimum(b, bits).astype(dtype))
-    )
+    amounts = _amounts(bits := bits_of(type_name), UNSIGNED[bits])
+    return _operation(type_name, (type_name, "u32"), lambda a, b: np.left_shift(a, amounts(b)))
 
 
 def _shift_right(type_name: str) -> Operation:
-    dtype, bits = number_dtype(type_name), bits_of(type_name)
+    dtype = number_dtype(type_name)
+    amounts = _amounts(bits_of(type_name), dtype)
 
     def compute(a: Values, b: Values) -> Values:
-        return unsigned(np.right_shift(a.view(dtype), np.minimum(b, bits).astype(dtype)))
+        return unsigned(np.right_shift(a.view(dtype), amounts(b)))
 
     return _operation(type_name, (type_name, "u32"), compute)
 

@@ -48,7 +48,13 @@ def _operation(type_name: str, sources: int, compute: Compute, note: str = "") -
 
 
 def _wrapping(function: Any) -> Callable[[str], Operation]:
-    return lambda type_name: _operation(type_name, 2, lambda a, b: (function(a, b),))
+    return lambda type_name: _binary(type_name, (type_name, type_name), function)
+
+
+def _binary(result: str, sources: tuple[str, ...], function: Callable[..., Values]) -> Operation:
+    return Operation(
+        results=(result,), sources=sources, compute=lambda *values: (function(*values),), single=function
+    )
 
 
 def clamped(total: Values) -> Values:
@@ -125,11 +131,6 @@ def _high_signed(a: Values, b: Values) -> Values:
     return np.subtract(_high_unsigned(a, b), excess)
 
 
-def low_product(a: Values, b: Values) -> Values:
-    """Return the lower half of the products, as wide as the factors."""
-    return np.multiply(a, b)
-
-
 def high_product(type_name: str) -> Binary:
     """Return the upper half of the products, as wide as the factors."""
     bits = bits_of(type_name)
@@ -151,9 +152,9 @@ def _wide_product(type_name: str) -> Binary:
 
 
 def product_half(half: str, type_name: str) -> Binary:
-    """Return what .hi, .lo or .wide takes of the products."""
+    """Return what .hi, .lo or .wide takes of the products; the lower half is as wide as the factors."""
     if half == "lo":
-        return low_product
+        return np.multiply
     return high_product(type_name) if half == "hi" else _wide_product(type_name)
 
 
@@ -162,21 +163,12 @@ def _result_type(half: str, type_name: str) -> str:
 
 
 def _multiply(half: str, type_name: str) -> Operation:
-    product = product_half(half, type_name)
-    return Operation(
-        results=(_result_type(half, type_name),),
-        sources=(type_name, type_name),
-        compute=lambda a, b: (product(a, b),),
-    )
+    return _binary(_result_type(half, type_name), (type_name, type_name), product_half(half, type_name))
 
 
 def _multiply_add(half: str, type_name: str) -> Operation:
     product, result = product_half(half, type_name), _result_type(half, type_name)
-    return Operation(
-        results=(result,),
-        sources=(type_name, type_name, result),
-        compute=lambda a, b, c: (np.add(product(a, b), c),),
-    )
+    return _binary(result, (type_name, type_name, result), lambda a, b, c: np.add(product(a, b), c))
 
 
 def _multiply_add_saturating(product: Binary) -> Compute:

@@ -17,7 +17,7 @@ import numpy as np
 from ....errors import NotModelled, UndefinedBehavior, located
 from ....isa.families import forms
 from ....isa.instruction import Instruction
-from ....isa.placements import Inputs, ScaleSelectors, part_of
+from ....isa.operand_places.placements import Inputs, ScaleSelectors, part_of
 from ....isa.warps import WARP
 from ....ptx.binding import Bound, WarpBound, bind
 from ....ptx.constants import Immediate

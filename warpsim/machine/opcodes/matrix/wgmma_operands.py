@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ....errors import WarpsimError
 from ....isa.descriptors.matrix_descriptor import Descriptor
 from ....isa.instruction import Instruction
-from ....isa.placements import Inputs, tile_bytes
+from ....isa.operand_places.placements import Inputs, tile_bytes
 from ....isa.warps import WARP, WARPGROUP
 from ....ptx.warpgroup import WarpgroupBound
 from ...run.convergence import Warpgroups

@@ -19,7 +19,7 @@ from ....errors import IllegalInstruction
 from ....isa.features import Feature
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Instruction
-from ....isa.placements import Inputs
+from ....isa.operand_places.placements import Inputs
 from ....isa.warps import WARP
 from ....ptx.decode import decode
 from ....ptx.operands import Vector

@@ -64,8 +64,10 @@ def _move(binder: StatementBinder, type_name: str) -> Step:
     _check_constant(binder, source, type_name)
     readers = word_readers(binder, source, type_name, 1)
     if isinstance(source, Immediate):
-        readers = [_everywhere(read) for read in readers]
-    return _written(word_writers(binder, target, type_name, 0), readers)
+        readers = [binder.apart(_everywhere(read)) for read in readers]
+    writers = word_writers(binder, target, type_name, 0)
+    binder.computes(None, readers, writers)
+    return _written(writers, readers)
 
 
 def _everywhere(read: Reader) -> Reader:

@@ -18,9 +18,9 @@ import numpy as np
 from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
+from ...run.barriers.waits import LaneWait
 from ...run.convergence import EVERYONE, together
 from ...run.events import TensorColumns, observers_of
-from ...run.waits import LaneWait
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ...state.tensor_cells import SIZES, Misuse

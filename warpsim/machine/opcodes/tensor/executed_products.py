@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ....isa.layouts.tensor_memory import LANES
-from ....isa.placements import Inputs, TensorSettings
-from ....isa.tensor_placements import TensorCells
+from ....isa.operand_places.placements import Inputs, TensorSettings
+from ....isa.operand_places.tensor_placements import TensorCells
 from ....isa.warps import WARP
 from ...run.events import MatrixExecution, Observer, observers_of
 from ...run.wave import Wave

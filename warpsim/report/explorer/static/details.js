@@ -1,6 +1,7 @@
 // What is known of a form besides its figures: its name, registers, targets, arithmetic, formulas and descriptors.
 
 import { byId, make, table } from "./elements.js";
+import { namingText } from "./naming.js";
 import { cuteLayout, cuteText } from "./snippets.js";
 
 // --- head ------------------------------------------------------------------------------------------
@@ -41,6 +42,15 @@ export function showHead(form) {
   byId("mnemonic").replaceChildren(...mnemonicPieces(form));
   byId("facts").replaceChildren(...facts(form).map((text) => make("li", {}, text)));
   showTargets(form);
+  byId("naming").textContent = namingText(namesOf(form));
+}
+
+// The registers that hold element 0 of each operand, and how many elements each holds.
+function namesOf(form) {
+  return form.operands.filter((operand) => "abcd".includes(operand)).map((operand) => ({
+    operand, name: form.registerName(operand, 0), bits: form.register_bits,
+    count: form.register_bits / form.layout(operand).storage,
+  }));
 }
 
 // --- targets ---------------------------------------------------------------------------------------

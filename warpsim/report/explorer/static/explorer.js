@@ -9,6 +9,7 @@ import { byId, make } from "./elements.js";
 import { lightsOf } from "./lights.js";
 import { listenToControls, listenToFigures, listenToKeys } from "./listening.js";
 import { Board } from "./panels.js";
+import { listenToPaste, showPasted } from "./pasting.js";
 import { readPayload } from "./payload.js";
 import { say } from "./saying.js";
 import { codeOf, cuteOf, ptxOf } from "./snippets.js";
@@ -90,6 +91,7 @@ class Explorer {
     showControls(this);
     showFormulas(this.form, this.state);
     showDescriptors(this.form, this.state);
+    showPasted(this);
     this.light();
     this.remember();
   }
@@ -218,6 +220,7 @@ async function start() {
   listenToFigures(page);
   listenToControls(page);
   listenToKeys(page);
+  listenToPaste(page);
   byId("shown").hidden = false;
   page.recall();
   document.documentElement.dataset.ready = "yes";

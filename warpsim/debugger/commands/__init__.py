@@ -1,0 +1,1 @@
+"""The commands of a session: each takes the session and the text behind its name, and returns text."""

@@ -1,0 +1,1 @@
+"""The Debug Adapter Protocol: a session for editors, over any pair of streams."""

@@ -1,0 +1,1 @@
+"""One client: its process, its threads, its memory, its modules and its launches."""

@@ -1,0 +1,413 @@
+"""Nodes of graphs: added, read and changed, by what they do.
+
+A node's work is made of a structure of parameters: cudaKernelNodeParams, cudaMemcpy3DParms, cudaMemsetParams,
+cudaHostNodeParams, or a single handle. The driver's structures differ in copies alone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
+from ..clients.client_launches import LaunchRequest, parameter_bytes
+from ..error_codes import CudaError
+from ..graphs import Graph, GraphNode, NodeKind
+from ..memory_transfers import Box, Rows
+from ..streams import Event, Touches
+from .copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
+from .graph_calls import graph_of, has_edge_data, made_of, node_handle, node_of, nodes_at
+from .launch_calls import launch_work
+from .pool_calls import allocated_in_graph, freed_in_graph
+from .registration import kernel_of
+
+Maker = Callable[[Call, int], GraphNode]
+
+
+class NewNode(NamedTuple):
+    """The parameters of cudaGraphAdd...Node, and up to two words of it."""
+
+    result: Pointer
+    graph: Handle
+    before: Pointer
+    number: Size
+    fifth: Size
+    sixth: Size
+
+
+def _add(call: Call, asked: NewNode, node: GraphNode) -> None:
+    """Add a node behind others of a graph."""
+    found = graph_of(call, asked.graph)
+    node.after = nodes_at(call, asked.before, asked.number)
+    found.nodes.append(node)
+    call.put(asked.result, "Q", node_handle(call, node))
+
+
+# --- what structures of parameters say -------------------------------------------------------------
+
+
+def _kernel(call: Call, parameters: int) -> GraphNode:
+    """Return a launch: cudaKernelNodeParams, which CUDA_KERNEL_NODE_PARAMS begins with."""
+    function, *sizes, shared, arguments, _ = call.get(parameters, "Q7I4xQQ")
+    if not function and call.name.startswith("cu") and not call.name.startswith("cuda"):
+        (function,) = call.get(parameters + 56, "Q")
+    kernel = kernel_of(call, function)
+    return launch_work(
+        LaunchRequest(
+            kernel=kernel,
+            function=function,
+            grid=(sizes[0], sizes[1], sizes[2]),
+            block=(sizes[3], sizes[4], sizes[5]),
+            parameters=parameter_bytes(kernel, call.read, arguments),
+            shared_bytes=shared,
+        )
+    )
+
+
+def _copy(call: Call, parameters: int) -> GraphNode:
+    box = box_at if call.name.startswith("cuda") else driver_box_at
+    return box_work(call.name, box(call, parameters))
+
+
+def _fill(call: Call, parameters: int) -> GraphNode:
+    """Return a fill: cudaMemsetParams."""
+    target, pitch, value, size, width, height = call.get(parameters, "2Q2I2Q")
+    if size not in (1, 2, 4):
+        raise CudaError("InvalidValue", f"{call.name}: elements of {size} bytes: 1, 2 or 4")
+    pattern = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+    rows = Rows(target=target, pitch=pitch, pattern=pattern, count=width, rows=height)
+    return fill_work(f"{call.name}({target:#x}, {width * height * size})", rows)
+
+
+def _host(call: Call, parameters: int) -> GraphNode:
+    """Return a function of the host: cudaHostNodeParams."""
+    function, data = call.get(parameters, "QQ")
+
+    def run(later: Call) -> Touches:
+        later.connection.call_host(function, data)
+        return Touches()
+
+    return GraphNode(f"host function {function:#x}", run, kind=NodeKind.HOST, fields=(function, data))
+
+
+def _child(call: Call, handle: int) -> GraphNode:
+    """Return the work of a copy of a graph."""
+    inner = graph_of(call, handle).copy()
+
+    def run(later: Call) -> Touches:
+        works = [node.run(later) for node in inner.ordered() if node.run and node.enabled]
+        return Touches(*(tuple(each for work in works for each in part) for part in zip(*works, strict=True)))
+
+    return GraphNode("a graph", run, kind=NodeKind.GRAPH, fields=inner)
+
+
+def _event(kind: NodeKind) -> Maker:
+    """Return what makes a node that records an event, or waits for it."""
+
+    def made(call: Call, handle: int) -> GraphNode:
+        call.process.held(handle, Event, "event")
+
+        def run(later: Call) -> Touches:
+            if kind is NodeKind.RECORD:
+                later.process.held(handle, Event, "event").record(later.process.order.host)
+            return Touches()
+
+        return GraphNode(f"{kind.name.lower()} of an event", run, kind=kind, fields=(handle,))
+
+    return made
+
+
+_MAKERS: dict[NodeKind, Maker] = {
+    NodeKind.KERNEL: _kernel,
+    NodeKind.COPY: _copy,
+    NodeKind.FILL: _fill,
+    NodeKind.HOST: _host,
+    NodeKind.GRAPH: _child,
+    NodeKind.WAIT: _event(NodeKind.WAIT),
+    NodeKind.RECORD: _event(NodeKind.RECORD),
+}
+
+
+# --- nodes are added -------------------------------------------------------------------------------
+
+
+@row("cudaGraphAddEmptyNode", "cuGraphAddEmptyNode")
+def add_empty(call: Call, asked: NewNode) -> None:
+    """Add a node that only orders."""
+    _add(call, asked, GraphNode("nothing"))
+
+
+_BY_NAME = {
+    "KernelNode": NodeKind.KERNEL,
+    "MemcpyNode": NodeKind.COPY,
+    "MemsetNode": NodeKind.FILL,
+    "HostNode": NodeKind.HOST,
+    "ChildGraphNode": NodeKind.GRAPH,
+    "EventRecordNode": NodeKind.RECORD,
+    "EventWaitNode": NodeKind.WAIT,
+}
+
+
+def _kind(call: Call) -> NodeKind:
+    """Return the kind of node that a function is named after."""
+    return next(kind for name, kind in _BY_NAME.items() if name in call.name)
+
+
+@row(
+    *("cudaGraphAddKernelNode", "cuGraphAddKernelNode", "cuGraphAddKernelNode_v2", "cudaGraphAddMemcpyNode"),
+    *("cuGraphAddMemcpyNode", "cudaGraphAddMemsetNode", "cuGraphAddMemsetNode", "cudaGraphAddHostNode"),
+    *("cuGraphAddHostNode", "cudaGraphAddChildGraphNode", "cuGraphAddChildGraphNode"),
+    *("cudaGraphAddEventRecordNode", "cuGraphAddEventRecordNode", "cudaGraphAddEventWaitNode"),
+    "cuGraphAddEventWaitNode",
+)
+def add_node(call: Call, asked: NewNode) -> None:
+    """Add a node by a structure of parameters, or by a handle."""
+    _add(call, asked, _MAKERS[_kind(call)](call, asked.fifth))
+
+
+@row("cudaGraphAddNode", "cudaGraphAddNode_v2", "cuGraphAddNode", "cuGraphAddNode_v2", "cuGraphAddNode_v3")
+def add_any(call: Call, asked: NewNode) -> None:
+    """Add a node by cudaGraphNodeParams: its kind, and from byte 16 on its parameters."""
+    shifted = has_edge_data(call)
+    number, parameters = (asked.fifth, asked.sixth) if shifted else (asked.number, asked.fifth)
+    node = _of_any(call, parameters)
+    _add(call, asked._replace(number=number), node)
+
+
+def _of_any(call: Call, parameters: int) -> GraphNode:
+    (kind,) = call.get(parameters, "i")
+    place = parameters + 16
+    if kind == NodeKind.EMPTY:
+        return GraphNode("nothing")
+    if kind == NodeKind.COPY:
+        return _copy(call, place + 16)  # behind flags, and the context of the driver
+    if kind in (NodeKind.GRAPH, NodeKind.WAIT, NodeKind.RECORD):
+        (place,) = call.get(place, "Q")
+    if kind == NodeKind.ALLOCATE:
+        return allocated_in_graph(call, place)
+    if kind == NodeKind.FREE:
+        return freed_in_graph(*call.get(place, "Q"))
+    if kind not in _MAKERS:
+        raise CudaError("NotSupported", f"{call.name}: nodes of type {kind} are not there")
+    return _MAKERS[NodeKind(kind)](call, place)
+
+
+@row("cudaGraphAddMemAllocNode", "cuGraphAddMemAllocNode")
+def add_allocation(call: Call, asked: NewNode) -> None:
+    """Add memory that a graph has, whose address is that of every launch."""
+    _add(call, asked, allocated_in_graph(call, asked.fifth))
+
+
+@row("cudaGraphAddMemFreeNode", "cuGraphAddMemFreeNode")
+def add_free(call: Call, asked: NewNode) -> None:
+    """Add the end of a use of memory that a graph has."""
+    _add(call, asked, freed_in_graph(asked.fifth))
+
+
+class CopyNode(NamedTuple):
+    """The parameters of cudaGraphAddMemcpyNode1D."""
+
+    new: NewNode
+    size: Size
+    kind: Int
+
+
+@row("cudaGraphAddMemcpyNode1D")
+def add_memcpy(call: Call, asked: CopyNode) -> None:
+    """Add a copy."""
+    _add(call, asked.new, copy_work(call.name, asked.new.fifth, asked.new.sixth, asked.size))
+
+
+class SymbolNode(NamedTuple):
+    """The parameters of cudaGraphAddMemcpyNodeToSymbol; from a symbol, it comes second."""
+
+    new: NewNode
+    size: Size
+    offset: Size
+    kind: Int
+
+
+@row("cudaGraphAddMemcpyNodeToSymbol", "cudaGraphAddMemcpyNodeFromSymbol")
+def add_symbol_copy(call: Call, asked: SymbolNode) -> None:
+    """Add a copy to a variable, or from it."""
+    _add(call, asked.new, _symbol_copy(call, asked.new.fifth, asked.new.sixth, (asked.size, asked.offset)))
+
+
+def _symbol_copy(call: Call, target: int, source: int, part: tuple[int, int]) -> GraphNode:
+    size, offset = part
+    if "ToSymbol" in call.name:
+        target = symbol_place(call, target, size, offset)
+    else:
+        source = symbol_place(call, source, size, offset)
+    return copy_work(call.name, target, source, size)
+
+
+# --- nodes are changed -----------------------------------------------------------------------------
+
+
+@row(
+    *("cudaGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2"),
+    *("cudaGraphMemcpyNodeSetParams", "cuGraphMemcpyNodeSetParams", "cudaGraphMemsetNodeSetParams"),
+    *("cuGraphMemsetNodeSetParams", "cudaGraphHostNodeSetParams", "cuGraphHostNodeSetParams"),
+    *("cudaGraphEventRecordNodeSetEvent", "cuGraphEventRecordNodeSetEvent"),
+    *("cudaGraphEventWaitNodeSetEvent", "cuGraphEventWaitNodeSetEvent"),
+)
+def set_parameters(call: Call, node: Handle, parameters: Pointer) -> None:
+    """Change the work of a node."""
+    _change(call, node_of(call, node), _MAKERS[_kind(call)](call, parameters))
+
+
+@row(
+    *("cudaGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams"),
+    *("cuGraphExecKernelNodeSetParams_v2", "cudaGraphExecMemcpyNodeSetParams"),
+    *("cuGraphExecMemcpyNodeSetParams", "cudaGraphExecMemsetNodeSetParams"),
+    *("cuGraphExecMemsetNodeSetParams", "cudaGraphExecHostNodeSetParams", "cuGraphExecHostNodeSetParams"),
+    *("cudaGraphExecChildGraphNodeSetParams", "cuGraphExecChildGraphNodeSetParams"),
+    *("cudaGraphExecEventRecordNodeSetEvent", "cuGraphExecEventRecordNodeSetEvent"),
+    *("cudaGraphExecEventWaitNodeSetEvent", "cuGraphExecEventWaitNodeSetEvent"),
+)
+def exec_set_parameters(call: Call, executable: Handle, node: Handle, parameters: Pointer) -> None:
+    """Change a node of a graph that can be launched; the graph that it was made of stays as it is."""
+    _change(call, made_of(call, executable, node), _MAKERS[_kind(call)](call, parameters))
+
+
+@row("cudaGraphNodeSetParams", "cuGraphNodeSetParams", "cuGraphNodeSetParams_v2")
+def set_any(call: Call, node: Handle, parameters: Pointer) -> None:
+    """Change the work of a node by cudaGraphNodeParams."""
+    _change(call, node_of(call, node), _of_any(call, parameters))
+
+
+@row("cudaGraphExecNodeSetParams", "cuGraphExecNodeSetParams")
+def exec_set_any(call: Call, executable: Handle, node: Handle, parameters: Pointer) -> None:
+    """Change a node of a graph that can be launched by cudaGraphNodeParams."""
+    _change(call, made_of(call, executable, node), _of_any(call, parameters))
+
+
+def _change(call: Call, node: GraphNode, work: GraphNode) -> None:
+    if node.kind is not work.kind:
+        raise CudaError("InvalidValue", f"{call.name}: the node is {node.kind.name}, not {work.kind.name}")
+    node.take(work)
+
+
+class CopyChange(NamedTuple):
+    """The parameters of cudaGraphMemcpyNodeSetParams1D, behind a node."""
+
+    target: Pointer
+    source: Pointer
+    size: Size
+    fourth: Size
+
+
+@row("cudaGraphMemcpyNodeSetParams1D")
+def set_copy(call: Call, node: Handle, asked: CopyChange) -> None:
+    """Change a copy."""
+    _change(call, node_of(call, node), copy_work(call.name, asked.target, asked.source, asked.size))
+
+
+@row("cudaGraphExecMemcpyNodeSetParams1D")
+def exec_set_copy(call: Call, executable: Handle, node: Handle, asked: CopyChange) -> None:
+    """Change a copy of a graph that can be launched."""
+    work = copy_work(call.name, asked.target, asked.source, asked.size)
+    _change(call, made_of(call, executable, node), work)
+
+
+@row("cudaGraphMemcpyNodeSetParamsToSymbol", "cudaGraphMemcpyNodeSetParamsFromSymbol")
+def set_symbol_copy(call: Call, node: Handle, asked: CopyChange) -> None:
+    """Change a copy of a variable."""
+    work = _symbol_copy(call, asked.target, asked.source, (asked.size, asked.fourth))
+    _change(call, node_of(call, node), work)
+
+
+@row("cudaGraphExecMemcpyNodeSetParamsToSymbol", "cudaGraphExecMemcpyNodeSetParamsFromSymbol")
+def exec_set_symbol_copy(call: Call, executable: Handle, node: Handle, asked: CopyChange) -> None:
+    """Change a copy of a variable, of a graph that can be launched."""
+    work = _symbol_copy(call, asked.target, asked.source, (asked.size, asked.fourth))
+    _change(call, made_of(call, executable, node), work)
+
+
+# --- nodes are read --------------------------------------------------------------------------------
+
+
+def _held(call: Call, node: int, kind: NodeKind) -> GraphNode:
+    found = node_of(call, node)
+    if found.kind is not kind:
+        raise CudaError("InvalidValue", f"{call.name}: the node is {found.kind.name}, not {kind.name}")
+    return found
+
+
+@row("cudaGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2")
+def get_kernel_parameters(call: Call, node: Handle, result: Pointer) -> None:
+    """Give cudaKernelNodeParams; its arguments lie in memory that stays."""
+    request: LaunchRequest = _held(call, node, NodeKind.KERNEL).fields
+    process, channel = call.process, call.connection.channel
+    places = [process.kept_words(channel, content) for content in request.parameters]
+    arguments = process.kept_words(channel, struct.pack(f"<{len(places)}Q", *places)) if places else 0
+    sizes = (*request.grid, *request.block, request.shared_bytes)
+    call.put(result, "Q7I4xQQ", request.function, *sizes, arguments, 0)
+    if call.name.endswith("_v2"):
+        call.put(result + 56, "QQ", 0, 0)
+
+
+@row("cudaGraphMemcpyNodeGetParams")
+def get_copy_parameters(call: Call, node: Handle, result: Pointer) -> None:
+    """Give cudaMemcpy3DParms."""
+    box: Box = _held(call, node, NodeKind.COPY).fields
+    width, height, depth = box.sizes
+    words = list[int]()
+    for plane in (box.source, box.target):
+        pitch = plane.pitch or width
+        words += [0, 0, 0, 0, plane.address, pitch, width, plane.slice // pitch or height]
+    call.put(result, "19Qi", *words, width, height, depth, 4)
+
+
+@row("cudaGraphMemsetNodeGetParams", "cuGraphMemsetNodeGetParams")
+def get_fill_parameters(call: Call, node: Handle, result: Pointer) -> None:
+    """Give cudaMemsetParams."""
+    rows: Rows = _held(call, node, NodeKind.FILL).fields
+    value = int.from_bytes(rows.pattern, "little")
+    call.put(result, "2Q2I2Q", rows.target, rows.pitch, value, len(rows.pattern), rows.count, rows.rows)
+
+
+@row("cudaGraphHostNodeGetParams", "cuGraphHostNodeGetParams")
+def get_host_parameters(call: Call, node: Handle, result: Pointer) -> None:
+    """Give cudaHostNodeParams."""
+    call.put(result, "QQ", *_held(call, node, NodeKind.HOST).fields)
+
+
+@row("cudaGraphChildGraphNodeGetGraph", "cuGraphChildGraphNodeGetGraph")
+def get_child(call: Call, node: Handle, result: Pointer) -> None:
+    """Give the graph of a node, which is changed in its place."""
+    inner: Graph = _held(call, node, NodeKind.GRAPH).fields
+    handles = call.process.handles
+    known = next((handle for handle, value in handles.items() if value is inner), None)
+    call.put(result, "Q", call.process.handle(inner) if known is None else known)
+
+
+@row("cudaGraphEventRecordNodeGetEvent", "cuGraphEventRecordNodeGetEvent")
+def get_record_event(call: Call, node: Handle, result: Pointer) -> None:
+    """Give the event that a node records."""
+    call.put(result, "Q", *_held(call, node, NodeKind.RECORD).fields)
+
+
+@row("cudaGraphEventWaitNodeGetEvent", "cuGraphEventWaitNodeGetEvent")
+def get_wait_event(call: Call, node: Handle, result: Pointer) -> None:
+    """Give the event that a node waits for."""
+    call.put(result, "Q", *_held(call, node, NodeKind.WAIT).fields)
+
+
+@row("cudaGraphMemFreeNodeGetParams", "cuGraphMemFreeNodeGetParams")
+def get_free(call: Call, node: Handle, result: Pointer) -> None:
+    """Give the address that a node frees."""
+    call.put(result, "Q", *_held(call, node, NodeKind.FREE).fields)
+
+
+@row(
+    *("cudaGraphKernelNodeSetAttribute", "cuGraphKernelNodeSetAttribute"),
+    *("cudaGraphKernelNodeCopyAttributes", "cuGraphKernelNodeCopyAttributes"),
+)
+def set_node_attribute(call: Call, node: Handle, attribute: Unsigned) -> None:
+    """Nothing depends on priorities and caches; clusters and cooperation are refused here."""
+    node_of(call, node)
+    if call.name.endswith("SetAttribute") and attribute in (2, 4):
+        raise CudaError("NotSupported", f"{call.name}: attribute {attribute}: capture the launch of a stream")

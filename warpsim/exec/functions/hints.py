@@ -1,0 +1,128 @@
+"""What programs say about memory and streams for speed alone: kept, so that it can be asked for again.
+
+Nothing depends on it here: memory of host and device is the same, and a stream has no caches.
+"""
+
+from __future__ import annotations
+
+from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
+from ..clients.client import Process
+from ..error_codes import CudaError
+from ..memory_transfers import range_of
+
+_READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _LAST_PREFETCH = 1, 2, 3, 4  # of cudaMemRangeAttribute
+_HOST, _NOWHERE = -1, -2  # cudaCpuDeviceId, cudaInvalidDeviceId
+_STREAM_VALUE_BYTES = 64  # of cudaLaunchAttributeValue
+_PRIORITY = 8  # of cudaLaunchAttributeID
+
+
+def _location(call: Call, words: int) -> int:
+    """Return a device: a number, or a cudaMemLocation by value, of type and number."""
+    kind = words & 0xFFFF_FFFF
+    if call.of_runtime_13 or call.name.endswith("_v2"):
+        return words >> 32 if kind == 1 else _HOST
+    return kind - (1 << 32) if kind >> 31 else kind
+
+
+def _noted(process: Process, address: int, size: int) -> dict[int, int]:
+    """Return what was said about the allocation around bytes. Raises CudaError."""
+    base, total = range_of(process, address)
+    if address + size > base + total:
+        raise CudaError("InvalidValue", f"{size} bytes at {address:#x} leave the allocation of {total} bytes")
+    return process.hints.setdefault(base, {})
+
+
+@row("cudaMemPrefetchAsync", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cudaMemPrefetchAsync_v2")
+def prefetch(call: Call, address: Pointer, size: Size, location: Size, fourth: Size) -> None:
+    """Memory of host and device is the same: nothing moves."""
+    _noted(call.process, address, size)[_LAST_PREFETCH] = _location(call, location)
+
+
+@row("cudaMemAdvise", "cuMemAdvise", "cudaMemAdvise_v2", "cuMemAdvise_v2")
+def advise(call: Call, address: Pointer, size: Size, advice: Int, location: Size) -> None:
+    """Keep an advice: pairs of setting and taking back, of the attributes from 1 on."""
+    if not 1 <= advice <= 6:
+        raise CudaError("InvalidValue", f"{call.name}: advice {advice}")
+    noted, attribute = _noted(call.process, address, size), (advice + 1) // 2
+    if advice % 2 == 0:
+        noted.pop(attribute, None)
+    else:
+        noted[attribute] = 1 if attribute == _READ_MOSTLY else _location(call, location)
+
+
+def _range_attribute(call: Call, result: int, attribute: int, place: tuple[int, int]) -> None:
+    noted = _noted(call.process, *place)
+    size, attribute = attribute >> 32, attribute & 0xFFFF_FFFF
+    usual = {_READ_MOSTLY: 0, _PREFERRED: _NOWHERE, _ACCESSED_BY: _NOWHERE, _LAST_PREFETCH: _NOWHERE}
+    if attribute not in usual:
+        raise CudaError("NotSupported", f"{call.name}: attribute {attribute}")
+    call.put(result, "i", noted.get(attribute, usual[attribute]))
+    for more in range(1, size // 4 if attribute == _ACCESSED_BY else 0):
+        call.put(result + 4 * more, "i", _NOWHERE)
+
+
+@row("cudaMemRangeGetAttribute", "cuMemRangeGetAttribute")
+def range_attribute(
+    call: Call, result: Pointer, size: Size, attribute: Unsigned, address: Pointer, count: Size
+) -> None:
+    """Give what was said about memory."""
+    _range_attribute(call, result, size << 32 | attribute, (address, count))
+
+
+@row("cudaMemRangeGetAttributes", "cuMemRangeGetAttributes")
+def range_attributes(
+    call: Call, results: Pointer, sizes: Pointer, attributes: Pointer, number: Size, address: Pointer
+) -> None:
+    """Give several attributes of memory."""
+    places, bytes_ = call.get(results, f"{number}Q"), call.get(sizes, f"{number}Q")
+    for result, size, attribute in zip(places, bytes_, call.get(attributes, f"{number}I"), strict=True):
+        _range_attribute(call, result, size << 32 | attribute, (address, 1))
+
+
+@row("cudaStreamAttachMemAsync", "cuStreamAttachMemAsync")
+def attach(call: Call, stream: Handle, address: Pointer, size: Size, flags: Unsigned) -> None:
+    """Do nothing: all streams see managed memory."""
+    call.stream(stream)
+    _noted(call.process, address, size)
+
+
+@row("cudaCtxResetPersistingL2Cache", "cuCtxResetPersistingL2Cache")
+def reset_persisting(call: Call) -> None:
+    """There are no caches."""
+
+
+@row("cudaStreamSetAttribute", "cuStreamSetAttribute")
+def set_stream_attribute(call: Call, handle: Handle, attribute: Int, value: Pointer) -> None:
+    """Keep an attribute of a stream."""
+    stream = call.stream(handle)
+    content = call.read(value, _STREAM_VALUE_BYTES)
+    stream.attributes[attribute] = content
+    if attribute == _PRIORITY:
+        stream.priority = int.from_bytes(content[:4], "little", signed=True)
+
+
+@row("cudaStreamGetAttribute", "cuStreamGetAttribute")
+def get_stream_attribute(call: Call, handle: Handle, attribute: Int, value: Pointer) -> None:
+    """Give an attribute of a stream, zero where none was set."""
+    stream = call.stream(handle)
+    usual = stream.priority.to_bytes(4, "little", signed=True) if attribute == _PRIORITY else b""
+    call.write(value, stream.attributes.get(attribute, usual.ljust(_STREAM_VALUE_BYTES, b"\0")))
+
+
+@row("cudaStreamCopyAttributes", "cuStreamCopyAttributes")
+def copy_stream_attributes(call: Call, target: Handle, source: Handle) -> None:
+    """Copy the attributes of a stream."""
+    call.stream(target).attributes = dict(call.stream(source).attributes)
+
+
+@row("cudaDeviceGraphMemTrim", "cuDeviceGraphMemTrim", "cudaDeviceFlushGPUDirectRDMAWrites")
+def nothing_held(call: Call, device: Int) -> None:
+    """Nothing is held back."""
+
+
+@row("cudaDeviceGetGraphMemAttribute", "cuDeviceGetGraphMemAttribute")
+def graph_memory(call: Call, device: Int, attribute: Int, result: Pointer) -> None:
+    """Give the bytes that graphs have."""
+    process = call.process
+    sizes = (process.memory.find(address) for address in process.graph_memory)
+    call.put(result, "Q", sum(found.size for found in sizes if found is not None))

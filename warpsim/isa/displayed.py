@@ -1,0 +1,15 @@
+"""Objects that notebooks show: their HTML is made by report/notebooks.py, which comes after this room."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+
+class Displayed:
+    """A base of public classes: notebooks show their figure or their text in place of their repr."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        notebooks = import_module(".report.notebooks", __name__.partition(".")[0])
+        return str(notebooks.html_of(self))

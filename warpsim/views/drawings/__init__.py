@@ -1,0 +1,1 @@
+"""Figures: as text, as SVG, in the files that users keep."""
