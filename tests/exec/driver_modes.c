@@ -27,6 +27,36 @@ static const char *GRID = /* each CTA writes a word, and ten times that of the o
     "ld.param.b64 %d3, [h]; }\n" SYNCHRONISE "ld.global.u32 %r3, [%d2]; mul.lo.u32 %r3, %r3, 10;\n" SYNCHRONISE
     "@!%q st.global.u32 [%d1], %r3; ret; }\n";
 
+static const char *COLUMNS = /* each CTA notes its columns of tensor memory, plus 1; a product of ones */
+    ".version 8.6\n"
+    ".target sm_100a\n"
+    ".address_size 64\n"
+    ".visible .entry columns(.param .u64 p)\n"
+    "{ .reg .b64 %d<9>; .reg .b32 %r<12>; .reg .pred %q, %l; .shared .align 128 .b8 tiles[4608]; .shared .align 8 .b64 bar;\n"
+    ".shared .align 4 .b32 got;\n"
+    "ld.param.u64 %d0, [p]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; setp.eq.u32 %l, %r0, 0; mov.u32 %r2, tiles;\n"
+    "shl.b32 %r3, %r0, 2; add.u32 %r3, %r2, %r3; add.u32 %r4, %r2, 4608;\n"
+    "FILL: st.shared.b32 [%r3], 0x3c003c00; add.u32 %r3, %r3, 128; setp.lt.u32 %q, %r3, %r4; @%q bra FILL;\n"
+    "mov.u32 %r5, bar; @%l mbarrier.init.shared.b64 [%r5], 1; fence.proxy.async.shared::cta; bar.sync 0;\n"
+    "mov.u32 %r6, got; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r6], 256; bar.sync 0;\n"
+    "tcgen05.fence::after_thread_sync; ld.shared.b32 %r7, [got];\n"
+    "shr.u32 %r8, %r2, 4; cvt.u64.u32 %d1, %r8; or.b64 %d1, %d1, 0x400100080000;\n"
+    "add.u32 %r8, %r2, 4096; shr.u32 %r8, %r8, 4; cvt.u64.u32 %d2, %r8; or.b64 %d2, %d2, 0x400100080000;\n"
+    "setp.ne.u32 %q, 0, 0;\n"
+    "@%l tcgen05.mma.cta_group::1.kind::f16 [%r7], %d1, %d2, 0x08040010, %q;\n"
+    "@%l tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r5];\n"
+    "WAIT: mbarrier.try_wait.parity.shared.b64 %q, [%r5], 0; @!%q bra WAIT;\n"
+    "mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d0, %d3; add.u32 %r9, %r7, 1; @%l st.volatile.global.u32 [%d3], %r9;\n"
+    "xor.b32 %r1, %r1, 1; mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d0, %d3;\n"
+    "HOLD: ld.volatile.global.u32 %r9, [%d3]; setp.eq.u32 %q, %r9, 0; @%q bra HOLD;\n"
+    "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 256; ret; }\n";
+
+static const char *NESTED = /* a kernel that launches: nvcc's <<<>>> in a kernel is such a call */
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".extern .func (.param .b32 r) __cudaCDP2LaunchDeviceV2_ptsz (.param .b64 p, .param .b64 s);\n"
+    ".visible .entry outer()\n{ .reg .b64 %d; mov.u64 %d, 0; { .param .b64 p; .param .b64 s; .param .b32 r;\n"
+    "st.param.b64 [p], %d; st.param.b64 [s], %d; call (r), __cudaCDP2LaunchDeviceV2_ptsz, (p, s); } ret; }\n";
+
 static int launch(CUfunction put, CUdeviceptr p) {
     void *arguments[] = {&p};
     return cuLaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, 0, arguments, 0);
@@ -126,14 +156,20 @@ static void reset(void) {
 static void destroyed(void *data) { ++*(int *)data; }
 
 static void user_objects(void) { /* two references: the caller's, and a graph's, which its executable shares */
-    int count = 0;
-    cudaUserObject_t object;
-    cudaGraph_t graph;
+    int count = 0, later = 0;
+    cudaUserObject_t object, other;
+    cudaGraph_t graph, longer;
+    cudaGraphNode_t node;
     cudaGraphExec_t executable;
+    cudaGraphExecUpdateResultInfo info;
     printf("objects %d", cudaUserObjectCreate(&object, &count, destroyed, 1, cudaUserObjectNoDestructorSync));
     cudaGraphCreate(&graph, 0), printf(" %d", cudaGraphRetainUserObject(graph, object, 1, 0));
     cudaUserObjectRetain(object, 2), printf(" %d", cudaUserObjectRelease(object, 3));
     cudaGraphInstantiate(&executable, graph, 0), cudaGraphDestroy(graph), printf(" %d", count);
+    cudaGraphCreate(&longer, 0), cudaUserObjectCreate(&other, &later, destroyed, 1, cudaUserObjectNoDestructorSync);
+    cudaGraphRetainUserObject(longer, other, 1, cudaGraphUserObjectMove), cudaGraphAddEmptyNode(&node, longer, NULL, 0);
+    printf(" %d", cudaGraphExecUpdate(executable, longer, &info)), cudaGraphDestroy(longer);
+    printf(" %d %d", count, later); /* the executable has kept its own, and taken nothing */
     cudaGraphExecDestroy(executable), printf(" %d %d\n", count, cudaUserObjectRelease(object, 1) != 0);
 }
 
@@ -173,6 +209,13 @@ static void linked(void) { /* a grid of two CTAs that synchronises by a function
     printf(" %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d\n", words[0], words[1]);
 }
 
+static void nested(void) {
+    CUmodule module;
+    CUfunction outer;
+    printf("nested %d", cuModuleLoadData(&module, NESTED)), printf(" %d", cuModuleGetFunction(&outer, module, "outer"));
+    printf(" %d\n", cuLaunchKernel(outer, 1, 1, 1, 1, 1, 1, 0, 0, NULL, 0));
+}
+
 static void refused(void) {
     cudaArray_t array = 0;
     cudaIpcMemHandle_t handle;
@@ -186,8 +229,23 @@ static void refused(void) {
     printf(" %d", cudaIpcGetMemHandle(&handle, p)), printf(" %d\n", cudaGetLastError());
 }
 
-int main(void) {
+static int columns(void) { /* CTAs that share a multiprocessor have other columns, until they give them back */
+    CUcontext context;
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr p;
+    void *parameters[] = {&p};
+    int words[2] = {0, 0};
+    cuInit(0), cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context), cuMemAlloc(&p, 8);
+    cuModuleLoadData(&module, COLUMNS), cuModuleGetFunction(&function, module, "columns");
+    cuMemcpyHtoD(p, words, 8), cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, 0, parameters, 0);
+    printf("columns %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d\n", words[0], words[1]);
+    return 0;
+}
+
+int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    contexts(), options(), registered(), reset(), user_objects(), captured(), linked(), refused();
+    if (argc > 1) return columns();
+    contexts(), options(), registered(), reset(), user_objects(), captured(), linked(), nested(), refused();
     return 0;
 }

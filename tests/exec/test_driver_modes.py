@@ -6,7 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import warpsim
+from warpsim.vectors.formats.recording import read_recording
 
 Run = Callable[..., Any]
 PRINTED = {
@@ -18,11 +22,14 @@ PRINTED = {
     "registered": "0 712 0 1 1 1 0 1103 99 1153 0 1153 7 9 713 1",
     # memory is free, limits are as at first; handles are gone; variables begin again
     "reset": "0 1 1 1 400 400 400 0 4",
-    # the object is there until the executable graph is destroyed, and then a release is an error
-    "objects": "0 0 0 0 1 1",
+    # the object is there until the executable graph is destroyed, and then a release is an error; between
+    # them an update that is refused, whose graph then goes with its own
+    "objects": "0 0 0 0 910 0 1 1 1",
     "captured": "0 0 1 0 0 0",
     # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave
     "linked": "0 218 0 0 0 0 60 50",
+    # loaded; its kernel is there; and cannot be launched
+    "nested": "0 0 218",
     "refused": "801 801 801 801 801 801",
 }
 
@@ -55,3 +62,21 @@ def test_refusals_say_why_once(done: Any) -> None:
 def test_a_call_without_a_context_is_a_finding(done: Any) -> None:
     messages = [message for _, message in done.findings()]
     assert "cuMemAlloc_v2: no context is current in this thread" in "\n".join(messages)
+
+
+def test_a_kernel_that_launches_kernels_is_refused_by_name(done: Any) -> None:
+    (message,) = (message for _, message in done.findings() if "__cudaCDP2LaunchDeviceV2_ptsz" in message)
+    assert message.endswith("\nkernels do not launch kernels here: launch them from the host")
+
+
+def test_ctas_that_share_a_multiprocessor_and_what_they_multiply(
+    run: Run, driver_modes: Path, tmp_path: Path
+) -> None:
+    """Two CTAs with 256 columns each of one tensor memory; D of tcgen05.mma is sums of 16 ones."""
+    options = ("--chip", "sm_100a", "--resident", "2", "--trace-mma", str(tmp_path))
+    done = run(command=(str(driver_modes), "columns"), options=options)
+    assert done.stdout == "columns 0 1 257\n", done.stderr
+    recording = read_recording(tmp_path / "0001-columns.npz")
+    assert [event.cta for event in recording.events] == [(0, 0, 0), (1, 0, 0)]
+    for event in recording.events:
+        assert (warpsim.unpack(event.instruction, "d", event.d) == np.full((128, 16), 16, np.float32)).all()
