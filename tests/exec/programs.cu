@@ -165,6 +165,13 @@ static int order() {
     CHECK(cudaMemcpy(out, p, 128, cudaMemcpyDeviceToHost));
     return 0;
 }
+static int shown() {
+    int *p;
+    CHECK(cudaMallocManaged(&p, 128)), p[1] = getpid();  // which is the host's own
+    first<<<8, 32>>>(p);
+    CHECK(cudaDeviceSynchronize()), CHECK(cudaDeviceSynchronize());
+    return 0;
+}
 static void host(void *data) { *(int *)data += 1; }
 static int graphs() {
     int *p, out[32], calls = 0;
@@ -284,7 +291,7 @@ int main(int argc, char **argv) {
     struct { const char *name; int (*run)(); } modes[] = {
         {"vectors", vectors}, {"tensor", tensor}, {"errors", errors}, {"forgotten", forgotten}, {"race", race},
         {"managed", managed}, {"graphs", graphs}, {"threads", threads}, {"dies", dies}, {"limit", limit},
-        {"copies", copies}, {"order", order}, {"device", device}, {"lacking", lacking},
+        {"copies", copies}, {"order", order}, {"shown", shown}, {"device", device}, {"lacking", lacking},
         {"streams", [] { return streams(false); }}, {"ordered", [] { return streams(true); }},
     };
     if (argc > 1 && !strcmp(argv[1], "forks")) return forks(argv);

@@ -124,7 +124,10 @@ def test_exit_codes_of_programs(run: Run) -> None:
 
 
 def test_a_result_that_depends_on_the_schedule(run: Run) -> None:
-    done = run("tensor", "order", options=("--schedules", "2"))
+    """In copies to the host, and in memory that the host reads without one."""
+    done = run("tensor", "shown", "order", options=("--schedules", "2"))
     assert (done.code, done.stdout) == (0, "products right\n")
-    assert [kind for kind, _ in done.findings()] == ["schedule"]
-    assert "copy 2 to the host (cudaMemcpy, 128 bytes) gives other bytes" in done.findings()[0][1]
+    assert [kind for kind, _ in done.findings()] == ["schedule", "schedule"]
+    (_, shown), (_, copied) = done.findings()
+    assert "memory that the host reads (cudaDeviceSynchronize, managed allocation #4 of 128 bytes" in shown
+    assert "copy 2 to the host (cudaMemcpy, 128 bytes) gives other bytes" in copied

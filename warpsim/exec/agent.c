@@ -21,6 +21,7 @@
 
 #define HELLO 0xFFFFFFFFu
 #define CALLED 0xFFFFFFFEu
+#define ENDS 0xFFFFFFFCu
 #define NO_DEVICE 100
 #define UNKNOWN 999
 
@@ -173,6 +174,13 @@ uint64_t warpsim_call(uint32_t number, uint64_t *integers, uint64_t *stack, uint
     uint64_t result = send_all(&message, sizeof message) ? UNKNOWN : obey();
     errno = kept;
     return result;
+}
+
+/* The process ends: the server does what streams have been given. */
+__attribute__((destructor)) static void end(void) {
+    struct message message = {.number = ENDS};
+    if (cookie_owner == getpid() && ((descriptor >= 0 && owner == getpid()) || connected()))
+        if (!send_all(&message, sizeof message)) obey();
 }
 
 __asm__(".text\n"

@@ -13,6 +13,12 @@ from types import TracebackType
 from ..errors import Stopped
 
 _PATIENCE = 5.0  # seconds without a word
+_LONGEST = 60  # characters of a kernel's name
+
+
+def shortened(name: str) -> str:
+    """Return a kernel's name as lines of progress have it."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
 class LaunchTimeout(Stopped):
@@ -58,7 +64,7 @@ class Deadline:
         if self._ended or seconds < self._due:
             return None
         self._due *= 2
-        return f"{self.label} has run for {seconds:.0f} s"
+        return f"{shortened(self.label)} has run for {seconds:.0f} s"
 
     def stop(self, error: type[Exception]) -> None:
         """Raise an error in the thread of the launch, once."""

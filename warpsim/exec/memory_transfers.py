@@ -12,7 +12,6 @@ import numpy as np
 from ..machine.state.spaces import DEVICE_BASE, Bytes
 from .calls import Call
 from .clients.client import Process
-from .clients.client_memory import DEVICE
 from .error_codes import CudaError
 from .streams import Touches
 
@@ -59,10 +58,7 @@ def check_direction(process: Process, target: int, source: int, kind: int) -> No
         (target, source), _DEVICE_SIDES[kind], ("target", "source"), strict=True
     ):
         found = process.on_device(address)
-        kinds = process.memory.kinds
-        holder = process.memory.find(address) if found else None
-        shared = holder is not None and holder.address in kinds and kinds[holder.address].shared
-        if found != wanted and not shared:
+        if found != wanted and not _is_shared(process, address):
             side = ("the host", "the device")
             raise CudaError(
                 "InvalidValue",
@@ -102,7 +98,7 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
 def _is_shared(process: Process, address: int) -> bool:
     """Return whether an address of the device is memory of the host, too."""
     found = process.memory.find(address)
-    return found is not None and process.memory.kinds.get(found.address, DEVICE).shared
+    return found is not None and process.memory.is_shared(found)
 
 
 def _compared(call: Call, source: int, content: Bytes) -> None:

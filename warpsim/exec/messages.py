@@ -15,6 +15,7 @@ from typing import Any
 
 HELLO = 0xFFFF_FFFF  # numbers of messages that are no calls
 CALLED = 0xFFFF_FFFE
+ENDS = 0xFFFF_FFFC  # of a process that ends
 ASKS = 0xFFFF_FFFD  # of a process that asks for a run: documents follow (serving/remote.py)
 _MESSAGE = struct.Struct("<II6Q4d12QQ")
 _ORDER = struct.Struct("<II7Q")

@@ -139,6 +139,11 @@ class Order:
         """Let the host wait for all streams."""
         self.wait(join(*self._ended.values(), *(stream.clock for stream in self.streams.values())))
 
+    def all_waited(self) -> bool:
+        """Return whether the host has waited for all that streams were given."""
+        clocks = (*self._ended.values(), *(stream.clock for stream in self.streams.values()))
+        return all(step <= self.host.get(line, 0) for clock in clocks for line, step in clock.items())
+
     def done(self, line: int, clock: Clock, label: str, touches: Touches) -> Conflict | None:
         """Note work that was done; return the first conflict with other work."""
         work = Work(line, clock[line], label, touches)

@@ -149,37 +149,38 @@ class Tally:
         from ..recording.compared_copies import spread_of
 
         mine, others = self.copies.in_order(), other.copies.in_order()
+        depends = set[bool]()
         for place, (first, second) in enumerate(zip(mine, others, strict=False), 1):
             if first.digest == second.digest:
                 continue
             spread = spread_of(first, second)
-            if spread is None:
+            if spread is not None and not depends:
+                self._note_spread(place, spread)
+            elif spread is None and first.shared not in depends:
+                depends.add(first.shared)  # what follows the first may follow from it
                 self._depends(place, schedule)
-                return
-            self._note_spread(place, spread)
-        if len(mine) != len(others):
+        if not depends and len(mine) != len(others):
             message = f"{len(mine)} copies to the host, and {len(others)} under {schedule}"
             self.host_finding("schedule", "error", "number of copies to the host", message)
 
     def _depends(self, place: int, schedule: str) -> None:
         """Add the finding of a copy that has other bytes under another schedule."""
-        copy = self.copies.in_order()[place - 1]
         message = (
-            f"copy {place} to the host ({copy.call}) gives other bytes under "
-            f"--schedule {schedule}: the result depends on an order that nothing makes"
+            f"{self.copies.text(place)} gives other bytes under --schedule {schedule}: "
+            "the result depends on an order that nothing makes"
         )
         if self.copies.found:
             message += ", or on sums of floats that several threads add to one address"
-        self.host_finding("schedule", "error", "copies to the host", message)
+        shared = self.copies.in_order()[place - 1].shared
+        where = "memory that the host reads" if shared else "copies to the host"
+        self.host_finding("schedule", "error", where, message)
 
     def _note_spread(self, place: int, spread: Spread) -> None:
         """Note between which bounds the sums of a copy lie, over all schedules so far."""
         self.spreads[place] = self.spreads[place].widen(spread) if place in self.spreads else spread
-        copy = self.copies.in_order()[place - 1]
         message = (
-            f"copy {place} to the host ({copy.call}) depends on the order that the "
-            f"schedule chose in {self.spreads[place]}: several threads add to one address, and PTX leaves "
-            "their order open"
+            f"{self.copies.text(place)} depends on the order that the schedule chose in "
+            f"{self.spreads[place]}: several threads add to one address, and PTX leaves their order open"
         )
         where = f"sums in copy {place}"
         self.findings.pop(("schedule", "note", "", where), None)

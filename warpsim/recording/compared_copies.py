@@ -31,7 +31,8 @@ _MOST = 1 << 28  # bytes of copies that are kept; of others there is a digest
 class Copy(NamedTuple):
     """A copy to the host: the call, a digest of its bytes, and, where sums are in it, these and the bytes.
 
-    ``sums`` are places of the first byte of sums whose order was open, by format.
+    ``sums`` are places of the first byte of sums whose order was open, by format. ``shared`` says that it is
+    memory that the host reads without a copy.
     """
 
     call: str
@@ -39,6 +40,7 @@ class Copy(NamedTuple):
     content: bytes
     sums: Mapping[str, Places]
     place: int = 0
+    shared: bool = False
 
 
 @dataclass
@@ -62,26 +64,34 @@ class Copies:
             union = np.union1d(before, places)
             self._sums[name] = union, _words(memory, union, name)
 
-    def add(self, call: str, content: Bytes, first: int) -> None:
+    def add(self, call: str, content: Bytes, first: int, *, shared: bool = False) -> None:
         """Take a copy of bytes from an offset in the memory of the device on."""
         sums = {name: found for name in self._sums if (found := self._inside(name, content, first)).size}
         kept = bool(sums) and self._kept + content.size <= _MOST
         self._kept += content.size if kept else 0
         digest = blake2b(content.tobytes(), digest_size=16).digest()
         self.made.append(
-            Copy(call, digest, content.tobytes() if kept else b"", sums if kept else {}, self.place)
+            Copy(call, digest, content.tobytes() if kept else b"", sums if kept else {}, self.place, shared)
         )
 
     def in_order(self) -> list[Copy]:
         """Return the copies as they were given."""
         return sorted(self.made, key=lambda copy: copy.place)
 
+    def text(self, place: int) -> str:
+        """Describe the copy of a place, the first of which is 1."""
+        *before, copy = self.in_order()[:place]
+        number = 1 + sum(not each.shared for each in before)
+        return (
+            f"{'memory that the host reads' if copy.shared else f'copy {number} to the host'} ({copy.call})"
+        )
+
     def take(self, document: Mapping[str, Any]) -> None:
         """Take the copies of a document."""
         self.found = self.found or document["found"]
-        for call, digest, content, sums, place in document["made"]:
+        for call, digest, content, sums, place, shared in document["made"]:
             places = {name: np.array(found, np.int64) for name, found in sums.items()}
-            self.made.append(Copy(call, bytes.fromhex(digest), b64decode(content), places, place))
+            self.made.append(Copy(call, bytes.fromhex(digest), b64decode(content), places, place, shared))
 
     def document(self) -> dict[str, Any]:
         """Return the copies as JSON has them."""
@@ -92,6 +102,7 @@ class Copies:
                 b64encode(copy.content).decode(),
                 {name: places.tolist() for name, places in copy.sums.items()},
                 copy.place,
+                copy.shared,
             )
             for copy in self.made
         ]

@@ -19,7 +19,7 @@ from ...machine.state.spaces import DEVICE_BASE, Allocation
 from ..deadlines import Deadline
 from ..error_codes import CudaError
 from ..fills import Fills
-from ..graphs import Capture, Graph, GraphNode
+from ..graphs import Capture, Graph, GraphNode, NodeKind
 from ..messages import Channel
 from ..processes import HostMemory, working_folder
 from ..settings import Settings
@@ -28,6 +28,7 @@ from ..tally import Tally
 from .client_memory import DEVICE, PAGE, PINNED, ClientMemory, Kind, OutOfMemory
 from .client_modules import ModulePool, Modules
 from .pending_work import IN_ORDER, Pending, PendingWork
+from .shared_writes import SharedWrites
 
 _TEXT_BYTES = 256  # of a string that the client keeps
 _FIRST_HANDLE, _HANDLE_STEP = 0x10000, 16
@@ -85,6 +86,7 @@ class Process:
         self.device = Device(self.settings.chip, memory=self.memory)
         self.order = Order()
         self.fills = Fills()
+        self.shared_writes = SharedWrites(self.memory)
         self.pending = PendingWork(self.settings.schedule)
         self._given_work = count(1)
         self.captures: dict[int, Capture] = {}  # by the handle of the stream
@@ -286,6 +288,8 @@ class Process:
         work = pending.work
         self.tally.copies.place = pending.number
         touches = work.run(call) if work.run and work.enabled else Touches()
+        if self.settings.compares and work.kind is not NodeKind.COPY:  # which is compared itself
+            self.shared_writes.note(touches)
         if self.order.several:
             self._note(self.order.done(pending.line, pending.clock, work.label, touches))
 
@@ -303,11 +307,24 @@ class Process:
         """Let the host wait for what a clock says."""
         self.do_until(call, clock)
         self.order.wait(clock, forget=not self.pending)
+        self._gives(call)
 
     def wait_for_all(self, call: Any) -> None:
         """Let the host wait for all streams."""
         self.do_until(call)
         self.order.wait_for_all()
+        self._gives(call)
+
+    def _gives(self, call: Any) -> None:
+        """Keep what the host may read without a copy, where it is compared with that of another run.
+
+        Until the host has waited for all work, what it may read depends on what is still to be done.
+        """
+        if self.settings.compares and self.order.all_waited():
+            self.tally.copies.place = next(self._given_work)
+            for found, content in self.shared_writes.given():
+                first = found.address - DEVICE_BASE
+                self.tally.copies.add(f"{call.name}, {found}", content, first, shared=True)
 
     def run_graph(self, call: Any, stream: Stream, graph: Graph) -> None:
         """Do the work of a graph as work of a stream."""

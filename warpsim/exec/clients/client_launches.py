@@ -23,7 +23,7 @@ from ...machine.run.pending import Pending
 from ...machine.run.wave import Wave
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import DEVICE_BASE, Offsets
-from ..deadlines import Deadline
+from ..deadlines import Deadline, shortened
 from ..error_codes import CudaError, error_of
 from ..host_launch import HostLaunch
 from ..messages import Gone
@@ -34,7 +34,6 @@ from .client_modules import Kernel
 Dimensions3 = tuple[int, int, int]
 _PORTABLE_SHARED = 48 << 10
 _PATIENCE = 5.0  # seconds without a word
-_LONGEST = 60  # characters of a kernel's name
 Say = Callable[[str], object]
 Mask = npt.NDArray[np.bool_]
 _BLOCK = 16  # bits of the places in a block of a mask
@@ -120,11 +119,11 @@ def packed_parameters(kernel: Kernel, content: bytes) -> list[bytes]:
 def execute(process: Process, request: LaunchRequest) -> Touches:
     """Execute a launch; an error that no later call survives is kept in the process. Raises CudaError.
 
-    Returns the bytes that it touches, where the process has several streams.
+    Returns the bytes that it touches, where the process has several streams or is compared with another run.
     """
     settings, tally = process.settings, process.tally
     kernel = request.kernel.launchable
-    log = AccessLog() if process.order.several else None
+    log = AccessLog() if process.order.several or settings.compares else None
     try:
         with (
             settings.looking.at(request.on(process)) as watching,
@@ -207,8 +206,7 @@ def progress(kernel: str, say: Say) -> Callable[[int, int], None]:
     """Return what takes the CTAs done and their total, and says after a while how long it will take."""
     start = time.monotonic()
     due = start + _PATIENCE
-    if len(kernel) > _LONGEST:
-        kernel = f"{kernel[: _LONGEST - 3]}..."
+    name = shortened(kernel)
 
     def watch(done: int, total: int) -> None:
         nonlocal due
@@ -216,7 +214,7 @@ def progress(kernel: str, say: Say) -> Callable[[int, int], None]:
         if now >= due and done < total:
             due = now + _PATIENCE
             left = (now - start) / max(done, 1) * (total - done)
-            say(f"{kernel}: {done} of {total} CTAs, about {left:.0f} s left")
+            say(f"{name}: {done} of {total} CTAs, about {left:.0f} s left")
 
     return watch
 

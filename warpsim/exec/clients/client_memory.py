@@ -106,6 +106,11 @@ class ClientMemory(DeviceMemory):
         self.used -= allocation.size
         return allocation, kind
 
+    def is_shared(self, allocation: Allocation) -> bool:
+        """Return whether the client reads and writes an allocation, too."""
+        kind = self.kinds.get(allocation.address, DEVICE)
+        return kind.shared or allocation.name in self.managed
+
     def reserve(self, size: int, alignment: int) -> int:
         """Return the address of a range that no allocation gets, without bytes. Raises OutOfMemory."""
         place = -(-self._end // alignment) * alignment

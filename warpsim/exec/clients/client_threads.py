@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
 from ...errors import WarpsimError
@@ -15,7 +16,7 @@ from .. import functions  # noqa: F401 (its modules fill the table of rows)
 from ..calls import Call, Row, row_of
 from ..error_codes import SUCCESS, CudaError, code, error_of
 from ..libraries import function_named
-from ..messages import CALLED, HELLO, Channel, Gone, Message
+from ..messages import CALLED, ENDS, HELLO, Channel, Gone, Message
 from .client import Process
 
 _NOT_SUPPORTED, _UNKNOWN = "NotSupported", "Unknown"
@@ -57,6 +58,7 @@ class Connection:
         self.last_error = SUCCESS
         self.contexts: list[int] = []  # that are current, the innermost last
         self._uses_runtime = False  # whose primary context is current where no other is
+        self._ends = False  # the process: its functions are called no more
         self.configurations: list[tuple[object, ...]] = []  # of <<<>>>, until the launch
         self.own_stream = 0x9000_0000 + process.threads * 16
         self.capture_mode = 0
@@ -78,6 +80,8 @@ class Connection:
 
     def call_host(self, function: int, *arguments: int) -> int:
         """Have the client call a function of its own; answer its calls of CUDA meanwhile."""
+        if self._ends:
+            return 0
         self.channel.call(function, *arguments)
         self._lock.release()
         try:
@@ -96,8 +100,19 @@ class Connection:
             self.process.printed.clear()
             self.channel.print(text.encode(errors="surrogateescape"))
 
+    def _end(self, message: Message) -> int:
+        """Do what streams have been given, as the process ends; what that ends with has been noted."""
+        with self._lock:
+            self._ends = True
+            call = Call(self, self.process, "the end of the process", message)
+            with suppress(CudaError):
+                self.process.do_until(call)
+        return SUCCESS
+
     def _answered(self, message: Message) -> int:
         """Return what a call returns."""
+        if message.number == ENDS:
+            return self._end(message)
         try:
             library, name, row, by_thread = _function(message.number)
         except IndexError:
