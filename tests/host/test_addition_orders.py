@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from click.testing import CliRunner
 
 import warpsim
+from warpsim.cli import cli
 from warpsim.exec.tally import Tally
 from warpsim.host.fidelity import SCHEDULED
 from warpsim.host.launching import LaunchReport
@@ -64,6 +67,12 @@ _KERNELS: dict[str, tuple[int, str]] = {
         "setp.eq.u32 %p, %r3, 2; @%p red.shared.add.f32 [tile], %f1;",
     ),
     "unordered": (4, _SHARED + "ld.global.f32 %f1, [%rd3]; red.shared.add.f32 [tile], %f1;"),
+    "stored": (
+        4,
+        _SHARED + "ld.global.f32 %f1, [%rd3]; red.shared.add.f32 [tile], %f1; bar.sync 0; "
+        "@%p ld.shared.f32 %f2, [tile]; @%p st.global.f32 [%rd2], %f2;",
+    ),
+    "taken": (4, "atom.global.add.u32 %r5, [%rd2], 1; st.global.u32 [%rd3], %r5;"),
     "zeroed": (
         4,
         "ld.global.f32 %f1, [%rd3]; mov.b32 %r5, 0; "
@@ -188,6 +197,107 @@ def test_why_names_the_order_of_sums(module: Any) -> None:
     assert report.why(expected={1: exact * 2}).kind != "open order"
 
 
+# --- other schedules -------------------------------------------------------------------------------
+
+
+def _wide(count: int) -> npt.NDArray[np.float32]:
+    random = np.random.default_rng(3)
+    wide: npt.NDArray[np.float32] = np.ldexp(random.normal(size=count), random.integers(0, 9, count))
+    return wide.astype(np.float32)
+
+
+def test_a_launch_names_the_bounds_of_sums_over_schedules(module: Any) -> None:
+    values, out = _wide(256), np.zeros(4, np.float32)
+    report = module["red_f32"](4, 64, [values, out], schedules=5)
+    (note,) = report.hazards
+    assert (note.kind, note.severity, note.location.text[note.location.column - 1 :][:3]) == (
+        "schedule",
+        "note",
+        "red",
+    )
+    sums = []
+    for schedule in ("program", "random:1", "latest", "earliest", "random:2"):
+        again = np.zeros(4, np.float32)
+        module["red_f32"](4, 64, [values, again], schedule=schedule)
+        sums.append(again[0])
+    assert out[0] == sums[0]
+    assert min(sums) < max(sums)
+    least, most = (f"{end!s} (0x{end.view(np.uint32):08x})" for end in (min(sums), max(sums)))
+    assert "(program, random:1, latest, earliest, random:2)" in note.message
+    assert f"1 of 1 float, the widest from {least} to {most} (f32 at byte 0)" in note.message
+    assert note.message.startswith("out has other bits")
+
+
+def test_sums_that_are_the_same_under_all_schedules_are_said_to_be(module: Any) -> None:
+    values = np.array([1e30, 1.0, 1.0, 1.0], np.float32)  # the order is open, and no order shows it
+    report = module["red_f32"](1, 4, [values, np.full(1, 1e30, np.float32)], schedules=2)
+    assert _labels(report)
+    assert [item.message.partition("; ")[2] for item in report.hazards] == [
+        "their sums have the same bits under program, random:1"
+    ]
+
+
+def test_what_comes_of_sums_is_a_warning_and_anything_else_an_error(module: Any) -> None:
+    values = _wide(256)
+    report = module["stored"](1, 256, [values, np.zeros(4, np.float32)], schedules=2)
+    (warning,) = (item for item in report.hazards if item.kind == "schedule")
+    assert warning.severity == "warning"
+    assert "1 of 4 floats, the widest from" in warning.message
+    taken = np.zeros(64, np.uint32)
+    counted = (4, 16, [taken, np.zeros(1, np.uint32)])
+    with pytest.raises(
+        warpsim.UndefinedBehavior, match="x is another under schedule random:1 than under prog"
+    ):
+        module["taken"](*counted, schedules=2)
+    assert not taken.any()  # nothing came back
+    assert [item.severity for item in module["taken"](*counted, schedules=2, checks="warn").hazards] == [
+        "error"
+    ]
+
+
+def test_one_schedule_says_nothing_and_numbers_are_checked(module: Any) -> None:
+    args = [_wide(64), np.zeros(1, np.float32)]
+    assert not module["red_f32"](1, 64, args).hazards
+    for wrong, said in ((0, "expected 1 to 64"), (65, "expected 1 to 64"), ("many", "schedules")):
+        with pytest.raises(warpsim.OperandError, match=said):
+            module["red_f32"](1, 64, args, schedules=wrong)
+    with pytest.raises(warpsim.OperandError, match="a launch that is spread has one schedule"):
+        module["red_f32"](1, 64, args, schedules=2, scheduler="tcp://localhost:1")
+
+
+def test_bounds_of_zeros_and_of_nans() -> None:
+    words = [np.array(row, np.float32) for row in ((0.0, np.nan, np.inf, 1.0), (-0.0, 2.0, -np.inf, 1.0))]
+    copies = []
+    for content in words:
+        made = Copies()
+        made.launched({"f32": np.arange(0, 16, 4)}, content.view(np.uint8))
+        made.add("a copy", content.view(np.uint8), 0)
+        copies += made.made
+    spread = spread_of(*copies)
+    assert spread is not None
+    assert spread.count == 3
+    assert [end.tolist()[0::2] for end in spread.bounds["f32"]] == [[0.0, -np.inf], [0.0, np.inf]]
+    assert np.signbit(spread.bounds["f32"][0][0])
+    assert (
+        str(spread) == "3 of 4 floats, the widest from 2.0 (0x40000000) to nan (0x7fc00000) (f32 at byte 4)"
+    )
+
+
+def test_the_command_names_the_bounds(tmp_path: Path) -> None:
+    size, body = _KERNELS["red_f32"]
+    text = _BODY.format(name="sum", size=size, body=body)
+    (tmp_path / "sum.ptx").write_text(".version 9.0\n.target sm_90\n.address_size 64\n" + text)
+    np.save(tmp_path / "x.npy", _wide(256))
+    words = ["launch", str(tmp_path / "sum.ptx"), "--entry", "sum", "--grid", "4", "--block", "64"]
+    words += ["--arg", str(tmp_path / "x.npy"), "--arg", "zeros:f32:1", "--schedules", "3"]
+    result = CliRunner().invoke(cli, words, standalone_mode=False)
+    assert result.exit_code == 0
+    assert (
+        "note: out has other bits under other schedules (program, random:1, latest): 1 of 1 float, the wid"
+        in (result.output)
+    )
+
+
 # --- copies to the host ----------------------------------------------------------------------------
 
 
@@ -211,7 +321,8 @@ def test_copies_that_differ_in_open_sums_alone_are_a_note() -> None:
         tallies[0].compare(other, f"random:{number}")
     (finding,) = tallies[0].findings.values()
     assert (finding.kind, finding.severity, tallies[0].errors) == ("schedule", "note", 0)
-    assert "1 sum of floats, as 941.49994 or 941.5001 (f32 at byte 4)" in finding.message
+    values = "from 941.49994 (0x446b5fff) to 941.5001 (0x446b6002) (f32 at byte 4)"
+    assert f"1 of 1 float, the widest {values}: several threads add" in finding.message
 
 
 def test_copies_that_differ_elsewhere_are_an_error() -> None:

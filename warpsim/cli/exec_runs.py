@@ -46,8 +46,9 @@ class Asked:
     @property
     def others(self) -> list[str]:
         """Other schedules than that of the program."""
-        seeds = (f"random:{seed}" for seed in range(2, self.schedules))
-        return ["random:1", "latest", "earliest", *seeds][: self.schedules - 1]
+        from ..machine.run.schedules import other_schedules
+
+        return other_schedules(self.schedules - 1, self.settings.schedule)
 
 
 def runner(connects: bool, folder: Path | None) -> AbstractContextManager[Runner]:

@@ -57,6 +57,7 @@ class _Asked:
     target: str | None
     checks: str
     schedule: str
+    schedules: int
     nvcc: tuple[str, ...]
     keep: Path | None
     cooperative: bool
@@ -127,6 +128,14 @@ class _Done:
     show_default=True,
     metavar="program|earliest|latest|random:SEED",
     help="The order of CTAs and warps, and when asynchronous copies complete.",
+)
+@click.option(
+    "--schedules",
+    type=click.IntRange(1, 64),
+    default=1,
+    metavar="N",
+    help="Repeat the launch under N - 1 other schedules: bounds of sums whose order PTX leaves open, and an "
+    "error where anything else is another.",
 )
 @click.option(
     "--limit",
@@ -297,6 +306,7 @@ def _run(
                 shared_bytes=asked.shared,
                 checks=asked.checks,  # type: ignore[arg-type]
                 schedule=asked.schedule,
+                schedules=asked.schedules,
                 engine=asked.engine,  # type: ignore[arg-type]
                 undefined="fallback" if asked.allow_undefined else "error",
                 progress=watch,
@@ -321,6 +331,7 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
         *asked.save,
         *asked.save_symbols,
         asked.scheduler,
+        asked.schedules > 1,
         asked.origins,
         looking.trace_mma,
         looking.timeline,

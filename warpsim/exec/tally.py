@@ -177,10 +177,12 @@ class Tally:
 
     def _note_spread(self, place: int, spread: Spread) -> None:
         """Note between which bounds the sums of a copy lie, over all schedules so far."""
+        from ..recording.compared_copies import OPEN
+
         self.spreads[place] = self.spreads[place].widen(spread) if place in self.spreads else spread
         message = (
             f"{self.copies.text(place)} depends on the order that the schedule chose in "
-            f"{self.spreads[place]}: several threads add to one address, and PTX leaves their order open"
+            f"{self.spreads[place]}: {OPEN}"
         )
         where = f"sums in copy {place}"
         self.findings.pop(("schedule", "note", "", where), None)

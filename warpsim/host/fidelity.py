@@ -202,7 +202,7 @@ def _order_notes(known: OpenAddition, returned: bool) -> Iterator[str]:
     if known.words:
         yield (
             f"several threads add to one address, PTX leaves their order open, and sums at {known.words:,} "
-            f"address{'es'[: 2 * (known.words != 1)]} depend on it"
+            f"address{'es'[: 2 * (known.words != 1)]} depend on it (schedules=4 shows how much)"
         )
     if returned:
         yield "the old values returned are those of an order of several threads, which PTX leaves open"

@@ -36,6 +36,7 @@ from ..machine.run.events import Observer
 from ..machine.run.execute import checked
 from ..machine.run.schedules import Schedule
 from ..machine.run.wave import Entry
+from ..machine.state.device import Buffer
 from ..machine.state.device import Device as DeviceState
 from ..machine.state.device_runtime import DeviceRuntime, Printed
 from ..machine.state.undefined_metadata import UndefinedMetadata
@@ -49,6 +50,7 @@ from .array_use import ArrayUse
 from .device_output import note_runtime
 from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
+from .other_schedules import OtherSchedules, number_of_schedules
 from .repetition import Repetition
 from .unwritten_reads import judge_reads
 
@@ -146,6 +148,7 @@ class LaunchWatch(NamedTuple):
     observers: Sequence[Observer]
     progress: Callable[[int, int], None] | None
     output: Callable[[str], object] | None
+    schedules: int = 1
 
 
 class LaunchExecution:
@@ -173,6 +176,7 @@ class LaunchExecution:
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
+        self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
     def report(
         self, args: Sequence[Any], given: DeviceState | None, home: Callable[[], DeviceState]
@@ -230,16 +234,19 @@ class LaunchExecution:
         )
         modes = self.modes
         judged = self.watch.checks != "off" and modes.scheduler is None and isinstance(modes.engine, str)
-        repetition = Repetition(launch) if judged else None
+        repetition = Repetition(launch) if judged or self.schedules > 1 else None
         buffers = buffers_before(args)
         counts = self._counts(launch)
-        judge_rows(launch.undefined.found, _rows_reach(repetition, counts), self.findings)
-        if repetition is not None:
-            judge_reads(repetition, self.findings, counts)
+        of_checks = repetition if judged else None
+        judge_rows(launch.undefined.found, _rows_reach(of_checks, counts), self.findings)
+        if of_checks is not None:
+            judge_reads(of_checks, self.findings, counts)
         pairs = zip(self.entry.parameters, arguments.buffers, strict=True)
         named = [(shown_variable(given.name), buffer) for given, buffer in pairs if buffer is not None]
         for arrays in self.arrays:
             arrays.report(device.memory, named)
+        if repetition is not None and self.schedules > 1:
+            self._other_schedules(repetition, named).judge(self.schedules)
         for write_back in arguments.write_back:
             write_back()
         self.before = None if buffers is None else arguments.before | changed_buffers(args, buffers)
@@ -247,9 +254,21 @@ class LaunchExecution:
 
     def _observers(self) -> tuple[Observer, ...]:
         """Return the observers of one wave: new checks, and the recorders and observers of the launch."""
-        of_kernel = (check(self.findings) for check in self.of_kernel)
-        checks = checks_of(self.findings, clusters=self.sizes.cluster.count > 1)
-        return (*checks, *of_kernel, *self.arrays, *self.watching)
+        return (*self._checks(self.findings), *self.arrays, *self.watching)
+
+    def _checks(self, findings: Findings) -> tuple[Observer, ...]:
+        """Return new checks of one wave, which add to the findings."""
+        of_kernel = (check(findings) for check in self.of_kernel)
+        return (*checks_of(findings, clusters=self.sizes.cluster.count > 1), *of_kernel)
+
+    def _other_schedules(self, repetition: Repetition, named: Sequence[tuple[str, Buffer]]) -> OtherSchedules:
+        return OtherSchedules(
+            repetition=repetition,
+            own=str(self.modes.schedule),
+            findings=self.findings,
+            checks=self._checks,
+            buffers=named,
+        )
 
     def _counts(self, launch: Launch) -> npt.NDArray[np.int64]:
         """Execute every CTA, here or spread over processes; return how often each statement ran."""

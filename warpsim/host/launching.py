@@ -103,6 +103,7 @@ class LaunchableKernel:
         output: Callable[[str], object] | None = to_stdout,
         cooperative: bool = False,
         resident: int = 1,
+        schedules: int = 1,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
@@ -134,6 +135,10 @@ class LaunchableKernel:
         ``resident`` are the CTAs that a multiprocessor has at a time: they share its tensor memory, so that
         tcgen05.alloc waits for columns of others; CTAs of a cluster are on different multiprocessors.
 
+        With ``schedules`` of N the launch is repeated from the same memory under N - 1 other schedules,
+        with all checks: ``hazards`` have between which bounds sums lie whose order PTX leaves open, and as
+        an error what else another schedule leaves. What comes back is that of ``schedule``.
+
         ``output`` takes every text that device code prints, at once: sys.stdout by default, None for none.
         All are in ``printed`` of the report.
 
@@ -142,7 +147,7 @@ class LaunchableKernel:
         """
         shape = LaunchShape(grid, block, cluster, shared_bytes, cooperative, resident)
         modes = LaunchModes(schedule, engine, undefined, most_statements, scheduler)
-        watch = LaunchWatch(checks, record, timeline, observers, progress, output)
+        watch = LaunchWatch(checks, record, timeline, observers, progress, output, schedules)
         execution = LaunchExecution(self._module, self._entry, shape, modes, watch)
         report = execution.report(args, device, self._home)
         options = {**modes._asdict(), "device": device}

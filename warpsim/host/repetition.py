@@ -45,16 +45,9 @@ class Repetition:
         ``counts`` are those of the first time, and ``others`` fields of Launch. Raises Stopped.
         """
         first = self.launch
-        device = Device(first.module.target, heap_bytes=first.device.heap.limit)
-        device.memory.restore(data, self.allocations, None)
-        device.heap.restore(self._heap)
-        device.symbols[first.module] = first.device.symbols[first.module]
-        workspace = first.runtime.grid_workspace if first.runtime else 0
-        runtime = DeviceRuntime(heap=device.heap, grid_workspace=workspace)
-        kept: dict[str, Any] = {"inferred": {}, "with_c": {}, "kept": {}, "additions": AdditionOrders()}
-        again = replace(first, device=device, runtime=runtime, observers=tuple, **kept | others)
         try:
-            same = np.array_equal(run(again), counts)
+            device, runtime, times = self.again(data, None, observers=tuple, **others)
+            same = np.array_equal(times, counts)
         except Stopped:
             raise
         except WarpsimError as error:
@@ -65,6 +58,20 @@ class Repetition:
         if printed != [item.text for item in runtime.printed]:
             return "other text is printed"
         return _difference(first.device, device)
+
+    def again(self, data: Bytes, fresh: Bytes | None, **others: Any) -> tuple[Device, DeviceRuntime, Counts]:
+        """Return the device after a launch that begins with this memory, its texts, and how often each
+        statement was executed. ``others`` are fields of Launch. Raises what launches raise.
+        """
+        first = self.launch
+        device = Device(first.module.target, heap_bytes=first.device.heap.limit)
+        device.memory.restore(data, self.allocations, fresh)
+        device.heap.restore(self._heap)
+        device.symbols[first.module] = first.device.symbols[first.module]
+        workspace = first.runtime.grid_workspace if first.runtime else 0
+        runtime = DeviceRuntime(heap=device.heap, grid_workspace=workspace)
+        kept: dict[str, Any] = {"inferred": {}, "with_c": {}, "kept": {}, "additions": AdditionOrders()}
+        return device, runtime, run(replace(first, device=device, runtime=runtime, **kept | others))
 
 
 def _difference(first: Device, second: Device) -> str:

@@ -1,4 +1,4 @@
-"""Copies to the host, compared between runs under several schedules; and sums whose order was open.
+"""Copies of what a device holds, compared between runs under several schedules; sums whose order was open.
 
 Several threads that add floats to one address leave a sum whose last bits depend on their order, which PTX
 leaves open. Where a copy differs in such sums alone, it has no error: they lie between two bounds. A word
@@ -25,6 +25,7 @@ _TYPES: Mapping[str, Any] = {
     "f32": np.float32,
     "f64": np.float64,
 }
+OPEN = "several threads add to one address, and PTX leaves their order open"
 _MOST = 1 << 28  # bytes of copies that are kept; of others there is a digest
 
 
@@ -48,11 +49,13 @@ class Copies:
     """The copies to the host of one run, and the sums that launches left in the memory of the device.
 
     ``place`` is that of the next copy among the work that was given, in whatever order that is done.
+    ``keeps_all`` says that copies without sums are kept, too.
     """
 
     made: list[Copy] = field(default_factory=list)
     place: int = 0
     found: bool = False  # whether any launch left such sums
+    keeps_all: bool = False
     _sums: dict[str, tuple[Places, npt.NDArray[Any]]] = field(default_factory=dict)  # places, words there
     _kept: int = 0
 
@@ -67,7 +70,7 @@ class Copies:
     def add(self, call: str, content: Bytes, first: int, *, shared: bool = False) -> None:
         """Take a copy of bytes from an offset in the memory of the device on."""
         sums = {name: found for name in self._sums if (found := self._inside(name, content, first)).size}
-        kept = bool(sums) and self._kept + content.size <= _MOST
+        kept = (bool(sums) or self.keeps_all) and self._kept + content.size <= _MOST
         self._kept += content.size if kept else 0
         digest = blake2b(content.tobytes(), digest_size=16).digest()
         self.made.append(
@@ -120,7 +123,7 @@ class Copies:
 
 @dataclass(kw_only=True)
 class Spread:
-    """The least and the greatest value of every sum of a copy, over several runs, by format."""
+    """The least and the greatest value of each of some floats of a copy, over several runs, by format."""
 
     places: dict[str, Places]
     bounds: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
@@ -132,19 +135,59 @@ class Spread:
             if name not in bounds or not np.array_equal(self.places[name], other.places[name]):
                 bounds[name] = least, most
             else:
-                bounds[name] = np.minimum(bounds[name][0], least), np.maximum(bounds[name][1], most)
+                bounds[name] = _bounds(*bounds[name], least, most)
         return Spread(places={**self.places, **other.places}, bounds=bounds)
 
+    @property
+    def count(self) -> int:
+        """How many floats differ in any bit."""
+        return sum(int(np.count_nonzero(_differ(*bounds))) for bounds in self.bounds.values())
+
     def __str__(self) -> str:
-        """Return how many sums differ, and the bounds of that which differs most."""
-        count, widest = 0, (-1.0, "")
+        """Return how many floats differ, and the bounds of that which differs most, with their bits."""
+        widest = (-1.0, "")
         for name, (least, most) in self.bounds.items():
-            wide = most.astype(np.float64) - least.astype(np.float64)
-            count += int(np.count_nonzero(wide))
-            worst = int(np.argmax(wide))
-            text = f"{least[worst]!s} or {most[worst]!s} ({name} at byte {self.places[name][worst]})"
-            widest = max(widest, (float(wide[worst]), text))
-        return f"{count:,} sum{'s'[: count != 1]} of floats, as {widest[1]}"
+            wide = _widths(least, most)
+            if wide.size:
+                worst = int(np.argmax(wide))
+                pair = " to ".join(_with_bits(bound[worst : worst + 1]) for bound in (least, most))
+                text = f"from {pair} ({name} at byte {self.places[name][worst]})"
+                widest = max(widest, (float(wide[worst]), text))
+        total = sum(places.size for places in self.places.values())
+        return f"{self.count:,} of {total:,} float{'s'[: total != 1]}, the widest {widest[1]}"
+
+
+def _bounds(*values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the least and the greatest of floats by their bits: -0 comes before 0, NaNs are outermost."""
+    kind = values[0].dtype
+    sorted_words = [_in_order(array.view(f"i{kind.itemsize}")) for array in values]
+    least, most = (reduce.reduce(sorted_words) for reduce in (np.minimum, np.maximum))
+    return _in_order(least).view(kind), _in_order(most).view(kind)
+
+
+def _in_order(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return signed words that are in the order of the floats, for the bits of these; and back."""
+    return np.where(words < 0, words ^ np.iinfo(words.dtype).max, words)
+
+
+def _differ(least: npt.NDArray[Any], most: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    word = f"u{least.dtype.itemsize}"
+    return np.asarray(least.view(word) != most.view(word))
+
+
+def _widths(least: npt.NDArray[Any], most: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return how far apart bounds are: -1 where they have the same bits, infinitely at a NaN."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = most.astype(np.float64) - least.astype(np.float64)
+    wide[np.isnan(wide)] = np.inf
+    wide[~_differ(least, most)] = -1.0
+    return wide
+
+
+def _with_bits(value: npt.NDArray[Any]) -> str:
+    """Return one value, and its bits."""
+    size = value.dtype.itemsize
+    return f"{value[0]!s} (0x{int(value.view(f'u{size}')[0]):0{2 * size}x})"
 
 
 def spread_of(first: Copy, second: Copy) -> Spread | None:
@@ -158,10 +201,17 @@ def spread_of(first: Copy, second: Copy) -> Spread | None:
         places = np.unique(np.concatenate(both))
         values = [_words(content, places, name).view(_TYPES[name]) for content in (left, right)]
         spread.places[name] = places
-        spread.bounds[name] = np.minimum(*values), np.maximum(*values)
+        spread.bounds[name] = _bounds(*values)
         for content in (left, right):
             content[places[:, None] + np.arange(np.dtype(_TYPES[name]).itemsize)] = 0
     return spread if np.array_equal(left, right) else None
+
+
+def as_floats(copy: Copy, kind: np.dtype[Any]) -> Copy:
+    """Return a copy all of whose elements count as sums; none do where they are no floats."""
+    name = next((name for name, known in _TYPES.items() if np.dtype(known) == kind), "")
+    places = np.arange(0, len(copy.content) - kind.itemsize + 1, kind.itemsize)
+    return copy._replace(sums={name: places} if name else {})
 
 
 def _words(memory: Bytes, places: Places, name: str) -> npt.NDArray[Any]:

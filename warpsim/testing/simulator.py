@@ -26,6 +26,7 @@ from ..host.compilers.triton_kernels import Grid, launch_triton
 from ..host.fidelity import LABELS
 from ..host.launching import LaunchableKernel, LaunchReport, LoadedModule, load_text
 from ..host.loading import compiled, load, source_lines
+from ..machine.run.schedules import other_schedules
 from .comparison import array_of, lines_of, wrong_bits, wrong_ulps, wrong_values
 from .failures import KernelFailure, without_frames
 
@@ -34,7 +35,6 @@ _CHIP = "sm_80"  # of CUDA sources and of Triton, where a test names none
 _SHOWN = 3  # findings that a failure shows
 _VERDICT = 12  # lines of a verdict that a failure shows
 _SOURCES = (".cu", ".cuh", ".cpp", ".c")
-_ORDERS = ("random:1", "latest", "earliest")  # schedules that are tried first; then further seeds
 
 Array = npt.NDArray[Any]
 Source = str | bytes | PathLike[str]
@@ -284,8 +284,7 @@ def _check_schedules(report: LaunchReport, count: int, least: int) -> None:
     if launched is None or launched.before is None:
         raise OperandError("device buffers too large to be kept: launch with schedules=0") from None
     launch = RepeatedLaunch(**launched._asdict())
-    seeds = (f"random:{seed}" for seed in range(2, count + 1))
-    for schedule in [*_ORDERS, *seeds][:count]:
+    for schedule in other_schedules(count, launched.options["schedule"]):
         attempt = without_frames(partial(launch.attempt, checks="warn", schedule=schedule))
         named = f"\nunder --warpsim-schedules, with the schedule {schedule}"
         if attempt.error is not None:

@@ -30,6 +30,14 @@ from .warp_scheduling import Drawn, first_warps, in_step
 _STRETCH = 1 << 17  # CTAs that are put in order at a time
 _GRANTED = 0.5  # the chance that a request for the work of others is granted
 _NAMED: tuple[Moment, ...] = ("program", "earliest", "latest")
+_OTHERS = ("random:1", "latest", "earliest", "program")  # what other schedules show, they show of these first
+
+
+def other_schedules(count: int, than: str | int = "program") -> list[str]:
+    """Return so many schedules, none of which is ``than``: those that show most, then further seeds."""
+    own = f"random:{than}" if str(than).isdigit() else str(than)
+    seeds = (f"random:{seed}" for seed in range(2, count + 2))
+    return [name for name in (*_OTHERS, *seeds) if name != own][:count]
 
 
 class Schedule:

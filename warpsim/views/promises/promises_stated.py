@@ -192,8 +192,9 @@ SCHEDULED = (
         label="schedule's order",
         what="sums of floats that several threads add to one address by atom, red or reducing copies, where "
         "their bits depend on the order, and old values of such additions that are used: a launch finds both "
-        "from the values, and what they reach; old values of atomics of integers are not looked at",
-        modules=("machine/run/addition_orders.py", "host/fidelity.py"),
+        "from the values, and what they reach; old values of atomics of integers are not looked at; bounds "
+        "are those of the schedules that a launch is repeated under, not of all orders",
+        modules=("machine/run/addition_orders.py", "host/fidelity.py", "host/other_schedules.py"),
     ),
 )
 
