@@ -25,21 +25,23 @@ def numba() -> bool:
 
 
 def core() -> bool:
-    """A program that NVRTC compiles, by cuda.core."""
-    from cuda.bindings import driver
+    """A program that NVRTC compiles to machine code, by cuda.core; the runtime of cuda.bindings is static."""
+    from cuda.bindings import runtime
     from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
 
     device = Device()
     device.set_current()
+    device.sync()
     stream = device.create_stream()
     code = 'extern "C" __global__ void twice(int *p, int n) { int i = threadIdx.x; if (i < n) p[i] = 2 * i; }'
     program = Program(code, "c++", ProgramOptions(arch=f"sm_{device.arch}"))
     buffer = device.allocate(128, stream=stream)
-    kernel = program.compile("ptx").get_kernel("twice")
+    kernel = program.compile("cubin").get_kernel("twice")
     launch(stream, LaunchConfig(grid=1, block=32), kernel, buffer, np.int32(32))
     stream.sync()
     out = np.zeros(32, np.int32)
-    driver.cuMemcpyDtoH(out.ctypes.data, int(buffer.handle), out.nbytes)
+    kind = runtime.cudaMemcpyKind.cudaMemcpyDefault
+    runtime.cudaMemcpy(out.ctypes.data, int(buffer.handle), out.nbytes, kind)
     return bool((out == 2 * np.arange(32)).all())
 
 

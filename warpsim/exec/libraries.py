@@ -29,6 +29,8 @@ _SONAMES = {
 RUNTIMES = (_SONAMES["runtime_13"], _SONAMES["runtime_12"])
 JIT_LINKERS = ("libnvJitLink.so.12", "libnvJitLink.so.13")  # without functions: PTX then goes to the driver
 TRITON_PTXAS = "triton-ptxas"
+FOR_PYTHON = "python"  # the folder of what Python programs load at their start
+_CUSTOMIZATION = _HERE / "client_python.py"
 _PTXAS = """#!/bin/sh
 # Stands in for ptxas under Triton: keeps the PTX in place of a cubin.
 case "$1" in --version) echo "ptxas: release 13.0, V13.0.48"; exit 0;; esac
@@ -96,7 +98,8 @@ def _cache() -> Path:
 
 
 def _digest() -> str:
-    content = [(_HERE / "agent.c").read_bytes(), _STUB.encode(), Path(__file__).read_bytes()]
+    files = (_HERE / "agent.c", _CUSTOMIZATION, Path(__file__))
+    content = [_STUB.encode(), *(file.read_bytes() for file in files)]
     content += ["\n".join(table(name)).encode() for name in _TABLES]
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
 
@@ -119,6 +122,8 @@ def _compile(folder: Path) -> None:
         (build / TRITON_PTXAS).write_text(_PTXAS)
         (build / TRITON_PTXAS).chmod(0o755)
         (build / "libcuda.so").symlink_to(_SONAMES["driver"])
+        (build / FOR_PYTHON).mkdir()
+        shutil.copyfile(_CUSTOMIZATION, build / FOR_PYTHON / "sitecustomize.py")
         try:
             build.rename(folder)
         except OSError:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ..libraries import JIT_LINKERS, RUNTIMES, TRITON_PTXAS, HostError, libraries
+from ..libraries import FOR_PYTHON, JIT_LINKERS, RUNTIMES, TRITON_PTXAS, HostError, libraries
 from ..processes import alive, descendants, runs_python, why_unfit
 
 SOCKET = "WARPSIM_EXEC_SOCKET"
@@ -54,6 +54,7 @@ def _environment(command: Sequence[str], socket: Path) -> dict[str, str]:
     """Return the environment of a client."""
     folder = libraries()
     own = {SOCKET: str(socket), "LD_LIBRARY_PATH": _joined([str(folder)], "LD_LIBRARY_PATH")}
+    own["PYTHONPATH"] = _joined([str(folder / FOR_PYTHON)], "PYTHONPATH")
     if runs_python(command[0]):
         own["LD_PRELOAD"] = _joined([str(folder / name) for name in (*RUNTIMES, *JIT_LINKERS)], "LD_PRELOAD")
     return {**_for_triton(folder), **os.environ, **own}
