@@ -11,13 +11,15 @@ from warpsim.report.explorer import FOLDERS
 from warpsim.report.explorer.catalogue import catalogue
 from warpsim.report.page import bundle
 
+_MODULES = ("catalogue.js", "snippets.js", "writings.js", "pasting.js", "words.js", "cells.js")
 _GLUE = """
 const { Form } = modules["form.js"], figures = modules["figures.js"], writings = modules["writings.js"];
 const snippets = modules["snippets.js"], { Catalogue } = modules["catalogue.js"];
 const forms = new Map();
-let all = null;
+let all = null, data = null;
 function load(text) {
-  all = new Catalogue(JSON.parse(text));
+  data = JSON.parse(text);
+  all = new Catalogue(data);
   for (const form of all.forms) forms.set(form.mnemonic, form);
   return forms.size;
 }
@@ -80,6 +82,44 @@ function pasted(name, operand, text, selector) {
   const shown = cells.map(({ place, code, text }) => [place.row, place.column, written(code), text]);
   return JSON.stringify({ error, note, cells: shown });
 }
+function described(name, word, major, rows, columns, size) {
+  const { readMatrix, tileOf, troubleOf, boxesOf, touched } = modules["words.js"];
+  const kind = data.words.matrix[name], keys = ["name", "span", "raw", "text", "meaning"];
+  const fields = readMatrix(kind, BigInt(word), major).map((one) => keys.map((key) => one[key]));
+  const extents = { major, size, mn: rows, k: columns }, tile = tileOf(kind, BigInt(word), extents);
+  const trouble = troubleOf(kind, BigInt(word));
+  if (tile.error) return JSON.stringify({ fields, trouble, error: tile.error });
+  const addresses = Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_unused, column) => tile.address(row, column)));
+  return JSON.stringify({ fields, trouble, addresses, ...touched(boxesOf(tile, extents)) });
+}
+function instruction(name, word) {
+  const { readInstruction, instructionTrouble, formsOf, productText } = modules["words.js"];
+  const kind = data.words.instruction[name];
+  const fields = readInstruction(kind, BigInt(word)).map((one) => [one.span, one.name, one.raw, one.meaning]);
+  const forms = formsOf(kind, BigInt(word)).map((form) => form.name);
+  const product = productText(kind, BigInt(word));
+  return JSON.stringify({ fields, forms, product, trouble: instructionTrouble(kind, BigInt(word), name) });
+}
+function edit(name, word, attribute, value) {
+  const changed = modules["words.js"].edited(data.words.matrix[name], BigInt(word), attribute, value);
+  return JSON.stringify(changed === null ? null : String(changed));
+}
+function cells(at, operand, m, n, type, first) {
+  const { keyOfLayout, cellOf, heldIn, blocksOf } = modules["cells.js"], form = data.tensor.forms[at];
+  const key = keyOfLayout(form, operand, { m, n, type: form.types[type], first });
+  const number = data.tensor.keys[key];
+  if (number === null) return "null";
+  const layout = data.tensor.layouts[number], held = heldIn(layout);
+  const places = Array.from({ length: layout.shape[0] }, (_, row) =>
+    Array.from({ length: layout.shape[1] }, (_unused, column) => Object.values(cellOf(layout, row, column))));
+  const blocks = blocksOf(held).map((one) => [one.cta, one.lane, one.lanes, one.cell, one.cells, one.copy]);
+  return JSON.stringify({ places, blocks, held: held.size });
+}
+function transfer(name, count, offset) {
+  const places = modules["cells.js"].transferred(data.tensor.transfers[name], count, offset);
+  return JSON.stringify(places.map(({ thread, register, lane, column }) => [thread, register, lane, column]));
+}
 function groups() { return JSON.stringify(all.groups.map((group) => group.map((form) => form.mnemonic))); }
 """
 
@@ -89,9 +129,7 @@ class Scripts:
 
     def __init__(self) -> None:
         self._engine = MiniRacer()
-        self._engine.eval(
-            bundle("catalogue.js", "snippets.js", "writings.js", "pasting.js", folders=FOLDERS) + _GLUE
-        )
+        self._engine.eval(bundle(*_MODULES, folders=FOLDERS) + _GLUE)
         self._engine.call("load", json.dumps(catalogue()))
 
     def close(self) -> None:

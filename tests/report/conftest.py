@@ -1,4 +1,4 @@
-"""A browser and a folder that the tests of a module share."""
+"""A browser and a folder that the tests of a module share, and the explorer's scripts, which all share."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="session")
+def scripts() -> Iterator[Any]:
+    from tests.helpers.explorer import Scripts  # late: it makes the whole catalogue
+
+    made = Scripts()
+    yield made
+    made.close()

@@ -70,13 +70,6 @@ def tables() -> dict[str, Any]:
     return dict(catalogue()["tables"])
 
 
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[Scripts]:
-    engine = Scripts()
-    yield engine
-    engine.close()
-
-
 def form_of(mnemonic: str) -> Instruction:
     return FORMS[mnemonic]
 
@@ -528,7 +521,7 @@ def test_the_verb(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert verb(capsys)[:2] == (0, f"explorer.html: {len(FORMS):,} forms, 0.2 MB\n")
+    assert verb(capsys)[:2] == (0, f"explorer.html: {len(FORMS):,} forms, 0.3 MB\n")
     code, text, _ = verb(capsys, SPARSE, "-o", "x.html", "--json")
     assert code == 0
     document = json.loads(text)

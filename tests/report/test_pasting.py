@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -13,13 +11,6 @@ from tests.helpers.explorer import Scripts
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 WORDS = np.random.default_rng(3).integers(0, 1 << 32, (32, 4), np.uint32)
-
-
-@pytest.fixture(scope="module")
-def scripts() -> Iterator[Scripts]:
-    made = Scripts()
-    yield made
-    made.close()
 
 
 def rows(style: str) -> str:

@@ -259,20 +259,25 @@ class InstructionDescriptor:
         for field in self._fields:
             value = getattr(self, field.attribute)
             raw = value // field.unit
-            lines.append(f"bits {field.span:<6} {field.name:<18} {raw:#04x}  {self._meaning(field, value)}")
+            lines.append(f"bits {field.span:<6} {field.name:<18} {raw:#04x}  {self.meaning(field.attribute)}")
         return tuple(lines)
 
-    def _meaning(self, field: BitField, value: int) -> str:
+    def meaning(self, attribute: str) -> str:
+        """Return what the value of a field means; of a code that has no meaning, the legal codes."""
+        value, known = getattr(self, attribute), self.codes(attribute)
+        if known is None:
+            return str(value)
+        return known.get(value, f"{value}: no meaning; legal: " + ", ".join(map(str, known)))
+
+    def codes(self, attribute: str) -> Mapping[int, str] | None:
+        """Return what the codes of a field mean; None for a field that is a number."""
         tables: dict[str, Mapping[int, str]] = {
             "a_type": self.of.multiplicands,
             "b_type": self.of.multiplicands,
             "d_type": self.of.results,
             "scale_type": self.of.scales or {},
         } | _WORDS
-        known = tables.get(field.attribute)
-        if known is None:
-            return str(value)
-        return known.get(value, f"{value}: no meaning; legal: " + ", ".join(map(str, known)))
+        return tables.get(attribute)
 
 
 _NO_YES: Mapping[int, str] = {0: "no", 1: "yes"}

@@ -9,6 +9,7 @@ swizzle repeats (a core matrix, where there is none).
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, SupportsIndex
 
@@ -206,12 +207,14 @@ def _stride_meaning(attribute: str, major: Major, swizzle: Swizzle) -> str:
 
 def _reserved_message(word: int) -> str:
     bits = [bit for bit in range(64) if word & RESERVED & 1 << bit]
-    message = f"descriptor {word:#018x} has reserved bits {', '.join(map(str, bits))} set"
-    if bits == [46]:
-        return f"{message}: bit 46 marks the descriptors of tcgen05, wgmma has it clear"
-    if set(bits) <= {14, 15, 30, 31, 46, 47}:
-        return f"{message}: was a field written in bytes, without >> 4?"
-    return message
+    return f"descriptor {word:#018x} has reserved bits {', '.join(map(str, bits))} set{reserved_hint(bits)}"
+
+
+def reserved_hint(bits: Collection[int]) -> str:
+    """Return what to say behind reserved bits that are set: what was meant by them, "" where that is open."""
+    if set(bits) == {46}:
+        return ": bit 46 marks the descriptors of tcgen05, wgmma has it clear"
+    return ": was a field written in bytes, without >> 4?" * (set(bits) <= {14, 15, 30, 31, 46, 47})
 
 
 def unusual_pattern(start: int, swizzle: str, base_offset: int) -> str:

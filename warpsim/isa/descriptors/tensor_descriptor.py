@@ -8,17 +8,20 @@ Knows words and bytes; does not know elements, instructions or memories.
 from __future__ import annotations
 
 import operator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Literal, SupportsIndex
 
 import numpy as np
 
 from ...errors import NotModelled, OperandError
+from ..layouts.strides import Modes, modes, points
 from ..layouts.swizzle import tensor_swizzled
 from ..memory import Addresses
 from .instruction_descriptor import BitField
-from .matrix_descriptor import LINE, Major, unusual_pattern
+from .matrix_descriptor import LINE, Field, Major, unusual_pattern
 
 WINDOW = 0x3FFFF  # bits of a shared address that a descriptor holds
 CHUNK = 16  # bytes of a row that stay together under every swizzle but that of 32-byte atoms
@@ -99,9 +102,9 @@ class TensorDescriptor:
             raise OperandError(_constant_message(word))
         if word & RESERVED:
             bits = [bit for bit in range(64) if word & RESERVED & 1 << bit]
-            hint = ": was a field written in bytes, without >> 4?" * (set(bits) <= {14, 15, 30, 31})
+            listed = ", ".join(map(str, bits))
             raise OperandError(
-                f"descriptor {word:#018x} has reserved bits {', '.join(map(str, bits))} set{hint}"
+                f"descriptor {word:#018x} has reserved bits {listed} set{tensor_reserved_hint(bits)}"
             )
         values = {field.attribute: field.value(word) for field in FIELDS}
         code = values.pop("swizzle_code")
@@ -121,17 +124,31 @@ class TensorDescriptor:
         width = "128B" if self.swizzle.startswith("128B") else self.swizzle
         return unusual_pattern(self.start_address, width, self.base_offset)
 
+    def fields(self, major: Major = "K") -> tuple[Field, ...]:
+        """Return the fields and their meaning for a tile that is K- or MN-major."""
+        return tuple(
+            Field(
+                name=field.name,
+                bits=field.span,
+                raw=getattr(self, field.attribute) // field.unit,
+                value=self._shown(field),
+                meaning=self._meaning(field.attribute, major),
+            )
+            for field in FIELDS
+        )
+
     def explain(self, major: Major = "K") -> tuple[str, ...]:
         """Return lines of text: the word, each field raw and in bytes, what it means, and what is unusual."""
-        lines = [f"shared-memory descriptor of tcgen05 {self.encode():#018x}, read {major}-major"]
-        for field in FIELDS:
-            value = getattr(self, field.attribute)
-            shown = f"{value:#07x} ({value} bytes)" if field.unit > 1 else str(value)
-            meaning = self._meaning(field.attribute, major)
-            lines.append(
-                f"bits {field.span:<6} {field.name:<20} {value // field.unit:#06x}  {shown:<22} {meaning}"
-            )
-        return (*lines, *(f"note: {note}" for note in [self.unusual] if note))
+        headline = f"shared-memory descriptor of tcgen05 {self.encode():#018x}, read {major}-major"
+        lines = (
+            f"bits {field.bits:<6} {field.name:<20} {field.raw:#06x}  {field.value:<22} {field.meaning}"
+            for field in self.fields(major)
+        )
+        return (headline, *lines, *(f"note: {note}" for note in [self.unusual] if note))
+
+    def _shown(self, field: BitField) -> str:
+        value = getattr(self, field.attribute)
+        return f"{value:#07x} ({value} bytes)" if field.unit > 1 else str(value)
 
     def _meaning(self, attribute: str, major: Major) -> str:
         if attribute == "swizzle_code":
@@ -157,6 +174,11 @@ def stride_meaning(swizzle: SwizzleMode, leading: bool, major: Major) -> str:
     if leading == (swizzle == "none"):
         return f"from {4 if swizzle == '128B_ATOM_32B' else 8} elements along K to the next"
     return f"from {width} bytes along M or N to the next {width}"
+
+
+def tensor_reserved_hint(bits: Collection[int]) -> str:
+    """Return what to say behind reserved bits that are set, "" where what was meant by them is open."""
+    return ": was a field written in bytes, without >> 4?" * (set(bits) <= {14, 15, 30, 31})
 
 
 def _constant_message(word: int) -> str:
@@ -207,18 +229,33 @@ def _continued(descriptor: TensorDescriptor, row_bytes: int) -> Addresses:
 @lru_cache(maxsize=256)
 def _offsets(descriptor: TensorDescriptor, rows: int, row_bytes: int, size: int, major: Major) -> Addresses:
     """Return ``(rows, row_bytes)``: distances from the start, before swizzling; do not write to them."""
-    row, byte = np.arange(rows, dtype=np.int64)[:, None], np.arange(row_bytes, dtype=np.int64)
+    down, along = tensor_modes(descriptor, rows, row_bytes, size, major)
+    found: Addresses = points(down, 1)[:rows] + points(along, 1)[:row_bytes, 0]
+    return found
+
+
+def tensor_modes(
+    descriptor: TensorDescriptor, rows: int, row_bytes: int, size: int, major: Major
+) -> tuple[Modes, Modes]:
+    """Return the modes of the rows and of the bytes of a row, whose steps are bytes before swizzling.
+
+    A tile may end inside the slowest digit of either. PTX ISA 9.3, section 9.7.17.5 "Canonical layouts".
+    """
     swizzle, width = descriptor.swizzle, WIDTH[descriptor.swizzle]
     leading, stride = descriptor.leading_byte_offset, descriptor.stride_byte_offset
     if major == "K":
-        along = byte if swizzle != "none" else byte // CHUNK * leading + byte % CHUNK
-        found: Addresses = row // 8 * stride + row % 8 * width + along
-        return found
-    k, inner = byte // size, byte % size
+        run, further = (CHUNK, leading) if swizzle == "none" else (row_bytes, 0)
+        return _digits(rows, ((8, width),), stride), _digits(row_bytes, ((run, 1),), further)
     across, deep = width // size, 4 if swizzle == "128B_ATOM_32B" else 8
     along_m, along_k = (stride, leading) if swizzle == "none" else (leading, stride)
-    down = row // across * along_m + row % across * size
-    return down + (k // deep * along_k + k % deep * width + inner)
+    down = _digits(rows, ((across, size),), along_m)
+    return down, _digits(row_bytes, ((size, 1), (deep, width)), along_k)
+
+
+def _digits(count: int, inner: tuple[tuple[int, int], ...], last: int) -> Modes:
+    """Return the modes of so many indices: inner digits by extent and step, and the step of the slowest."""
+    outer = -(-count // prod(extent for extent, _ in inner))
+    return modes(*((extent, (step,)) for extent, step in (*inner, (outer, last))))
 
 
 def _check_mode(descriptor: TensorDescriptor, row_bytes: int, element_bytes: int, major: Major) -> None:

@@ -248,14 +248,14 @@ def numerics_of(instruction: Instruction) -> str:
 def _check_scales(form: Form, descriptor: InstructionDescriptor, factors: int) -> None:
     """Raise for a scale id that is no place of the first of so many factors; for ue4m3 with two or three."""
     for attribute in ("scale_a_id", "scale_b_id") if factors else ():
-        legal = _FIRST_BYTES[factors]
+        legal = FIRST_BYTES[factors]
         if getattr(descriptor, attribute) not in legal:
             raise descriptor.wrong(attribute, legal)
     if form.factors == 2 and descriptor.scale == "ue4m3":
         raise descriptor.wrong("scale_type", "1 (ue8m0) with two factors a row: ue4m3 has four")
 
 
-_FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 3: (0, 1, 2, 3), 4: (0,), 6: (0, 2)}  # of a cell, by factors
+FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 3: (0, 1, 2, 3), 4: (0,), 6: (0, 2)}  # of a cell, by factors
 
 
 def typical() -> Iterator[Instruction]:

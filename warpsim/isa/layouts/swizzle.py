@@ -46,6 +46,11 @@ _MOVES: dict[str, tuple[tuple[int, int, int], ...]] = {  # (lowest bit changed, 
 }
 
 
+def swizzle_moves(swizzle: TensorSwizzle) -> tuple[tuple[int, int, int], ...]:
+    """Return what a mode changes, in order: the lowest bit changed, how many bits, the lowest bit taken."""
+    return _MOVES[swizzle]
+
+
 def tensor_swizzled(addresses: Addresses, swizzle: TensorSwizzle) -> Addresses:
     """Return the shared address to which a tensor copy moves each unswizzled byte; its own inverse.
 

@@ -21,7 +21,8 @@ from .catalogue import catalogue
 
 __all__ = ["Explorer", "explore"]
 
-FOLDERS = ("explorer/static", "static")
+FOLDERS = ("explorer/static", "explorer/described", "static")
+STYLES = ("static/report.css", "explorer/static/explorer.css", "explorer/described/described.css")
 START = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
@@ -64,7 +65,7 @@ def _page(form: str) -> str:
         "explorer/templates/explorer.html",
         start=json.dumps({"form": form}),
         catalogue=_packed(),
-        style=source("static/report.css") + source("explorer/static/explorer.css"),
+        style="".join(map(source, STYLES)),
         script=bundle("explorer.js", folders=FOLDERS),
     )
 

@@ -6,7 +6,6 @@ of isa/layouts. Does not know how a page shows them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -19,7 +18,6 @@ from ...isa.descriptors.tile_shape import TileShape
 from ...isa.families import FAMILIES, forms
 from ...isa.fragments import metadata_layout
 from ...isa.instruction import Instruction
-from ...isa.layouts.strides import Modes, joined
 from ...isa.layouts.swizzle import SWIZZLE_BYTES
 from ...isa.operand_places.places import register_operands
 from ...views.information import rule_on, rule_text, version_text
@@ -27,9 +25,11 @@ from ...views.layouts.cute import cute_layouts
 from ...views.layouts.formulas import formula, logical_column_lines, section
 from ...views.layouts.shared_tiles import shared_tile
 from ..layouts import format_documents
+from .descriptor_words import words_document
+from .distinct import Document, Table, written
+from .operand_cells import tensor_document
 from .sass import SEEN, sass_of
 
-Document = dict[str, Any]
 _MAJORS: tuple[Major, ...] = ("K", "MN")
 
 
@@ -47,22 +47,6 @@ class _Key:
         return hash(self._numbers)
 
 
-class Table:
-    """Distinct entries, each kept once; a form refers to an entry by its number."""
-
-    def __init__(self) -> None:
-        self.entries: list[Any] = []
-        self._known: dict[str, int] = {}
-
-    def number(self, entry: Any) -> int:
-        """Return the number of an entry, which is added if it is new."""
-        key = json.dumps(entry)
-        if key not in self._known:
-            self._known[key] = len(self.entries)
-            self.entries.append(entry)
-        return self._known[key]
-
-
 @cache
 def catalogue() -> Document:
     """Return all forms of all targets; not to be written to."""
@@ -75,6 +59,8 @@ def catalogue() -> Document:
         "formats": {name: item | {"float": item["is_float"]} for name, item in format_documents().items()},
         "tables": {name: table.entries for name, table in tables.items()},
         "forms": described,
+        "words": words_document(),
+        "tensor": tensor_document(),
     }
 
 
@@ -176,12 +162,7 @@ def _layout_numbers(form: Instruction, operand: str) -> tuple[Any, ...]:
 @cache
 def _modes(key: _Key) -> tuple[list[list[int]], list[list[int]]]:
     layout = key.form.in_registers(key.operand).layout
-    return _written(layout.lane_modes), _written(layout.value_modes)
-
-
-def _written(modes: Modes) -> list[list[int]]:
-    """Return modes as ``[extent, step, step …]``, as few as possible."""
-    return [[mode.extent, *mode.steps] for mode in joined(modes)]
+    return written(layout.lane_modes), written(layout.value_modes)
 
 
 def _cute(form: Instruction, operand: str) -> list[Document]:
@@ -196,9 +177,9 @@ def _cute_documents(key: _Key) -> list[Document]:
         {
             "domain": layout.domain,
             "codomain": layout.codomain,
-            "thread": _written(layout.thread),
-            "value": _written(layout.value),
-            "lanes": layout.lanes and _written(layout.lanes),
+            "thread": written(layout.thread),
+            "value": written(layout.value),
+            "lanes": layout.lanes and written(layout.lanes),
             "first": layout.first_lane,
         }
         for selector in _selectors(form, operand)
@@ -230,7 +211,7 @@ def _sparse(form: Instruction, tables: dict[str, Table]) -> Document:
 def _metadata(form: Instruction, selector: int) -> Document:
     """Return ``(row, chunk) -> (lane, lowest bit)``; ``first`` is the lane of row 0, chunk 0."""
     layout = metadata_layout(form, selector)
-    rows, chunks = (_written(modes) for _, modes in layout.inputs)
+    rows, chunks = (written(modes) for _, modes in layout.inputs)
     return {
         "rows": rows,
         "chunks": chunks,
@@ -252,8 +233,8 @@ def _scale(form: Instruction, side: str) -> Document:
     scales = form.scales(side)
     (_, lines), _, (_, threads), _ = scales.layout.inputs
     return {
-        "lines": _written(lines),
-        "threads": _written(threads),
+        "lines": written(lines),
+        "threads": written(threads),
         "count": scales.lines,
         "chunks": scales.chunks,
         "byte_ids": list(scales.byte_ids),
@@ -296,8 +277,8 @@ def _each_tile(form: Instruction, operand: str) -> Iterator[Document]:
             along_mn, along_k = tile_modes(tile.descriptor, shape)
             yield {
                 **named,
-                "mn": _written(along_mn),
-                "k": _written(along_k),
+                "mn": written(along_mn),
+                "k": written(along_k),
                 "extent": [mn, k],
                 "size": tile.size,
                 "elements": tile.size * 8 // form.a.bits,

@@ -27,12 +27,14 @@ export function tagsOf(form) {
 export class Catalogue {
   constructor(data) {
     this.targets = data.targets;
+    this.words = data.words;
+    this.tensor = data.tensor;
     this.families = data.families;
     this.forms = data.forms.map((entry) => new Form(data, entry));
     this.byMnemonic = new Map(this.forms.map((form) => [form.mnemonic, form]));
     this.groups = [...Map.groupBy(this.forms, groupKey).values()];
     this.groups.forEach((group, at) => group.forEach((form) => { form.group = at; }));
-    this.words = new Map(this.forms.map((form) => [form, wordsOf(form)]));
+    this.named = new Map(this.forms.map((form) => [form, wordsOf(form)]));
   }
 
   // Groups that match, each with the forms of it that do: [{ at, forms }].
@@ -42,7 +44,7 @@ export class Catalogue {
       && (!shape || shapeName(form) === shape)
       && (!type || Object.values(form.types).includes(type))
       && (!target || form.targetNames.includes(target))
-      && wanted.every((word) => this.words.get(form).includes(word));
+      && wanted.every((word) => this.named.get(form).includes(word));
     return this.groups.map((group, at) => ({ at, forms: group.filter(matches) })).filter(({ forms }) => forms.length);
   }
 

@@ -11,7 +11,7 @@ function numbered(values) {
 }
 
 // A group of radio buttons: options are [value, text, title, refused].
-function choice(name, legend, options, now, act) {
+export function choice(name, legend, options, now, act) {
   const button = ([value, text, title, refused]) => make(
     "label", { title: title ?? null, class: refused ? "refused" : null },
     make("input", { type: "radio", name, value: String(value), checked: value === now, disabled: Boolean(refused) }),

@@ -14,6 +14,7 @@ import { readPayload } from "./payload.js";
 import { say } from "./saying.js";
 import { codeOf, cuteOf, ptxOf } from "./snippets.js";
 import { startTheme } from "./theme.js";
+import { Views } from "./views.js";
 import { FORMATS } from "./writings.js";
 
 const PLAIN = {
@@ -31,6 +32,7 @@ class Explorer {
     this.pointed = null;
     this.form = catalogue.byMnemonic.get(start) ?? catalogue.forms[0];
     this.chooser = new Chooser(catalogue, (forms) => this.choose(forms));
+    this.views = new Views(this, catalogue);
   }
 
   // --- what is shown ------------------------------------------------------------------------------
@@ -38,6 +40,7 @@ class Explorer {
   choose(forms) {
     const same = forms.find((form) => form.n === this.form.n && form.lanes === this.form.lanes);
     this.show(same ?? forms[0]);
+    if (this.views.now !== "forms") this.views.show("forms");
   }
 
   show(form) {
@@ -82,6 +85,7 @@ class Explorer {
   }
 
   redraw() {
+    if (this.views.now !== "forms") return this.views.redraw();
     const room = byId("main").clientWidth - 40;
     this.room = room;
     this.board?.close();
@@ -94,6 +98,7 @@ class Explorer {
     showPasted(this);
     this.light();
     this.remember();
+    return undefined;
   }
 
   zoomBy(factor) {
@@ -154,6 +159,7 @@ class Explorer {
 
   recall() {
     const parts = new URLSearchParams(location.hash.slice(1));
+    if (this.views.recall(parts)) return;
     const form = this.catalogue.byMnemonic.get(parts.get("form")) ?? this.form;
     for (const name of ["part", "selector"]) this.state[name] = Number(parts.get(name) ?? 0) || 0;
     if (COLOURINGS.includes(parts.get("colouring"))) this.state.colouring = parts.get("colouring");
@@ -162,6 +168,7 @@ class Explorer {
     this.state.shared = parts.get("shared") !== "false";
     for (const side of ["a", "b"]) this.state.majors[side] = parts.get(`major_${side}`) === "MN" ? "MN" : "K";
     this.show(form);
+    this.views.show("forms");
     const key = parts.get("at");
     if (key && this.knows(key)) this.pin(key);
   }
@@ -221,7 +228,6 @@ async function start() {
   listenToControls(page);
   listenToKeys(page);
   listenToPaste(page);
-  byId("shown").hidden = false;
   page.recall();
   document.documentElement.dataset.ready = "yes";
 }

@@ -19,7 +19,7 @@ export function bitRange(place) {
 }
 
 // A figure from its cells: the rows and columns that they cover, in order.
-function figureOf(name, title, corner, cells) {
+export function figureOf(name, title, corner, cells) {
   const spans = (first, count) =>
     [...new Map(cells.map((cell) => [cell[first], [cell[first], cell[count]]])).values()].sort((x, y) => x[0] - y[0]);
   const rows = spans("row", "height");

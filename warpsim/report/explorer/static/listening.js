@@ -87,7 +87,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 // Arrows move within a figure; Enter and Space pin what they are at.
 function inFigure(page, event) {
-  const panel = page.board.panelOf(event.target);
+  const panel = page.board?.panelOf(event.target);
   if (!panel) return false;
   if (ARROWS[event.key]) {
     const from = panel.found(page.subject ?? "") ? page.subject : null;
@@ -129,6 +129,7 @@ function inChooser(page, event) {
 function escaped(page) {
   if (document.body.classList.contains("choosing")) toggleDrawer(false);
   if (document.activeElement === byId("search")) document.activeElement.blur();
+  if (page.views.now !== "forms") return;
   if (page.pinned) page.pin(page.pinned);
   page.point(null);
 }
@@ -138,12 +139,15 @@ export function listenToKeys(page) {
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") escaped(page);
     if (inChooser(page, event) || inFigure(page, event)) event.preventDefault();
-    else if (!event.target.matches("input[type=search], select, textarea")) pressed(page, event);
+    else if (!event.target.matches("input:not([type=radio]), select, textarea")) pressed(page, event);
   });
 }
 
+const ANYWHERE = ["/", "[", "]", "t", "?"]; // keys that belong to no form
+
 function pressed(page, event) {
-  const action = event.ctrlKey || event.metaKey || event.altKey ? null : KEYS[event.key];
+  const known = page.views.now === "forms" || ANYWHERE.includes(event.key);
+  const action = !known || event.ctrlKey || event.metaKey || event.altKey ? null : KEYS[event.key];
   if (!action) return;
   event.preventDefault();
   action(page);

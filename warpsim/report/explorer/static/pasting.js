@@ -1,6 +1,7 @@
 // Words in any print, and what they hold for a form: registers of an operand, lane by lane, or metadata.
 
 import { byId, make, table } from "./elements.js";
+import { describedWords } from "./described_words.js";
 import { decode } from "./numbers.js";
 import { hexadecimal, shortText } from "./texts.js";
 
@@ -99,25 +100,53 @@ function noteOf(given, needed, registers, lanes) {
 
 // --- the box ---------------------------------------------------------------------------------------
 
-const NAMES = { e: "metadata", scale_a: "scales of A", scale_b: "scales of B" };
+const DESCRIPTORS = { words64: "descriptors, 64 bits", words32: "instruction descriptors, 32 bits" };
+const NAMES = { e: "metadata", scale_a: "scales of A", scale_b: "scales of B", ...DESCRIPTORS };
 
-// The box: operands to choose from, and the matrix that the pasted words hold.
-export function showPasted({ form, state }) {
+// The box: operands to choose from, and the matrix that the pasted words hold; or descriptors, one by one.
+export function showPasted({ form, state, catalogue, views }) {
   const select = byId("paste-operand");
-  const now = form.operands.includes(select.value) ? select.value : form.operands[0];
-  select.replaceChildren(...form.operands.map((one) =>
+  const choices = [...form.operands, ...Object.keys(DESCRIPTORS)];
+  const now = choices.includes(select.value) ? select.value : choices[0];
+  select.replaceChildren(...choices.map((one) =>
     make("option", { value: one, selected: one === now }, NAMES[one] ?? one.toUpperCase())));
   const [place, note] = [byId("paste-matrix"), byId("paste-note")];
   place.replaceChildren();
   const text = byId("paste-text").value;
   if (!text.trim()) return void (note.textContent = "");
+  if (now in DESCRIPTORS) return showDescribed(text, now === "words64" ? 64 : 32, catalogue.words, views);
   const bits = "abcd".includes(now) ? form.register_bits : 32;
+  if (bits === 32 && wordsIn(text, bits).error?.includes("does not fit")) {
+    const wide = wordsIn(text, 64);
+    if (!wide.error && describedWords(catalogue.words, 64, wide.words).some(({ trouble }) => !trouble)) {
+      return showDescribed(text, 64, catalogue.words, views);
+    }
+  }
   const { words, error } = wordsIn(text, bits, form.registers[now]);
   const product = form.products > 1 ? state.part : 0;
   const found = held(form, now, words, { selector: state.selector, ids: state.ids, product });
   note.textContent = error ?? found.note;
   if (!error) place.replaceChildren(matrixOf(found.cells));
   return undefined;
+}
+
+// A line for each reading of each word, with a button that opens it in the view of descriptors.
+function showDescribed(text, bits, words, views) {
+  const found = wordsIn(text, bits);
+  const readings = found.error ? [] : describedWords(words, bits, found.words);
+  byId("paste-note").textContent = found.error
+    ?? `${found.words.length} descriptor${found.words.length > 1 ? "s" : ""} of ${bits} bits`;
+  if (found.error) return;
+  const open = (kind, of, word) => {
+    const button = make("button", { type: "button" }, "Open");
+    button.addEventListener("click", () => views.showWord(kind, word, of));
+    return button;
+  };
+  const rows = readings.map(({ word, kind, of, name, said, trouble }) => ({
+    cells: [word, name, trouble || said, open(kind, of, word)], class: trouble ? "bad" : null,
+  }));
+  byId("paste-matrix").replaceChildren(
+    table("What the words say", ["word", "descriptor of", "what it says", ""], rows, { className: "plain wrapped told" }));
 }
 
 function matrixOf(cells) {
