@@ -185,9 +185,9 @@ def test_what_pack_writes_unpack_reads(folder, end):
     ("arguments", "message"),
     [
         (["unpack", SPARSE, "a", "none.npy"], "none.npy: error: No such file or directory"),
-        (["unpack", SPARSE, "a", "none.npz"], "none.npz: error: none.npz: no such file"),
+        (["unpack", SPARSE, "a", "none.npz"], "none.npz: error: no such file"),
         (["unpack", SPARSE, "a", "regs.npz:x"], "regs.npz: no array 'x'; the arrays are a, e"),
-        (["unpack", SPARSE, "b", "regs.npz"], "regs.npz: no array 'b'; the arrays are a, e"),
+        (["unpack", SPARSE, "b", "regs.npz"], "regs.npz: error: no array 'b'; the arrays are a, e"),
         (["unpack", SPARSE, "c", "A.npy"], "c has dtype float16, but registers are uint32"),
         (["unpack", "mma.bad", "c", "A.npy"], "error: "),
         (["unpack", SPARSE, "e", "dump.txt"], "indices 0, 0 are equal, which PTX leaves undefined"),

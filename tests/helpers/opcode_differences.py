@@ -65,7 +65,11 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
 )
 ONLY_MACHINE: tuple[tuple[str, str], ...] = (
     (r"vabsdiff4\..*", "ptxas wants a register, and wrongly speaks of selectors"),
-    (r"(div|rem|redux)\..* sm\+4.*", "ptxas makes calls of some divisions, and does not pass on addresses"),
+    (
+        r"(div|rem|redux|match|vote|shfl|bar|barrier)\..* sm\+4.*",
+        "ptxas makes calls of some divisions and, before sm_90, of what warps do together, and does not pass "
+        "on addresses",
+    ),
     (r"cvta\.param.* pf;", "a variable of calls, whose address ptxas does not take"),
 )
 

@@ -189,11 +189,12 @@ def _map(text: str, word: int | None, given: dict[str, Any], as_json: bool) -> i
 
 
 def _map_described(path: Path, text: str, start: int) -> dict[str, Any]:
+    from ..files.archives import read_content
     from ..isa.tensor_maps.tensor_map import decode
     from ..views.layouts.tensor_maps import explained
 
     if "=" not in text and (path.exists() or ":" not in text):
-        return explained(decode(path.read_bytes()), start)
+        return explained(decode(read_content(path)), start)
     return explained(_map_of(text), start)
 
 

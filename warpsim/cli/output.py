@@ -117,7 +117,8 @@ class Failure:
     error: WarpsimError
 
     def __str__(self) -> str:
-        return str(self.error) if self.error.location else f"{self.path}: error: {self.error.message}"
+        message = self.error.message.removeprefix(f"{self.path}: ")  # which errors of a file begin with
+        return str(self.error) if self.error.location else f"{self.path}: error: {message}"
 
     def code(self) -> int:
         """Return the exit code that this failure alone would give."""

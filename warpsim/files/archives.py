@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, TraceError
+from .named_pipes import open_input
 from .read_files import note_input
 from .replacing import replacing
 
@@ -59,9 +60,9 @@ def read_stdin() -> str:
 def read_content(path: Path) -> bytes:
     """Return the bytes of a file, which may be an endless device.
 
-    Raises TraceError for more than 64 MiB, OSError.
+    Raises TraceError for more than 64 MiB and for a pipe that nothing is written to, OSError.
     """
-    with path.open("rb") as file:
+    with open(path, "rb", opener=open_input) as file:
         note_input(file)
         return _limited(file.read(LARGEST_TEXT + 1), str(path))
 
@@ -224,9 +225,9 @@ def write_content(path: Path, content: bytes) -> None:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file without their ends; bytes that are not UTF-8 as in read_text.
 
-    Raises TraceError for a line of more than 64 MiB, OSError.
+    Raises TraceError for a line of more than 64 MiB and for a pipe that nothing is written to, OSError.
     """
-    with path.open(encoding="utf-8", errors="surrogateescape") as file:
+    with open(path, encoding="utf-8", errors="surrogateescape", opener=open_input) as file:
         note_input(file)
         number = 0
         while line := file.readline(LARGEST_TEXT + 1):
