@@ -6,10 +6,12 @@ Knows the text and its lines; does not know what recording does.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tests.helpers.kernel_cases import FOLDER
 from warpsim.host.launching import LaunchableKernel, LaunchReport, load_text
 from warpsim.vectors.recordings import Recording
 
@@ -75,3 +77,21 @@ def repeated_recording(turns: int) -> Recording:
         for event in whole.events
     ]
     return replace(whole, events=tuple(sorted(events, key=whole.order)))
+
+
+@cache
+def recorded_tiles(side: int) -> Recording:
+    """A launch of dense_f16 with side x side CTAs of two warps, with its timeline and CTA 0 recorded."""
+    module = load_text((FOLDER / "dense_tiles.ptx").read_text(), "dense_tiles.ptx")
+    a, b = np.zeros((32 * side, 32), np.float16), np.zeros((32, 32 * side), np.float16)
+    arguments = [a, b, np.zeros((32 * side, 32 * side), np.float32), 32 * side, 32]
+    report = module["dense_f16"]((side, side), 64, arguments, timeline=True, record="cta=0", checks="off")
+    return Recording(
+        kernel="dense_f16",
+        file="dense_tiles.ptx",
+        target="sm_80",
+        grid=(side, side, 1),
+        block=(64, 1, 1),
+        events=report.events,
+        timeline=report.timeline,
+    )

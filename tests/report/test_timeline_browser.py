@@ -11,6 +11,7 @@ import pytest
 import warpsim
 from tests.helpers.browser import ActionChains, Keys, Reader
 from tests.helpers.kernel_cases import FOLDER, case
+from tests.helpers.recorded import recorded_tiles
 from warpsim.host.launching import load_text
 from warpsim.vectors.recordings import Recording
 
@@ -60,7 +61,9 @@ def opened(driver: Any, path: Path, width: int, scheme: str) -> Reader:
 
 
 def strips(page: Reader, kind: str) -> list[Any]:
-    found: list[Any] = page.run("return [...document.querySelectorAll(`.${arguments[0]}-strip`)]", kind)
+    found: list[Any] = page.run(
+        "return [...document.querySelectorAll(`.inner .${arguments[0]}-strip`)]", kind
+    )
     return found
 
 
@@ -210,11 +213,14 @@ def test_the_strip_of_what_is_shown_is_marked_and_in_view(browser, cluster):
 # --- keys ------------------------------------------------------------------------------------------
 
 
+REACHABLE = "return document.querySelectorAll('[data-strip][tabindex=\"0\"]').length"
+
+
 def test_keys_move_along_rows_and_between_them(browser, cluster):
     page = opened(browser, cluster, WIDE, "light")
-    reachable = page.run("return document.querySelectorAll('#timeline-box [tabindex=\"0\"]').length")
+    reachable = page.run(REACHABLE)
     assert reachable == 1
-    page.run("document.querySelector('#timeline-box [tabindex=\"0\"]').focus()")
+    page.run("document.querySelector('[data-strip][tabindex=\"0\"]').focus()")
     first = focused(page)
     row = "return [...document.querySelectorAll('g.row')].indexOf(arguments[0].closest('g.row'))"
     left = "return arguments[0].getBoundingClientRect().left"
@@ -230,7 +236,7 @@ def test_keys_move_along_rows_and_between_them(browser, cluster):
     assert page.run("return arguments[0].getBoundingClientRect().right", below) <= box
     page.press(Keys.HOME, Keys.ARROW_UP, Keys.ARROW_UP)
     assert page.run(row, focused(page)) == page.run(row, first)
-    assert page.run("return document.querySelectorAll('#timeline-box [tabindex=\"0\"]').length") == 1
+    assert page.run(REACHABLE) == 1
 
 
 def test_enter_goes_to_the_instruction_and_keeps_the_place(browser, cluster):
@@ -259,3 +265,68 @@ def test_nothing_is_loaded_and_nothing_complains(browser, cluster):
     page = opened(browser, cluster, WIDE, "light")
     assert page.run("return performance.getEntriesByType('resource').length") == 0
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+# --- many CTAs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(folder: Path) -> Path:
+    path = folder / "many_ctas.html"
+    warpsim.view(recorded_tiles(8)).save(path)
+    return path
+
+
+HEIGHT = "return document.querySelector('#timeline .events').getBoundingClientRect().height"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (800, "light"), (1600, "light")])
+def test_ctas_behind_the_first_are_folded(browser, many, width, scheme):
+    page = opened(browser, many, width, scheme)
+    assert page.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    assert page.run(HEIGHT) < 64 * 30 + 200
+    states = "return [...document.querySelectorAll('#timeline .names .head')].map(one => one.ariaExpanded)"
+    assert page.run(states) == ["true", *["false"] * 63]
+    names, events = (
+        page.run(
+            "return [...document.querySelectorAll(`#timeline .${arguments[0]} .of-cta.folded`)]"
+            ".slice(0, 9).map(one => Math.round(one.getBoundingClientRect().top / 13))",
+            name,
+        )
+        for name in ("names", "events")
+    )
+    assert len(names) == len(set(names)) == len(events)
+    page.run("document.getElementById('timeline').scrollIntoView()")
+    page.picture(f"timeline-64-ctas-{width}-{scheme}")
+
+
+def test_a_cta_is_unfolded_by_its_name_and_all_by_a_button(browser, many):
+    page = opened(browser, many, WIDE, "light")
+    low = page.run(HEIGHT)
+    head = page.run("return document.querySelectorAll('#timeline .names .head')[2]")
+    page.run("arguments[0].focus()", head)
+    page.press(Keys.ENTER)
+    assert head.get_attribute("aria-expanded") == "true"
+    assert page.run(HEIGHT) > low
+    page.one("[data-fold=none]").click()
+    assert page.run(HEIGHT) > 64 * 80
+    page.one("[data-fold=all]").click()
+    assert page.run("return document.querySelectorAll('#timeline .folded').length") == 128
+    matrix = page.run(
+        "return [...document.querySelectorAll('.summary .matrix-strip')].find(one => one.checkVisibility())"
+    )
+    ActionChains(browser).move_to_element(matrix).perform()
+    assert "CTA (0, 0, 0), warp 0" in told(page)
+    matrix.click()
+    assert page.one("#position").text == "3 of 16"  # of those that it stands for, the one behind the first
+    assert browser.get_log("browser") == []
+
+
+def test_arrows_between_ctas_hide_with_their_ends(browser, cluster):
+    page = opened(browser, cluster, WIDE, "light")
+    arrows = (
+        "return [...document.querySelectorAll('.across .arrow')].filter(one => one.checkVisibility()).length"
+    )
+    assert page.run(arrows) > 0
+    page.run("document.querySelectorAll('#timeline .names .head')[1].dispatchEvent(new MouseEvent('click'))")
+    assert page.run(arrows) == 0

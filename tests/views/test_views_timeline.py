@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from xml.etree import ElementTree
 
+from tests.helpers.recorded import recorded_tiles
 from tests.recording.test_timeline import timeline
 from warpsim.recording.strips import Timeline
-from warpsim.views.timelines.timeline import panels_of, rows_in, rows_of, shown_links
+from warpsim.views.timelines.timeline import folded_ctas, panels_of, rows_in, rows_of, shown_links
 from warpsim.views.timelines.timeline_svg import draw_timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -88,3 +89,21 @@ def test_a_long_axis_is_broken() -> None:
     assert any(len(some) < len(rows) for some in shown)
     root = ElementTree.fromstring(draw_timeline(found, "bulk_ring"))
     assert sum(one.get("class") == "panel" for one in root.iter()) == len(panels)
+
+
+def test_many_ctas_are_folded_to_a_row_each() -> None:
+    found = recorded_tiles(3).timeline
+    assert found is not None
+    folded = folded_ctas(found)
+    assert len(folded) == 8
+    rows = rows_of(found, folded)
+    assert [row.sort for row in rows if row.cta in folded] == ["fold"] * 8
+    assert rows[-1].label == "CTA (2, 2, 0)"
+    whole = [strip for row in rows_of(found) if row.cta == folded[0] for strip in row.strips]
+    kinds = {(strip.kind, strip.first, strip.last) for strip in whole}
+    assert {(strip.kind, strip.first, strip.last) for strip in rows[-8].strips} == kinds
+    assert len(rows[-8].strips) < len(whole)
+    root = ElementTree.fromstring(str(draw_timeline(found, "tiles")))
+    assert sum(one.get("class") == "row fold" for one in root.iter()) == 8
+    assert float(root.get("height", "0")) < 9 * 17 + 300
+    assert not folded_ctas(cooperative())

@@ -1,6 +1,7 @@
 // The timeline of a launch: what is pointed at is told, with what it waits for; matrix instructions lead to theirs.
 
 import { make } from "./elements.js";
+import { Folding } from "./folding.js";
 
 const HINT = "Point at a strip, or move with the arrow keys. A click or Enter on an mma or wgmma shows that "
   + "instruction below.";
@@ -17,10 +18,11 @@ export class Timeline {
     this.strips = new Map(
       [...this.box.querySelectorAll("[data-strip]")].map((strip) => [strip.dataset.strip, strip]),
     );
-    this.rows = [...this.box.querySelectorAll("g.row")]
+    this.all = [...this.box.querySelectorAll("g.row")]
       .map((row) => [...row.querySelectorAll("[data-strip]")].sort((one, two) => leftOf(one) - leftOf(two)))
       .filter((row) => row.length);
-    this.rows[0]?.[0].setAttribute("tabindex", "0");
+    new Folding(section, () => this.refresh());
+    this.refresh();
     this.listen();
     this.tell(null);
   }
@@ -48,6 +50,16 @@ export class Timeline {
     });
   }
 
+  // Rows that are not folded away, and a strip for the Tab key.
+  refresh() {
+    this.rows = this.all.filter(([strip]) => isShown(strip));
+    if (!isShown(this.box.querySelector('[data-strip][tabindex="0"]'))) {
+      this.box.querySelector('[data-strip][tabindex="0"]')?.setAttribute("tabindex", "-1");
+      this.rows[0]?.[0].setAttribute("tabindex", "0");
+    }
+    if (this.index >= 0) this.mark(this.index);
+  }
+
   get focused() {
     const strip = document.activeElement?.closest("[data-strip]");
     return strip && this.box.contains(strip) ? strip : null;
@@ -66,7 +78,7 @@ export class Timeline {
   mark(index) {
     this.index = index;
     this.box.querySelector(".shown")?.classList.remove("shown");
-    const strip = [...this.strips.values()].find((one) => placesOf(one).includes(index));
+    const strip = [...this.strips.values()].find((one) => placesOf(one).includes(index) && isShown(one));
     if (!strip) return;
     strip.classList.add("shown");
     this.reveal(strip);
@@ -85,7 +97,7 @@ export class Timeline {
   }
 
   focus(strip) {
-    this.box.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");
+    this.box.querySelector('[data-strip][tabindex="0"]')?.setAttribute("tabindex", "-1");
     strip.setAttribute("tabindex", "0");
     strip.focus({ preventScroll: true });
     this.reveal(strip);
@@ -158,8 +170,17 @@ function listed(places) {
   return places.length > FEW ? `${shown} … ${last + 1}` : shown;
 }
 
+// The left edge, also of what is not shown.
 function leftOf(strip) {
-  return strip.querySelector("rect, polygon").getBBox().x;
+  const shape = strip.querySelector("rect, polygon");
+  return shape.matches("rect") ? Number(shape.getAttribute("x")) : parseFloat(shape.getAttribute("points")) - 4;
+}
+
+// Whether a strip is not folded away: in its row, or in the heading of its CTA.
+function isShown(strip) {
+  if (!strip) return false;
+  const folded = strip.closest(".of-cta").classList.contains("folded");
+  return Boolean(strip.closest(".summary")) === folded;
 }
 
 function placesOf(strip) {

@@ -14,9 +14,10 @@ from ...recording.strips import Link, Strip
 from .timeline import Panel, Row, arrival, captions, detail, link_detail
 
 CHARACTER = 5.7  # approximate width in pixels, in bars and legends
-_HEIGHTS = {"cta": 26, "group": 20, "warp": 17, "flight": 15}
+_HEIGHTS = {"cta": 26, "group": 20, "warp": 17, "flight": 15, "fold": 17}
 _HEADINGS = {"cta": "cta", "group": "muted"}
-_BAR = {"warp": 11, "flight": 12}
+_BAR = {"warp": 11, "flight": 12, "fold": 12}
+_FOLDED = {False: (-2.5, 8), True: (4.5, 4)}  # by what is in flight: how far from the middle, and how high
 _MARKS = {  # points around the place of a mark
     "arrival": ((-4, -5), (4.5, 0), (-4, 5)),
     "start": ((-4, -4), (4, -4), (4, 4), (-4, 4)),
@@ -44,6 +45,15 @@ class Place:
         middle = self.left + (inside - self.panel.first + 0.5) * self.pitch
         return min(max(middle, self.left), self.right)
 
+    @property
+    def numbers(self) -> dict[int, int]:
+        """The number of the row of each strip, by its id."""
+        return {id(strip): number for number, row in enumerate(self.rows) for strip in row.strips}
+
+    def height(self, row: int) -> int:
+        """Return the height of a row."""
+        return _HEIGHTS[self.rows[row].sort]
+
     def y(self, row: int) -> float:
         """Return the middle of a row."""
         return self.tops[row] + _HEIGHTS[self.rows[row].sort] / 2
@@ -66,30 +76,40 @@ def draw_rows(
     """Draw what is in rows, and arrows between them; ``attributes`` are more of them for the strips."""
     for number, row in enumerate(place.rows):
         if row.sort not in _HEADINGS:
-            _row(group, place, number, row, attributes)
-    numbers = {id(strip): number for number, row in enumerate(place.rows) for strip in row.strips}
+            draw_row(group, place, number, row, attributes)
+    numbers = place.numbers
     for link in links:
         if place.panel.first <= arrival(link) < place.panel.past:
-            _arrow(group, place, link, numbers[id(link.source)], numbers[id(link.target)], attributes)
+            draw_arrow(group, place, link, (numbers[id(link.source)], numbers[id(link.target)]), attributes)
 
 
 def draw_labels(group: Element, place: Place, left: float, right: float) -> None:
     """Headings of CTAs and warpgroups from the left, names of rows up to the right."""
-    for number, row in enumerate(place.rows):
-        y = place.y(number)
-        if row.sort in _HEADINGS:
-            draw_text(group, row.label, left, y + 6, _HEADINGS[row.sort])
-        else:
-            draw_text(group, row.label, right, y + 4, "" if row.sort == "warp" else "muted small", "end")
+    for number in range(len(place.rows)):
+        draw_label(group, place, number, left, right)
+
+
+def draw_label(group: Element, place: Place, number: int, left: float, right: float) -> None:
+    """Write the heading or name of a row."""
+    row, y = place.rows[number], place.y(number)
+    if row.sort in _HEADINGS:
+        draw_text(group, row.label, left, y + 6, _HEADINGS[row.sort])
+    else:
+        draw_text(group, row.label, right, y + 4, "muted small" if row.sort == "flight" else "", "end")
 
 
 def draw_bands(group: Element, place: Place, left: float, right: float) -> None:
     """Behind rows of what is in flight."""
-    for number, row in enumerate(place.rows):
-        if row.sort == "flight":
-            size = {"width": f"{right - left:.1f}", "height": str(_HEIGHTS["flight"])}
-            at = {"x": f"{left:g}", "y": f"{place.tops[number]:g}"}
-            SubElement(group, "rect", {"class": "band", **at, **size})
+    for number in range(len(place.rows)):
+        draw_band(group, place, number, left, right)
+
+
+def draw_band(group: Element, place: Place, number: int, left: float, right: float) -> None:
+    """Behind a row of what is in flight."""
+    if place.rows[number].sort == "flight":
+        size = {"width": f"{right - left:.1f}", "height": str(_HEIGHTS["flight"])}
+        at = {"x": f"{left:g}", "y": f"{place.tops[number]:g}"}
+        SubElement(group, "rect", {"class": "band", **at, **size})
 
 
 def tens(panel: Panel) -> range:
@@ -110,10 +130,11 @@ def draw_numbers(group: Element, place: Place, y: float) -> None:
         draw_text(group, str(moment), place.x(moment), y, "muted small", "middle")
 
 
-def _row(group: Element, place: Place, number: int, row: Row, attributes: Attributes) -> None:
+def draw_row(group: Element, place: Place, number: int, row: Row, attributes: Attributes) -> None:
+    """Draw the strips of a row at the place of the numbered row."""
     y, first, past = place.y(number), place.panel.first, place.panel.past
     drawn = SubElement(group, "g", {"class": f"row {row.sort}"})
-    if row.sort == "warp":
+    if row.sort in ("warp", "fold"):
         _life(drawn, place, y, row.end)
     inside = (item for item in row.strips if item.first < past and (item.last is None or item.last >= first))
     for strip in sorted(inside, key=lambda entry: entry.kind in _MARKS):
@@ -142,6 +163,10 @@ def _strip(group: Element, place: Place, strip: Strip, y: float, sort: str, more
     right = place.x(place.panel.past if strip.last is None else strip.last)
     shown = max(right - left, min(place.pitch, 6))
     name = f"bar {strip.kind}" + (" endless" if strip.last is None else "")
+    if sort == "fold":
+        down, high = _FOLDED[strip.in_flight]
+        draw_box(own, name, left, y + down, shown, high)
+        return
     draw_box(own, name, left, y, shown, _BAR[sort])
     room = (shown - 5) / CHARACTER
     fitting = (item for item in captions(strip) if len(item) <= room)
@@ -149,10 +174,11 @@ def _strip(group: Element, place: Place, strip: Strip, y: float, sort: str, more
         draw_text(own, caption, left + 3.5, y + 3.6, "small")
 
 
-def _arrow(
-    group: Element, place: Place, link: Link, source: int, target: int, attributes: Attributes
+def draw_arrow(
+    group: Element, place: Place, link: Link, rows: tuple[int, int], attributes: Attributes
 ) -> None:
-    """Draw a curve from the strip that ended a wait to the end of the wait."""
+    """Draw a curve from the strip that ended a wait to the end of the wait, between their two rows."""
+    source, target = rows
     x, right = place.x(link.moment), place.x(arrival(link))
     y, end = place.y(source), place.y(target)
     below = 1 if y < end else -1

@@ -12,7 +12,18 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ...recording.strips import Link, Timeline
 from ..drawings.figure_files import Drawing
-from .timeline import CAPTION, Panel, Row, legend_of, panels_of, rows_in, rows_of, shown_links
+from .timeline import (
+    CAPTION,
+    FOLDED,
+    Panel,
+    Row,
+    folded_ctas,
+    legend_of,
+    panels_of,
+    rows_in,
+    rows_of,
+    shown_links,
+)
 from .timeline_panels import (
     CHARACTER,
     arrow_head,
@@ -84,9 +95,10 @@ def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) 
     SubElement(root, "style").text = _style()
     arrow_head(root)
     page = SubElement(root, "rect", {"class": "page", "width": str(_WIDTH)})
-    top = _heading(root, title, [*notes, *CAPTION])
+    folded = folded_ctas(timeline)
+    top = _heading(root, title, [*notes, *CAPTION, *([FOLDED] if folded else [])])
     top = _legend(root, timeline, top)
-    rows = rows_of(timeline)
+    rows = rows_of(timeline, folded)
     links, panels = shown_links(timeline, rows), panels_of(timeline)
     longest = max(panel.past - panel.first for panel in panels)
     pitch = min((_WIDTH - 2 * _MARGIN - _GUTTER) / longest, _WIDEST)
@@ -95,8 +107,9 @@ def timeline_element(timeline: Timeline, title: str, notes: Sequence[str] = ()) 
         top = bottom + _AXIS + _GAP
     page.set("height", f"{top:g}")
     root.set("viewBox", f"0 0 {_WIDTH} {top:g}")
-    root.set("width", "100%")
-    root.set("preserveAspectRatio", "xMinYMin meet")
+    root.set("width", str(_WIDTH))
+    root.set("height", f"{top:g}")
+    root.set("style", "max-width: 100%; height: auto")  # no narrower window makes it lower than wide
     return root
 
 
