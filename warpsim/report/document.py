@@ -30,7 +30,7 @@ from ..views.report import word_names
 from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
-from .launches import launch_document, source_documents
+from .launches import launch_document, ptx_documents, source_documents
 from .layouts import distinguished, format_documents, layout_document
 from .overview import overview_of
 from .set_cases import Case, Cases
@@ -87,6 +87,7 @@ def _gather_cases(cases: Cases) -> Report:
         "launch": None,
         "overview": None,
         "sources": [],
+        "ptx": [],
         "cases": _cases_document(cases),
     }
     return Report(document=document, pool=writer.pool)
@@ -142,7 +143,8 @@ def _gather_recording(recording: Recording) -> Report:
         "hazards": [],
         "launch": launch_document(recording),
         "overview": overview.document(writer.pool),
-        "sources": source_documents(recording),
+        "sources": (sources := source_documents(recording)),
+        "ptx": ptx_documents(sources),
         "cases": None,
     }
     return Report(document=document, pool=writer.pool, timeline=timeline_pieces(recording))
@@ -165,6 +167,7 @@ def _gather_run(run: Run) -> Report:
         "launch": None,
         "overview": None,
         "sources": [],
+        "ptx": [],
         "cases": None,
     }
     return Report(document=document, pool=writer.pool)

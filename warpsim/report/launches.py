@@ -2,7 +2,7 @@
 
 A mark is an instruction of the page: its row is its warp, its column its place in the order of time, its hue
 the line of the kernel. The sources have lines and their statements, with the numbers of instructions that are
-those of the page. Knows places only.
+those of the page, and all statements stand in a listing of their own too. Knows places only.
 """
 
 from __future__ import annotations
@@ -92,3 +92,17 @@ def _lines(
         }
         for each, last in zip(lines, before, strict=False)
     ]
+
+
+def ptx_documents(sources: Sequence[Document]) -> list[Document]:
+    """Return the statements of all lines in the order of the PTX, and give each its number in this list.
+
+    ``gap`` says that lines before are left out.
+    """
+    each = [statement for file in sources for line in file["lines"] for statement in line["statements"]]
+    ordered = sorted(each, key=lambda statement: statement["line"])
+    last = 0
+    for number, statement in enumerate(ordered):
+        statement |= {"number": number, "gap": statement["line"] > last + 1}
+        last = statement["line"]
+    return ordered

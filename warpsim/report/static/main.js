@@ -113,7 +113,7 @@ function listenToKeys(page) {
     if (byId("help").open || event.target.matches("input")) return;
     if (moveInGrid(event)) return;
     if (page.timeline?.press(event)) return;
-    const done = event.key === "Escape" ? page.release()
+    const done = event.key === "Escape" ? (page.source?.clear() || page.release())
       : ["Enter", " "].includes(event.key) ? activate(page, event)
         : stepWithArrows(page, event) || pressed(page, event);
     if (done) event.preventDefault();

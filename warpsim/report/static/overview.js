@@ -16,7 +16,7 @@ function clamp(value, least, most) {
 export class Overview {
   // read(reference) returns an array of the page; go(index) shows an instruction of it.
   constructor(section, overview, read, go) {
-    Object.assign(this, { section, overview, go, wanted: null, index: -1 });
+    Object.assign(this, { section, overview, go, wanted: null, index: -1, lit: new Set() });
     this.cells = cellsOf(overview, read);
     this.canvas = section.querySelector("canvas");
     this.told = section.querySelector("#overview-told");
@@ -88,6 +88,13 @@ export class Overview {
     this.tell(this.focused);
   }
 
+  // Mark the rows of lines of the PTX.
+  light(lines) {
+    this.lit = lines;
+    this.canvas.dataset.lit = this.rows.filter((row) => lines.has(this.overview.rows[row].line)).length;
+    this.draw();
+  }
+
   // The cell of the instruction that is shown.
   mark(index) {
     this.index = index;
@@ -128,14 +135,24 @@ export class Overview {
     paint.textBaseline = "middle";
     const every = Math.ceil(11 / this.height);
     this.rows.forEach((row, at) => {
+      const isLit = this.lit.has(this.overview.rows[row].line);
+      if (isLit) this.drawBand(paint, at);
       if (at % every) return;
-      paint.fillStyle = this.colours["--muted"];
+      paint.fillStyle = this.colours[isLit ? "--ink" : "--muted"];
       paint.fillText(rowName(this.overview.rows[row]), 2, TOP + (at + 0.5) * this.height, NAMES - 8);
     });
     const apart = Math.max(1, Math.ceil(28 / this.width));
     for (let step = 0; step < this.overview.steps; step += apart) {
       paint.fillText(String(step), NAMES + step * this.width + 1, TOP / 2);
     }
+  }
+
+  // Behind a row of a line that is chosen.
+  drawBand(paint, at) {
+    paint.globalAlpha = 0.22;
+    paint.fillStyle = this.colours["--d"];
+    paint.fillRect(0, TOP + at * this.height, this.canvas.width, this.height);
+    paint.globalAlpha = 1;
   }
 
   drawCell(paint, cell) {

@@ -10,7 +10,7 @@ export function cellsOf({ count, row, step, marked, place }, read) {
 }
 
 export function rowName({ line, source, cta, warp }) {
-  return `${source ?? `line ${line}`} · CTA (${cta.join(", ")}) · warp ${warp}`;
+  return `${source ? `${source} (${line})` : `line ${line}`} · CTA (${cta.join(", ")}) · warp ${warp}`;
 }
 
 // What a cell is, in words.

@@ -30,7 +30,8 @@ export class Page {
     this.pointed = null;
     this.explaining = false;
     this.showing = new Showing(byId("board"));
-    this.source = byId("source") && new Source(byId("source"), (index) => this.show(index));
+    const lit = (lines, instructions) => this.markLines(lines, instructions);
+    this.source = byId("source") && new Source(byId("source"), (index) => this.show(index), lit);
     this.overview = report.overview
       && new Overview(byId("overview"), report.overview, instructions.read, (index) => this.show(index));
     this.timeline = byId("timeline") && new Timeline(byId("timeline"), (index) => this.show(index));
@@ -86,6 +87,12 @@ export class Page {
     this.overview?.mark(this.index);
     document.querySelector("#axis .shown")?.classList.remove("shown");
     document.querySelector(`#axis [data-index="${this.index}"]`)?.classList.add("shown");
+  }
+
+  // Instructions of lines of the PTX, in the list and in the overview.
+  markLines(lines, instructions) {
+    [...byId("steps").children].forEach((step, at) => step.classList.toggle("of-line", instructions.has(at)));
+    this.overview?.light(lines);
   }
 
   showHead(parts) {
