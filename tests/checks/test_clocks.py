@@ -87,10 +87,12 @@ class Both:
         self.slow.wait(warp, barrier, relaxed)
 
     def _write(self, warp: int, place: int, relaxed: bool, joins: bool) -> None:
+        self.flags.begin()
         self.flags.write("shared", place, np.array([warp]), relaxed=relaxed, joins=joins)
         self.slow.write(warp, place, relaxed, joins)
 
     def _read(self, warp: int, place: int, relaxed: bool) -> None:
+        self.flags.begin()
         self.flags.read("shared", place, np.array([warp]), relaxed=relaxed)
         self.slow.read(warp, place, relaxed)
 

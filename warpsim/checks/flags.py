@@ -49,6 +49,17 @@ class Flags:
         self.clocks, self.wave, self.follows = clocks, wave, follows
         self.places: dict[str, dict[int, Flag]] = {"shared": {}, "global": shared}
         self.exported: dict[int, Clock] = {}  # by cluster: what it has released through global memory
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a statement: clocks of its places that are the same are joined and acquired once.
+
+        Its lanes are threads of their own, so that none knows what another has just released.
+        """
+        self._exported = dict(self.exported)
+        self._released: dict[bytes, Clock] = {}  # by warps that have acquired nothing since
+        self._acquired: dict[bytes, list[Clock]] = {}
+        self._joined: dict[tuple[int, int], tuple[Clock, Clock, Clock]] = {}  # two clocks, and both
 
     def write(self, space: str, offset: int, warps: Warps, *, relaxed: bool, joins: bool) -> None:
         """Warps of a cluster write a place; ``joins`` says that what was released there before stays."""
@@ -60,30 +71,49 @@ class Flags:
         flag = known.get(offset)
         if flag is None or not joins:
             flag = known[offset] = Flag()
-        released = self.clocks.release(warps, relaxed=relaxed)
         cluster = int(warps[0]) // self.clocks.of_cluster
         owner = self.wave, cluster
-        flag.released[owner] = joined(flag.released.get(owner), released)
+        key = warps.tobytes()
+        released = self._released.get(key)
+        if released is None:
+            released = self._released[key] = self.clocks.release(warps, relaxed=relaxed)
+            if space == "global":
+                self.exported[cluster] = joined(self.exported.get(cluster), released)
+        flag.released[owner] = self._both(flag.released.get(owner), released)
         flag.observers.clear()
-        if space == "global":
-            self.exported[cluster] = joined(self.exported.get(cluster), released)
 
-    def read(self, space: str, offset: int, warps: Warps, *, relaxed: bool) -> bool:
-        """Record that warps of a cluster read a place; return whether they observe anything new."""
+    def _both(self, first: Clock | None, other: Clock) -> Clock:
+        """Return the maximum of two clocks."""
+        if first is None:
+            return other
+        key = id(first), id(other)  # of clocks that are kept here
+        if key not in self._joined:
+            self._joined[key] = first, other, joined(first, other)
+        return self._joined[key][2]
+
+    def read(self, space: str, offset: int, warps: Warps, *, relaxed: bool) -> None:
+        """Record that warps of a cluster read a place, and acquire what is released there."""
         flag = self.places[space].get(offset)
         if flag is None:
-            return False
+            return
         new = [warp for warp in warps.tolist() if (self.wave, warp, relaxed) not in flag.observers]
         if not new:
-            return False
+            return
         flag.observers |= {(self.wave, warp, relaxed) for warp in new}
         cluster = int(warps[0]) // self.clocks.of_cluster
         own = flag.released.get((self.wave, cluster))
-        if len(flag.released) > (own is not None) and cluster in self.exported:
-            own = joined(own, self.exported[cluster])
+        if len(flag.released) > (own is not None) and cluster in self._exported:
+            own = self._both(own, self._exported[cluster])
         if own is not None:
-            self.clocks.acquire(np.array(new), own, relaxed=relaxed)
-        return own is not None
+            self._acquire(np.array(new), own, relaxed=relaxed)
+
+    def _acquire(self, warps: Warps, clock: Clock, *, relaxed: bool) -> None:
+        """Let warps acquire a clock, unless they have in this statement."""
+        known = self._acquired.setdefault(warps.tobytes(), [])
+        if not any(each is clock for each in known):
+            known.append(clock)
+            self._released.pop(warps.tobytes(), None)
+            self.clocks.acquire(warps, clock, relaxed=relaxed)
 
 
 @dataclass(eq=False)
@@ -151,6 +181,7 @@ class FlagOrder(Observer):
         if not (acquires or releases or is_atomic or not RELAXED.isdisjoint(words)):
             return
         flags = self._flags(wave)
+        flags.begin()
         for offset, warps in self._parts(wave, access, apart=is_atomic):
             if reads:
                 flags.read(space, offset, warps, relaxed=not acquires)

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -203,10 +204,18 @@ class Shadow:
         """Part the cells of pages into cells of so many bytes."""
         widths = self.widths.copy()
         widths[pages] = width
-        counts = (self.widths // widths)[self._pages]
-        for name in _OF_CELLS & vars(self).keys():  # that anything has asked for
-            setattr(self, name, np.repeat(vars(self)[name], counts, axis=-1))
+        counts, starts = self.widths // widths, self._starts
         self._lay(widths)
+        edges = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
+        for name in _OF_CELLS & vars(self).keys():  # that anything has asked for
+            table = vars(self)[name]
+            parted = np.zeros((*table.shape[:-1], self._pages.size), table.dtype)
+            latest = {"read": self.reads, "_taken": self.takes}.get(name)
+            rows: Any = ... if latest is None else np.flatnonzero(latest.any(axis=1))  # others have nothing
+            for first, past in pairwise(edges):  # pages that are parted alike
+                part = np.repeat(table[rows, starts[first] : starts[past]], int(counts[first]), axis=-1)
+                parted[rows, self._starts[first] : self._starts[past]] = part
+            setattr(self, name, parted)
         self._tiles, self._known, self._latest = {}, {}, (None, self._latest[1])
 
     def _lay(self, widths: Cells) -> None:

@@ -53,7 +53,7 @@ def _check_schedule(context: click.Context, parameter: click.Parameter, schedule
     type=click.IntRange(1, 64),
     default=1,
     metavar="N",
-    help="Run the program again under N - 1 other schedules; what the host is given that differs is an error.",
+    help="Run the program again under N - 1 other schedules; what the host is given otherwise is an error.",
 )
 @click.option(
     "--limit",
