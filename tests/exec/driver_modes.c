@@ -49,7 +49,10 @@ static const char *COLUMNS = /* each CTA notes its columns of tensor memory, plu
     "mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d0, %d3; add.u32 %r9, %r7, 1; @%l st.volatile.global.u32 [%d3], %r9;\n"
     "xor.b32 %r1, %r1, 1; mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d0, %d3;\n"
     "HOLD: ld.volatile.global.u32 %r9, [%d3]; setp.eq.u32 %q, %r9, 0; @%q bra HOLD;\n"
-    "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 256; ret; }\n";
+    "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r7, 256; ret; }\n"
+    ".visible .entry clustered(.param .u64 p)\n{ .reg .b64 %d<3>; .reg .b32 %r<3>; ld.param.u64 %d0, [p];\n"
+    "mov.u32 %r0, %ctaid.x; mov.u32 %r1, %cluster_nctaid.x; mad.wide.u32 %d1, %r0, 4, %d0; st.global.u32 [%d1], %r1;\n"
+    "ret; }\n";
 
 static const char *NESTED = /* a kernel that launches: nvcc's <<<>>> in a kernel is such a call */
     ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -229,6 +232,26 @@ static void refused(void) {
     printf(" %d", cudaIpcGetMemHandle(&handle, p)), printf(" %d\n", cudaGetLastError());
 }
 
+static void clusters(CUmodule module, CUdeviceptr p) { /* of nodes of a graph, whose parameters are set again */
+    CUDA_KERNEL_NODE_PARAMS work = {.gridDimX = 2, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    CUkernelNodeAttrValue two = {.clusterDim = {2, 1, 1}}, found;
+    CUgraph graph;
+    CUgraphNode first, second;
+    CUgraphExec executable;
+    CUdeviceptr behind = p + 8;
+    void *parameters[] = {&p};
+    int words[4];
+    cuModuleGetFunction(&work.func, module, "clustered"), work.kernelParams = parameters;
+    cuGraphCreate(&graph, 0), cuGraphAddKernelNode(&first, graph, NULL, 0, &work);
+    parameters[0] = &behind, cuGraphAddKernelNode(&second, graph, NULL, 0, &work);
+    printf("clusters %d", cuGraphKernelNodeSetAttribute(second, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &two));
+    cuGraphKernelNodeSetParams(second, &work), printf(" %d", cuGraphKernelNodeCopyAttributes(first, second));
+    cuGraphKernelNodeGetAttribute(first, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &found);
+    two.clusterDim.x = 1, cuGraphKernelNodeSetAttribute(second, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &two);
+    cuGraphInstantiate(&executable, graph, 0), cuGraphLaunch(executable, 0), cuMemcpyDtoH(words, p, 16);
+    printf(" %d %d %d %d %d\n", found.clusterDim.x, words[0], words[1], words[2], words[3]);
+}
+
 static int columns(void) { /* CTAs that share a multiprocessor have other columns, until they give them back */
     CUcontext context;
     CUmodule module;
@@ -236,10 +259,11 @@ static int columns(void) { /* CTAs that share a multiprocessor have other column
     CUdeviceptr p;
     void *parameters[] = {&p};
     int words[2] = {0, 0};
-    cuInit(0), cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context), cuMemAlloc(&p, 8);
+    cuInit(0), cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context), cuMemAlloc(&p, 16);
     cuModuleLoadData(&module, COLUMNS), cuModuleGetFunction(&function, module, "columns");
     cuMemcpyHtoD(p, words, 8), cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, 0, parameters, 0);
     printf("columns %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d\n", words[0], words[1]);
+    clusters(module, p);
     return 0;
 }
 

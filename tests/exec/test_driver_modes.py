@@ -72,10 +72,13 @@ def test_a_kernel_that_launches_kernels_is_refused_by_name(done: Any) -> None:
 def test_ctas_that_share_a_multiprocessor_and_what_they_multiply(
     run: Run, driver_modes: Path, tmp_path: Path
 ) -> None:
-    """Two CTAs with 256 columns each of one tensor memory; D of tcgen05.mma is sums of 16 ones."""
+    """Two CTAs with 256 columns each of one tensor memory; D of tcgen05.mma is sums of 16 ones.
+
+    Behind it a graph whose kernels have clusters of two CTAs and of one.
+    """
     options = ("--chip", "sm_100a", "--resident", "2", "--trace-mma", str(tmp_path))
     done = run(command=(str(driver_modes), "columns"), options=options)
-    assert done.stdout == "columns 0 1 257\n", done.stderr
+    assert done.stdout == "columns 0 1 257\nclusters 0 0 2 2 2 1 1\n", done.stderr
     recording = read_recording(tmp_path / "0001-columns.npz")
     assert [event.cta for event in recording.events] == [(0, 0, 0), (1, 0, 0)]
     for event in recording.events:

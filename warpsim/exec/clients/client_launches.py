@@ -8,9 +8,10 @@ Knows kernels and sizes; does not know which function of CUDA asked.
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ from .client import Process
 from .client_modules import Kernel
 
 Dimensions3 = tuple[int, int, int]
+COOPERATIVE, CLUSTER = 2, 4  # of cudaLaunchAttributeID and CUlaunchAttributeID
+ATTRIBUTE_BYTES = 64  # of cudaLaunchAttributeValue
 _PORTABLE_SHARED = 48 << 10
 _PATIENCE = 5.0  # seconds without a word
 Say = Callable[[str], object]
@@ -41,16 +44,29 @@ _BLOCK = 16  # bits of the places in a block of a mask
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """What a client launches; ``parameters`` are the bytes of each, ``function`` is what the client named."""
+    """What a client launches; ``parameters`` are the bytes of each, ``function`` is what the client named.
+
+    ``attributes`` are values of cudaLaunchAttributeValue by cudaLaunchAttributeID.
+    """
 
     kernel: Kernel
     grid: Dimensions3
     block: Dimensions3
     parameters: Sequence[bytes]
     shared_bytes: int = 0
-    cluster: Dimensions3 | None = None
-    cooperative: bool = False
+    attributes: Mapping[int, bytes] = field(default_factory=dict)
     function: int = 0
+
+    @property
+    def cluster(self) -> Dimensions3 | None:
+        """The size of clusters; None for that of the kernel."""
+        x, y, z = struct.unpack_from("<3I", self.attributes.get(CLUSTER, bytes(12)))
+        return (x, y, z) if (x, y, z) != (0, 0, 0) else None
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the grid may synchronise as a whole."""
+        return any(self.attributes.get(COOPERATIVE, b"")[:4])
 
     def on(self, process: Process) -> HostLaunch:
         """Return the launch as observers are given it."""

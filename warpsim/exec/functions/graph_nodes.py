@@ -7,11 +7,12 @@ cudaHostNodeParams, or a single handle. The driver's structures differ in copies
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
-from ..clients.client_launches import LaunchRequest, parameter_bytes
+from ..clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
 from ..error_codes import CudaError
 from ..graphs import Graph, GraphNode, NodeKind
 from ..memory_transfers import Box, Rows
@@ -287,7 +288,13 @@ def exec_set_any(call: Call, executable: Handle, node: Handle, parameters: Point
 def _change(call: Call, node: GraphNode, work: GraphNode) -> None:
     if node.kind is not work.kind:
         raise CudaError("InvalidValue", f"{call.name}: the node is {node.kind.name}, not {work.kind.name}")
-    node.take(work)
+    attributes = node.fields.attributes if node.kind is NodeKind.KERNEL else {}
+    node.take(_with_attributes(work, attributes) if attributes else work)
+
+
+def _with_attributes(work: GraphNode, attributes: Mapping[int, bytes]) -> GraphNode:
+    """Return a launch with attributes: parameters of a node are set without them."""
+    return launch_work(replace(work.fields, attributes=attributes))
 
 
 class CopyChange(NamedTuple):
@@ -402,12 +409,23 @@ def get_free(call: Call, node: Handle, result: Pointer) -> None:
     call.put(result, "Q", *_held(call, node, NodeKind.FREE).fields)
 
 
-@row(
-    *("cudaGraphKernelNodeSetAttribute", "cuGraphKernelNodeSetAttribute"),
-    *("cudaGraphKernelNodeCopyAttributes", "cuGraphKernelNodeCopyAttributes"),
-)
-def set_node_attribute(call: Call, node: Handle, attribute: Unsigned) -> None:
-    """Nothing depends on priorities and caches; clusters and cooperation are refused here."""
-    node_of(call, node)
-    if call.name.endswith("SetAttribute") and attribute in (2, 4):
-        raise CudaError("NotSupported", f"{call.name}: attribute {attribute}: capture the launch of a stream")
+@row("cudaGraphKernelNodeSetAttribute", "cuGraphKernelNodeSetAttribute")
+def set_node_attribute(call: Call, node: Handle, attribute: Unsigned, value: Pointer) -> None:
+    """Set an attribute of a launch: nothing depends on others than those of clusters and cooperation."""
+    found = _held(call, node, NodeKind.KERNEL)
+    content = call.read(value, ATTRIBUTE_BYTES)
+    found.take(_with_attributes(found, {**found.fields.attributes, attribute: content}))
+
+
+@row("cudaGraphKernelNodeGetAttribute", "cuGraphKernelNodeGetAttribute")
+def get_node_attribute(call: Call, node: Handle, attribute: Unsigned, result: Pointer) -> None:
+    """Give an attribute of a launch, zero where none was set."""
+    attributes = _held(call, node, NodeKind.KERNEL).fields.attributes
+    call.write(result, attributes.get(attribute, bytes(ATTRIBUTE_BYTES)))
+
+
+@row("cudaGraphKernelNodeCopyAttributes", "cuGraphKernelNodeCopyAttributes")
+def copy_node_attributes(call: Call, target: Handle, source: Handle) -> None:
+    """Give a launch the attributes of another."""
+    found, other = (_held(call, node, NodeKind.KERNEL) for node in (target, source))
+    found.take(_with_attributes(found, other.fields.attributes))

@@ -6,15 +6,22 @@ from typing import NamedTuple
 
 from ...isa.architectures import ARCHITECTURES
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, Unsigned, row
-from ..clients.client_launches import LaunchRequest, check_sizes, execute, packed_parameters, parameter_bytes
+from ..clients.client_launches import (
+    ATTRIBUTE_BYTES,
+    COOPERATIVE,
+    LaunchRequest,
+    check_sizes,
+    execute,
+    packed_parameters,
+    parameter_bytes,
+)
 from ..clients.client_modules import Kernel
 from ..clients.pending_work import IN_ORDER
 from ..error_codes import CudaError
 from ..graphs import GraphNode, NodeKind
 from .registration import kernel_of
 
-_CLUSTER, _COOPERATIVE = 4, 2  # of cudaLaunchAttributeID and CUlaunchAttributeID
-_ATTRIBUTE_BYTES = 72
+_TOGETHER = {COOPERATIVE: (1).to_bytes(ATTRIBUTE_BYTES, "little")}
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # of the extra parameters of cuLaunchKernel
 _MAX_DYNAMIC, _NON_PORTABLE = 8, 14  # of cudaFuncAttribute and CUfunction_attribute
 _EXTRA_WORDS = 5
@@ -75,7 +82,7 @@ def _runtime_request(call: Call, asked: RuntimeLaunch, *, cooperative: bool) -> 
         block=asked.block,
         parameters=parameter_bytes(kernel, call.read, asked.arguments),
         shared_bytes=asked.shared,
-        cooperative=cooperative,
+        attributes=_TOGETHER if cooperative else {},
     )
 
 
@@ -118,17 +125,8 @@ def _launch_ex(
 ) -> None:
     function, *sizes = asked
     shared, stream, place, count = config
-    attributes = dict[int, bytes]()
-    for index in range(count):
-        raw = call.read(place + index * _ATTRIBUTE_BYTES, _ATTRIBUTE_BYTES)
-        attributes[int.from_bytes(raw[:4], "little")] = raw[8:]
-    cluster = None
-    if _CLUSTER in attributes:
-        x, y, z = (
-            int.from_bytes(attributes[_CLUSTER][4 * axis : 4 * axis + 4], "little") for axis in range(3)
-        )
-        cluster = (x, y, z) if (x, y, z) != (0, 0, 0) else None
-    cooperative = any(attributes.get(_COOPERATIVE, b"")[:4])
+    step = 8 + ATTRIBUTE_BYTES  # behind the number of the attribute
+    attributes = dict(call.get(place + index * step, f"i4x{ATTRIBUTE_BYTES}s") for index in range(count))
     request = LaunchRequest(
         kernel=kernel,
         function=function,
@@ -136,8 +134,7 @@ def _launch_ex(
         block=(sizes[3], sizes[4], sizes[5]),
         parameters=parameters,
         shared_bytes=shared,
-        cluster=cluster,
-        cooperative=cooperative,
+        attributes=attributes,
     )
     submit(call, stream, request)
 
@@ -151,7 +148,7 @@ def _driver_request(call: Call, asked: DriverLaunch, *, cooperative: bool) -> La
         block=(asked.block_x, asked.block_y, asked.block_z),
         parameters=_parameters(call, kernel, asked.arguments, 0 if cooperative else asked.extra),
         shared_bytes=asked.shared,
-        cooperative=cooperative,
+        attributes=_TOGETHER if cooperative else {},
     )
 
 
