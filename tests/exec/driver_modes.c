@@ -78,7 +78,8 @@ static void contexts(void) {
     cuModuleLoadData(&module, PTX), cuModuleGetFunction(&put, module, "put"), cuMemcpyHtoD(p, &value, 4);
     cuCtxCreate(&two, NULL, 0, 0), cuMemAlloc(&q, 64), cuMemsetD32(q, 7, 1);
     cuCtxGetCurrent(&now);
-    printf(" %d %d", now == two, launch(put, p));
+    printf(" %d %d", now == two, launch(put, p)), cuStreamGetCtx(stream, &now);
+    printf(" %d %d", now == one, cuMemcpyPeer(q + 4, two, p, one, 4)), cuMemcpyDtoH(&value, q + 4, 4), printf(" %u", value);
     cuMemcpyDtoH(&value, p, 4), cuCtxDestroy(one); /* with its memory, stream and module */
     printf(" %u", value), printf(" %d", cuMemcpyDtoH(&value, p, 4)), printf(" %d", launch(put, q));
     printf(" %d", cuStreamSynchronize(stream));

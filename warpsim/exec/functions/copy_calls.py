@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..calls import AsyncStream, Call, Extent, Int, Pitched, Pointer, Size, Unsigned, row
+from ..calls import AsyncStream, Call, Extent, Handle, Int, Pitched, Pointer, Size, Unsigned, row
 from ..clients.client import Process
 from ..error_codes import CudaError
 from ..graphs import GraphNode, NodeKind
@@ -73,16 +73,16 @@ def driver_memcpy(call: Call, target: Pointer, source: Pointer, size: Size, stre
 
 
 class PeerCopy(NamedTuple):
-    """The parameters of cudaMemcpyPeer, and of cudaMemcpyPeerAsync."""
+    """The parameters of functions that copy between devices, or contexts of the driver."""
 
     target: Pointer
-    to: Int
+    to: Handle
     source: Pointer
-    of: Int
+    of: Handle
     size: Size
 
 
-@row("cudaMemcpyPeer", "cudaMemcpyPeerAsync")
+@row("cudaMemcpyPeer", "cudaMemcpyPeerAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync")
 def memcpy_peer(call: Call, asked: PeerCopy, stream: AsyncStream) -> None:
     """Copy bytes; there is one device."""
     _copied(call, asked.target, asked.source, asked.size, stream)

@@ -99,9 +99,9 @@ def stream_device(call: Call, handle: Handle, result: Pointer) -> None:
 
 @row("cuStreamGetCtx", "cuStreamGetCtx_v2")
 def stream_context(call: Call, handle: Handle, result: Pointer) -> None:
-    """Give the context of a stream."""
+    """Give the context that a stream was made in; of those that every context has, the current."""
     call.stream(handle)
-    call.put(result, "Q", call.process.primary.handle)
+    call.put(result, "Q", call.process.owners.get(handle, call.process.current))
 
 
 @row("cudaStreamWaitEvent", "cuStreamWaitEvent")
