@@ -15,14 +15,20 @@ import numpy as np
 import pytest
 
 from warpsim.exec.calls import ROWS, row_of
+from warpsim.exec.clients.client import Process
+from warpsim.exec.clients.client_launches import LaunchRequest, execute
 from warpsim.exec.clients.client_memory import DEVICE, PINNED, ClientMemory, OutOfMemory
+from warpsim.exec.clients.client_modules import Kernel
 from warpsim.exec.clients.pending_work import Pending, PendingWork
 from warpsim.exec.error_codes import code, driver_name, runtime_name, words
 from warpsim.exec.fatbinary import MAGIC, Entry, FatBinaryError, best_ptx, entries_of
 from warpsim.exec.functions.device_calls import properties, property_bytes
 from warpsim.exec.graphs import GraphNode
 from warpsim.exec.libraries import driver_place, function_named, table
+from warpsim.exec.settings import Settings
 from warpsim.exec.streams import LEGACY, Order, Touches
+from warpsim.exec.tally import Tally
+from warpsim.machine.grid import Launch, run
 
 TEXT = b".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -385,3 +391,45 @@ def test_what_asks_for_private_tables_is_told_apart(tmp_path: Path) -> None:
     assert f"{libraries[1]} {static} if the library is yours, link it with nvcc" in done.stderr
     assert f"{libraries[0]} asks the driver for a private table, as NVIDIA's runtime does" in done.stderr
     assert "run it with warpsim exec env LD_PRELOAD=libcudart.so.13\n" in done.stderr
+
+
+# --- launches --------------------------------------------------------------------------------------
+
+STORES = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry ranks(.param .u64 p)
+{ .reg .b64 %d<2>; .reg .b32 %r; ld.param.u64 %d0, [p]; mov.u32 %r, %ctaid.x; mad.wide.u32 %d0, %r, 4, %d0;
+st.global.u32 [%d0], %r; ret; }
+.visible .entry counted(.param .u64 p)
+{ .reg .b64 %d<2>; .reg .b32 %r; ld.param.u64 %d0, [p]; atom.global.add.u32 %r, [%d0], 1; ret; }
+"""
+
+
+def test_launches_of_many_ctas_go_to_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a small launch, nor CTAs that may wait for each other, nor where streams are compared."""
+    sent = list[tuple[str, object]]()
+
+    def here(launch: Launch, job: object, scheduler: object, *others: object) -> np.ndarray:
+        sent.append((launch.entry.name, scheduler))
+        return run(launch)
+
+    monkeypatch.setattr("warpsim.host.spreading.run_spread", here)
+    settings = Settings(chip="sm_80", scheduler="a cluster", memory_bytes=1 << 20)
+    process = Process(os.getpid(), 0, settings, Tally(program="stores", notice=print, progress=print))
+    image = process.modules.image(STORES.encode, "stores")
+    place = process.allocate(4 * 300, "words").address
+    for name, ctas in (("ranks", 100), ("counted", 300), ("ranks", 300)):
+        execute(process, stores(image.kernel(name), ctas, place))
+    assert sent == [("ranks", "a cluster")]
+    assert (process.bytes_at(place, 1200).view(np.uint32) == np.arange(300)).all()
+    process.order.several = True
+    execute(process, stores(image.kernel("ranks"), 300, place))
+    assert len(sent) == 1
+    assert not process.tally.findings
+    process.close()
+
+
+def stores(kernel: Kernel, ctas: int, place: int) -> LaunchRequest:
+    parameters = [place.to_bytes(8, "little")]
+    return LaunchRequest(kernel=kernel, grid=(ctas, 1, 1), block=(1, 1, 1), parameters=parameters)

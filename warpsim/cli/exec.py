@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from . import exec_runs as runs
+from .cluster import cluster, scheduler_option
 from .host_looking import HostLooking, host_looking_options
 from .host_origins import HostOrigins
 from .output import CONTEXT, UNREADABLE, check_target, complain
@@ -108,6 +109,7 @@ def _check_schedule(context: click.Context, parameter: click.Parameter, schedule
     is_flag=True,
     help="Stop at metadata and descriptors that PTX leaves undefined; else each field is read literally.",
 )
+@scheduler_option
 @host_looking_options
 @click.option("--trace-calls", is_flag=True, help="Show every call of CUDA on stderr.")
 @click.option("--quiet", is_flag=True, help="No report on stderr.")
@@ -137,16 +139,17 @@ def exec(context: click.Context, /, command: tuple[str, ...], serve: bool, **opt
 
     The program must load the CUDA runtime as a shared library (nvcc -cudart shared) and contain PTX.
     """
+    from ..errors import ClusterError
     from ..exec.libraries import HostError
 
     _check(context, command, serve, options)
     try:
         if serve:
             runs.serve(options["server"])
-        elif Path(command[0]).is_dir():
-            return _folder(command, options)
-        return _program(command, options)
-    except HostError as error:
+        run = _folder if Path(command[0]).is_dir() else _program
+        with cluster(options["scheduler"]) as client:
+            return run(command, {**options, "scheduler": client})
+    except (HostError, ClusterError) as error:
         complain(f"warpsim exec: error: {error}")
         return UNREADABLE
 
@@ -162,6 +165,8 @@ def _check(context: click.Context, command: tuple[str, ...], serve: bool, option
         raise click.UsageError("a program is missing, or a folder of programs")
     if options["server"] is not None and not (serve or options["connect"]):
         raise click.UsageError("--server goes with --serve or --connect")
+    if options["scheduler"] and options["connect"]:
+        raise click.UsageError("--scheduler goes with a run of this process, without --connect")
     alone = [name for name in ("trace_mma", "breaks", "origins") if options[name]]
     if alone and (options["connect"] or Path(command[0]).is_dir()):
         raise click.UsageError("--trace-mma, --break and --origins go with one program, without --connect")
@@ -222,6 +227,7 @@ def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
         multiprocessors=options["multiprocessors"],
         resident=options["resident"],
         looking=looking,
+        scheduler=options["scheduler"],
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,
     )
     asked = runs.Asked(

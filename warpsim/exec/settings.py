@@ -48,6 +48,7 @@ class Settings:
     multiprocessors: int = 16  # enough for the largest cluster
     resident: int = 1  # CTAs that a multiprocessor has at a time
     looking: Looking = field(default_factory=Unobserved)
+    scheduler: Any = None  # a client of a Dask cluster, for launches of many CTAs
 
     @property
     def architecture(self) -> Architecture:
@@ -55,8 +56,9 @@ class Settings:
         return ARCHITECTURES[self.chip]
 
     def document(self) -> dict[str, Any]:
-        """Return the fields as JSON has them, less what observes launches."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "looking"}
+        """Return the fields as JSON has them, less what is of this process."""
+        own = ("looking", "scheduler")
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in own}
 
 
 def settings_of(document: dict[str, Any]) -> Settings:

@@ -39,6 +39,8 @@ from ..machine.state.undefined_metadata import UndefinedField
 if TYPE_CHECKING:
     from distributed import Client
 
+    from ..machine.run.wave import Entry
+
 _PARTS = 4  # for each thread of the cluster, so that all end at about the same time
 _LEAST = 1024  # lanes of a wave; fewer together are slower
 _READ, _WRITTEN = 1, 2
@@ -162,17 +164,22 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
 # --- here ------------------------------------------------------------------------------------------
 
 
+def why_together(entry: Entry, cluster: int) -> str:
+    """Return why the CTAs of a kernel, in clusters of so many, stay on this machine; "" if they need not."""
+    if communicates(entry):
+        return (
+            "the module has atomics, fences or ordered accesses, by which CTAs may wait for each other; such "
+            "kernels are launched here, without scheduler"
+        )
+    if cluster > 1:
+        return "CTAs of a cluster reach each other's memory; launch them here"
+    return "printf, malloc and assertions stay here" if calls_the_system(entry) else ""
+
+
 def check_spreadable(launch: Launch, others: Sequence[Any], engine: Any) -> None:
     """Check that the CTAs may go to several machines; raises OperandError."""
-    if communicates(launch.entry):
-        raise OperandError(
-            "scheduler: the module has atomics, fences or ordered accesses, by which CTAs may wait for each "
-            "other; such kernels are launched here, without scheduler"
-        )
-    if launch.cluster.count > 1:
-        raise OperandError("scheduler: CTAs of a cluster reach each other's memory; launch them here")
-    if calls_the_system(launch.entry):
-        raise OperandError("scheduler: printf, malloc and assertions stay here")
+    if why := why_together(launch.entry, launch.cluster.count):
+        raise OperandError(f"scheduler: {why}")
     if others or callable(engine):
         raise OperandError("scheduler: record, observers and engines of the caller stay here")
 

@@ -36,6 +36,7 @@ Dimensions3 = tuple[int, int, int]
 COOPERATIVE, CLUSTER = 2, 4  # of cudaLaunchAttributeID and CUlaunchAttributeID
 ATTRIBUTE_BYTES = 64  # of cudaLaunchAttributeValue
 _PORTABLE_SHARED = 48 << 10
+_MANY_CTAS = 256  # of a launch that goes to a cluster of machines
 _PATIENCE = 5.0  # seconds without a word
 Say = Callable[[str], object]
 Mask = npt.NDArray[np.bool_]
@@ -140,6 +141,7 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     settings, tally = process.settings, process.tally
     kernel = request.kernel.launchable
     log = AccessLog() if process.order.several or settings.compares else None
+    others = [] if log is None else [log]
     try:
         with (
             settings.looking.at(request.on(process)) as watching,
@@ -156,10 +158,11 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
                 checks=settings.checks,
                 undefined=settings.undefined,
                 device=process.device,
-                observers=[*watching, *([] if log is None else [log])],
+                observers=[*watching, *others],
                 output=process.printed.append,
                 cooperative=request.cooperative,
                 resident=settings.resident,
+                scheduler=settings.scheduler if _spreads(request, [*watching, *others]) else None,
                 progress=progress(kernel.signature, tally.progress),
             )
     except Gone:
@@ -172,6 +175,18 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     if settings.compares:
         tally.copies.launched(report.open_words, process.memory.data)
     return Touches() if log is None else log.touches()
+
+
+def _spreads(request: LaunchRequest, observers: Sequence[Observer]) -> bool:
+    """Return whether a launch may go to other machines, and is large enough for that."""
+    x, y, z = request.grid
+    if observers or request.cooperative or x * y * z < _MANY_CTAS:
+        return False
+    from ...host.spreading import why_together
+
+    entry, chip = request.kernel.launchable._entry, request.kernel.image.chip
+    sizes = sizes_of(entry, request.grid, request.block, request.cluster, request.shared_bytes, chip)
+    return not why_together(entry, sizes.cluster.count)
 
 
 def check_sizes(process: Process, request: LaunchRequest) -> None:
