@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
 RIGHT = {  # mode -> what it prints
     "vectors": "thread 3\n1000 right\n",
     "tensor": "products right\n",
@@ -131,3 +132,15 @@ def test_a_result_that_depends_on_the_schedule(run: Run) -> None:
     (_, shown), (_, copied) = done.findings()
     assert "memory that the host reads (cudaDeviceSynchronize, managed allocation #4 of 128 bytes" in shown
     assert "copy 2 to the host (cudaMemcpy, 128 bytes) gives other bytes" in copied
+
+
+def test_the_page_shows_what_a_run_prints(run: Run) -> None:
+    """Less seconds, which are never the same."""
+    page = (ROOT / "warpsim/exec/README.md").read_text()
+    shown = page.partition("./programs race streams\n```\n\n```\n")[2].partition("\n```")[0]
+    done = run("race", "streams")
+    assert without_seconds(done.stderr.replace(f"{ROOT}/", "")) == without_seconds(shown)
+
+
+def without_seconds(text: str) -> list[str]:
+    return re.sub(r" +\d+\.\d\d$", "", text.strip(), flags=re.MULTILINE).splitlines()
