@@ -177,6 +177,34 @@ static void user_objects(void) { /* two references: the caller's, and a graph's,
     cudaGraphExecDestroy(executable), printf(" %d %d\n", count, cudaUserObjectRelease(object, 1) != 0);
 }
 
+static void graphs_in_graphs(void) { /* what a graph has released is gone once; copies are nested as graphs are */
+    int count = 0, inner_count = 0;
+    cudaUserObject_t object, held;
+    cudaGraph_t graph, inner, copy;
+    cudaGraphNode_t node, child, nested, found, before;
+    cudaGraphExec_t executable;
+    cudaGraphInstantiateParams how = {.flags = cudaGraphInstantiateFlagAutoFreeOnLaunch};
+    unsigned long long flags = 0;
+    struct cudaMemAllocNodeParams asked = {.poolProps = {.allocType = cudaMemAllocationTypePinned}, .bytesize = 48}, had;
+    asked.poolProps.location.type = cudaMemLocationTypeDevice;
+    cudaGraphCreate(&graph, 0), cudaUserObjectCreate(&object, &count, destroyed, 1, cudaUserObjectNoDestructorSync);
+    cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+    cudaGraphInstantiateWithParams(&executable, graph, &how), cudaGraphExecGetFlags(executable, &flags);
+    cudaGraphReleaseUserObject(graph, object, 1), printf("nests %d %d", (int)flags, count);
+    cudaGraphExecDestroy(executable), printf(" %d", count), cudaGraphDestroy(graph), printf(" %d", count);
+    cudaGraphCreate(&inner, 0), cudaUserObjectCreate(&held, &inner_count, destroyed, 1, cudaUserObjectNoDestructorSync);
+    cudaGraphRetainUserObject(inner, held, 1, cudaGraphUserObjectMove), cudaGraphAddEmptyNode(&node, inner, NULL, 0);
+    cudaGraphAddMemAllocNode(&before, inner, NULL, 0, &asked), cudaGraphMemAllocNodeGetParams(before, &had);
+    printf(" %d %d %d", (int)had.bytesize, had.dptr == asked.dptr, had.poolProps.location.type == cudaMemLocationTypeDevice);
+    cudaGraphCreate(&graph, 0), cudaGraphAddChildGraphNode(&child, graph, NULL, 0, inner);
+    cudaGraphChildGraphNodeGetGraph(child, &copy), printf(" %d", cudaGraphNodeFindInClone(&nested, node, copy));
+    cudaGraphDestroy(inner), printf(" %d", inner_count), cudaGraphClone(&inner, graph);
+    cudaGraphNodeFindInClone(&found, child, inner), cudaGraphChildGraphNodeGetGraph(found, &copy);
+    printf(" %d", cudaGraphNodeFindInClone(&found, nested, copy)), cudaGraphDestroyNode(child), cudaGraphDestroy(graph);
+    printf(" %d", inner_count), cudaGraphDestroy(inner), asked.bytesize = 0, cudaGraphCreate(&graph, 0);
+    printf(" %d %d\n", inner_count, cudaGraphAddMemAllocNode(&before, graph, NULL, 0, &asked));
+}
+
 static void captured(void) { /* the graph of a capture is known while it is captured */
 #if CUDA_VERSION >= 13000
 #define INFO(graph) cuStreamGetCaptureInfo(stream, &status, &number, graph, NULL, NULL, NULL)
@@ -271,6 +299,6 @@ static int columns(void) { /* CTAs that share a multiprocessor have other column
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) return columns();
-    contexts(), options(), registered(), reset(), user_objects(), captured(), linked(), nested(), refused();
+    contexts(), options(), registered(), reset(), user_objects(), graphs_in_graphs(), captured(), linked(), nested(), refused();
     return 0;
 }

@@ -26,6 +26,9 @@ PRINTED = {
     # the object is there until the executable graph is destroyed, and then a release is an error; between
     # them an update that is refused, whose graph then goes with its own
     "objects": "0 0 0 0 910 0 1 1 1",
+    # flags; a reference of the executable; destroyed once. An allocation's parameters; the copied node; the
+    # object of a graph in a graph, and in a copy of that; an allocation of nothing
+    "nests": "1 0 1 1 48 1 1 0 0 0 0 1 1",
     "captured": "0 0 1 0 0 0",
     # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave
     "linked": "0 218 0 0 0 0 60 50",

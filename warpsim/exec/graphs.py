@@ -69,12 +69,19 @@ class Graph:
             left = [node for node in left if node not in done]
 
     def copy(self) -> Graph:
-        """Return the same nodes as they are now, for a graph that is executed."""
+        """Return the same nodes as they are now, with copies of graphs in them, and the same references."""
         made = {node: GraphNode(node.label, enabled=node.enabled) for node in self.nodes}
         for node, other in made.items():
-            other.take(node)
+            other.take(node_of_graph(node.fields.copy()) if node.kind is NodeKind.GRAPH else node)
             other.after = [made[before] for before in node.after]
-        return Graph(list(made.values()))
+        return Graph(list(made.values()), dict(self.kept), made)
+
+    def every(self) -> Iterator[Graph]:
+        """Yield the graph, and those in its nodes."""
+        yield self
+        for node in self.nodes:
+            if node.kind is NodeKind.GRAPH:
+                yield from node.fields.every()
 
     def edges(self) -> list[tuple[GraphNode, GraphNode]]:
         """Return the pairs of which the second node comes after the first."""
@@ -84,6 +91,16 @@ class Graph:
         """Return kinds and dependencies by the places of nodes: what an update must not change."""
         places = {node: place for place, node in enumerate(self.nodes)}
         return [(node.kind, [places[before] for before in node.after]) for node in self.nodes]
+
+
+def node_of_graph(inner: Graph) -> GraphNode:
+    """Return a node that does the work of a graph."""
+
+    def run(later: Any) -> Touches:
+        works = [node.run(later) for node in inner.ordered() if node.run and node.enabled]
+        return Touches(*(tuple(each for work in works for each in part) for part in zip(*works, strict=True)))
+
+    return GraphNode("a graph", run, kind=NodeKind.GRAPH, fields=inner)
 
 
 @dataclass(eq=False)

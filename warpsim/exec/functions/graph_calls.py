@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...files.archives import write_lines
 from ..calls import Call, Handle, Pointer, Size, Unsigned, row
 from ..error_codes import CudaError
-from ..graphs import Graph, GraphNode
+from ..graphs import Graph, GraphNode, NodeKind
 from ..processes import working_folder
 from .user_objects import copied_with_objects, release_all
 
@@ -89,8 +89,7 @@ def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -
     """Make a graph that can be launched, of the nodes as they are now."""
     found = call.process.held(graph, Graph, "graph")
     copied = copied_with_objects(found)
-    made = dict(zip(found.nodes, copied.nodes, strict=True))
-    executable = Executable(copied, made, flags=flags)
+    executable = Executable(copied, dict(copied.origins), flags=flags)
     executable.number = call.process.handle(executable)
     call.put(result, "Q", executable.number)
 
@@ -98,7 +97,7 @@ def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -
 @row("cudaGraphInstantiateWithParams", "cuGraphInstantiateWithParams")
 def graph_instantiate_with(call: Call, result: Pointer, graph: Handle, parameters: Pointer) -> None:
     """Make the same, and write to a structure that nothing went wrong: no node at 16, success at 24."""
-    graph_instantiate(call, result, graph, 0)
+    graph_instantiate(call, result, graph, *call.get(parameters, "Q"))
     call.put(parameters + 16, "Qi", 0, 0)
 
 
@@ -132,7 +131,7 @@ def exec_update(call: Call, executable: Handle, graph: Handle, result: Pointer, 
     copied = copied_with_objects(other)
     release_all(call, found.graph)
     found.graph = copied
-    found.made |= dict(zip(other.nodes, copied.nodes, strict=True))
+    found.made |= copied.origins
     call.put_some(result, "i4xQQ", 0, 0, 0)
 
 
@@ -146,9 +145,7 @@ def exec_flags(call: Call, executable: Handle, result: Pointer) -> None:
 def graph_clone(call: Call, result: Pointer, graph: Handle) -> None:
     """Copy a graph."""
     found = graph_of(call, graph)
-    copied = copied_with_objects(found)
-    copied.origins = dict(zip(found.nodes, copied.nodes, strict=True))
-    call.put(result, "Q", call.process.handle(copied))
+    call.put(result, "Q", call.process.handle(copied_with_objects(found)))
 
 
 @row("cudaGraphNodeFindInClone", "cuGraphNodeFindInClone")
@@ -264,6 +261,8 @@ def destroy_node(call: Call, node: Handle) -> None:
     for other in graph.nodes:
         other.after = [before for before in other.after if before is not found]
     call.process.drop(node, GraphNode, "node of a graph")
+    if found.kind is NodeKind.GRAPH:
+        release_all(call, found.fields)
 
 
 @row("cudaGraphNodeSetEnabled", "cuGraphNodeSetEnabled")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
 from ..error_codes import CudaError
-from ..graphs import Graph, GraphNode, NodeKind
+from ..graphs import Graph, GraphNode, NodeKind, node_of_graph
 from ..memory_transfers import Box, Rows
 from ..streams import Event, Touches
 from .copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
@@ -22,6 +22,7 @@ from .graph_calls import graph_of, has_edge_data, made_of, node_handle, node_of,
 from .launch_calls import launch_work
 from .pool_calls import allocated_in_graph, freed_in_graph
 from .registration import kernel_of
+from .user_objects import copied_with_objects
 
 Maker = Callable[[Call, int], GraphNode]
 
@@ -94,13 +95,7 @@ def _host(call: Call, parameters: int) -> GraphNode:
 
 def _child(call: Call, handle: int) -> GraphNode:
     """Return the work of a copy of a graph."""
-    inner = graph_of(call, handle).copy()
-
-    def run(later: Call) -> Touches:
-        works = [node.run(later) for node in inner.ordered() if node.run and node.enabled]
-        return Touches(*(tuple(each for work in works for each in part) for part in zip(*works, strict=True)))
-
-    return GraphNode("a graph", run, kind=NodeKind.GRAPH, fields=inner)
+    return node_of_graph(copied_with_objects(graph_of(call, handle)))
 
 
 def _event(kind: NodeKind) -> Maker:
@@ -401,6 +396,14 @@ def get_record_event(call: Call, node: Handle, result: Pointer) -> None:
 def get_wait_event(call: Call, node: Handle, result: Pointer) -> None:
     """Give the event that a node waits for."""
     call.put(result, "Q", *_held(call, node, NodeKind.WAIT).fields)
+
+
+@row("cudaGraphMemAllocNodeGetParams", "cuGraphMemAllocNodeGetParams")
+def get_allocation(call: Call, node: Handle, result: Pointer) -> None:
+    """Give cudaMemAllocNodeParams, without its array of accesses."""
+    address, size, pool = _held(call, node, NodeKind.ALLOCATE).fields
+    call.write(result, pool)
+    call.put(result + len(pool), "4Q", 0, 0, size, address)
 
 
 @row("cudaGraphMemFreeNodeGetParams", "cuGraphMemFreeNodeGetParams")

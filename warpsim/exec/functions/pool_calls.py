@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 
 from ..calls import Call, Handle, Int, Pointer, Size, row
 from ..clients.client_memory import DEVICE
+from ..error_codes import CudaError
 from ..graphs import GraphNode, NodeKind
 from ..streams import Touches
 from .device_calls import check_device
 
 _POOL_BYTES = 88  # of cudaMemPoolProps
+_DEFAULT_POOL = struct.pack("<4i72x", 1, 0, 1, 0)  # pinned, no handles of other processes, device 0
 _CURRENT = frozenset({4 + 1, 4 + 3})  # bytes reserved and used, of cudaMemPoolAttr
 
 
@@ -38,10 +41,10 @@ def _allocate(call: Call, result: int, size: int, stream: int) -> None:
     process.submit(call, found, _allocation(call.name, address, size))
 
 
-def _allocation(name: str, address: int, size: int) -> GraphNode:
+def _allocation(name: str, address: int, size: int, pool: bytes = _DEFAULT_POOL) -> GraphNode:
     """Return the work of an allocation, which is made already."""
     touches = Touches(writes=((address, address + size),))
-    fields = address, size
+    fields = address, size, pool
     return GraphNode(f"{name} of {address:#x}", lambda later: touches, kind=NodeKind.ALLOCATE, fields=fields)
 
 
@@ -49,10 +52,12 @@ def allocated_in_graph(call: Call, parameters: int) -> GraphNode:
     """Return the work of cudaMemAllocNodeParams: pool, accesses of 16 bytes, size, address."""
     place = parameters + _POOL_BYTES + 16
     (size,) = call.get(place, "Q")
+    if not size:
+        raise CudaError("InvalidValue", f"{call.name}: an allocation of 0 bytes")
     address = call.process.allocate(size, "allocation", DEVICE).address
     call.process.graph_memory.add(address)
     call.put(place + 8, "Q", address)
-    return _allocation(call.name, address, size)
+    return _allocation(call.name, address, size, call.read(parameters, _POOL_BYTES))
 
 
 @row("cudaMallocAsync", "cuMemAllocAsync")

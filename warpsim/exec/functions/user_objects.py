@@ -59,22 +59,25 @@ def graph_release(call: Call, graph: Handle, handle: Handle, count: Unsigned) ->
     if kept.get(found, 0) < _positive(call, count):
         raise CudaError("InvalidValue", f"{call.name}: the graph has {kept.get(found, 0)} references")
     kept[found] -= count
+    if not kept[found]:
+        del kept[found]
     _released(call, found, count)
 
 
 def release_all(call: Call, graph: Graph) -> None:
     """Give back the references of a graph that is destroyed."""
-    kept, graph.kept = graph.kept, {}
-    for found, count in kept.items():
-        _released(call, found, count)
+    for each in graph.every():
+        kept, each.kept = each.kept, {}
+        for found, count in kept.items():
+            _released(call, found, count)
 
 
 def copied_with_objects(graph: Graph) -> Graph:
     """Return a copy of a graph for execution, which has references of its own."""
     copied = graph.copy()
-    copied.kept = dict(graph.kept)
-    for found, count in copied.kept.items():
-        found.count += count
+    for each in copied.every():
+        for found, count in each.kept.items():
+            found.count += count
     return copied
 
 
