@@ -202,7 +202,12 @@ static void graphs_in_graphs(void) { /* what a graph has released is gone once; 
     cudaGraphNodeFindInClone(&found, child, inner), cudaGraphChildGraphNodeGetGraph(found, &copy);
     printf(" %d", cudaGraphNodeFindInClone(&found, nested, copy)), cudaGraphDestroyNode(child), cudaGraphDestroy(graph);
     printf(" %d", inner_count), cudaGraphDestroy(inner), asked.bytesize = 0, cudaGraphCreate(&graph, 0);
-    printf(" %d %d\n", inner_count, cudaGraphAddMemAllocNode(&before, graph, NULL, 0, &asked));
+    printf(" %d %d", inner_count, cudaGraphAddMemAllocNode(&before, graph, NULL, 0, &asked));
+    cudaGraphAddEmptyNode(&node, graph, NULL, 0), cudaGraphCreate(&inner, 0), cudaGraphAddEmptyNode(&child, inner, NULL, 0);
+    printf(" %d %d", cudaGraphAddDependencies(graph, &node, &node, NULL, 1), cudaGraphAddDependencies(graph, &node, &child, NULL, 1));
+    asked.bytesize = 48, cudaGraphAddMemAllocNode(&before, graph, NULL, 0, &asked), printf(" %d", cudaGraphDestroyNode(node));
+    flags = 0, printf(" %d", cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &flags));
+    printf(" %d\n", cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &flags));
 }
 
 static void captured(void) { /* the graph of a capture is known while it is captured */
@@ -232,13 +237,16 @@ static void linked(void) { /* a grid of two CTAs that synchronises by a function
     int words[2] = {0, 0};
     size_t size;
     static char archive[] = "!<arch>\nmembers";
-    cuLinkCreate(0, 0, 0, &state), cuLinkAddData(state, CU_JIT_INPUT_PTX, (void *)GRID, strlen(GRID) + 1, "g", 0, 0, 0);
+    cuLinkCreate(0, 0, 0, &state), cuLinkAddData(state, CU_JIT_INPUT_CUBIN, (void *)GRID, strlen(GRID) + 1, "g", 0, 0, 0);
     printf("linked %d", cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, archive, 15, "lib.a", 0, 0, 0));
     printf(" %d", cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, "none", 4, "no.a", 0, 0, 0));
     printf(" %d", cuLinkComplete(state, &image, &size)), printf(" %d", cuModuleLoadData(&module, image));
     cuModuleGetFunction(&function, module, "each"), cuMemAlloc(&p, 8), cuMemcpyHtoD(p, words, 8);
     printf(" %d", cuLaunchCooperativeKernel(function, 2, 1, 1, 64, 1, 1, 0, 0, parameters));
-    printf(" %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d\n", words[0], words[1]);
+    printf(" %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d", words[0], words[1]);
+    cuOccupancyMaxPotentialBlockSize(&words[0], &words[1], function, NULL, 0, 96), printf(" %d", words[1]);
+    cuOccupancyMaxPotentialBlockSize(&words[0], &words[1], function, NULL, 0, 0), printf(" %d", words[1]);
+    cuOccupancyAvailableDynamicSMemPerBlock(&size, function, 1, 64), printf(" %d\n", (int)size);
 }
 
 static void nested(void) {

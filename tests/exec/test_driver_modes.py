@@ -27,11 +27,13 @@ PRINTED = {
     # them an update that is refused, whose graph then goes with its own
     "objects": "0 0 0 0 910 0 1 1 1",
     # flags; a reference of the executable; destroyed once. An allocation's parameters; the copied node; the
-    # object of a graph in a graph, and in a copy of that; an allocation of nothing
-    "nests": "1 0 1 1 48 1 1 0 0 0 0 1 1",
+    # object of a graph in a graph, and in a copy of that; an allocation of nothing; edges of a node to itself
+    # and to another graph; a node beside an allocation stays; of two attributes, the most bytes are reset
+    "nests": "1 0 1 1 48 1 1 0 0 0 0 1 1 1 1 1 0 1",
     "captured": "0 0 1 0 0 0",
-    # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave
-    "linked": "0 218 0 0 0 0 60 50",
+    # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave;
+    # threads of a block below a limit, and without; shared memory that is not asked for with an attribute
+    "linked": "0 218 0 0 0 0 60 50 64 1024 49152",
     # loaded; its kernel is there; and cannot be launched
     "nested": "0 0 218",
     "refused": "801 801 801 801 801 801",

@@ -16,7 +16,7 @@ PRINTED = {
     "managed": "30 40 3",
     # a launch; edges, roots, which; what nodes are made of; changed; disabled; a copy less a node is no
     # update; an update; a child; edges that are not there, and are again; a file that cannot be written
-    "graphs": "115 2 1 1 1 1 1 1 118 2 0 0 910 3 0 115 3 115 1 0 304",
+    "graphs": "115 2 1 1 1 1 1 1 118 2 0 0 910 2 0 115 3 115 1 0 304",
     # what the next node comes after; memory of the graph in two launches; a call that ends the capture
     "captured": "1 1 0 224 900 901",
     # sizes; without access, with it; it is gone; the bytes of the handle; not twice; whole ranges; too large

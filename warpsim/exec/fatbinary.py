@@ -19,6 +19,7 @@ from ..errors import WarpsimError
 
 WRAPPER_MAGIC = 0x4662_43B1
 MAGIC = 0xBA55_ED50
+_LTO_MAGIC = 0x7F4E43ED  # of NVVM IR, as nvrtcGetLTOIR gives it
 WRAPPER_BYTES, HEADER_BYTES = 24, 16
 _PTX = 1
 _LZ4, _ZSTD = 0x2000, 0x8000  # of an entry's flags
@@ -53,6 +54,8 @@ class Entry:
 def container_bytes(header: bytes) -> int:
     """Return the bytes of a container, header included, from its first 16. Raises FatBinaryError."""
     magic, _, size, entries = struct.unpack_from("<IHHQ", header.ljust(HEADER_BYTES, b"\0"))
+    if magic == _LTO_MAGIC:
+        raise FatBinaryError("it is code for link-time optimisation: compile to PTX")
     if magic != MAGIC:
         raise FatBinaryError(f"no fat binary begins with {magic:#x}")
     return int(size + entries)

@@ -12,7 +12,7 @@ from ..graphs import Graph, GraphNode, NodeKind
 from ..processes import working_folder
 from .user_objects import copied_with_objects, release_all
 
-_TOPOLOGY_CHANGED = 3  # of cudaGraphExecUpdateResult
+_TOPOLOGY_CHANGED, _KIND_CHANGED = 2, 3  # of cudaGraphExecUpdateResult
 
 
 @dataclass(eq=False)
@@ -126,7 +126,8 @@ def exec_update(call: Call, executable: Handle, graph: Handle, result: Pointer, 
     found = call.process.held(executable, Executable, "executable graph")
     other = graph_of(call, graph)
     if other.shape() != found.graph.shape():
-        call.put_some(result, "i4xQQ", _TOPOLOGY_CHANGED, 0, 0)
+        same = [after for _, after in other.shape()] == [after for _, after in found.graph.shape()]
+        call.put_some(result, "i4xQQ", _KIND_CHANGED if same else _TOPOLOGY_CHANGED, 0, 0)
         raise CudaError("GraphExecUpdateFailure", f"{call.name}: kinds or dependencies of nodes have changed")
     copied = copied_with_objects(other)
     release_all(call, found.graph)
@@ -228,6 +229,9 @@ def add_dependencies(
     for before, node in zip(nodes_at(call, first, number), nodes_at(call, last, number), strict=True):
         if before in node.after:
             raise CudaError("InvalidValue", f"{call.name}: {node.label} comes after {before.label} already")
+        if before is node or owner_of(call, before) is not owner_of(call, node):
+            message = f"{call.name}: {node.label} and {before.label} are not two nodes of a graph"
+            raise CudaError("InvalidValue", message)
         node.after.append(before)
 
 
@@ -257,6 +261,9 @@ def destroy_node(call: Call, node: Handle) -> None:
     """Take a node out of its graph, with its edges."""
     found = node_of(call, node)
     graph = owner_of(call, found)
+    if any(each.kind in (NodeKind.ALLOCATE, NodeKind.FREE) for each in graph.nodes):
+        message = f"{call.name}: a graph that allocates or frees memory keeps its nodes"
+        raise CudaError("InvalidValue", message)
     graph.nodes.remove(found)
     for other in graph.nodes:
         other.after = [before for before in other.after if before is not found]

@@ -14,6 +14,7 @@ _READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _LAST_PREFETCH = 1, 2, 3, 4  # of cudaMe
 _HOST, _NOWHERE = -1, -2  # cudaCpuDeviceId, cudaInvalidDeviceId
 _STREAM_VALUE_BYTES = 64  # of cudaLaunchAttributeValue
 _PRIORITY = 8  # of cudaLaunchAttributeID
+_MOST_OF_GRAPHS = (1, 3)  # high watermarks of cudaGraphMemAttributeType: used and reserved
 
 
 def _location(call: Call, words: int) -> int:
@@ -122,7 +123,14 @@ def nothing_held(call: Call, device: Int) -> None:
 
 @row("cudaDeviceGetGraphMemAttribute", "cuDeviceGetGraphMemAttribute")
 def graph_memory(call: Call, device: Int, attribute: Int, result: Pointer) -> None:
-    """Give the bytes that graphs have."""
+    """Give the bytes that graphs have, which are the most that they have had."""
     process = call.process
     sizes = (process.memory.find(address) for address in process.graph_memory)
     call.put(result, "Q", sum(found.size for found in sizes if found is not None))
+
+
+@row("cudaDeviceSetGraphMemAttribute", "cuDeviceSetGraphMemAttribute")
+def reset_graph_memory(call: Call, device: Int, attribute: Int, value: Pointer) -> None:
+    """Begin to count the most bytes anew: what graphs have, they keep."""
+    if attribute not in _MOST_OF_GRAPHS or any(call.get(value, "Q")):
+        raise CudaError("InvalidValue", f"{call.name}: attribute {attribute} cannot be set, or only to 0")

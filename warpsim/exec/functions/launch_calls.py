@@ -313,20 +313,30 @@ def occupancy(call: Call, result: Pointer, function: Pointer, threads: Int, shar
     call.put(result, "i", ctas_of_multiprocessor(kernel_of(call, function), threads, shared))
 
 
+class PotentialBlock(NamedTuple):
+    """The parameters of cuOccupancyMaxPotentialBlockSize; a ``limit`` of 0 is none."""
+
+    grid: Pointer
+    block: Pointer
+    function: Pointer
+    callback: Pointer
+    shared: Size
+    limit: Int
+
+
 @row("cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxPotentialBlockSizeWithFlags")
-def potential_block(
-    call: Call, grid: Pointer, block: Pointer, function: Pointer, callback: Pointer, shared: Size
-) -> None:
+def potential_block(call: Call, asked: PotentialBlock) -> None:
     """Give the block that fills a multiprocessor best, and how many of them the chip has at a time."""
-    kernel = kernel_of(call, function)
+    kernel = kernel_of(call, asked.function)
 
     def filled(threads: int) -> int:
-        bytes_ = call.connection.call_host(callback, threads) if callback else shared
+        bytes_ = call.connection.call_host(asked.callback, threads) if asked.callback else asked.shared
         return ctas_of_multiprocessor(kernel, threads, bytes_) * threads
 
-    best = max(range(attribute_of(kernel, 0), 0, -32), key=filled)
-    call.put(block, "i", best)
-    call.put(grid, "i", max(filled(best) // best, 1) * call.process.settings.multiprocessors)
+    most = attribute_of(kernel, 0)
+    best = max(range(min(most, asked.limit) if asked.limit > 0 else most, 0, -32), key=filled)
+    call.put(asked.block, "i", best)
+    call.put(asked.grid, "i", max(filled(best) // best, 1) * call.process.settings.multiprocessors)
 
 
 @row("cudaOccupancyAvailableDynamicSMemPerBlock", "cuOccupancyAvailableDynamicSMemPerBlock")
@@ -335,8 +345,8 @@ def available_shared(call: Call, result: Pointer, function: Pointer, ctas: Int, 
     kernel = kernel_of(call, function)
     limits = ARCHITECTURES[kernel.image.chip].limits
     share = limits.multiprocessor_shared_kib * 1024 // max(ctas, 1) - 1024
-    static = kernel.launchable._entry.static_shared_bytes
-    call.put(result, "Q", max(min(share, limits.shared_bytes) - static, 0))
+    share -= kernel.launchable._entry.static_shared_bytes
+    call.put(result, "Q", max(min(share, attribute_of(kernel, _MAX_DYNAMIC)), 0))
 
 
 @row("cudaOccupancyMaxPotentialClusterSize", "cuOccupancyMaxPotentialClusterSize")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
@@ -14,6 +15,7 @@ _INPUT_CUBIN, _INPUT_PTX, _INPUT_LIBRARY = 0, 1, 4  # of CUjitInputType
 KEPT = "// most registers of a thread: "
 _NAMES = {_INPUT_CUBIN: "a cubin", 2: "a fat binary", 3: "an object", _INPUT_LIBRARY: "a library"}
 _ARCHIVE = b"!<arch>\n"
+_PTX_BEGINS = re.compile(rb"\s*(//|\.version)")  # what stands for a cubin, where a compiler's PTX is kept
 
 
 @dataclass(eq=False)
@@ -62,7 +64,7 @@ def _add(call: Call, link: Link, kind: int, content: bytes, name: str) -> None:
             f"{name} is linked without its machine code: of its functions there are "
             f"{', '.join(DEVICE_FUNCTIONS)}"
         )
-    elif kind == _INPUT_PTX:
+    elif kind == _INPUT_PTX or (kind == _INPUT_CUBIN and _PTX_BEGINS.match(content)):
         link.parts.append(content.rstrip(b"\0"))
     else:
         what = _NAMES.get(kind, f"input of type {kind}")
