@@ -62,6 +62,29 @@ def test_two_texts(first: str, second: str, expected: list[str]) -> None:
     assert declarations(first, second) == expected
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (
+            (".version 9.0", ".target sm_90a"),
+            (".version 9.1", ".target sm_90"),
+            (".version 9.1", ".target sm_90a"),
+        ),
+        (
+            (".version 8.10", ".target sm_80"),
+            (".version 8.9", ".target sm_120"),
+            (".version 8.10", ".target sm_120"),
+        ),
+    ],
+)
+def test_the_highest_version_and_target_are_taken(
+    first: tuple[str, str], second: tuple[str, str], expected: tuple[str, str]
+) -> None:
+    bodies = (".entry a()\n{ ret; }", ".entry b()\n{ ret; }")
+    texts = ["\n".join((*header, body)) for header, body in zip((first, second), bodies, strict=True)]
+    assert tuple(linked(texts).splitlines()[:2]) == expected
+
+
 def test_what_no_text_defines_stays_declared() -> None:
     lines = declarations(
         ".extern .func g(.param .b32 x);", ".extern .func g(.param .b32 x);\n.entry a()\n{ ret; }"

@@ -24,6 +24,7 @@ _VARIABLE = re.compile(r"\.(?:global|const|shared|local)\b[^=;]*?(?P<name>[\w$%]
 _FILE = re.compile(r"^(\s*\.file\s+)(\d+)", re.MULTILINE)
 _LOC = re.compile(r"(\.loc\s+|\binlined_at\s+)(\d+)")
 _DEBUG_LABEL = re.compile(r"\$L__info_string\d+")
+_NUMBER, _OWN_FEATURES = re.compile(r"\d+"), re.compile(r"sm_\d+[af]")
 _WORD = re.compile(r"[\w$%]+")
 
 
@@ -48,7 +49,7 @@ class Piece:
 
 
 def linked(given: Sequence[str], more: Iterable[str] = ()) -> str:
-    """Return PTX texts as a single text, whose header is that of the first; ``more`` have no header."""
+    """Return PTX texts as a single text, with the highest version and target; ``more`` have no header."""
     texts = [*given, *more]
     if len(texts) < 2:
         return "".join(texts)
@@ -58,13 +59,21 @@ def linked(given: Sequence[str], more: Iterable[str] = ()) -> str:
         highest = max((int(file) for _, file in _FILE.findall(text)), default=0)
         parts.append(list(pieces(_numbered(text, number, files))))
         files += highest
-    return "\n".join([*_header(texts[0]), *_chosen(_own_names(parts))]) + "\n"
+    return "\n".join([*_header(given), *_chosen(_own_names(parts))]) + "\n"
 
 
-def _header(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        if line.lstrip().startswith(_ONCE):
-            yield line
+def _header(texts: Sequence[str]) -> Iterator[str]:
+    """Yield the highest version and target of the texts: several compilers have written them."""
+    lines = [line for text in texts for line in text.splitlines()]
+    for name in _ONCE:
+        given = [line for line in lines if line.lstrip().startswith(name)]
+        if given:
+            yield max(given, key=_rank)
+
+
+def _rank(line: str) -> tuple[list[int], bool]:
+    """Return the numbers of a line of the header, and whether it is for a chip alone, as sm_90a."""
+    return [int(number) for number in _NUMBER.findall(line)], _OWN_FEATURES.search(line) is not None
 
 
 def _numbered(text: str, number: int, files: int) -> str:
