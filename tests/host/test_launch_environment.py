@@ -1,6 +1,8 @@
-"""Kernels leave the same bits whatever rounding mode or flushing another library has set in the process."""
+"""Kernels leave the same bits, and checks find the same, whatever the environment and the thread."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -41,3 +43,39 @@ def test_a_launch_does_not_depend_on_it(name: str) -> None:
     finally:
         set_environment("default")
     assert control() == before
+
+
+def test_checks_find_the_same_in_every_thread() -> None:
+    """NumPy before 2.1.2 computes with other types in all threads but the first: then no race is found."""
+    kernel = warpsim.load(_RACE)["k"]
+
+    def findings() -> list[str]:
+        return [found.kind for found in kernel(1, 64, [np.zeros(64, np.uint32)], checks="warn").hazards]
+
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = pool.submit(findings).result()
+    assert elsewhere == findings() == ["race"]
+
+
+_RACE = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<6>; .reg .b64 %d<3>;
+  .shared .align 4 .b8 cells[256];
+  ld.param.u64 %d1, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, cells;
+  mad.lo.u32 %r3, %r1, 4, %r2;
+  st.shared.u32 [%r3], %r1;
+  xor.b32 %r4, %r1, 32;
+  mad.lo.u32 %r3, %r4, 4, %r2;
+  ld.shared.u32 %r5, [%r3];
+  mul.wide.u32 %d2, %r1, 4;
+  add.u64 %d1, %d1, %d2;
+  st.global.u32 [%d1], %r5;
+  ret;
+}
+"""
