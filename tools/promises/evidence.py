@@ -69,6 +69,7 @@ EVIDENCE = {
             "tests/cluster/test_spread_launches.py",
         )
     ),
+    "processes": Evidence(tests=("tests/cluster/test_helper_processes.py",)),
     "schedules": Evidence(
         tests=(
             "tests/machine/test_kernels_launch.py",

@@ -82,7 +82,7 @@ class Findings:
 
     mode: Mode = "error"
     found: list[LaunchFinding] = field(default_factory=list)
-    known: set[tuple[object, ...]] = field(default_factory=set)
+    known: dict[tuple[object, ...], None] = field(default_factory=dict)  # keys, in the same order
     slots: dict[object, object] = field(default_factory=dict)  # what observers of all waves have in common
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Findings:
         """Keep the first finding of a key; raises UndefinedBehavior for an error in mode "error"."""
         if key in self.known:
             return
-        self.known.add(key)
+        self.known[key] = None
         self.found.append(finding)
         if self.mode == "error" and finding.severity == "error":
             raise FindingError(finding)

@@ -70,6 +70,7 @@ class _Asked:
     engine: str
     allow_undefined: bool
     limit: int | None
+    processes: int | None
     scheduler: str | None
 
 
@@ -169,6 +170,13 @@ class _Done:
     show_default=True,
     metavar="CTAS",
     help="CTAs that a multiprocessor has at a time: they share its tensor memory, and wait for its columns.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 256),
+    metavar="NUMBER",
+    help="Execute CTAs that are independent in so many processes of this machine, with the same results. "
+    "[default: as many as there are processors, once a launch takes long]",
 )
 @click.option(
     "--keep",
@@ -312,6 +320,7 @@ def _run(
                 progress=watch,
                 observers=observers,
                 scheduler=client,
+                processes=asked.processes,
                 most_statements=asked.limit,
                 cooperative=asked.cooperative,
                 resident=asked.resident,

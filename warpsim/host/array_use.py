@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from ..machine.run.pending import Pending
 from ..machine.state.device import Buffer
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, DeviceMemory
+from .touched_bytes import gathered, put_pages
 
 if TYPE_CHECKING:
     from ..errors import Location
@@ -51,13 +52,39 @@ class _Use:
         return next((record for (taken, _), record in known.items() if taken < size), None)
 
 
+class Noted(NamedTuple):
+    """What a statement does with arrays the first time: their addresses, the bytes that a lane takes, those
+    of an element, and whether it reads what was there before the launch."""
+
+    addresses: tuple[int, ...]
+    taken: int
+    size: int
+    reads: bool
+    atomic: bool
+
+
+class ArrayNotes(NamedTuple):
+    """What is noted of arrays: by statement, and the addresses of asynchronous reads and writes."""
+
+    seen: dict[tuple[int, bool], Noted]
+    fetched: set[int]
+    completed: set[int]
+
+    def since(self, before: ArrayNotes) -> ArrayNotes:
+        """Return what came after earlier notes."""
+        new = {key: noted for key, noted in self.seen.items() if key not in before.seen}
+        return ArrayNotes(new, self.fetched - before.fetched, self.completed - before.completed)
+
+
 class ArrayUse(Observer):
     """An observer of all waves of a launch; ``ordered`` says that CTAs can wait for each other."""
 
     def __init__(self, findings: Findings, *, ordered: bool) -> None:
         self.findings, self.waiting = findings, ordered
         self.uses: dict[int, _Use] = {}  # by the address of the allocation
-        self.seen: set[tuple[int, bool]] = set()  # statements whose arrays are known
+        self.seen: dict[tuple[int, bool], Noted] = {}  # statements whose arrays are known
+        self.reading: set[int] = set()  # addresses of arrays that asynchronous operations read,
+        self.writing: set[int] = set()  # and write
         self.written: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by byte of the device
         self.owner: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the CTA that wrote it, plus 1
         self.numbers: tuple[Wave | None, npt.NDArray[np.int32]] = None, np.zeros(0, np.int32)  # by lane: CTA
@@ -69,16 +96,13 @@ class ArrayUse(Observer):
         """Note what a statement reads, the first time."""
         if access.memory is wave.memories.device.data and (access.path.pc, False) not in self.seen:
             self._room(wave)
-            uses = self._typed(wave, access, stores=False)
-            if not self.written[access.cells].all():  # not only what the launch has written itself
-                for use in uses:
-                    use.reads = True
+            own = bool(self.written[access.cells].all())  # only what the launch has written itself
+            self._typed(wave, access, stores=False, reads=not own)
 
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Note arrays that atomics change."""
         if access.memory is wave.memories.device.data:
-            for use in self._typed(wave, access, stores=True):
-                use.atomics = True
+            self._typed(wave, access, stores=True, atomic=True)
             self._room(wave)
             self.written[access.cells] = True
 
@@ -99,8 +123,9 @@ class ArrayUse(Observer):
         for stretches in pending.writes:
             if stretches.space == "global" and len(stretches.ranges):
                 self._room(wave)
-                use = self._use(wave, int(stretches.ranges[0, 0]))
+                address, use = self._use(wave, int(stretches.ranges[0, 0]))
                 use.first = use.first or pending.record
+                self.writing.add(address)
                 for first, past in stretches.ranges.tolist():
                     self.written[first:past] = True
 
@@ -108,31 +133,43 @@ class ArrayUse(Observer):
         """Note what an asynchronous operation reads."""
         for stretches in pending.reads:
             if stretches.space == "global" and len(stretches.ranges):
-                self._use(wave, int(stretches.ranges[0, 0])).reads = True
+                address, use = self._use(wave, int(stretches.ranges[0, 0]))
+                use.reads = True
+                self.reading.add(address)
 
     # --- notes ---
 
     @helper
-    def _use(self, wave: Wave, offset: int) -> _Use:
-        allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
-        return self.uses.setdefault(allocation.address, _Use())
+    def _use(self, wave: Wave, offset: int) -> tuple[int, _Use]:
+        address = wave.memories.device.allocation_at(DEVICE_BASE + offset).address
+        return address, self.uses.setdefault(address, _Use())
 
     @helper
-    def _typed(self, wave: Wave, access: MemoryAccess, *, stores: bool) -> list[_Use]:
+    def _typed(
+        self, wave: Wave, access: MemoryAccess, *, stores: bool, reads: bool = False, atomic: bool = False
+    ) -> None:
         """Note the allocations of an access, and in which pieces a statement takes them."""
-        record = wave.code[access.path.pc]
-        self.seen.add((access.path.pc, stores))
+        key = access.path.pc, stores
         taken = access.size * (access.offsets.size // access.lanes.count)
         bounds = (int(access.offsets.min()), int(access.offsets.max()))
-        uses = [self._use(wave, offset) for offset in dict.fromkeys(bounds)]
-        for use in uses:
+        addresses = tuple(self._use(wave, offset)[0] for offset in dict.fromkeys(bounds))
+        noted = Noted(addresses, taken, access.size, reads, atomic)
+        self.seen.setdefault(key, noted)
+        self._note(wave.code[access.path.pc], noted, stores=stores)
+
+    def _note(self, record: Record, noted: Noted, *, stores: bool) -> None:
+        for address in noted.addresses:
+            use = self.uses.setdefault(address, _Use())
             use.first = use.first or (record if stores else None)
-            use.sizes.setdefault((taken, access.size), record)
-        return uses
+            use.sizes.setdefault((noted.taken, noted.size), record)
+            use.reads |= noted.reads
+            use.atomics |= noted.atomic
 
     @helper
     def _room(self, wave: Wave) -> None:
-        size = wave.memories.device.data.size
+        self._reach(wave.memories.device.data.size)
+
+    def _reach(self, size: int) -> None:
         if self.written.size < size:  # a kernel may ask for more memory while it runs
             for name in ("written", "owner", "statement"):
                 grown = np.zeros(size, getattr(self, name).dtype)
@@ -190,6 +227,53 @@ class ArrayUse(Observer):
         location, other = here.statement.location(), first.statement.location()
         finding = _finding("written twice", "warning", message, location, other)
         self.findings.add(("written twice", access.path.pc, int(self.statement[offset])), finding)
+
+    # --- waves that another process executes ---
+
+    def noted(self) -> ArrayNotes:
+        """Return a copy of what is noted by now, but for bytes."""
+        return ArrayNotes(dict(self.seen), set(self.reading), set(self.writing))
+
+    def owners(self, size: int) -> tuple[npt.NDArray[np.int32], ...]:
+        """Return for each byte of a memory the CTA and the statement that wrote it; nothing where no check
+        asks for them.
+        """
+        self._reach(size)
+        return () if self.waiting else (self.owner, self.statement)
+
+    def apart(
+        self, notes: ArrayNotes, pages: npt.NDArray[np.int64], marks: npt.NDArray[np.bool_], size: int
+    ) -> bool:
+        """Return whether other waves, which have written marked bytes of pages, are judged alike in any order
+        with those here.
+        """
+        if any(address not in self.uses or self.uses[address].first is None for address in notes.completed):
+            return False
+        self._reach(size)
+        return self.waiting or not bool((gathered(self.written, pages) & marks).any())
+
+    def absorb(self, notes: ArrayNotes, code: Sequence[Record], size: int) -> None:
+        """Add what other waves, which come after those here, have noted."""
+        self._reach(size)
+        for (pc, stores), noted in notes.seen.items():
+            if (pc, stores) not in self.seen or noted.atomic:
+                self.seen.setdefault((pc, stores), noted)
+                self._note(code[pc], noted, stores=stores)
+        for address in notes.fetched:
+            self.uses.setdefault(address, _Use()).reads = True
+        self.reading |= notes.fetched
+        self.writing |= notes.completed
+
+    def own(
+        self,
+        pages: npt.NDArray[np.int64],
+        marks: npt.NDArray[np.bool_],
+        owners: Sequence[npt.NDArray[np.int32]],
+    ) -> None:
+        """Mark bytes of pages as written by others, with their CTAs and statements."""
+        put_pages(self.written, pages, marks, marks)
+        for table, content in zip(self.owners(self.written.size), owners, strict=True):
+            put_pages(table, pages, marks, content)
 
     # --- the end of the launch ---
 

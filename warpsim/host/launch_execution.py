@@ -50,6 +50,7 @@ from .array_use import ArrayUse
 from .device_output import note_runtime
 from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
+from .helper_processes import Helpers, checked_processes
 from .other_schedules import OtherSchedules, number_of_schedules
 from .repetition import Repetition
 from .unwritten_reads import judge_reads
@@ -67,7 +68,7 @@ class LaunchReport(Displayed):
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
     the ``timeline``, if it was asked for; ``printed``, the texts of device printf in their order.
     ``open_words`` are offsets in the memory of the device, by format, of sums of floats by several threads,
-    which depend on the order that the schedule chose.
+    which depend on the order that the schedule chose. ``processes`` have executed the CTAs.
     """
 
     hazards: tuple[LaunchFinding, ...] = ()
@@ -77,6 +78,7 @@ class LaunchReport(Displayed):
     printed: tuple[Printed, ...] = ()
     launched: Launched | None = field(default=None, repr=False, compare=False)
     open_words: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
+    processes: int = field(default=1, repr=False, compare=False)
 
     def __repr__(self) -> str:
         kernel = f" of {self.launched.kernel.name}" if self.launched is not None else ""
@@ -137,6 +139,7 @@ class LaunchModes(NamedTuple):
     undefined: Undefined
     most_statements: int | None
     scheduler: str | Client | None
+    processes: int | None = None
 
 
 class LaunchWatch(NamedTuple):
@@ -175,6 +178,7 @@ class LaunchExecution:
         ordered = communicates(entry) or self.sizes.cluster.count > 1
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
+        self.helpers: Helpers | None = None
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
@@ -210,6 +214,7 @@ class LaunchExecution:
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
             printed=tuple(runtime.printed),
+            processes=1 if self.helpers is None else self.helpers.used,
         )
 
     def _executed(
@@ -274,11 +279,20 @@ class LaunchExecution:
         """Execute every CTA, here or spread over processes; return how often each statement ran."""
         scheduler, progress = self.modes.scheduler, self.watch.progress
         if scheduler is None:
-            return run(launch, progress)
+            return self._counts_here(launch)
         from .spreading import check_spreadable, run_spread
 
         check_spreadable(launch, self.watching, self.modes.engine)
         return run_spread(launch, self._job(launch), scheduler, self.findings, progress)
+
+    def _counts_here(self, launch: Launch) -> npt.NDArray[np.int64]:
+        """Execute every CTA on this machine, over processes where that is worth it."""
+        processes, progress = checked_processes(self.modes.processes), self.watch.progress
+        if processes == 1 or self.watching or callable(self.modes.engine):
+            return run(launch, progress)
+        with Helpers(launch, self.findings, self.arrays, processes) as self.helpers:
+            helped = replace(launch, ahead=self.helpers)
+            return run(helped, progress) + self.helpers.counts
 
     def _job(self, launch: Launch) -> Job:
         """Return what another process needs to execute a part of the launch."""

@@ -104,6 +104,7 @@ class LaunchableKernel:
         cooperative: bool = False,
         resident: int = 1,
         schedules: int = 1,
+        processes: int | None = None,
     ) -> LaunchReport:
         """Execute the kernel on every CTA of ``grid``; arrays among ``args`` are written back in place.
 
@@ -122,6 +123,12 @@ class LaunchableKernel:
         ``scheduler``, an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the
         CTAs over a Dask cluster, or over processes of this machine (spreading.py); for kernels without
         atomics, fences and ordered accesses.
+
+        ``processes`` of this machine execute the CTAs, with the results and findings of a single process:
+        the waves (4096 threads each) of kernels whose CTAs do not wait for each other
+        (helper_processes.py). None takes as many as there are processors once the launch takes more than
+        five seconds by estimate, 1 never more than this process. ``processes`` of the report says how many
+        it were.
 
         ``cluster`` are the CTAs of a cluster, by which the grid is divided; without it those that the kernel
         names, else each CTA is a cluster of its own. More than 8 are not portable, and listed in ``hazards``.
@@ -146,7 +153,7 @@ class LaunchableKernel:
         then written back.
         """
         shape = LaunchShape(grid, block, cluster, shared_bytes, cooperative, resident)
-        modes = LaunchModes(schedule, engine, undefined, most_statements, scheduler)
+        modes = LaunchModes(schedule, engine, undefined, most_statements, scheduler, processes)
         watch = LaunchWatch(checks, record, timeline, observers, progress, output, schedules)
         execution = LaunchExecution(self._module, self._entry, shape, modes, watch)
         report = execution.report(args, device, self._home)

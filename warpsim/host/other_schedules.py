@@ -74,7 +74,7 @@ class OtherSchedules:
     def _again(self, schedule: str) -> list[Copy]:
         """Return the buffers after a launch under another schedule; none after an error, which is found."""
         repetition, additions = self.repetition, AdditionOrders()
-        findings = Findings(mode=self.findings.mode, known=set(self.findings.known))
+        findings = Findings(mode=self.findings.mode, known=dict(self.findings.known))
         assert repetition.data is not None
         fresh = None if repetition.fresh is None else repetition.fresh.copy()
         changed = {

@@ -9,7 +9,7 @@ race between CTAs, and a finding. Knows memory and parts; does not know how a cl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +28,11 @@ from ..machine.load.program import Module, load_module
 from ..machine.opcodes.control.system_calls import calls_the_system
 from ..machine.run.addition_orders import OpenAddition, Place
 from ..machine.run.engines import modes_of
-from ..machine.run.events import Observer
 from ..machine.run.schedules import Schedule
-from ..machine.run.wave import Wave
 from ..machine.state.device import Device
-from ..machine.state.memory_access import MemoryAccess
-from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, Offsets
+from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
 from ..machine.state.undefined_metadata import UndefinedField
+from .touched_bytes import READ, WRITTEN, Touched
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
 _PARTS = 4  # for each thread of the cluster, so that all end at about the same time
 _LEAST = 1024  # lanes of a wave; fewer together are slower
-_READ, _WRITTEN = 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,31 +85,6 @@ class Outcome:
     undefined: Mapping[int, UndefinedField]
 
 
-@dataclass
-class Touched(Observer):
-    """An observer that notes which bytes of device memory are read and written."""
-
-    marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
-
-    def _mark(self, wave: Wave, memory: Bytes, offsets: Offsets, size: int, mark: int) -> None:
-        if memory is not wave.memories.device.data:
-            return
-        if self.marks.size != memory.size:
-            self.marks = np.zeros(memory.size, np.uint8)
-        unit = min(size, 8)
-        view, ones = self.marks.view(f"u{unit}"), (1 << 8 * unit) // 255 * mark
-        for place in range(0, size, unit):
-            view[(offsets + place) // unit] |= np.array(ones, view.dtype)
-
-    def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """Bytes are read."""
-        self._mark(wave, access.memory, access.offsets, access.size, _READ)
-
-    def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """Bytes are written."""
-        self._mark(wave, access.memory, access.offsets, access.size, _WRITTEN)
-
-
 # --- on a worker -----------------------------------------------------------------------------------
 
 
@@ -146,11 +118,11 @@ def execute_part(job: Job, first: int, count: int) -> Outcome:
     )
     part = replace(launch, first=first, count=count)
     counts = run(part)
-    places = np.flatnonzero(touched.marks & _WRITTEN)
+    places = np.flatnonzero(touched.marks & WRITTEN)
     return Outcome(
         places=places,
         content=memory.data[places],
-        read=np.packbits(touched.marks & _READ),
+        read=np.packbits(touched.marks & READ),
         findings=tuple(findings.found),
         counts=counts,
         ctas=part.total,

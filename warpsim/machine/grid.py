@@ -4,7 +4,8 @@ A wave runs to its end before the next one begins, unless the kernel has atomics
 CTAs may wait for each other: then waves take turns. Only so many CTAs are in flight at a time, as on a chip,
 so memory does not grow with the grid; to wait for a CTA that has not begun lasts for ever, there as here.
 Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
-two threads were measured to be no faster than one. Processes are: see spreading.py.
+two threads were measured to be no faster than one. Processes are: see helper_processes.py and spreading.py
+of warpsim/host.
 Knows grids, blocks and how many CTAs go together; does not know text or arguments.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from ..isa.architectures import ARCHITECTURES
 from ..isa.warps import WARP
 from .bind.scope import Variable
 from .bind.tuning import Dimensions
+from .independence import dependence
 from .load.program import Module
 from .opcodes.matrix.wgmma_mending import mended
 from .run.addition_orders import ADDITIONS, AdditionOrders
@@ -179,6 +181,19 @@ def sizes_of(entry: Entry, grid: Any, block: Any, cluster: Any, shared_bytes: in
     return Sizes(grid=ctas, block=threads, cluster=clusters, shared_bytes=total)
 
 
+class Ahead(Protocol):
+    """What executes later waves of a launch at the same time, elsewhere."""
+
+    def look(self) -> None:
+        """Do what has to be done now and then while a wave is executed."""
+
+    def taken(self, number: int) -> int:
+        """Return how many waves from a number on have been executed elsewhere, with all that they did."""
+
+    def interleave(self) -> None:
+        """Take note that a wave has not ended in its turn, so that others come in between."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """All that the waves of one launch have in common."""
@@ -206,6 +221,7 @@ class Launch:
     runtime: DeviceRuntime | None = None  # what system calls use
     fill: int | None = None  # a seed of the bytes that shared and local memory begin with; None for zeros
     kept: dict[int, tuple[Sequence[Record], Sequence[Record]]] = field(default_factory=dict)
+    ahead: Ahead | None = None  # what executes later waves
     compiled: bool = field(default_factory=statements_are_compiled)  # whether stretches of statements are
 
     @property
@@ -284,6 +300,10 @@ class Launch:
         count, queue = self.cluster.count, self.queue
         number = self.first
         while len(queue):
+            if self.ahead is not None and (taken := self.ahead.taken(number)):
+                queue.skip(taken * self.together // count)
+                number += taken
+                continue
             most = -(-len(queue) // 2) if self.gives_work and number == self.first else len(queue)
             chosen = queue.begin(min(self.together // count, most))
             if count > 1:
@@ -301,14 +321,16 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
     """
     counts = np.zeros(len(launch.module.code), np.int64)
     total, done = launch.total, 0
-    turn = TURN if communicates(launch.entry) else QUANTUM
+    turn = TURN if communicates(launch.entry) and dependence(launch.entry) else QUANTUM
     left, pending, detector = launch.waves(), list[Wave](), LivelockDetector()
-    allowance = Allowance(launch.most_statements)
-    while done + launch.queue.cancelled * launch.cluster.count < total:
+    allowance = Allowance(launch.most_statements, None if launch.ahead is None else launch.ahead.look)
+    while done + launch.queue.elsewhere * launch.cluster.count < total:
         going, before = list[Wave](), len(pending)
         for wave in _in_flight(pending, left, IN_FLIGHT):
             if not allowance.run(wave, turn):
                 going.append(wave)
+                if launch.ahead is not None:
+                    launch.ahead.interleave()
                 continue
             counts += wave.scheduler.counts
             done += len(wave.ctas)

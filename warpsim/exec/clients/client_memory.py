@@ -67,6 +67,10 @@ class ClientMemory(DeviceMemory):
             raise OutOfMemory(f"the device has {self.capacity} bytes")
         return self._all[: min(-(-size // PAGE) * PAGE, self.capacity)]
 
+    def detach(self) -> None:
+        """Leave the file of memory, and keep a copy."""
+        self.data = self.data.copy()
+
     def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT, space: str = "") -> Allocation:
         """Allocate bytes for a variable, zero; whole pages where it is managed."""
         if name not in self.managed:

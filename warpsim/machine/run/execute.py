@@ -9,6 +9,8 @@ execute a limited number of statements. Does not know what statements do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...errors import Deadlock, Fault, OperandError, WarpsimError
@@ -23,21 +25,27 @@ from .stretches import HOT, begin
 from .wave import Record, Wave
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
+_BETWEEN = 2048  # statements between two looks, at least
 OF_A_WAVE = 1_000_000_000  # statements without a stated limit: a quarter of an hour or more
 
 
-def run(wave: Wave, budget: int | None = None) -> bool:
+def run(wave: Wave, budget: int | None = None, look: Callable[[], None] | None = None) -> bool:
     """Execute until every lane has exited, or ``budget`` statements; return whether all have exited.
 
-    With a budget, a wave that only repeats loops stops early: it may wait for another wave.
+    With a budget, a wave that only repeats loops stops early: it may wait for another wave. ``look`` is
+    called now and then.
     Raises Fault (deadlock, trespass) and what statements raise, pointing at the statement.
     """
     scheduler, asynchrony = wave.scheduler, ASYNCHRONY.of(wave)
     end = None if budget is None else scheduler.statements + budget
+    due = scheduler.statements
     while scheduler.paths or (scheduler.waiting and asynchrony.resolve_stall(wave)):
         if end is not None and (scheduler.statements >= end or scheduler.rounds >= _VAIN):
             scheduler.vain, scheduler.rounds = scheduler.rounds >= _VAIN, 0
             return False
+        if look is not None and scheduler.statements >= due:
+            look()
+            due = scheduler.statements + _BETWEEN
         if scheduler.paths:
             _advance(wave, scheduler.order(scheduler, wave.geometry))
         if asynchrony.flying:
@@ -162,8 +170,8 @@ class Allowance:
     A statement counts once for all lanes of a wave that execute it together.
     """
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, most: int | None, look: Callable[[], None] | None = None) -> None:
+        self._most, self._look = most, look
         self._left = most
 
     def run(self, wave: Wave, turn: int) -> bool:
@@ -173,7 +181,7 @@ class Allowance:
         """
         left = OF_A_WAVE - wave.scheduler.statements if self._left is None else self._left
         before = wave.scheduler.statements
-        ended = run(wave, min(turn, left))
+        ended = run(wave, min(turn, left), self._look)
         spent = wave.scheduler.statements - before
         if self._left is not None:
             self._left -= spent

@@ -21,7 +21,7 @@ class ClusterQueue:
         self._order = order
         self._next = 0
         self._grants = grants
-        self.cancelled = 0  # clusters that never begin
+        self.elsewhere = 0  # clusters that never begin here
 
     def __len__(self) -> int:
         return len(self._order) - self._next
@@ -32,11 +32,15 @@ class ClusterQueue:
         self._next += len(taken)
         return taken
 
+    def skip(self, count: int) -> None:
+        """Leave out up to so many clusters, which have been executed elsewhere."""
+        self.elsewhere += len(self.begin(count))
+
     def cancel(self) -> int | None:
         """Return a cluster that now never begins; None where none is left, or the request is refused."""
         if not len(self) or not self._grants():
             return None
-        self.cancelled += 1
+        self.elsewhere += 1
         return self.begin(1)[0]
 
 

