@@ -110,7 +110,9 @@ static int errors() {
     printf("%d ", cudaFree((void *)0x1234));
     printf("%d ", cudaGetLastError());
     fill<<<1, 32>>>(p, 32, 0);
+    printf("%d ", cudaGetLastError());  // the launch has not failed yet
     printf("%d ", cudaDeviceSynchronize());
+    printf("%d ", cudaGetLastError());
     printf("%d\n", cudaMalloc(&p, 4));
     return 0;
 }

@@ -73,6 +73,7 @@ class Process:
     pool: ModulePool = field(default_factory=ModulePool)
     device: Device = field(init=False)
     failed: CudaError | None = None  # an error that no later call survives
+    failure_given: bool = False  # whether a call has returned it: a launch that fails does not
     printed: list[str] = field(default_factory=list)  # by device code, until the next synchronisation
     handles: dict[int, Any] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
@@ -358,7 +359,7 @@ class Process:
         for handle, value in self.handles.items():
             if isinstance(value, Stream | Event | Graph | GraphNode):
                 self.handles[handle] = None
-        self.failed = None
+        self.failed, self.failure_given = None, False
         self.order, self.fills = Order(), Fills()
         self.captures.clear()
         self.ranges.clear()

@@ -151,6 +151,7 @@ class Connection:
             self.process.tally.lacking(call.name)
             return code(_NOT_SUPPORTED)
         if self.process.failed is not None and call.name not in _FOREVER:
+            self.process.failure_given = True
             return self.process.failed.code
         if call.name.startswith(_OF_A_CONTEXT) and not self.current and not self.process.uses_runtime:
             raise CudaError("DeviceUninitialized", f"{call.name}: no context is current in this thread")
@@ -160,7 +161,7 @@ class Connection:
     def _failed(self, library: str, name: str, error: CudaError) -> int:
         """Return the code of an error: a configuration is no error of its own in the driver."""
         if error.sticky:
-            self.process.failed = error
+            self.process.failed, self.process.failure_given = error, True
         if error.why:
             self.process.tally.call_failed(name, error)
         in_driver = library == "driver" and error.name == "InvalidConfiguration"

@@ -21,8 +21,10 @@ def peek_at_last_error(call: Call) -> int:
 
 
 def _last(call: Call) -> int:
-    failed = call.process.failed
-    return call.connection.last_error if failed is None else failed.code
+    process = call.process
+    if process.failed is not None and process.failure_given:
+        return process.failed.code
+    return call.connection.last_error
 
 
 @row("cudaGetErrorString")
