@@ -14,9 +14,10 @@ import warpsim
 from tests.helpers.example_sets import example, sparse_form
 from warpsim.cli import main
 from warpsim.errors import TraceError
+from warpsim.isa.sass_names import name_of
 from warpsim.vectors.formats import read_vectors
 from warpsim.vectors.register_traces import read_register_trace
-from warpsim.vectors.register_traces.sass_forms import ZERO, forms_by_name, name_of, parse
+from warpsim.vectors.register_traces.sass_forms import ZERO, forms_by_name, parse
 from warpsim.vectors.sets import VectorSet
 
 SPARSE = sparse_form()

@@ -8,13 +8,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from ..errors import IllegalInstruction, NotModelled, OperandError, located
+from ..errors import IllegalInstruction, NotModelled, OperandError, PtxError, located
 from ..isa.arrays import as_integer
 from ..isa.families import OPCODES, tcgen05
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
+from .short_spellings import read_short
 from .statements import InstructionStatement, RegisterDeclaration
 from .tensor_operands import bind_tensor
 from .warpgroup import bind_warpgroup
@@ -59,6 +60,10 @@ def decode(
 ) -> Instruction:
     """Return the instruction that ``text`` spells: a bare mnemonic, or a whole instruction with operands.
 
+    A short name does where a single form fits: ``m16n8k16.f32.bf16``, ``mma.sp.16832.f32.f16``, or what
+    nvdisasm prints, ``HMMA.16816.F32``. One type stands for all where a form has that, else for A and B; what
+    is not said is not there (sparsity, kind, scales, saturation). Sparse SASS is read as ordered metadata.
+
     ``target`` is a PTX target such as ``sm_90a``; without a target the form must exist on some target.
     ``declarations`` is PTX text with the ``.reg`` declarations of the operands; with it their types are
     checked too. ``version`` is the PTX ISA version to go by, such as ``"8.5"`` or ``(8, 5)`` (default 9.5,
@@ -68,11 +73,32 @@ def decode(
     mxf4nvf4 with ue4m3), the rule of a public model of B200.
 
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
-    this target, or not with these operands; NotModelled for other matrix instructions; OperandError for
+    this target, or not with these operands, or where a short name fits none or several, which it lists;
+    NotModelled for other matrix instructions; OperandError for
     what is no text, such as a matrix where arguments are in another order.
     """
     if not isinstance(text, str):
         raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
+    try:
+        return _decoded(text, target, declarations, version, idesc, numerics)
+    except (PtxError, IllegalInstruction) as error:
+        short = read_short(text, target)
+        if short is None:
+            raise
+        if len(short.found) != 1:
+            raise IllegalInstruction(short.message(target), error.location) from None
+    return _decoded(short.found[0].mnemonic, target, None, version, idesc, numerics)
+
+
+def _decoded(
+    text: str,
+    target: str | None,
+    declarations: str | None,
+    version: Version | str | None,
+    idesc: int | None,
+    numerics: str | None,
+) -> Instruction:
+    """decode, of text that is PTX to the letter."""
     statement = parse_instruction(text)
     if statement.opcode == tcgen05.OPCODE:
         form = _described(statement, target, version_of(version, target), idesc)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from ...isa.instruction import Instruction
-from ...vectors.register_traces.sass_forms import name_of
+from ...isa.sass_names import name_of
 
 SEEN = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120a")
 
@@ -31,10 +31,6 @@ def _several(count: int, name: str) -> str:
     return f"{count} x {name}" if count > 1 else name
 
 
-def _sizes(form: Instruction) -> str:
-    return f"{form.shape.m}x{form.shape.n}x{form.shape.k}"
-
-
 def _resized(form: Instruction, m: int, k: int) -> str:
     """Return the name with another m and k."""
     shape = form.shape
@@ -48,25 +44,12 @@ def _quads(form: Instruction, generation: int) -> str:
     return f"{steps} x HMMA.884.{d}.{form.c.name.upper()}.STEP0..{steps - 1}"
 
 
-def _warpgroup(form: Instruction, _: int) -> str:
-    shape = form.shape
-    whole = name_of(form).replace("MMA", "GMMA", 1)
-    return whole.replace(f"{shape.m}{shape.n}{shape.k}", _sizes(form))
-
-
-def _scaled(form: Instruction, _: int) -> str:
-    scale = "UE4M3" if form.scale and form.scale.name == "ue4m3" else "E8"
-    vector = f".{form.scale_vector}" if form.scale_vector == "4X" else ""
-    opcode = "OMMA.SF" if form.storage("a").bits == 4 else "QMMA.SF"
-    return name_of(form).replace("QMMA", opcode, 1) + f".{scale}{vector}"
-
-
 def _double(form: Instruction, generation: int) -> str:
     rounding = f".{form.rounding.upper()}" if form.rounding not in ("", "rn") else ""
     if generation < 90:
         return f"DMMA.884{rounding}"
     if generation == 90:
-        return f"DMMA.{_sizes(form)}{rounding}"
+        return name_of(form)
     return _several(form.shape.m // 8 * form.shape.k // 4, f"DMMA.8x8x4{rounding}")
 
 
@@ -93,8 +76,7 @@ def _halves(form: Instruction, _: int) -> str:
 
 _RULES: tuple[tuple[Callable[[Instruction, int], bool], Callable[[Instruction, int], str]], ...] = (
     (lambda form, _: form.products > 1, _quads),
-    (lambda form, _: form.lanes > 32, _warpgroup),
-    (lambda form, _: form.scale is not None, _scaled),
+    (lambda form, _: form.lanes > 32 or form.scale is not None, lambda form, _: name_of(form)),
     (lambda form, _: form.a.bits == 64, _double),
     (lambda form, new: form.a.bits == 1 and new >= (90 if form.bit_operation == "xor" else 100), _bits),
     (lambda form, new: form.a.name in ("s4", "u4") and new >= 90, _narrow_integers),

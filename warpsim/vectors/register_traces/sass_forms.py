@@ -1,9 +1,7 @@
 """SASS: the form of a disassembled matrix instruction, and the registers of its operands.
 
 ``HMMA.16816.F32 R4, R8, R12, R4`` is D, A, B, C by their first registers; sparse forms add the metadata
-register and the selector, ``HMMA.SP.16832.F32 R4, R4, R8, R12, R0, 0x1``. The names follow from the PTX form
-wherever ptxas 13.0 turns it into a single instruction, as nvdisasm prints it for sm_75, sm_80, sm_89, sm_90a
-and sm_120a. Does not know logs.
+register and the selector, ``HMMA.SP.16832.F32 R4, R4, R8, R12, R0, 0x1``. Does not know logs.
 """
 
 from __future__ import annotations
@@ -14,17 +12,13 @@ from functools import cache
 
 from ...isa.families import forms
 from ...isa.instruction import Instruction
+from ...isa.sass_names import name_of
 from ...ptx.qualifiers import on_target
 
 ZERO = 255  # the number of RZ
 
 _SASS = re.compile(r"(?:@!?U?P\w++\s++)?([A-Z][\w.]*+)(.*)")
 _REGISTER = re.compile(r"[-!~|]?(?:R(\d{1,3})|RZ)(?:\.\w++)*+\|?")
-_OPCODES = {
-    **dict.fromkeys(("f16", "bf16", "tf32"), "HMMA"),
-    **dict.fromkeys(("s8", "u8", "s4", "u4"), "IMMA"),
-    "b1": "BMMA",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,19 +44,6 @@ def parse(text: str) -> Sass | None:
         registers=tuple(int(item[1]) if item[1] else ZERO for item in found if item),
         immediate=int(last, 16) if re.fullmatch("0x[0-9a-f]{1,8}", last) else None,
     )
-
-
-def name_of(form: Instruction) -> str:
-    """Return the SASS name of a form that ptxas turns into a single instruction."""
-    opcode = _OPCODES.get(form.a.name, "QMMA")
-    shape = f"{form.shape.m}{form.shape.n}{form.shape.k}"
-    types = {
-        "HMMA": [form.d.name, *([form.a.name] if form.a.name != "f16" else [])],
-        "QMMA": [form.d.name, form.a.name, form.b.name],
-        "IMMA": [form.a.name, form.b.name, *(["sat"] if form.satfinite else [])],
-        "BMMA": [form.bit_operation, "popc"],
-    }[opcode]
-    return ".".join([opcode, *(["SP"] if form.sparse else []), shape, *types]).upper()
 
 
 @cache
