@@ -12,7 +12,8 @@ What users begin with:
     view        a page that shows an execution; explore makes a page of all layouts
     make_vectors, verify   golden vectors of an instruction, and whether an implementation agrees
 
-Each has its own help. The commands of ``warpsim --help`` do the same on files.
+Each has its own help. The commands of ``warpsim --help`` do the same on files. The types in their signatures
+are names of warpsim, too: ``from warpsim import LaunchReport``.
 
 Names are imported at their first use, so that ``import warpsim`` and the command line start fast.
 """
@@ -88,6 +89,61 @@ if TYPE_CHECKING:
     from .vectors.register_traces import RegisterTrace, read_register_trace
     from .vectors.sets import VectorSet, make_vectors
     from .views.timelines.timeline_svg import draw_timeline
+
+if TYPE_CHECKING:  # types in the signatures of those
+    from .diagnosis.dumps.dump_comparison import DumpComparison as DumpComparison
+    from .diagnosis.linting.subject import Finding as Finding
+    from .diagnosis.origins.element_origins import OperandOrigins as OperandOrigins
+    from .diagnosis.origins.packing_checks import PackingFinding as PackingFinding
+    from .diagnosis.origins.tagged_runs import Dependence as Dependence
+    from .diagnosis.origins.tagged_runs import Movement as Movement
+    from .diagnosis.origins.tagged_runs import TaggedBuffer as TaggedBuffer
+    from .diagnosis.search.diagnose import Diagnosis as Diagnosis
+    from .diagnosis.verdicts.launch_causes import Cause as Cause
+    from .diagnosis.verdicts.output_errors import OutputError as OutputError
+    from .errors import Location as Location
+    from .errors import SourceLine as SourceLine
+    from .explanation.accumulators import Walk as Walk
+    from .explanation.records import Explanation as Explanation
+    from .explanation.records import TargetComparison as TargetComparison
+    from .files.decimals import Printed as Printed
+    from .generation.coverage.vector_coverage import Coverage as Coverage
+    from .generation.separation import Separation as Separation
+    from .host.compilers.triton_kernels import TritonKernel as TritonKernel
+    from .host.device import Symbol as Symbol
+    from .host.launch_execution import LaunchReport as LaunchReport
+    from .host.launching import LaunchableKernel as LaunchableKernel
+    from .host.launching import LoadedModule as LoadedModule
+    from .host.structures import Structure as Structure
+    from .host.tensor_maps import ArrayMap as ArrayMap
+    from .host.tensor_maps import BufferMap as BufferMap
+    from .isa.comparisons import Evidence as Evidence
+    from .isa.formats import Format as Format
+    from .isa.instruction import Family as Family
+    from .isa.metadata.detection import Detection as Detection
+    from .isa.operand_places.placements import BehindDescriptor as BehindDescriptor
+    from .isa.operand_places.placements import Inputs as Inputs
+    from .isa.operand_places.placements import InRegisters as InRegisters
+    from .isa.operand_places.placements import MetadataRegisters as MetadataRegisters
+    from .isa.operand_places.placements import Placement as Placement
+    from .isa.operand_places.placements import Registers as Registers
+    from .isa.operand_places.placements import ScaleRegisters as ScaleRegisters
+    from .isa.operand_places.placements import SharedTile as SharedTile
+    from .isa.operand_places.places import Feeds as Feeds
+    from .isa.operand_places.places import Place as Place
+    from .isa.products import Product as Product
+    from .isa.products import Storage as Storage
+    from .machine.state.device import Buffer as Buffer
+    from .machine.state.device import BufferPlace as BufferPlace
+    from .recording.strips import Timeline as Timeline
+    from .report.document import ReportData as ReportData
+    from .report.set_cases import Cases as Cases
+    from .traces.running import Run as Run
+    from .vectors.recordings import Recording as Recording
+    from .vectors.sets import Part as Part
+    from .vectors.verification import Item as Item
+    from .vectors.verification import Tally as Tally
+    from .views.drawings.figure_files import Drawing as Drawing
 
 if TYPE_CHECKING:
     from typing import Any
@@ -204,7 +260,47 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "vectors.sets": "VectorSet make_vectors",
     "views.timelines.timeline_svg": "draw_timeline",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+_TYPES = {  # types in signatures of those: public, but not among the names that are listed
+    "diagnosis.dumps.dump_comparison": "DumpComparison",
+    "diagnosis.linting.subject": "Finding",
+    "diagnosis.origins.element_origins": "OperandOrigins",
+    "diagnosis.origins.packing_checks": "PackingFinding",
+    "diagnosis.origins.tagged_runs": "Dependence Movement TaggedBuffer",
+    "diagnosis.search.diagnose": "Diagnosis",
+    "diagnosis.verdicts.launch_causes": "Cause",
+    "diagnosis.verdicts.output_errors": "OutputError",
+    "errors": "Location SourceLine",
+    "explanation.accumulators": "Walk",
+    "explanation.records": "Explanation TargetComparison",
+    "files.decimals": "Printed",
+    "generation.coverage.vector_coverage": "Coverage",
+    "generation.separation": "Separation",
+    "host.compilers.triton_kernels": "TritonKernel",
+    "host.device": "Symbol",
+    "host.launch_execution": "LaunchReport",
+    "host.launching": "LaunchableKernel LoadedModule",
+    "host.structures": "Structure",
+    "host.tensor_maps": "ArrayMap BufferMap",
+    "isa.comparisons": "Evidence",
+    "isa.formats": "Format",
+    "isa.instruction": "Family",
+    "isa.metadata.detection": "Detection",
+    "isa.operand_places.placements": (
+        "BehindDescriptor InRegisters Inputs MetadataRegisters Placement Registers ScaleRegisters SharedTile"
+    ),
+    "isa.operand_places.places": "Feeds Place",
+    "isa.products": "Product Storage",
+    "machine.state.device": "Buffer BufferPlace",
+    "recording.strips": "Timeline",
+    "report.document": "ReportData",
+    "report.set_cases": "Cases",
+    "traces.running": "Run",
+    "vectors.recordings": "Recording",
+    "vectors.sets": "Part",
+    "vectors.verification": "Item Tally",
+    "views.drawings.figure_files": "Drawing",
+}
+_HOMES = {name: home for table in (_NAMES, _TYPES) for home, names in table.items() for name in names.split()}
 
 
 if not TYPE_CHECKING:  # type checkers know the names from above, and refuse any other

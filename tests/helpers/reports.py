@@ -16,7 +16,7 @@ from warpsim.errors import Location
 from warpsim.host.interactive.machines import Machine
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
-from warpsim.report.document import Report, gather
+from warpsim.report.document import ReportData, gather
 from warpsim.report.page import bundle
 from warpsim.traces.reading import Trace, read_trace
 from warpsim.traces.running import Run, run_trace
@@ -72,7 +72,7 @@ class Scripts:
         """End the engine's threads, which would outlive the tests."""
         getattr(self._engine, "close", lambda: None)()  # mini-racer has it since 0.13
 
-    def load(self, report: Report) -> None:
+    def load(self, report: ReportData) -> None:
         """Read the data of a report, as the page does after unpacking it."""
         self._engine.call("load", json.dumps(report.document), json.dumps(list(report.pool.content)))
 
@@ -88,7 +88,7 @@ def example(name: str) -> Run:
 
 
 @cache
-def data(name: str) -> Report:
+def data(name: str) -> ReportData:
     """The data of its report."""
     return gather(example(name))
 

@@ -118,11 +118,12 @@ def _guess(types: tuple[str, ...], form: Instruction) -> int | None:
     if form.scale and types[-1:] == (str(form.scale),):
         types = types[:-1]
     d, a, b, *c = full = _types(form)
-    ways = {(): 0, tuple(full): 0}
+    ways: dict[tuple[str, ...], int] = {(): 0, tuple(full): 0}
     if a == b:
-        ways[(a,)] = 1
+        ways[a,] = 1
     if c in ([], [d]):
-        ways |= {(d, a, b): 0, **({(d, a): 0} if a == b else {}), **({(a,): 0} if a == b == d else {})}
+        ways[d, a, b] = 0
+        ways |= {way: 0 for way in ((d, a), *([(a,)] if a == d else [])) if a == b}
     return ways.get(types)
 
 

@@ -22,8 +22,7 @@ from ..vectors.formats import format_of, read_vectors
 from ..vectors.formats.recording import is_recording, read_recording
 from ..vectors.recordings import Recording
 from ..vectors.sets import VectorSet
-from .document import Report as Data
-from .document import gather
+from .document import ReportData, gather
 from .page import frame, page
 from .set_cases import Cases, cases_of
 
@@ -40,7 +39,7 @@ class Report:
     run: Run | Recording | Cases
 
     @cached_property
-    def data(self) -> Data:
+    def data(self) -> ReportData:
         """What the page is made of."""
         return gather(self.run)
 

@@ -40,7 +40,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class ReportData:
     """The data of a report; the arrays that the document refers to lie in the pool.
 
     ``timeline`` is what a launch did in its order, where that was recorded.
@@ -52,14 +52,14 @@ class Report:
 
 
 @in_default_environment
-def gather(run: Run | Recording | Cases) -> Report:
+def gather(run: Run | Recording | Cases) -> ReportData:
     """Return the data of the report of a run, of a launch's recording, or of a vector set."""
     if isinstance(run, Cases):
         return _gather_cases(run)
     return _gather_recording(run) if isinstance(run, Recording) else _gather_run(run)
 
 
-def _gather_cases(cases: Cases) -> Report:
+def _gather_cases(cases: Cases) -> ReportData:
     """Return the data of a set: check 0 is of all cases, each case that differs and is shown has its own."""
     wrong = [at for at, case in enumerate(cases.shown) if case.first_difference()]
     writer = _Writer(cases.shown, list(_held(cases, wrong)))
@@ -90,7 +90,7 @@ def _gather_cases(cases: Cases) -> Report:
         "ptx": [],
         "cases": _cases_document(cases),
     }
-    return Report(document=document, pool=writer.pool)
+    return ReportData(document=document, pool=writer.pool)
 
 
 def _cases_document(cases: Cases) -> Document:
@@ -125,7 +125,7 @@ def _case_check(case: Case, at: int) -> Document:
     }
 
 
-def _gather_recording(recording: Recording) -> Report:
+def _gather_recording(recording: Recording) -> ReportData:
     overview = overview_of(recording)
     recording = overview.detailed()
     writer = _Writer(recording.events)
@@ -147,10 +147,10 @@ def _gather_recording(recording: Recording) -> Report:
         "ptx": ptx_documents(sources),
         "cases": None,
     }
-    return Report(document=document, pool=writer.pool, timeline=timeline_pieces(recording))
+    return ReportData(document=document, pool=writer.pool, timeline=timeline_pieces(recording))
 
 
-def _gather_run(run: Run) -> Report:
+def _gather_run(run: Run) -> ReportData:
     writer = _Writer(run.events, expectations(run))
     instructions = list(writer.instructions())
     document = {
@@ -170,7 +170,7 @@ def _gather_run(run: Run) -> Report:
         "ptx": [],
         "cases": None,
     }
-    return Report(document=document, pool=writer.pool)
+    return ReportData(document=document, pool=writer.pool)
 
 
 LayoutKey = tuple[Instruction, int, ScaleSelectors]

@@ -17,7 +17,7 @@ from ..environment import in_default_environment
 from ..errors import present
 from ..files.content_policy import content_policy
 from ..files.version import __version__
-from .document import Report
+from .document import ReportData
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -55,7 +55,7 @@ def rendered(template: str, script: str, **values: Any) -> str:
 
 
 @in_default_environment
-def page(report: Report) -> str:
+def page(report: ReportData) -> str:
     """Return the whole page: it loads nothing from anywhere."""
     return rendered(
         "templates/report.html",
