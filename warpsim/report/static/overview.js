@@ -4,7 +4,8 @@
 import { make } from "./elements.js";
 import { cellsOf, commandOf, overviewText, rowName } from "./overview_cells.js";
 
-const NAMES = 236; // pixels of the names of rows
+const NAMES = 236; // pixels of the names of rows, at most
+const FONT = "11px system-ui, sans-serif";
 const TOP = 18; // of the numbers of steps
 const MOST = 16000; // pixels of a side of a canvas
 const HINT = "Point at a cell, or move with the arrow keys; a click or Enter shows its matrices below.";
@@ -34,11 +35,22 @@ export class Overview {
     this.grid = new Map(this.cells.filter(({ row }) => this.lines.has(row))
       .map((cell) => [`${this.lines.get(cell.row)}/${cell.step}`, cell]));
     this.height = clamp(Math.floor((MOST - TOP) / Math.max(this.rows.length, 1)), 2, 14);
-    this.width = clamp(Math.floor((MOST - NAMES) / this.overview.steps), 1, 16);
-    this.canvas.width = NAMES + this.width * this.overview.steps + 1;
+    this.names = this.widest();
+    const room = this.canvas.parentElement.clientWidth - this.names - 24;
+    const wide = clamp(Math.floor(room / this.overview.steps), 16, 48); // of few steps
+    this.width = clamp(Math.floor((MOST - NAMES) / this.overview.steps), 1, wide);
+    this.canvas.width = this.names + this.width * this.overview.steps + 1;
     this.canvas.height = TOP + this.height * this.rows.length + 1;
-    Object.assign(this.canvas.dataset, { names: NAMES, top: TOP, height: this.height, width: this.width });
+    Object.assign(this.canvas.dataset, { names: this.names, top: TOP, height: this.height, width: this.width });
     this.draw();
+  }
+
+  // Pixels of the longest name of a row.
+  widest() {
+    const paint = this.canvas.getContext("2d");
+    paint.font = FONT;
+    const lengths = this.rows.slice(0, 2000).map((row) => paint.measureText(rowName(this.overview.rows[row])).width);
+    return Math.min(NAMES, Math.ceil(Math.max(60, ...lengths)) + 12);
   }
 
   listen() {
@@ -63,7 +75,7 @@ export class Overview {
 
   cellAt(event) {
     const row = Math.floor((event.offsetY - TOP) / this.height);
-    const step = Math.floor((event.offsetX - NAMES) / this.width);
+    const step = Math.floor((event.offsetX - this.names) / this.width);
     return this.grid.get(`${row}/${step}`) ?? null;
   }
 
@@ -139,11 +151,11 @@ export class Overview {
       if (isLit) this.drawBand(paint, at);
       if (at % every) return;
       paint.fillStyle = this.colours[isLit ? "--ink" : "--muted"];
-      paint.fillText(rowName(this.overview.rows[row]), 2, TOP + (at + 0.5) * this.height, NAMES - 8);
+      paint.fillText(rowName(this.overview.rows[row]), 2, TOP + (at + 0.5) * this.height, this.names - 8);
     });
     const apart = Math.max(1, Math.ceil(28 / this.width));
     for (let step = 0; step < this.overview.steps; step += apart) {
-      paint.fillText(String(step), NAMES + step * this.width + 1, TOP / 2);
+      paint.fillText(String(step), this.names + step * this.width + 1, TOP / 2);
     }
   }
 
@@ -158,7 +170,7 @@ export class Overview {
   drawCell(paint, cell) {
     const names = ["--bad", "--bad", "--c", "--e"];
     const bit = [0, 1, 2, 3].find((one) => (cell.marked >> one) & 1);
-    const [x, y] = [NAMES + cell.step * this.width, TOP + this.lines.get(cell.row) * this.height];
+    const [x, y] = [this.names + cell.step * this.width, TOP + this.lines.get(cell.row) * this.height];
     const [width, height] = [Math.max(this.width - 1, 1), Math.max(this.height - 1, 1)];
     paint.globalAlpha = bit === undefined ? 0.35 : 1;
     paint.fillStyle = this.colours[names[bit] ?? "--a"];
@@ -171,7 +183,7 @@ export class Overview {
     if (!cell || !this.lines.has(cell.row)) return;
     paint.strokeStyle = this.colours["--ink"];
     paint.lineWidth = 2;
-    const [x, y] = [NAMES + cell.step * this.width, TOP + this.lines.get(cell.row) * this.height];
+    const [x, y] = [this.names + cell.step * this.width, TOP + this.lines.get(cell.row) * this.height];
     paint.strokeRect(x - 1, y - 1, this.width + 1, this.height + 1);
   }
 }
