@@ -97,7 +97,7 @@ def test_an_element_has_lane_and_register(sparse) -> None:
         ("fragment", "not without a name"),
         ("fragment a[16,0]", "outside of 16 x 16"),
         ("fragment a[x]", "expected an element"),
-        ("fragment a lane 32", "lanes 0 to 31 hold elements"),
+        ("fragment a lane 32", "lane 32 holds nothing of this operand: lanes 0 to 31 hold its elements"),
         ("origins q", "operands are"),
         ("origins a[16,0]", "outside of the operand"),
         ("origins a[0:2,0]", "expected an element"),

@@ -179,7 +179,7 @@ def test_places_are_functions_mnemonics_and_statements(debugged: Session) -> Non
     debugged.do("continue")
     assert at(debugged)[1] == line("bar.sync 0;")
     listed = debugged.do("info breakpoints")
-    assert "breakpoint 1: twice: 1 statements, hit" in listed
+    assert "breakpoint 1: twice: 1 statement, hit" in listed
     assert ", disabled" in listed
     assert "temporary" not in listed
     assert debugged.do("delete 1 2") == "deleted: 1, 2"
@@ -234,6 +234,15 @@ def test_an_element_of_an_array_is_followed_to_its_origin(debugged: Session) -> 
     assert at(debugged)[1] == line("st.global.f32 [%rd3], %f1;")
     assert debugged.value("%r8") == 2270
     assert debugged.value("tid.x") == 44
+
+
+def test_an_error_in_a_condition_names_its_breakpoint(debugged: Session) -> None:
+    debugged.do("break k if %nothing == 3")
+    debugged.do("break k if lane == 5")
+    with pytest.raises(OperandError, match="breakpoint 1, if %nothing == 3: nothing is named %nothing here"):
+        debugged.do("run")
+    debugged.do("delete 1")
+    assert debugged.do("run").startswith("breakpoint 2")
 
 
 def test_findings_stop_and_errors_end_with_their_statement() -> None:
@@ -370,6 +379,8 @@ def test_log_points_print_and_go_on(debugged: Session) -> None:
         ("break 20 if 'x'", "belongs to no expression"),
         ("break 20 if " + "(" * 99, "nested deeper"),
         ("print %q7", "nothing is named %q7"),
+        ("break k if", "if what. An expression, as in lane == 5"),
+        ("\x01", r"there is no command .\\x01.; help lists the commands"),
         ("print %r33", "near to it are"),
         ("print", "print what?"),
         ("print/zz %r3", "is no format"),

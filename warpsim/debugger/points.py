@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import OperandError
 from ..machine.run.pending import Pending
 from ..machine.run.wave import Wave
 from ..machine.state.lanes import Frame, Mask
@@ -47,8 +48,15 @@ class Breakpoint:
             return None
         mask = moment.lanes.mask
         if self.condition is not None:
-            mask = mask & evaluate(self.condition, moment)
+            mask = mask & self._holding(self.condition, moment, evaluate)
         return mask if mask.any() else None
+
+    def _holding(self, condition: Expression, moment: Moment, evaluate: Evaluate) -> Mask:
+        """Return the lanes where the condition holds; an error says whose it is."""
+        try:
+            return evaluate(condition, moment)
+        except OperandError as error:
+            raise OperandError(f"breakpoint {self.number}, if {condition}: {error.message}") from None
 
     def __str__(self) -> str:
         kind = "temporary breakpoint" if self.temporary else "breakpoint"

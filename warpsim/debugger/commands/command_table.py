@@ -185,7 +185,7 @@ def find(name: str) -> Command:
         raise OperandError(f"{name} may be {', '.join(found)}")
     near = get_close_matches(name, COMMANDS, 1, 0.6)
     hint = f"; did you mean {near[0]}?" if near else "; help lists the commands"
-    raise OperandError(f"there is no command {name}{hint}")
+    raise OperandError(f"there is no command {name if name.isprintable() else ascii(name)}{hint}")
 
 
 def split(line: str) -> tuple[str, str]:

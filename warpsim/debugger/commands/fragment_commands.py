@@ -79,9 +79,8 @@ def _of_lane(found: Fragment, text: str) -> Iterator[str]:
     own = sorted(key for key, holder in found.lanes.items() if holder == lane)
     if lane is None or not own:
         most = max(found.lanes.values(), default=-1)
-        raise OperandError(
-            f"lane {text}: " + (f"lanes 0 to {most} hold elements" if most >= 0 else "no lane does")
-        )
+        where = f"lanes 0 to {most} hold its elements" if most >= 0 else "it lies in memory, not in lanes"
+        raise OperandError(f"lane {text} holds nothing of this operand: {where}")
     yield f"{found.title}, lane {lane}"
     yield from words(
         [

@@ -18,7 +18,7 @@ from ..points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_o
 if TYPE_CHECKING:
     from ..travel import Travel
 
-_CONDITION = re.compile(r"(?:^|\s)if\s+(.*)$")
+_CONDITION = re.compile(r"(?:^|\s)if(?:\s+(.*))?$")
 
 
 def conditioned(text: str) -> tuple[str, Expression | None]:
@@ -26,6 +26,8 @@ def conditioned(text: str) -> tuple[str, Expression | None]:
     match = _CONDITION.search(text)
     if match is None:
         return text.strip(), None
+    if not match[1]:
+        raise OperandError("if what? An expression, as in lane == 5 or %r3 > 100")
     return text[: match.start()].strip(), parse_expression(match[1])
 
 

@@ -49,13 +49,17 @@ def _breakpoints(session: Travel) -> Iterator[str]:
     for point in session.breakpoints:
         state = "" if point.enabled else ", disabled"
         log = "" if point.log is None else f", logs {point.log!r}"
-        yield f"{point}: {len(point.place.pcs)} statements, {_times(point.hits)}{state}{log}"
+        yield f"{point}: {_some(len(point.place.pcs), 'statement')}, {_times(point.hits)}{state}{log}"
     for watch in session.watchpoints:
         yield f"{watch}: {_times(watch.hits)}{'' if watch.enabled else ', disabled'}"
 
 
 def _times(count: int) -> str:
-    return f"hit {count} time{'s'[: count != 1]}"
+    return f"hit {_some(count, 'time')}"
+
+
+def _some(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _warps(session: Travel) -> Iterator[str]:
@@ -169,12 +173,12 @@ def _findings(session: Travel) -> Iterator[str]:
 
 
 def _time(session: Travel) -> Iterator[str]:
-    yield f"time {session.time}, {len(session.history)} statements are known"
+    yield f"time {session.time}, {_some(len(session.history), 'statement')} known"
     if session.execution is not None:
         for number, wave in enumerate(session.execution.waves):
             if wave is not None:
-                ran = f"{wave.alive} lanes run, {wave.scheduler.statements} statements"
-                yield f"  wave {number}: {len(wave.ctas)} CTAs, {ran}"
+                ran = f"{_some(wave.alive, 'lane')} run, {_some(wave.scheduler.statements, 'statement')}"
+                yield f"  wave {number}: {_some(len(wave.ctas), 'CTA')}, {ran}"
 
 
 def _kernels(session: Travel) -> Iterator[str]:
