@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import warpsim
+from tests.helpers.browser import WebDriverWait
 from tests.report.test_cases import wrong
 from tests.report.test_looks_browser import FAINT, MARKS, OVERFLOW, sized
 from warpsim.vectors.formats import write_vectors
@@ -34,7 +35,7 @@ def test_it_opens_at_the_first_case_that_differs(browser: Any, path: Path) -> No
     assert "case 17 (number 17)" in page.one("#facts").text
     page.one("#after").click()
     assert "case 18 (number 18)" in page.one("#facts").text
-    assert page.run(differs) == []
+    WebDriverWait(browser, 5).until(lambda _: page.run(differs) == [])  # cells out of view follow
     page.picture("set-1600")
     assert browser.get_log("browser") == []
 
