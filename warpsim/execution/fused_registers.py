@@ -7,6 +7,7 @@ bit; metadata without a meaning is left to the general path, which reports it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -18,7 +19,7 @@ from ..errors import present
 from ..isa.instruction import Instruction
 from ..isa.operand_places.placements import NO_TENSOR_SETTINGS, Inputs
 from ..isa.registers import Words, with_registers
-from .recipes import Recipe, recipe_of, tiles_of
+from .recipes import Recipe, Table, recipe_of, table_by_register, tiles_of
 
 _SHARE = 1 << 16  # words of D that a thread makes at a time
 
@@ -74,26 +75,68 @@ def run(call: FusedCall, threads: int | None) -> Words | None:
         with default_environment():
             return run(call, threads)
     recipe, given = call
+    if given[2].ndim == 3 and not given[2].flags.c_contiguous:
+        flat, table = _by_register(recipe, given), table_by_register(recipe, given[2].shape[0])
+        if flat is not None and table is not None:
+            return _run_by_register(recipe, flat, table, threads)
     d = np.empty(given[2].shape, _WORD)
-    # Copies of what is not contiguous; and of what is read-only, for which Numba would compile anew.
-    flat = [array.ravel() if array.flags.writeable else array.flatten() for array in given]
-    if len(flat) == 3:
-        flat.append(_NO_WORDS)
-    if d.size == recipe.sizes[2]:
-        wrong = recipe.kernel(*flat, d.ravel(), 1, recipe.table)
-    else:
-        wrong = _many(recipe, flat, d.ravel(), threads)
+    wrong = _many(recipe, [_flat(array) for array in given], d.ravel(), recipe.table, recipe.sizes, threads)
     return d if wrong < 0 else None
 
 
-def _many(recipe: Recipe, flat: list[Words], d: Words, threads: int | None) -> int:
-    """Run the kernel over a batch, in threads if there is enough to do; -1 unless a case is in error."""
+def _flat(array: Words) -> Words:
+    """Return all words in a row: a copy of what is not contiguous; and of what is read-only, for which
+    Numba would compile anew.
+    """
+    return array.ravel() if array.flags.writeable else array.flatten()
+
+
+def _by_register(recipe: Recipe, given: list[Words]) -> list[Words] | None:
+    """Return all operands register by register, flat; None where one of them does not lie so in memory."""
+    flat = list[Words]()
+    for array, name in zip(given, recipe.names, strict=True):
+        words = array if name == "shared" else array.transpose(2, 0, 1)
+        if not words.flags.c_contiguous:
+            return None
+        flat.append(_flat(words))
+    return flat
+
+
+def _run_by_register(recipe: Recipe, flat: list[Words], table: Table, threads: int | None) -> Words | None:
+    """Run for operands whose registers lie one behind the other, as ``(registers, cases, lanes)``; so does
+    D.
+    """
+    lanes, count = recipe.shapes[2]
+    d = np.empty((count, flat[2].size // recipe.sizes[2], lanes), _WORD)
+    wrong = _many(recipe, flat, d.ravel(), table, recipe.steps, threads)
+    return d.transpose(1, 2, 0) if wrong < 0 else None
+
+
+def _many(
+    recipe: Recipe, flat: list[Words], d: Words, table: Table, steps: Sequence[int], threads: int | None
+) -> int:
+    """Run the kernel over a batch, in threads if there is enough to do; -1 unless a case is in error.
+
+    ``steps``: from a case to the next in each operand, 0 where all cases have the same.
+    """
+    if len(flat) == 3:
+        flat, steps = [*flat, _NO_WORDS], [*steps, 0]
     count = d.size // recipe.sizes[2]
+    if count == 1:
+        return recipe.kernel(*flat, d, 1, table)
     share = max(1, _SHARE // recipe.sizes[2])
     workers = 1 if count < 2 * share else thread_count(threads)
     if workers == 1:
-        return recipe.kernel(*flat, d, count, recipe.table)
-    return _shared_out(recipe, flat, d, (count, share), workers)
+        return recipe.kernel(*flat, d, count, table)
+
+    @in_default_environment
+    def compute(first: int) -> int:
+        starts = [first * step for step in (*steps, steps[2])]
+        parts = [array[start:] for array, start in zip((*flat, d), starts, strict=True)]
+        return recipe.kernel(*parts, min(share, count - first), table)
+
+    with ThreadPoolExecutor(workers) as pool:
+        return max(pool.map(compute, range(0, count, share)))
 
 
 def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None:
@@ -138,21 +181,3 @@ def _broadcast(recipe: Recipe, given: list[Words]) -> list[Words] | None:
         for array, size in zip(given, recipe.sizes, strict=True)
     ]
     return [np.broadcast_to(array, shape) for array, shape in zip(given, wide, strict=True)]
-
-
-def _shared_out(recipe: Recipe, flat: list[Words], d: Words, batch: tuple[int, int], threads: int) -> int:
-    """Run the kernel over ``batch = (cases, cases of a share)`` in threads; -1 unless a case is in error."""
-    count, share = batch
-    sizes = (*recipe.sizes, *(0 for _ in flat[len(recipe.sizes) :]), recipe.sizes[2])
-
-    @in_default_environment
-    def compute(first: int) -> int:
-        stop = min(first + share, count)
-        parts = [
-            array[first * size : stop * size] if size else array
-            for array, size in zip((*flat, d), sizes, strict=True)
-        ]
-        return recipe.kernel(*parts, stop - first, recipe.table)
-
-    with ThreadPoolExecutor(threads) as pool:
-        return max(pool.map(compute, range(0, count, share)))

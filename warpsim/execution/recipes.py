@@ -41,11 +41,12 @@ class Recipe:
 
     ``names``: where a, b, c and metadata come from, operands or "shared"; ``shapes``: their last two axes,
     (lanes, registers), or (1, words) of shared memory; ``sizes``: words of a case in each, 0 where all
-    cases have the same.
+    cases have the same. ``header`` and ``tables`` are the numbers and places, of registers lane by lane.
     """
 
     kernel: Callable[..., int]
-    table: npt.NDArray[np.int32]
+    header: Header
+    tables: Tables
     names: tuple[str, ...]
     sources: frozenset[str]  # names, each once
     shapes: list[tuple[int, int]]
@@ -55,6 +56,39 @@ class Recipe:
     def singles(self) -> list[int]:
         """Operands of one register, which may come without their last axis."""
         return [place for place, (_, count) in enumerate(self.shapes) if count == 1]
+
+    @cached_property
+    def table(self) -> npt.NDArray[np.int32]:
+        """The table for registers lane by lane, as arrays of ``shapes`` have them."""
+        return _table(self.header, self.tables)
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """From a case to the next in each operand whose registers lie one behind the other: its lanes."""
+        return [
+            size if name == "shared" else lanes
+            for name, size, (lanes, _) in zip(self.names, self.sizes, self.shapes, strict=True)
+        ]
+
+
+@lru_cache(maxsize=64)
+def table_by_register(recipe: Recipe, cases: int) -> npt.NDArray[np.int32] | None:
+    """Return the table for operands ``(registers, cases, lanes)``, except of shared memory.
+
+    None for so many cases that a place does not fit the table.
+    """
+    held = [prod(shape) for name, shape in zip(recipe.names, recipe.shapes, strict=True) if name != "shared"]
+    if cases * max(held) >= 1 << 31:
+        return None
+    a, b, c, *e = recipe.steps
+    header = recipe.header._replace(words_a=a, words_b=b, words_c=c, words_e=e[0] if e else 0)
+    moved = dict[str, Table]()
+    for field, place in (("words_a", 0), ("words_b", 1), ("words_c", 2), ("field_words", 3)):
+        if place < len(recipe.names) and recipe.names[place] != "shared":
+            lanes, count = recipe.shapes[place]
+            words = getattr(recipe.tables, field)
+            moved[field] = words % count * (cases * lanes) + words // count
+    return _table(header, recipe.tables._replace(**moved))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +157,8 @@ def _recipe(form: Instruction, plan: Plan, literal: bool, tiles: Tiles | None, t
     sizes = tuple(0 if name in fixed else prod(_shape(form, name, tiles)) for name in names)
     return Recipe(
         kernel=_compiled(plan.variant, form.storage("a").bits, pattern.kept if pattern else 0),
-        table=_table(_header(plan, sizes, legal), tables),
+        header=_header(plan, sizes, legal),
+        tables=tables,
         names=names,
         sources=frozenset(names),
         shapes=shapes,
@@ -156,7 +191,7 @@ def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
         columns=form.shape.n,
         words_a=a,
         words_b=b,
-        words_c=c // 2 if form.c.bits == 32 else c,
+        words_c=c,
         words_e=e[0] if e else 0,
         legal=legal,
         fraction_bits=fraction_bits,
@@ -214,7 +249,7 @@ def _tables(form: Instruction, plan: Plan, selector: int, a: Table, b: Table) ->
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     # Row r of the planes is row whole[r] of B.
     whole = (np.arange(0, depth, plan.depth)[:, None] + order).reshape(-1)
-    c = words_of(form.in_registers("c").layout.inverse, 2, 1)
+    c = words_of(form.in_registers("c").layout.inverse, 32 // form.storage("c").bits, 1)
     bases, words, bits = (
         _NO_METADATA if form.pattern is None else _metadata(form, plan, form.pattern, selector)
     )

@@ -120,7 +120,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     products, half, emulated, stride = variant.products, variant.half, variant.emulated, variant.stride
     depth = products * (2 if variant.sparse else 1)
     per_word, unit = 32 // bits, {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
-    pair = np.uint32 if half else np.uint64
+    held = 2 if half else 1  # accumulators in a word
     narrow = stride == COLUMNS
 
     @variant_kernel(code, bits, kept)
@@ -133,10 +133,9 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         header = _header(recipe)
         rows, passes = header.rows, header.passes
         n = COLUMNS if narrow else header.columns
-        pairs, results = c.view(pair), d.view(pair)  # two accumulators in each
         stored = passes * products
         size_a, size_b, size_c = rows * stored, passes * depth, rows * n
-        sizes = (size_a // per_word, size_b * n // per_word, size_c // 2)
+        sizes = (size_a // per_word, size_b * n // per_word, size_c // held)
         tables = _tables(recipe, sizes, size_b, products, stored)
         places_a, places_b, places_c = tables.words_a, tables.words_b, tables.words_c
         row_of_b, order, bases = tables.row_of_b, tables.order, tables.bases
@@ -144,7 +143,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         numbers = (header.fraction_bits, header.exponent_floor, header.precision)
         coding_a, coding_b, coding_c = header.coding_a, header.coding_b, header.coding_c
         word_a, word_b = np.empty(len(places_a), np.uint32), np.empty(len(places_b), np.uint32)
-        code_a, word_c = word_a.view(unit), np.zeros(rows * stride // 2, pair)
+        code_a, word_c = word_a.view(unit), np.zeros(rows * stride // held, np.uint32)
         order_a = np.empty(size_a if emulated else 0, unit)
         values_a, exponents_a = np.empty(size_a, np.float32), np.empty(size_a, np.int16)
         values_b, exponents_b = np.empty(size_b * stride, np.float32), np.empty(size_b * stride, np.int16)
@@ -186,8 +185,8 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                             word_b, group * n + j, bits, (values_b, exponents_b), spot, row_of_b, coding_b
                         )
             for i in range(rows):
-                row, place = places_c[i * n // 2 : (i + 1) * n // 2], i * stride // 2
-                _gathered(pairs, element * header.words_c, row, word_c[place:])
+                row, place = places_c[i * n // held : (i + 1) * n // held], i * stride // held
+                _gathered(c, element * header.words_c, row, word_c[place:])
             if half:
                 decode_run(word_c.view(np.uint16), 0, rows * stride, sums, exponents_c, 0, coding_c)
             for number in range(passes):
@@ -198,8 +197,8 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
             if half:
                 encode_halves(sums, word_c.view(np.uint16), rows * stride)
             for i in range(rows):
-                row, place = places_c[i * n // 2 : (i + 1) * n // 2], i * stride // 2
-                _scattered(word_c[place:], results, element * header.words_c, row)
+                row, place = places_c[i * n // held : (i + 1) * n // held], i * stride // held
+                _scattered(word_c[place:], d, element * header.words_c, row)
         return -1
 
     return registers

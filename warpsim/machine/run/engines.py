@@ -103,7 +103,7 @@ def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any
     if not isinstance(d, np.ndarray) or d.shape != wanted or d.dtype != dtype:
         given = f"{d.dtype} {d.shape}" if isinstance(d, np.ndarray) else type(d).__name__
         raise OperandError(f"the engine returns {given} for {form.mnemonic}: expected {dtype} {wanted}")
-    return d
+    return d.copy()  # it may give the same array again
 
 
 def executions_of(inputs: Inputs) -> tuple[int, ...]:

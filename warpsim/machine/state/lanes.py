@@ -24,7 +24,7 @@ class Lanes:
     ``whole`` says that it is every lane there is, padding and those that have exited included.
     """
 
-    __slots__ = ("_index", "_joined", "_warps", "_within", "count", "mask", "whole")
+    __slots__ = ("_first", "_index", "_joined", "_warps", "_within", "count", "mask", "whole")
 
     def __init__(self, mask: Mask) -> None:
         self.mask = mask
@@ -32,6 +32,7 @@ class Lanes:
         self.whole = self.count == mask.size
         self._index: npt.NDArray[np.intp] | None = None
         self._warps: npt.NDArray[np.intp] | None = None
+        self._first: dict[int, Lanes] = {}
         self._within: dict[int, Mask] = {}  # masks that all of them are known to be in, by identity
         self._joined: dict[int, tuple[Mask, Mask]] = {}  # by identity: masks, and what they are with these
 
@@ -48,6 +49,14 @@ class Lanes:
         if self._warps is None:
             self._warps = self.mask[::WARP].nonzero()[0]
         return self._warps
+
+    def first_of_warps(self, count: int) -> Lanes:
+        """Return those of them that are among the first lanes of their warps: the same each time."""
+        if count >= WARP:
+            return self
+        if count not in self._first:
+            self._first[count] = Lanes(self.mask & (np.arange(self.mask.size) % WARP < count))
+        return self._first[count]
 
     def within(self, mask: Mask) -> bool:
         """Return whether all of them are in a mask, which must not change; that they are is remembered."""
@@ -118,10 +127,14 @@ class Frame:
             self.values[register] = np.where(lanes.mask, values, values.dtype.type(0))
             self.partial[register] = lanes.mask
         else:
-            self.values[register] = np.where(lanes.mask, values, old)
-            before = self.partial.get(register)
-            if before is not None and not lanes.within(before):
-                self._add_written(register, lanes.joined(before))
+            self.replace(register, np.where(lanes.mask, values, old), lanes)
+
+    def replace(self, register: int, values: Values, lanes: Lanes) -> None:
+        """Let a register hold values that differ from those before in some lanes, which have written it."""
+        self.values[register] = values
+        before = self.partial.get(register)
+        if before is not None and not lanes.within(before):
+            self._add_written(register, lanes.joined(before))
 
     def _add_written(self, register: int, written: Mask) -> None:
         """Mark a register that was written in some lanes as written in more."""

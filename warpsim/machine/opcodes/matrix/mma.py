@@ -32,7 +32,7 @@ from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.undefined_metadata import UNDEFINED_METADATA, MetadataOperand
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
-from .warpwide import Columns, Warps, whole_warps, write_registers
+from .warpwide import Columns, Roles, Warps, whole_warps, write_registers
 
 Engine = Callable[[Instruction, Inputs], Values]
 B = TypeVar("B", bound=Bound)
@@ -116,14 +116,14 @@ def _check_width(
         raise binder.illegal(message, operand, element)
 
 
-def _sources(binder: StatementBinder, bound: WarpBound) -> dict[str, Columns]:
-    """Return the columns of each operand but D."""
+def _sources(binder: StatementBinder, bound: WarpBound) -> Roles:
+    """Return the sources of each operand but D."""
     bits, places = bound.instruction.register_bits, bound.places
     found = {role: sources_of(binder, getattr(bound, role), bits, role, places[role]) for role in "abc"}
     for role in ("e", "scale_a", "scale_b"):
         if (name := getattr(bound, role)) is not None:
             found[role] = sources_of(binder, name, 32, role, places[role])
-    return found
+    return Roles(found)
 
 
 def sources_of(
@@ -206,8 +206,7 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
     metadata = partial(binder.statement.operand_location, bound.places.get("e", 0))
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        registers = {role: columns.by_warp(wave, path, warps) for role, columns in sources.items()}
-        inputs = Inputs.plain(registers, bound.selector, wave.modes.literal)
+        inputs = Inputs.plain(sources.by_warp(wave, path, warps), bound.selector, wave.modes.literal)
         if bound.ids:
             inputs = replace(inputs, scale_selectors=choose(wave, path, lanes))
         d = computed(wave, form, inputs, warps, MetadataOperand(path.pc, metadata))

@@ -9,7 +9,7 @@ transposed are inferred from the layouts that CUTLASS gives these instructions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,8 +60,8 @@ _UNITS: dict[Place, int] = {_rows: 4, _columns_of_halves: 2}  # bytes that stay 
 
 @cache
 def _table(place: Place, registers: int) -> Table:
-    """For each unit of the registers, lane by lane, its place among those of the rows."""
-    lane, j, i = np.meshgrid(np.arange(WARP), np.arange(registers), np.arange(4), indexing="ij")
+    """For each unit of the registers, register by register, its place among those of the rows."""
+    j, lane, i = np.meshgrid(np.arange(registers), np.arange(WARP), np.arange(4), indexing="ij")
     found: Table = np.asarray(place(lane // 4, lane % 4, j, i), np.intp).reshape(-1)
     unit = _UNITS.get(place, 1)
     return found[::unit] // unit
@@ -73,10 +73,22 @@ def _inverse(place: Place, registers: int) -> Table:
     return np.argsort(_table(place, registers))
 
 
-def _taken(data: Values, table: Table, place: Place) -> Values:
-    """Return ``(warps, bytes)`` in the order of a table of a layout."""
-    units = data.reshape(len(data), -1).view(f"u{_UNITS.get(place, 1)}")
-    return np.take(units, table, axis=1).view(np.uint8)
+@lru_cache(maxsize=64)
+def _of_warps(table: Callable[[Place, int], Table], place: Place, registers: int, warps: int) -> Table | None:
+    """Return a table for the units of so many warps, one behind the other; None where all stay in place."""
+    each = table(place, registers)
+    if (each == np.arange(each.size)).all():
+        return None
+    return (np.arange(warps)[:, None] * each.size + each).reshape(-1)
+
+
+def _taken(
+    data: Values, table: Callable[[Place, int], Table], place: Place, registers: int, warps: int
+) -> Values:
+    """Return all bytes of some warps in the order of a table of a layout."""
+    units = data.reshape(-1).view(f"u{_UNITS.get(place, 1)}")
+    places = _of_warps(table, place, registers, warps)
+    return (units if places is None else units.take(places)).view(np.uint8)
 
 
 # --- packed elements ---------------------------------------------------------------------------------
@@ -126,15 +138,15 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
     writers = [
         (j, binder.writer(target, "b32", 0, j)) for j, target in enumerate(_targets(binder, registers))
     ]
-    address, table, unpack = _address(binder, 1, space), _table(place, registers), _UNPACKED[kinds[-1]]
+    address, unpack = _address(binder, 1, space), _UNPACKED[kinds[-1]]
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         where = address(wave, path)
-        givers = _givers(lanes, 8 * registers)
+        givers = lanes.first_of_warps(8 * registers)
         words = load(wave, path, givers, "shared", givers.of(where), 8, 2)
         rows = unpack(np.ascontiguousarray(words).view(np.uint8))
-        taken = _taken(rows.reshape(len(warps), -1), table, place).view(_WORD).reshape(-1, WARP, registers)
-        unstack(wave, path, lanes, warps, writers, taken)
+        taken = _taken(rows, _table, place, registers, len(warps)).view(_WORD).reshape(-1, registers, WARP)
+        unstack(wave, path, lanes, warps, writers, taken.swapaxes(1, 2))
 
     return whole_warps(act)
 
@@ -143,15 +155,14 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
     _, _, shape, number, transposed, space, _ = modifiers
     registers = int(number[1:])
     place = _STORES[shape, bool(transposed)]
-    inverse = _inverse(place, registers)
     columns = Columns(_sources(binder, registers), _WORD)
     address = _address(binder, 0, space)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         where = address(wave, path)
-        given = columns.by_warp(wave, path, warps).view(np.uint8).reshape(len(warps), -1)
-        rows = _taken(given, inverse, place).reshape(-1, _ROW).view(np.uint64)
-        givers = _givers(lanes, 8 * registers)
+        given = _bytes(columns.by_warp(wave, path, warps))
+        rows = _taken(given, _inverse, place, registers, len(warps)).reshape(-1, _ROW).view(np.uint64)
+        givers = lanes.first_of_warps(8 * registers)
         store(wave, path, givers, "shared", givers.of(where), rows)
 
     return whole_warps(act)
@@ -165,21 +176,18 @@ def _move(binder: StatementBinder, *modifiers: str) -> Step:
             raise binder.illegal(f"movmatrix takes a register, not '{operand}'", index)
     write = binder.writer(binder.operands[0], "b32", 0)
     source = Columns([binder.reader(binder.operands[1], "b32", 1)], _WORD)
-    table = _table(_columns_of_halves, 1)  # by rows, the registers are in order
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        given = source.by_warp(wave, path, warps).view(np.uint8).reshape(len(warps), -1)
-        taken = _taken(given, table, _columns_of_halves).view(_WORD).reshape(-1, WARP, 1)
+        given = _bytes(source.by_warp(wave, path, warps))  # by rows, the registers are in order
+        taken = _taken(given, _table, _columns_of_halves, 1, len(warps)).view(_WORD).reshape(-1, WARP, 1)
         unstack(wave, path, lanes, warps, [(0, write)], taken)
 
     return whole_warps(act)
 
 
-def _givers(lanes: Lanes, rows: int) -> Lanes:
-    """Return the lanes whose addresses count."""
-    if rows == WARP:
-        return lanes
-    return Lanes(lanes.mask & (np.arange(lanes.mask.size) % WARP < rows))
+def _bytes(words: Values) -> Bytes:
+    """Return all bytes of registers ``(warps, 32, n)``, register by register in each warp."""
+    return np.ascontiguousarray(words.swapaxes(1, 2)).view(np.uint8)
 
 
 def _address(binder: StatementBinder, index: int, space: str) -> Reader:

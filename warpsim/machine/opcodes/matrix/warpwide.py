@@ -5,7 +5,7 @@ Knows warps and registers; does not know what any statement computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ....isa.warps import WARP
 from ...run.convergence import EVERYONE, together
 from ...run.wave import Step, Wave
-from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.lanes import DivergentPath, Frame, Lanes, Values
 from ..statement_binder import Reader, Writer
 
 Warps = npt.NDArray[np.intp]  # their numbers in the wave
@@ -49,24 +49,52 @@ class Columns:
         return len(self.readers)
 
     def by_warp(self, wave: Wave, path: DivergentPath, warps: Warps) -> Values:
-        """Return ``(warps, 32, n)``."""
-        groups = self._read(wave, path).reshape(-1, WARP, len(self.readers))
-        return groups if len(warps) == len(groups) else groups[warps]
-
-    def _read(self, wave: Wave, path: DivergentPath) -> Values:
-        """Return ``(lanes, n)``; of registers that all lanes have written without a call for each."""
-        words = np.empty((wave.lanes, len(self.readers)), self.dtype)
-        if self.numbers and not path.frame.partial:
-            held = path.frame.values
-            try:
-                words.T[...] = [held[number] for number in self.numbers]
-            except (TypeError, ValueError):  # a register has no value
-                pass
-            else:
-                return words
+        """Return ``(warps, 32, n)``, which lies in memory as ``(n, warps, 32)``."""
+        held = self._held(path.frame)
+        every = len(warps) * WARP == wave.lanes
+        if held is not None and not every:
+            chosen = _in_a_row(warps)
+            held = [value.reshape(-1, WARP)[chosen] for value in held]
+        if held is not None:
+            words = np.concatenate(held, axis=None, dtype=self.dtype, casting="unsafe")
+            return words.reshape(len(self.readers), -1, WARP).transpose(1, 2, 0)
+        words = np.empty((len(self.readers), wave.lanes), self.dtype)
         for place, read in enumerate(self.readers):
-            words[:, place] = read(wave, path)
-        return words
+            words[place] = read(wave, path)
+        groups = words.reshape(len(self.readers), -1, WARP)
+        return (groups if every else groups[:, warps]).transpose(1, 2, 0)
+
+    def _held(self, frame: Frame) -> list[Values] | None:
+        """Return the values of all sources where they are registers that all lanes have written."""
+        if not self.numbers or (frame.partial and not frame.partial.keys().isdisjoint(self.numbers)):
+            return None
+        held = [value for number in self.numbers if (value := frame.values[number]) is not None]
+        return held if len(held) == len(self.numbers) else None
+
+
+def _in_a_row(warps: Warps) -> Warps | slice:
+    """Return warps as a slice where each follows the one before: that makes views."""
+    first, last = int(warps[0]), int(warps[-1])
+    return slice(first, last + 1) if last - first == len(warps) - 1 else warps
+
+
+class Roles:
+    """The sources of several operands, of one dtype, which are read together."""
+
+    def __init__(self, columns: Mapping[str, Columns]) -> None:
+        self._parts = dict[str, slice]()
+        readers, numbers = list[Reader](), list[int]()
+        for role, each in columns.items():
+            self._parts[role] = slice(len(readers), len(readers) + len(each))
+            readers += each.readers
+            numbers += each.numbers
+        (dtype,) = {each.dtype for each in columns.values()}
+        self._columns = Columns(readers, dtype, tuple(numbers) if len(numbers) == len(readers) else ())
+
+    def by_warp(self, wave: Wave, path: DivergentPath, warps: Warps) -> dict[str, Values]:
+        """Return ``(warps, 32, n)`` of each operand, which lies in memory as ``(n, warps, 32)``."""
+        words = self._columns.by_warp(wave, path, warps)
+        return {role: words[:, :, part] for role, part in self._parts.items()}
 
 
 def unstack(
@@ -93,6 +121,8 @@ def write_registers(
 ) -> None:
     """Write ``words (warps, 32, n)`` to n registers by number; None is a sink."""
     frame, everyone = path.frame, lanes.count == wave.alive
+    if not everyone and _write_some(frame, lanes, warps, targets, words):
+        return
     at_once = everyone and not frame.partial
     for number, column in zip(targets, _by_column(wave, warps, words), strict=True):
         if number is None:
@@ -103,9 +133,26 @@ def write_registers(
             frame.write(number, column, lanes, everyone)
 
 
+def _write_some(
+    frame: Frame, lanes: Lanes, warps: Warps, targets: Sequence[int | None], words: Values
+) -> bool:
+    """Write words to registers of whole warps, all registers at once; false where some hold nothing yet."""
+    held = [None if number is None else frame.values[number] for number in targets]
+    known = [value for value in held if value is not None]
+    if len(known) < len(held) or lanes.count != len(warps) * WARP:
+        return False
+    columns = np.concatenate(known).reshape(len(known), -1, WARP)
+    columns[:, _in_a_row(warps)] = words.transpose(2, 0, 1)
+    for number, column in zip(targets, columns.reshape(len(known), -1), strict=True):
+        if number is not None:
+            frame.replace(number, column, lanes)
+    return True
+
+
 def _by_column(wave: Wave, warps: Warps, words: Values) -> Values:
     """Return ``(n, lanes of the wave)`` of ``words (warps, 32, n)``; other lanes have zeros."""
+    columns = words.transpose(2, 0, 1)
     if len(words) * WARP != wave.lanes:
-        some, words = words, np.zeros((wave.lanes // WARP, *words.shape[1:]), words.dtype)
-        words[warps] = some
-    return words.reshape(wave.lanes, -1).T.copy()
+        some, columns = columns, np.zeros((len(columns), wave.lanes // WARP, WARP), words.dtype)
+        columns[:, warps] = some
+    return np.ascontiguousarray(columns).reshape(len(columns), -1)
