@@ -175,7 +175,7 @@ class _Watcher(Observer):
             self.early += sum(int(np.isin(access.offsets, one.offsets).sum()) for one in flights(wave))
 
     def exit(self, wave: Any, path: Any, lanes: Any) -> None:
-        self.left = [len(one.lanes) for one in flights(wave)]
+        self.left = [one.lanes.count for one in flights(wave)]
 
 
 def test_observers() -> None:

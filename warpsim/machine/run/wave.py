@@ -264,7 +264,9 @@ class Wave:
 
         ``addresses`` has one value for each of the lanes, or is of shape ().
         """
-        where = spaces.integers_of(np.broadcast_to(addresses, (lanes.count,)))
+        count = (lanes.count,)
+        every = addresses if addresses.shape == count else np.broadcast_to(addresses, count)
+        where = spaces.integers_of(every)
         return self._places[space](self, lanes, where, size)
 
     # --- descriptions ---

@@ -64,22 +64,43 @@ def padded(size: int) -> Bytes:
     return np.zeros(-(-size // 16) * 16, np.uint8)
 
 
+# What is copied at once, by bytes: bits as they are, whatever the type says of them.
+_WIDE = {size: np.dtype(kind) for size, kind in ((2, "u2"), (4, "u4"), (8, "u8"), (16, "c16"))}
+
+
 def words_at(memory: Bytes, offsets: Offsets, size: int, count: int = 1) -> Values:
     """``(offsets, count)``: unsigned words of 1, 2, 4 or 8 bytes at multiples of ``size``."""
+    found: Values
     view = memory.view(f"u{size}")
-    first = offsets // size
     if count == 1:
-        found: Values = view[first][:, None]
+        found = view[offsets >> size.bit_length() - 1][:, None]
         return found
+    wide = _together(memory, offsets, size * count)
+    if wide is not None:
+        found = memory.view(wide)[offsets >> wide.itemsize.bit_length() - 1].view(view.dtype)
+        return found.reshape(-1, count)
+    first = offsets // size
     return np.stack([view[first + place] for place in range(count)], axis=-1)
 
 
 def put_words(memory: Bytes, offsets: Offsets, words: Values) -> None:
     """Write words ``(offsets, count)``; of lanes that write one place, the last one stays."""
-    size = words.dtype.itemsize
+    size, count = words.dtype.itemsize, words.shape[1]
+    wide = _together(memory, offsets, size * count) if count > 1 else None
+    if wide is not None:
+        memory.view(wide)[offsets // wide.itemsize] = np.ascontiguousarray(words).view(wide)[:, 0]
+        return
     view, first = memory.view(f"u{size}"), offsets // size
-    for place in range(words.shape[1]):
+    for place in range(count):
         view[first + place] = words[:, place]
+
+
+def _together(memory: Bytes, offsets: Offsets, size: int) -> np.dtype[Any] | None:
+    """Return the type of words of so many bytes, if there is such a type, and all of them are aligned."""
+    wide = _WIDE.get(size)
+    if wide is None or memory.size % size or int(np.bitwise_or.reduce(offsets)) & (size - 1):
+        return None
+    return wide
 
 
 class Misaligned(InvalidAccess):
@@ -88,9 +109,8 @@ class Misaligned(InvalidAccess):
 
 def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
     """Raise InvalidAccess for the first address that is no multiple of the size."""
-    wrong = addresses & (size - 1)
-    if wrong.any():
-        place = int(np.flatnonzero(wrong)[0])
+    if int(np.bitwise_or.reduce(addresses, axis=None)) & (size - 1):
+        place = int(np.flatnonzero(addresses & (size - 1))[0])
         lane, address = _culprit(lanes, addresses, place)
         raise Misaligned(lane, address, f"is not a multiple of {size}")
 
@@ -284,7 +304,7 @@ class DeviceMemory:
 
 def integers_of(values: Values) -> Offsets:
     """Return addresses as signed integers: of 64 bits, and of 32."""
-    return values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
 
 
 def window_of(address: Any) -> Any:

@@ -33,9 +33,9 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class Flight:
-    """Copies that one statement started, ``(copies,)`` each: lanes, groups, places in shared memory, data."""
+    """Copies that one statement started, ``(copies,)`` each: groups, places in shared memory, data."""
 
-    lanes: npt.NDArray[np.intp]
+    lanes: Lanes
     groups: Counts
     offsets: spaces.Offsets
     words: Values  # (copies, words of a copy)
@@ -47,7 +47,9 @@ class Flight:
 
     def part(self, chosen: Mask) -> Flight:
         """Return some of the copies."""
-        return Flight(self.lanes[chosen], self.groups[chosen], self.offsets[chosen], self.words[chosen])
+        mask = np.zeros_like(self.lanes.mask)
+        mask[self.lanes.index[chosen]] = True
+        return Flight(Lanes(mask), self.groups[chosen], self.offsets[chosen], self.words[chosen])
 
 
 @dataclass(eq=False)
@@ -61,7 +63,7 @@ class Copies:
         """Write what these lanes copied in groups with numbers below ``before`` (lanes,)."""
         left = list[Flight]()
         for flight in self.flights:
-            done = lanes.mask[flight.lanes] & (flight.groups < before[flight.lanes])
+            done = flight.lanes.of(lanes.mask) & (flight.groups < flight.lanes.of(before))
             if not done.any():
                 left.append(flight)
                 continue
@@ -74,10 +76,8 @@ class Copies:
 def _write(wave: Wave, path: DivergentPath, flight: Flight) -> None:
     spaces.put_words(wave.memories.shared, flight.offsets, flight.words)
     if observers_of(wave).hear(Observer.landed):
-        mask = np.zeros(wave.lanes, np.bool_)
-        mask[flight.lanes] = True
         observers_of(wave).landed(
-            wave, MemoryAccess(path, Lanes(mask), wave.memories.shared, flight.offsets, flight.size)
+            wave, MemoryAccess(path, flight.lanes, wave.memories.shared, flight.offsets, flight.size)
         )
 
 
@@ -118,8 +118,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
         sizes = None if filled is None else np.broadcast_to(filled(wave, path), (wave.lanes,))
         words = _read(wave, path, lanes, where, size, sizes)
         copies = _COPIES.of(wave)
-        flight = Flight(lanes.index, copies.committed[lanes.index], offsets, words)
-        copies.flights.append(flight)
+        copies.flights.append(Flight(lanes, copies.committed[lanes.index], offsets, words))
         if observers_of(wave).hear(Observer.copying):
             observers_of(wave).copying(wave, MemoryAccess(path, lanes, memory, offsets, size))
 
