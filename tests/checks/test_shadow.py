@@ -92,3 +92,34 @@ def test_rows_and_columns_are_cells_of_four_bytes() -> None:
     shadow = Shadows({}, 4).at("tensor", 4 * 128 * 512, 4)
     rows, columns = np.divmod(np.arange(128 * 512), 512)
     assert shadow.cells(4 * (rows * 512 + columns), 4).tolist() == [[cell] for cell in range(128 * 512)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reads_are_in_the_table_when_it_is_asked_for(seed: int) -> None:
+    """Noted reads of warps against a dictionary, whatever comes between: parted cells, reads that all warps
+    know of, and more than are kept.
+    """
+    random, shadow, latest = Random(seed), Shadow(BYTES, most=2), dict[tuple[int, int], int]()
+    for time in range(1, 200):
+        size, warp = random.choice((4, 16, 16, 16)), random.randrange(5)
+        words = np.array([random.randrange(0, BYTES // size) * size for _ in range(random.choice((1, 90)))])
+        rows = np.full((len(words), 1), warp)
+        shadow.note_read(rows, shadow.cells(words, size), np.full((len(words), 1), record(time, 0, 0, 0)))
+        latest |= {(warp, byte): time for word in words.tolist() for byte in range(word, word + size)}
+        if random.random() < 0.1:
+            shadow.forget_reads(shadow.within(np.array([[16, 64]])))
+            latest |= {(row, byte): 0 for row in range(5) for byte in range(16, 64)}
+    cells = np.array([cell_of(shadow, byte) for byte in range(BYTES)])
+    found = times(shadow.read[:, cells])
+    assert all(int(found[warp, byte]) == time for (warp, byte), time in latest.items())
+    assert np.count_nonzero(found) == np.count_nonzero([*latest.values()])
+
+
+def test_reads_that_all_warps_know_of_need_no_table() -> None:
+    shadow, cells = Shadow(BYTES), np.array([[3]])
+    shadow.note_read(np.array([[1]]), cells, np.array([[record(5, 0, 0, 0)]]))
+    shadow.forget_noted()
+    assert shadow.reads[1, 0] == 5
+    assert shadow.read_by(np.array([1]), cells[0]).tolist() == [[0]]
+    shadow.note_read(np.array([[1]]), cells, np.array([[record(6, 0, 0, 0)]]))
+    assert times(shadow.read_by(np.array([0, 1]), slice(3, 4))).tolist() == [[0], [6]]

@@ -115,6 +115,19 @@ def test_a_thread_may_write_again() -> None:
     assert findings(body, np.zeros(1, np.uint32), np.zeros(64, np.uint32)) == []
 
 
+_VECTOR = "st.global.v4.b32 [%y+16], {%r1, %r1, %r1, %r1};"
+_BYTE = "st.global.b8 [%y+21], %c;"
+
+
+@pytest.mark.parametrize(("first", "second"), [(_VECTOR, _BYTE), (_BYTE, _VECTOR)])
+def test_ctas_that_write_words_of_several_sizes(first: str, second: str) -> None:
+    """A byte into a vector of another CTA, and a vector over a byte: the byte where both meet is named."""
+    body = f"setp.eq.u32 %p, %c, 0; mov.b32 %r1, 0x02020202; @%p {first} @!%p {second}"
+    found = findings(body, np.zeros(1, np.uint32), np.ones(12, np.uint32))
+    (twice,) = [one.message for one in found if one.kind == "written twice"]
+    assert twice.startswith(f"{second.split()[0]} writes byte 21 of")
+
+
 # --- element types -----------------------------------------------------------------------------------------
 
 

@@ -253,7 +253,7 @@ class CopyOrder(Watcher, Observer):
         visible, wrote = self.clocks.visible[warp], _one_if_alike(shadow.wrote[row])
         table = shadow.taken
         warps, kinds = shadow.rows(shadow.reads, row), shadow.rows(shadow.takes, row)
-        reading = times(_of_rows(shadow.read, warps, row)) > visible[warps, None]
+        reading = times(shadow.read_by(warps, row)) > visible[warps, None]
         taking = _taking(_of_rows(table, kinds, row), kinds, visible)
         component, operation = _components(wrote), has(wrote, OPERATION)
         writing = (wrote != 0) & (visible[component] < times(wrote))

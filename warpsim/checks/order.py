@@ -80,6 +80,8 @@ class Order(Observer):
         self.counts = False  # whether accesses are noted that lanes of a warp may have to be ordered with
         self.asynchronous = False
         self.watchers: list[Watcher] = []
+        empty = np.zeros((0, 0), np.int32)
+        self.known: tuple[Clock, Cells, Clock] = empty, np.zeros(0, np.int64), empty  # by all warps, in pages
         self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -173,13 +175,22 @@ class Order(Observer):
 
     def fresh(self, shadow: Shadow, latest: npt.NDArray[np.int32]) -> Mask:
         """Return ``(rows, pages)``: where warps have done what not all warps of their cluster know of."""
-        clocks, latest = self.clocks, latest[: self.clocks.of_cluster]
-        every = clocks.visible.reshape(-1, clocks.of_cluster, clocks.visible.shape[1])
-        known = every.min(axis=1)[:, : len(latest)]  # (clusters, rows)
-        bounds = shadow.owners(self.stride)
-        known = np.minimum.reduceat(np.concatenate([known, known[-1:]]), bounds)[::2]  # (pages, rows)
-        found: Mask = latest > known.T
+        latest = latest[: self.clocks.of_cluster]
+        known = self._known_in(shadow)[: len(latest)]
+        found: Mask = latest > known
         return found
+
+    def _known_in(self, shadow: Shadow) -> npt.NDArray[np.int32]:
+        """Return ``(components, pages)``: what all warps know of whose cluster is in a page; kept until one
+        knows more.
+        """
+        visible, bounds = self.clocks.visible, shadow.owners(self.stride)
+        before, of, known = self.known
+        if of is not bounds or not np.array_equal(before, visible):
+            every = visible.reshape(-1, self.clocks.of_cluster, visible.shape[1]).min(axis=1)
+            known = np.minimum.reduceat(np.concatenate([every, every[-1:]]), bounds)[::2].T
+            self.known = visible.copy(), bounds, known
+        return known
 
     def unfenced(self, shadow: Shadow) -> bool:
         """Return whether warps may have stored since they have executed a proxy fence."""

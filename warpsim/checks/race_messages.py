@@ -29,7 +29,9 @@ Keyed = tuple[tuple[object, ...], LaunchFinding]
 
 @dataclass(eq=False)
 class Reach:
-    """What lanes do now: ``cells`` (words, cells) of a shadow, ``warps`` (words, 1) and ``records`` alike."""
+    """What lanes do now: ``cells`` (words, cells) of a shadow; ``lanes`` (words, 1), their ``warps``, the
+    ``rows`` of those in the shadow, and ``records`` alike.
+    """
 
     wave: Wave
     access: MemoryAccess
@@ -37,6 +39,7 @@ class Reach:
     cells: Cells
     lanes: Cells
     warps: Cells
+    rows: Cells
     records: Records
 
     @cached_property
@@ -44,6 +47,13 @@ class Reach:
         """``(words, bytes)``: the bytes that are stored anew; None for all, or where that is not known."""
         new = self.access.stored
         return None if new is None else self.access.memory[self.access.cells] != new
+
+    @cached_property
+    def touched(self) -> Mask:
+        """``(pages,)``: the pages of the shadow that they lie in."""
+        found = np.zeros(self.shadow.widths.size, np.bool_)
+        found[self.shadow.pages(self.cells)] = True
+        return found
 
     def of_cells(self, differs: Mask | None) -> Any:
         """Which cells have bytes in a mask, which may be None for all."""

@@ -51,7 +51,7 @@ LARGEST = 16  # bytes of a cell
 PRESENT, OPERATION, STRONG, PARTED = 1, 2, 4, 8
 _OWNER, _PLACE, _TIME = 4, 19, 39
 _PAGE = 4096  # bytes with cells of one width, of which is known when some of them were accessed last
-_OF_CELLS = frozenset({"wrote", "read", "_taken", "filled", "flying"})  # tables, cells are their last axis
+_OF_CELLS = frozenset({"wrote", "_read", "_taken", "filled", "flying"})  # tables, cells are their last axis
 _MANY, _MOST = 8, 4096  # ranges whose cells are kept, and how many such are
 _KINDS = 4  # rows that a table of reads of operations begins with
 
@@ -94,13 +94,16 @@ class Shadow:
         self.size, self.most = size, most
         pages = -(-size // _PAGE)
         self._lay(np.full(pages, widths) if isinstance(widths, int) else widths)
-        self.read: Records = np.zeros((0, self._pages.size), np.int64)
+        self._read: Records = np.zeros((0, self._pages.size), np.int64)
+        self._noted: list[tuple[Cells, Cells, Records]] = []  # reads that are not in the table yet
+        self._room = self._pages.size  # words of reads that may be noted before they go to the table
         self._taken: Records = np.zeros((0, self._pages.size), np.int64)
         self._tiles: dict[Hashable, _Tiles] = {}
         self._known: dict[bytes, Cells] = {}  # cells of many ranges
         self._offsets: dict[Hashable, Cells] = {}  # of tiles, by key
         self._later: dict[Hashable, tuple[Any, Any]] = {}  # reads of tiles that are not in the table yet
         self._latest: tuple[MemoryAccess | None, Cells] = None, np.zeros((0, 1), np.int64)
+        self._paged: tuple[Cells | None, Cells] = None, np.zeros((0, 1), np.int64)
         self.writes, self.reads, self.takes = (np.zeros((0, pages), np.int32) for _ in range(3))
         self._owners: tuple[int, Cells] = 0, np.zeros(0, np.int64)
 
@@ -202,6 +205,7 @@ class Shadow:
 
     def _part(self, pages: Cells, width: int) -> None:
         """Part the cells of pages into cells of so many bytes."""
+        self._write_noted()
         widths = self.widths.copy()
         widths[pages] = width
         counts, starts = self.widths // widths, self._starts
@@ -217,6 +221,7 @@ class Shadow:
                 parted[rows, self._starts[first] : self._starts[past]] = part
             setattr(self, name, parted)
         self._tiles, self._known, self._latest = {}, {}, (None, self._latest[1])
+        self._paged = None, self._paged[1]
 
     def _lay(self, widths: Cells) -> None:
         """Lay out cells, ``widths`` bytes each in every page, in the order of their addresses."""
@@ -232,7 +237,9 @@ class Shadow:
         """Return the pages that cells lie in."""
         if isinstance(cells, slice):
             return slice(int(self._pages[cells.start]), int(self._pages[cells.stop - 1]) + 1)
-        return np.asarray(self._pages[cells], np.int64)
+        if self._paged[0] is not cells:  # those of an access are asked for several times
+            self._paged = cells, np.asarray(self._pages[cells], np.int64)
+        return self._paged[1]
 
     def owners(self, size: int) -> Cells:
         """Return ``(2 * pages,)``: of parts of so many bytes, the first that a page is of, and the one behind
@@ -255,10 +262,38 @@ class Shadow:
             _raise(self.writes, rows, self.pages(cells), times(records))
 
     def note_read(self, rows: Any, cells: Cells, records: Any) -> None:
-        """Cells are read by warps."""
-        self.read, self.reads = _with(rows, self.most, self.read, self.reads)
-        self.read[rows, cells] = records
+        """Cells are read by warps; the table has it when it is first asked for, if ever."""
+        (self.reads,) = _with(rows, self.most, self.reads)
         _raise(self.reads, rows, self.pages(cells), times(records))
+        self._noted.append((rows, cells, records))
+        self._room -= cells.size
+        if self._room < 0:
+            self._write_noted()
+
+    def forget_noted(self) -> None:
+        """All warps know of all reads: those that are not in the table need not go there."""
+        self._noted.clear()
+        self._room = self._pages.size
+
+    def _write_noted(self) -> None:
+        if len(self._read) < len(self.reads):
+            (self._read,) = _with(len(self.reads) - 1, self.most, self._read)
+        for rows, cells, records in self._noted:
+            self._read.reshape(-1, copy=False)[rows * self._read.shape[1] + cells] = records
+        self.forget_noted()
+
+    @property
+    def read(self) -> Records:
+        """``(warps, cells)``: the latest reads of warps."""
+        if self._noted or len(self._read) < len(self.reads):
+            self._write_noted()
+        return self._read
+
+    def read_by(self, rows: Cells, cells: Cells | slice) -> Records:
+        """Return ``(rows, cells)``: the latest reads by some warps."""
+        table = self.read if rows.size else self._read
+        found: Records = table[rows, cells] if isinstance(cells, slice) else table[rows[:, None], cells]
+        return found
 
     def take(self, rows: Any, cells: Cells, records: Any) -> None:
         """Cells are read by operations of some kinds."""
@@ -316,10 +351,11 @@ class Shadow:
 
     def forget_reads(self, cells: Cells | slice) -> None:
         """Nothing needs to know any more what has read cells."""
+        for row in self.rows(self.reads, cells).tolist():
+            self.read[row, cells] = 0
         taken = self.taken
-        for table, latest in ((self.read, self.reads), (taken, self.takes)):
-            for row in self.rows(latest, cells).tolist():
-                table[row, cells] = 0
+        for row in self.rows(self.takes, cells).tolist():
+            taken[row, cells] = 0
 
     def rows(self, latest: npt.NDArray[Any], cells: Cells | slice) -> Cells:
         """Return the rows of a table that may be present in some cells, by their latest times."""

@@ -10,7 +10,7 @@ shadow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.convergence import warp_words
 from ..machine.run.events import Observer, helper
-from ..machine.state.lanes import DivergentPath, Mask
+from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from .findings import Findings
 from .order import Order
@@ -32,8 +32,26 @@ _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _ATOMIC = frozenset({"atom", "red"})
 
 
+_MOST_KNOWN = 16  # sets of lanes that are remembered
+
+
+class _Owners(NamedTuple):
+    """Lanes of accesses ``(words, 1)``, their warps, the rows of those in a shadow, and owners of records.
+
+    ``of`` keeps the lanes, by whose identity these are found again.
+    """
+
+    of: Lanes
+    lanes: Cells
+    warps: Cells
+    rows: Cells
+    owner: Records
+
+
 class Races(Observer):
     """An observer that notes accesses to shared memory, and finds those in a race."""
+
+    warps: Cells  # numbers of the warps of the wave
 
     def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
@@ -42,12 +60,14 @@ class Races(Observer):
         self.together: dict[int, npt.NDArray[np.uint32]] = {}  # by statement and lane: the path it was on
         self.known: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of races found
         self.landing = False
+        self.owners: dict[tuple[int, int], _Owners] = {}
 
     @helper
     def prepare(self, wave: Wave) -> Shadow:
         """Return the shadow of the wave's shared memory."""
         if self.shadow is None:
             self.shadow = self.order.shared(wave)
+            self.warps = np.arange(self.order.clocks.warps)
         return self.shadow
 
     # --- accesses ---
@@ -62,7 +82,7 @@ class Races(Observer):
         records = reach.records
         if self.together:
             records = self._kept(reach)
-        reach.shadow.note_read(self._rows(reach), reach.cells, records)
+        reach.shadow.note_read(reach.rows, reach.cells, records)
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Written or read before, with nothing in between: a race."""
@@ -71,7 +91,7 @@ class Races(Observer):
         reach = self._reach(wave, access)
         self._check_store(reach)
         shadow = reach.shadow
-        shadow.write(self._rows(reach), reach.cells, reach.records)
+        shadow.write(reach.rows, reach.cells, reach.records)
         if wave.lanes > WARP:
             self._check_together(reach, shadow.wrote[reach.cells])
 
@@ -87,21 +107,29 @@ class Races(Observer):
         self.store(wave, access)
         self.landing = False
 
-    def _rows(self, reach: Reach) -> Cells:
-        """Return ``(words, 1)``: the warps as rows of the shadow."""
-        return self.order.clocks.column[reach.warps]
-
     def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
         shadow, clocks = self.prepare(wave), self.order.clocks
-        lanes, size = access.lane_of, clocks.of_cluster * WARP
-        flags = np.full(clocks.warps, STRONG * int(self._is_strong(wave, access.path.pc)))
+        flags: int | Records = STRONG * int(self._is_strong(wave, access.path.pc))
         if access.path.lanes.count != wave.alive:
-            flags += PARTED * self._parted(wave, access.path)
-        warps = lanes // WARP
-        of_warps = record(clocks.own(np.arange(clocks.warps)), access.path.pc, 0, flags)
-        records = of_warps[warps] + (lanes % size << 4)
-        cells = shadow.of(access)
-        return Reach(wave, access, shadow, cells, lanes[:, None], warps[:, None], records[:, None])
+            flags = flags + PARTED * self._parted(wave, access.path)
+        of_warps = record(clocks.own(self.warps), access.path.pc, 0, flags)
+        known = self._owners(access)
+        records = of_warps[known.warps] + known.owner
+        return Reach(wave, access, shadow, shadow.of(access), known.lanes, known.warps, known.rows, records)
+
+    def _owners(self, access: MemoryAccess) -> _Owners:
+        """Return what the lanes of an access are; remembered of some lanes, for they come again."""
+        key = id(access.lanes), access.offsets.size
+        known = self.owners.get(key)
+        if known is None:
+            clocks, lanes = self.order.clocks, access.lane_of[:, None]
+            owner = lanes % (clocks.of_cluster * WARP) << 4
+            warps = lanes // WARP
+            known = _Owners(access.lanes, lanes, warps, clocks.column[warps], owner)
+            if len(self.owners) == _MOST_KNOWN:
+                self.owners.clear()
+            self.owners[key] = known
+        return known
 
     def _parted(self, wave: Wave, path: DivergentPath) -> Mask:
         """Return ``(warps,)``: of which some lanes have taken another path; remembered of these lanes."""
@@ -115,7 +143,7 @@ class Races(Observer):
 
     def _kept(self, reach: Reach) -> Records:
         """Return records of reads, where those of lanes on other paths, which are not ordered yet, stay."""
-        shadow, rows = reach.shadow, self._rows(reach)
+        shadow, rows = reach.shadow, reach.rows
         if int(rows.max()) >= len(shadow.read):
             return reach.records
         before = shadow.read[rows, reach.cells]
@@ -157,10 +185,10 @@ class Races(Observer):
             return np.flatnonzero(latest.any(axis=1))
         fresh = self.order.fresh(reach.shadow, latest)
         if not fresh.any():
+            if latest is reach.shadow.reads:
+                reach.shadow.forget_noted()
             return np.zeros(0, np.int64)
-        touched = np.zeros(fresh.shape[1], np.bool_)
-        touched[reach.shadow.pages(reach.cells[:, 0])] = True
-        return np.flatnonzero((fresh & touched).any(axis=1))
+        return np.flatnonzero((fresh & reach.touched).any(axis=1))
 
     def _check(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
         """Find cells with earlier accesses that are not before this access."""

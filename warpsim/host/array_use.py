@@ -86,9 +86,10 @@ class ArrayUse(Observer):
         self.reading: set[int] = set()  # addresses of arrays that asynchronous operations read,
         self.writing: set[int] = set()  # and write
         self.written: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by byte of the device
-        self.owner: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # the CTA that wrote it, plus 1
+        self.unit = 16  # bytes, the smallest that a store has written
+        self.owner: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # by unit: the CTA that wrote it, plus 1
         self.numbers: tuple[Wave | None, npt.NDArray[np.int32]] = None, np.zeros(0, np.int32)  # by lane: CTA
-        self.statement: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # where
+        self.statement: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # by unit: where
 
     # --- events ---
 
@@ -96,7 +97,8 @@ class ArrayUse(Observer):
         """Note what a statement reads, the first time."""
         if access.memory is wave.memories.device.data and (access.path.pc, False) not in self.seen:
             self._room(wave)
-            own = bool(self.written[access.cells].all())  # only what the launch has written itself
+            marks, places = access.marks_in(self.written.view(np.uint8))
+            own = bool((marks[places] == _ALL[marks.itemsize]).all())  # only what the launch has written
             self._typed(wave, access, stores=False, reads=not own)
 
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
@@ -171,10 +173,25 @@ class ArrayUse(Observer):
 
     def _reach(self, size: int) -> None:
         if self.written.size < size:  # a kernel may ask for more memory while it runs
-            for name in ("written", "owner", "statement"):
-                grown = np.zeros(size, getattr(self, name).dtype)
+            for name, unit in (("written", 1), ("owner", self.unit), ("statement", self.unit)):
+                grown = np.zeros(size // unit, getattr(self, name).dtype)
                 grown[: getattr(self, name).size] = getattr(self, name)
                 setattr(self, name, grown)
+
+    @helper
+    def _units(self, wave: Wave, access: MemoryAccess) -> npt.NDArray[np.int64]:
+        """Return ``(words, units)``: the units of the words of an access, which is of whole units."""
+        self._part(access.size & -access.size)
+        first, count = (access.offsets // self.unit)[:, None], access.size // self.unit
+        return first if count == 1 else first + np.arange(count)
+
+    def _part(self, least: int) -> None:
+        """Part units that are larger, each of which becomes several with the same content."""
+        if least < self.unit:
+            self.owner, self.statement = (
+                np.repeat(table, self.unit // least) for table in (self.owner, self.statement)
+            )
+            self.unit = least
 
     @helper
     def _owned(self, wave: Wave, access: MemoryAccess) -> None:
@@ -184,19 +201,19 @@ class ArrayUse(Observer):
             x, y, _ = wave.grid
             ctas = wave.ctas[:, 0] + x * (wave.ctas[:, 1] + y * wave.ctas[:, 2]) + 1
             self.numbers = wave, ctas[wave.cta].astype(np.int32)
-        numbers = self.numbers[1][lanes]
-        rows, owner = access.offsets // access.size, self.owner.reshape(-1, access.size)
-        marks, places = access.marks_in(self.written.view(np.uint8))
-        if stored is not None and marks[places].any():
-            before = owner[rows]
-            other = (before != 0) & (before != numbers[:, None])
-            other &= wave.memories.device.data[access.cells] != stored
-            if other.any():
-                row, column = (int(place) for place in np.argwhere(other)[0])
+        numbers = self.numbers[1][lanes][:, None]
+        units = self._units(wave, access)
+        before = self.owner[units] if stored is not None else numbers
+        other = (before != 0) & (before != numbers)
+        if stored is not None and other.any():
+            bytes_ = np.repeat(other, self.unit, axis=1)
+            bytes_ &= wave.memories.device.data[access.cells] != stored
+            if bytes_.any():
+                row, column = (int(place) for place in np.argwhere(bytes_)[0])
                 self._twice(wave, access, int(lanes[row]), int(access.offsets[row]) + column)
-        owner[rows] = numbers[:, None]
-        self.statement.reshape(-1, access.size)[rows] = access.path.pc
-        if stored is not None and (owner[rows, 0] != numbers).any():  # CTAs that stand here together
+        self.owner[units] = numbers
+        self.statement[units] = access.path.pc
+        if stored is not None and (self.owner[units[:, :1]] != numbers).any():  # CTAs stand here together
             self._together(wave, access, access.cells, stored)
 
     @helper
@@ -217,7 +234,8 @@ class ArrayUse(Observer):
     @helper
     def _twice(self, wave: Wave, access: MemoryAccess, lane: int, offset: int) -> None:
         here = wave.code[access.path.pc]
-        first = wave.code[int(self.statement[offset])] if self.owner[offset] else here
+        statement = int(self.statement[offset // self.unit])
+        first = wave.code[statement] if self.owner[offset // self.unit] else here
         allocation = wave.memories.device.allocation_at(DEVICE_BASE + offset)
         message = (
             f"{here.statement.mnemonic} writes byte {DEVICE_BASE + offset - allocation.address} of the "
@@ -226,7 +244,7 @@ class ArrayUse(Observer):
         )
         location, other = here.statement.location(), first.statement.location()
         finding = _finding("written twice", "warning", message, location, other)
-        self.findings.add(("written twice", access.path.pc, int(self.statement[offset])), finding)
+        self.findings.add(("written twice", access.path.pc, statement), finding)
 
     # --- waves that another process executes ---
 
@@ -238,6 +256,7 @@ class ArrayUse(Observer):
         """Return for each byte of a memory the CTA and the statement that wrote it; nothing where no check
         asks for them.
         """
+        self._part(1)
         self._reach(size)
         return () if self.waiting else (self.owner, self.statement)
 
