@@ -45,6 +45,32 @@ _MORE = (
     "sub.s32 %r{0}, %r{1}, %r{2};",
 )
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+# A warp makes 16 x 8 of D = A B of a size, without shared memory; B is its columns one after the other.
+_NAIVE = f"""{_HEAD}
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 d, .param .u32 size)
+{{
+.reg .b32 %r<32>; .reg .b64 %l<16>; .reg .f32 %f<4>; .reg .pred %p;
+mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; and.b32 %r2, %r0, 31; shr.u32 %r3, %r2, 2; and.b32 %r4, %r2, 3;
+mov.u32 %r5, %ctaid.y; shl.b32 %r5, %r5, 6; mad.lo.u32 %r5, %r1, 16, %r5; add.u32 %r5, %r5, %r3;
+mov.u32 %r6, %ctaid.x; shl.b32 %r6, %r6, 3; add.u32 %r7, %r6, %r3; shl.b32 %r8, %r4, 1;
+ld.param.u64 %l0, [a]; ld.param.u64 %l1, [b]; ld.param.u64 %l2, [d]; ld.param.u32 %r9, [size];
+mad.lo.u32 %r10, %r5, %r9, %r8; mul.wide.u32 %l3, %r10, 2; add.u64 %l4, %l0, %l3;
+shl.b32 %r11, %r9, 4; cvt.u64.u32 %l5, %r11; add.u64 %l6, %l4, %l5;
+mad.lo.u32 %r12, %r7, %r9, %r8; mul.wide.u32 %l7, %r12, 2; add.u64 %l8, %l1, %l7;
+mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0; mov.u32 %r13, 0;
+LOOP:
+ld.global.b32 %r20, [%l4]; ld.global.b32 %r21, [%l6]; ld.global.b32 %r22, [%l4+16];
+ld.global.b32 %r23, [%l6+16]; ld.global.b32 %r24, [%l8]; ld.global.b32 %r25, [%l8+16];
+{_MMA} {{%f0, %f1, %f2, %f3}}, {{%r20, %r21, %r22, %r23}}, {{%r24, %r25}}, {{%f0, %f1, %f2, %f3}};
+add.u64 %l4, %l4, 32; add.u64 %l6, %l6, 32; add.u64 %l8, %l8, 32; add.u32 %r13, %r13, 16;
+setp.lt.u32 %p, %r13, %r9;
+@%p bra LOOP;
+add.u32 %r14, %r6, %r8; mad.lo.u32 %r15, %r5, %r9, %r14; mul.wide.u32 %l9, %r15, 4; add.u64 %l10, %l2, %l9;
+shl.b32 %r16, %r9, 5; cvt.u64.u32 %l11, %r16; add.u64 %l12, %l10, %l11;
+st.global.v2.f32 [%l10], {{%f0, %f1}}; st.global.v2.f32 [%l12], {{%f2, %f3}};
+ret;
+}}
+"""
 
 
 def _kernel(body: str, registers: str) -> LaunchableKernel:
@@ -89,6 +115,16 @@ def _product(
         kernel(case.grid, case.block, case.passed(given), case.shared_bytes, **options)
 
     return run
+
+
+def naive(size: int, checks: str = "off") -> Callable[[], object]:
+    """Return a launch of a dense product whose warps load A and B from global memory, word by word."""
+    kernel = load_text(_NAIVE)["k"]
+    rng = np.random.default_rng(size)
+    a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in "ab")
+    d = np.zeros((size, size), np.float32)
+    options: dict[str, Any] = {"checks": checks}
+    return lambda: kernel((size // 8, size // 64), 128, [a, b, d, size], **options)
 
 
 def _in_turns(runs: Mapping[Key, Callable[[], object]], repeat: int) -> dict[Key, float]:

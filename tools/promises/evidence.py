@@ -63,6 +63,7 @@ EVIDENCE = {
             "paths",
         ),
     ),
+    "statements in stretches": Evidence(tests=("tests/machine/test_stretches.py",)),
     "clusters of machines": Evidence(
         tests=(
             "tests/cluster/test_distribution.py",

@@ -58,6 +58,13 @@ GUARANTEED = (
         "arithmetic/kernels/_jit.py",
     ),
     _guaranteed(
+        "statements in stretches",
+        BITS,
+        "and with the same findings, for launches whose statements are compiled in stretches, and for those "
+        "whose statements are interpreted; another value of WARPSIM_STATEMENTS is refused",
+        "machine/run/stretches.py",
+    ),
+    _guaranteed(
         "platforms",
         BITS,
         "on x86-64 and 64-bit ARM, with every version of Python and of the dependencies that "
