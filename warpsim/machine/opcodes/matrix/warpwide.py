@@ -73,7 +73,7 @@ class Columns:
 
 
 def _in_a_row(warps: Warps) -> Warps | slice:
-    """Return warps as a slice where each follows the one before: that makes views."""
+    """Return warps as a slice where their numbers follow each other: that makes views."""
     first, last = int(warps[0]), int(warps[-1])
     return slice(first, last + 1) if last - first == len(warps) - 1 else warps
 
