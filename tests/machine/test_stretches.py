@@ -128,6 +128,22 @@ sub.u32 %r1, %r1, 1; setp.ne.u32 %p, %r1, 0;
 @%p bra AGAIN;"""
 
 
+def test_negated_predicates(at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A predicate of a statement, and its opposite."""
+    inside = (
+        "setp.lt.u32 %p, %r0, 9; setp.ge.and.u32 %q, %r0, 4, !%p; selp.b32 %r5, 3, 8, %q; "
+        "add.u32 %r2, %r2, %r5;"
+    )
+    kernel = _loop(_ROUNDS.replace("INSIDE", inside))
+
+    def launch() -> Any:
+        out = np.zeros(32, np.uint32)
+        return _given(kernel(1, 32, [out, 9]), [out])
+
+    _both(monkeypatch, launch)
+    assert at_once
+
+
 def test_limit_counts_statements(at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit is reached at the same statement, in the same words."""
     kernel = _loop(_ROUNDS.replace("INSIDE", ""))
