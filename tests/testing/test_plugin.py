@@ -118,3 +118,36 @@ def test_the_page_shows_tests_that_run(project: pytest.Pytester) -> None:
     source = page.parents[2] / "traces" / "kernels" / "dense_tiles.ptx"
     (Path.cwd() / "kernels" / "dense_tiles.ptx").write_text(source.read_text())
     run(project, "--warpsim-schedules=1").assert_outcomes(passed=2)
+
+
+MISTAKEN = """
+import pytest
+
+def test_kernel(simulator):
+    simulator.load("right.ptx")["nope"]
+
+@pytest.mark.chips("sm_1")
+def test_chip(simulator): ...
+
+@pytest.mark.findings("loud")
+def test_severity(simulator): ...
+
+def test_its_own(simulator):
+    assert "0 launches" in repr(simulator)
+    raise ValueError("mine")
+"""
+
+
+def test_mistakes_are_said_without_frames_of_the_package(project: pytest.Pytester) -> None:
+    (project.path / "kernels" / "test_reversed.py").write_text(MISTAKEN)
+    text = run(project).stdout.str()
+    for words in (
+        "NoSuchKernel: no kernel 'nope'; the kernels are",
+        "simulator: unknown target 'sm_1'; known are",
+        "simulator: findings: 'loud': expected one of note, warning, error, never",
+        "ValueError: mine",
+    ):
+        assert words in text
+    assert "2 failed, 2 errors" in text
+    assert "During handling" not in text
+    assert not re.search(r"(plugin|launching|program|qualifiers)\.py:\d+", text)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FAIL_ON = ("note", "warning", "error", "never")
 _FIXTURE = "simulator"
+_PACKAGE = Path(__file__).parent.parent
 _SIMULATOR = pytest.StashKey[Any]()  # of a test: its simulator
 _MARKS = (
     "chips(*names): run the test once for each chip, such as sm_80 and sm_90a; simulator.chip is the chip",
@@ -53,10 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and refuse settings that cannot be."""
     for mark in _MARKS:
         config.addinivalue_line("markers", mark)
-    if _option(config, "fail_on") not in _FAIL_ON:
-        raise pytest.UsageError(
-            f"warpsim_fail_on={_option(config, 'fail_on')!r}: expected one of {', '.join(_FAIL_ON)}"
-        )
+    _severity(_option(config, "fail_on"), "warpsim_fail_on=")
     _schedules(_option(config, "schedules"))
 
 
@@ -74,9 +72,16 @@ def simulator(request: pytest.FixtureRequest) -> Simulator:
     A launch fails the test with findings (--warpsim-fail-on); ``simulator.chip`` is the chip of the mark
     ``chips``.
     """
+    from ..errors import WarpsimError
     from .simulator import Simulator
 
-    made = Simulator(_settings(request))
+    problem = ""
+    try:
+        made = Simulator(_settings(request))
+    except (WarpsimError, pytest.UsageError) as error:
+        problem = f"simulator: {error}"
+    if problem:  # outside of the handler: pytest prints what was being handled, too
+        pytest.fail(problem, pytrace=False)
     request.node.stash[_SIMULATOR] = made
     return made
 
@@ -92,7 +97,7 @@ def _settings(request: pytest.FixtureRequest) -> Settings:
         check_target(chip)
     return Settings(
         chip=chip,
-        fail_on=str(_marked(node, "findings", _option(config, "fail_on"))),
+        fail_on=_severity(_marked(node, "findings", _option(config, "fail_on"))),
         schedules=_schedules(_marked(node, "schedules", _option(config, "schedules"))),
         explain=not config.getoption("--warpsim-no-why"),
         folder=Path(request.path).parent,
@@ -115,6 +120,13 @@ def _marked(node: Any, name: str, otherwise: Any) -> Any:
     return mark.args[0]
 
 
+def _severity(given: Any, where: str = "findings: ") -> str:
+    """Return a severity of findings. Raises UsageError."""
+    if given not in _FAIL_ON:
+        raise pytest.UsageError(f"{where}{given!r}: expected one of {', '.join(_FAIL_ON)}")
+    return str(given)
+
+
 def _schedules(given: Any) -> int:
     """Return the number of other schedules. Raises UsageError."""
     try:
@@ -131,11 +143,25 @@ def _schedules(given: Any) -> int:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Give the report of a test, and so a JUnit file, what its launches were."""
+    """Give the report of a test, and so a JUnit file, what its launches were; an error ends at the test."""
     made = item.stash.get(_SIMULATOR, None)
     if made is not None and call.when == "call":
         item.user_properties.extend(made.properties())
+    if made is not None and call.excinfo is not None and not item.config.getoption("fulltrace"):
+        _cut(call.excinfo.value)
     yield
+
+
+def _cut(error: BaseException) -> None:
+    """Leave out the frames of this package below the last line of a test, where an error is the user's."""
+    from ..errors import WarpsimError
+
+    frame, last = error.__traceback__, None
+    while frame is not None:
+        last = last if Path(frame.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE) else frame
+        frame = frame.tb_next
+    if isinstance(error, WarpsimError) and last is not None:
+        last.tb_next = None
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

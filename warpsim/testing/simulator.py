@@ -71,7 +71,9 @@ class Simulator:
         return self._settings.chip
 
     def __repr__(self) -> str:
-        return f"<simulator for {self.chip or 'the chip of each module'}: {len(self.reports)} launches>"
+        count = len(self.reports)
+        launches = f"{count} launch{'' if count == 1 else 'es'}"
+        return f"<simulator for {self.chip or 'the chip of each module'}: {launches}>"
 
     # --- kernels -----------------------------------------------------------------------------------
 
