@@ -16,7 +16,7 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     (r"power of two, 65536 at most$", "an alignment beyond what any memory has"),
     (r"bytes, but \.(global|const) has at most", "more than any chip has"),
     (r"\.reg \.attribute", "an attribute of numbered registers, which ptxas passes over"),
-    (r"^\.extern \.shared.* is declared twice", "a name of .extern .shared that a variable has, too"),
+    (r"\.extern [^;]* is declared twice", "a name of .extern variables that a variable has, too"),
     (r"(tex|sampler|surf)ref", "textures are not modelled"),
     (r"\.(global|shared|const|local|param) [^;]*%\w+<", "variables that are numbered as registers are"),
     (r"^\.(extern|weak|visible) \.func.*expected '\{' or ';'", "a prototype without a semicolon"),
@@ -38,7 +38,10 @@ ONLY_PTXAS: tuple[tuple[str, str], ...] = (
     ),
 )
 ONLY_HERE: tuple[tuple[str, str], ...] = (
-    (r"does not match formal parameter", "types of arguments are not compared with those of parameters"),
+    (
+        r"does not match formal parameter",
+        "types of arguments are not compared with those of parameters, but sizes are",
+    ),
     (
         r"texmode_unified|(tex|sampler|surf)ref",
         "textures are not modelled: how they are declared is not checked",

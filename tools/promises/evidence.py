@@ -190,7 +190,7 @@ EVIDENCE = {
     ),
     "wmma types": Evidence(tests=("tests/host/test_not_modelled.py",)),
     "scale ids": Evidence(tests=("tests/host/test_machine.py",)),
-    "calls": Evidence(tests=("tests/host/test_not_modelled.py",)),
+    "calls": Evidence(tests=("tests/host/test_not_modelled.py", "tests/machine/opcodes/test_call_checks.py")),
     "wide registers": Evidence(
         tests=(
             "tests/machine/opcodes/test_wide.py",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...errors import IllegalInstruction
-from ...ptx.statements import NumberedNames, Statement
+from ...ptx.statements import Kernel, NumberedNames, Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +77,7 @@ class Variable:
     extents: tuple[int, ...] = ()  # elements along each dimension, as declared; none of a single element
     dynamic: bool = False  # .extern .shared name[]: as large as the launch says
     framed: bool = False  # .param of a call or device function: it lies in the frame, in local memory
+    formal: str = ""  # "parameter" or "result" of the function that it is declared by
     initial: bytes = b""
     addresses: tuple[InitialAddress, ...] = ()  # of variables and functions, that go into ``initial``
 
@@ -91,9 +92,18 @@ class LabelName:
 
 @dataclass(eq=False)
 class LabelTable:
-    """``.branchtargets`` or ``.calltargets``: names, in order."""
+    """``.branchtargets`` or ``.calltargets``: names, in order, and where it stands."""
 
     names: tuple[str, ...]
+    start: int = 0
+
+
+@dataclass(eq=False)
+class Prototype:
+    """``.callprototype``: parameters and results of functions that are called by their address."""
+
+    kernel: Kernel
+    start: int = 0
 
 
 @dataclass(eq=False)
@@ -103,7 +113,7 @@ class FunctionName:
     name: str
 
 
-Meaning = RegisterName | Variable | LabelName | LabelTable | FunctionName
+Meaning = RegisterName | Variable | LabelName | LabelTable | Prototype | FunctionName
 
 
 class Numbered(NamedTuple):

@@ -7,6 +7,7 @@ labels; does not know what an opcode does (see opcodes/).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -23,14 +24,14 @@ from ...ptx.statements import (
     VariableDeclaration,
 )
 from ..bind.functions import Function, ModuleNames
-from ..bind.scope import FunctionName, LabelName, LabelTable, RegisterName, Scope, Variable
+from ..bind.scope import FunctionName, LabelName, LabelTable, Prototype, RegisterName, Scope, Variable
 from ..opcodes import bind
 from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
 from ..run.wave import Execution, Record
 from .directives import check_pragma
 from .module_structure import LABELLED, misplaced
-from .parameters import prototype_problems
+from .parameters import prototype_of, prototype_problems
 from .statement_shapes import Shape, ShapeReader
 
 
@@ -127,7 +128,8 @@ class _Body:
                 if isinstance(declaration, RegisterDeclaration):
                     self._registers(declaration, scope)
                     continue
-                variable = self.module.parameter(declaration, self.function, place)
+                formal = kind.removesuffix("s")
+                variable = replace(self.module.parameter(declaration, self.function, place), formal=formal)
                 scope.declare(declaration.name, variable, declaration)
                 getattr(self.function, kind).append(variable)
                 place = variable.offset + declaration.size
@@ -167,11 +169,13 @@ class _Body:
     def _labelled(self, statement: Directive, scope: Scope) -> None:
         """Take a list of labels or functions, or a prototype, which the label before it names."""
         if statement.name == "callprototype":
-            for problem in prototype_problems(statement, self.module.target, self.module.version):
+            kernel = prototype_of(statement)
+            scope.names[self._table_after] = Prototype(kernel, statement.start)
+            for problem in prototype_problems(statement, kernel, self.module.target, self.module.version):
                 raise problem
             return
         names = tuple(name.strip() for name in statement.text.split(","))
-        scope.names[self._table_after] = LabelTable(names)
+        scope.names[self._table_after] = LabelTable(names, statement.start)
         self.tables.append((statement, names, scope))
 
     def _check_table(self, statement: Directive, names: Iterable[str], scope: Scope) -> None:

@@ -27,9 +27,15 @@ def parameter_problems(kernel: Kernel) -> Iterator[WarpsimError]:
         yield _problem(framed[0], "several results of a function are registers")
 
 
-def prototype_problems(statement: Directive, target: str, version: tuple[int, int]) -> Iterator[WarpsimError]:
+def prototype_of(statement: Directive) -> Kernel:
+    """Return the function without a name that a ``.callprototype`` describes. Raises PtxError."""
+    return read_prototype(Cursor(statement.source, statement.start + len(".callprototype")))
+
+
+def prototype_problems(
+    statement: Directive, kernel: Kernel, target: str, version: tuple[int, int]
+) -> Iterator[WarpsimError]:
     """Yield what is wrong with a ``.callprototype``: as with a function of such parameters, and no more."""
-    kernel = read_prototype(Cursor(statement.source, statement.start + len(".callprototype")))
     yield from parameter_problems(kernel)
     yield from directive_problems(kernel, target, version)
     if "local_maxnreg" in kernel.tuning:

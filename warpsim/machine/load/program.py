@@ -282,6 +282,7 @@ class Module:
             size=statement.size,
             alignment=alignment,
             offset=offset,
+            extents=statement.extents,
             framed=framed,
         )
 

@@ -445,6 +445,10 @@ class StatementBinder:
         base = operand.base if isinstance(operand, Address) else None
         found = self.scope.find(base.name) if base else None
         framed = space == "param" and isinstance(found, Variable) and found.framed
+        if isinstance(found, Variable) and _FORBIDDEN.get(self.statement.opcode) == found.formal:
+            way = "read" if found.formal == "parameter" else "written"
+            message = f"{found.name} is a {found.formal} of this function: it is only {way}"
+            raise self.illegal(message, index)
         return self.address(index, space), "local" if framed else space
 
     def narrow(self, what: str, index: int) -> IllegalInstruction:
@@ -482,7 +486,7 @@ class StatementBinder:
         base = self.address_of(found)
         shift = _WINDOWS.get(found.space, 0) if space == "generic" else 0
         near = space in ("generic", found.space) or (space, found.space) == ("shared::cluster", "shared")
-        if not near or (space == "generic" and found.framed):
+        if not near or (space == "generic" and found.space == "param" and not box):
             raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
         return lambda wave, path: base(wave, path) + (offset + shift)
 
@@ -495,6 +499,7 @@ _SPECIAL = Slot(_no_values)  # special registers of a wave that stay the same
 _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of a variable for its address
 # Opcodes that take _ for a result; in vectors it may always stand.
 _DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")
+_FORBIDDEN = {"st": "parameter", "ld": "result"}  # what opcodes do not take of the function they are in
 _NARROW = ("cp", "ldmatrix", "stmatrix", "createpolicy")  # opcodes that take addresses of 32 bits
 _ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _WINDOWS = {

@@ -257,6 +257,7 @@ NOT_MODELLED = (
         "calls",
         "calls of functions without a body, but printf, malloc, free and assertions; arguments of calls "
         "that are no .param variables of the caller",
+        "machine/opcodes/control/call_checks.py",
         "machine/opcodes/control/flow.py",
     ),
     _refused(

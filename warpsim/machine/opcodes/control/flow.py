@@ -24,6 +24,7 @@ from ...state.lanes import DivergentPath, Frame, Lanes, Values
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from ..statement_binder import StatementBinder
+from .call_checks import Passed, Placed, check_call
 from .stack import check_stack, end_of
 from .system_calls import PARAMETERS, SYSTEM_CALLS, SystemCall
 
@@ -61,8 +62,9 @@ def _indexed(binder: StatementBinder, uniform: str) -> Step:
 
 def _call(binder: StatementBinder, uniform: str) -> Step:
     """call: arguments are copied into the frame of the function, results back when it returns."""
-    results, callee, arguments = _parts(binder)
+    results, callee, arguments, behind = _parts(binder)
     given, wanted = _framed(binder, *arguments), _framed(binder, *results)
+    check_call(binder, callee, behind, Passed(given, wanted, (arguments[1], results[1])))
     function = _system_call(binder, callee[0], len(given))
     if function is not None:
         return partial(_called, function, given, wanted)
@@ -140,10 +142,10 @@ def _entered(wave: Wave, path: DivergentPath, function: Function, lanes: Lanes) 
     return frame
 
 
-def _parts(binder: StatementBinder) -> tuple[tuple[Any, int], tuple[Any, int], tuple[Any, int]]:
-    """Return results, callee and arguments of a call, each with its place; a prototype is not needed."""
+def _parts(binder: StatementBinder) -> tuple[Placed, Placed, Placed, list[Placed]]:
+    """Return results, callee and arguments of a call, each with its place, and what stands behind them."""
     operands = list(enumerate(binder.operands))
-    none: tuple[Any, int] = (Arguments(()), 0)
+    none: Placed = (Arguments(()), 0)
     results = none
     if operands and isinstance(operands[0][1], Arguments):
         index, operand = operands.pop(0)
@@ -153,9 +155,9 @@ def _parts(binder: StatementBinder) -> tuple[tuple[Any, int], tuple[Any, int], t
     index, callee = operands.pop(0)
     arguments = none
     if operands and isinstance(operands[0][1], Arguments):
-        place, operand = operands[0]
+        place, operand = operands.pop(0)
         arguments = (operand, place)
-    return results, (callee, index), arguments
+    return results, (callee, index), arguments, [(operand, place) for place, operand in operands]
 
 
 def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]:
