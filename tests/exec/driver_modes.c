@@ -132,7 +132,11 @@ static void registered(void) {
     printf(" %u", part[1000]), printf(" %d", cudaHostUnregister(part));
     part[1001] = 9;
     printf(" %u %u %u", part[1000], host[99], part[1001]), printf(" %d", cudaHostUnregister(part));
-    printf(" %d\n", cudaHostGetDevicePointer(&q, part, 0));
+    printf(" %d", cudaHostGetDevicePointer(&q, part, 0));
+    CUcontext context; /* memory that is registered in it stays when it goes, as do its neighbours */
+    cuCtxCreate(&context, NULL, 0, 0), cudaHostRegister(part, 16000, cudaHostRegisterMapped);
+    printf(" %d", cudaHostUnregister(part + 1)), printf(" %d", cuCtxDestroy(context));
+    printf(" %u %u\n", host[99], part[1001]);
     free(host);
 }
 

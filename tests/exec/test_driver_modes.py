@@ -19,8 +19,9 @@ PRINTED = {
     "contexts": "201 1 0 1 0 7 7 1 98 400 7 1",
     # registers, of the limit; logs; invalid PTX, whose log is cut to its room; the same for libraries
     "options": "0 1 2 '' '' 1 218 1 23 2 0 1",
-    # twice; another address; type, place; 1100 + 3; what lies beside; as they were, after it
-    "registered": "0 712 0 1 1 1 0 1103 99 1153 0 1153 7 9 713 1",
+    # twice; another address; type, place; 1100 + 3; what lies beside; as they were, after it; not from its
+    # middle on; a context goes
+    "registered": "0 712 0 1 1 1 0 1103 99 1153 0 1153 7 9 713 1 1 0 7 9",
     # memory is free, limits are as at first; handles are gone; variables begin again
     "reset": "0 1 1 1 400 400 400 0 4",
     # the object is there until the executable graph is destroyed, and then a release is an error; between

@@ -188,6 +188,7 @@ class Process:
             address = found.place - (base - first)
             channel.map_over(self.descriptor, first, past - first, address - DEVICE_BASE, shared=False)
             self.memory.withhold(address)
+            self.owners.pop(address, None)
 
     def free(self, channel: Channel, address: int) -> None:
         """Free an allocation; raises CudaError for an address where none begins."""
@@ -369,8 +370,11 @@ class Process:
         self.device = Device(self.settings.chip, memory=self.memory)
 
     def destroy(self, channel: Channel, context: int) -> None:
-        """Free the memory of a context, and forget its handles."""
+        """Free the memory of a context, and forget its handles; registered memory stays with the client."""
         self.order.wait_for_all()
+        for base, found in list(self.registered.items()):
+            if found.place is not None and self.owners.get(found.place // PAGE * PAGE) == context:
+                self.unregister(channel, base)
         for place in [place for place, owner in self.owners.items() if owner == context]:
             del self.owners[place]
             if place in self.memory.kinds:

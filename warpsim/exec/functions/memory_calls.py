@@ -116,7 +116,8 @@ def host_unregister(call: Call, address: Pointer) -> None:
     try:
         call.process.unregister(call.connection.channel, address)
     except KeyError:
-        raise CudaError("HostMemoryNotRegistered", f"{address:#x}") from None
+        inside = call.process.registered_at(address) is not None
+        raise CudaError("InvalidValue" if inside else "HostMemoryNotRegistered", f"{address:#x}") from None
 
 
 @row("cudaMallocPitch")
