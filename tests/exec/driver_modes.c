@@ -250,7 +250,9 @@ static void linked(void) { /* a grid of two CTAs that synchronises by a function
     printf(" %d", cuMemcpyDtoH(words, p, 8)), printf(" %d %d", words[0], words[1]);
     cuOccupancyMaxPotentialBlockSize(&words[0], &words[1], function, NULL, 0, 96), printf(" %d", words[1]);
     cuOccupancyMaxPotentialBlockSize(&words[0], &words[1], function, NULL, 0, 0), printf(" %d", words[1]);
-    cuOccupancyAvailableDynamicSMemPerBlock(&size, function, 1, 64), printf(" %d\n", (int)size);
+    cuOccupancyAvailableDynamicSMemPerBlock(&size, function, 1, 64), printf(" %d", (int)size);
+    printf(" %d %d", cuFuncSetAttribute(function, 9, 3), cuFuncSetAttribute(function, 17, 3));
+    printf(" %d\n", cuFuncSetAttribute(NULL, 9, 3));
 }
 
 static void nested(void) {

@@ -33,8 +33,9 @@ PRINTED = {
     "nests": "1 0 1 1 48 1 1 0 0 0 0 1 1 1 1 1 0 1",
     "captured": "0 0 1 0 0 0",
     # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave;
-    # threads of a block below a limit, and without; shared memory that is not asked for with an attribute
-    "linked": "0 218 0 0 0 0 60 50 64 1024 49152",
+    # threads of a block below a limit, and without; shared memory that is not asked for with an attribute;
+    # an attribute, one of a later driver, and one of no kernel
+    "linked": "0 218 0 0 0 0 60 50 64 1024 49152 0 1 400",
     # loaded; its kernel is there; and cannot be launched
     "nested": "0 0 218",
     "refused": "801 801 801 801 801 801",

@@ -19,6 +19,7 @@ from ..libraries import function_named
 from ..messages import CALLED, ENDS, HELLO, Channel, Gone, Message
 from .client import Process
 
+_IN_DRIVER = {"InvalidConfiguration": "InvalidValue", "InvalidDeviceFunction": "InvalidResourceHandle"}
 _NOT_SUPPORTED, _UNKNOWN = "NotSupported", "Unknown"
 _FOREVER = frozenset(  # functions that answer also after an error that no call survives
     {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaDeviceReset"}
@@ -159,13 +160,12 @@ class Connection:
         return SUCCESS if result is None else result
 
     def _failed(self, library: str, name: str, error: CudaError) -> int:
-        """Return the code of an error: a configuration is no error of its own in the driver."""
+        """Return the code of an error; the driver has no errors of its own for some."""
         if error.sticky:
             self.process.failed, self.process.failure_given = error, True
         if error.why:
             self.process.tally.call_failed(name, error)
-        in_driver = library == "driver" and error.name == "InvalidConfiguration"
-        return code("InvalidValue") if in_driver else error.code
+        return code(_IN_DRIVER.get(error.name, error.name)) if library == "driver" else error.code
 
     def _trace(self, call: Call, row: Row | None, result: int) -> None:
         arguments = ""

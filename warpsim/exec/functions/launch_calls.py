@@ -24,6 +24,7 @@ from .registration import kernel_of
 _TOGETHER = {COOPERATIVE: (1).to_bytes(ATTRIBUTE_BYTES, "little")}
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # of the extra parameters of cuLaunchKernel
 _MAX_DYNAMIC, _NON_PORTABLE = 8, 14  # of cudaFuncAttribute and CUfunction_attribute
+_SETTABLE = range(8, 16)  # of these; the others are what the compiler has made
 _EXTRA_WORDS = 5
 
 
@@ -180,7 +181,12 @@ def _parameters(call: Call, kernel: Kernel, arguments: int, extra: int) -> list[
 
 
 def set_attribute(kernel: Kernel, attribute: int, value: int) -> None:
-    """Set an attribute of a kernel. Raises CudaError."""
+    """Set an attribute of a kernel. Raises CudaError; without words where no attribute has the number.
+
+    Programs ask so whether a later driver's attribute is there, and do without it.
+    """
+    if attribute not in _SETTABLE:
+        raise CudaError("InvalidValue")
     limits = ARCHITECTURES[kernel.image.chip].limits
     if attribute == _MAX_DYNAMIC:
         static = kernel.launchable._entry.static_shared_bytes
