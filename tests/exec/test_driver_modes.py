@@ -16,7 +16,7 @@ Run = Callable[..., Any]
 PRINTED = {
     # no context; two is current, a launch of one's kernel; the stream is of one; a copy to two; the value;
     # memory, module and stream are gone
-    "contexts": "201 1 0 1 0 7 7 1 98 400 7 1",
+    "contexts": "201 1 0 1 0 7 7 1 400 400 7 1",
     # registers, of the limit; logs; invalid PTX, whose log is cut to its room; the same for libraries
     "options": "0 1 2 '' '' 1 218 1 23 2 0 1",
     # twice; another address; type, place; 1100 + 3; what lies beside; as they were, after it; not from its
