@@ -17,7 +17,7 @@ import pytest
 from tests.helpers import nasty
 from warpsim import OperandError
 from warpsim.arithmetic.planes import FINITE, INFINITE, NOT_A_NUMBER, converted, planes
-from warpsim.isa.codes import codes_of, integers, magnitudes, matrix_of, values_of
+from warpsim.isa.codes import codes_of, integers, magnitudes, matrix_of, values_of, zero_ranks
 from warpsim.isa.formats import FORMATS, Format
 
 
@@ -342,6 +342,9 @@ def test_magnitudes_are_absolute_values_with_a_place_for_zeros_and_nans(element:
     expected[(value == 0) & ~np.signbit(value)] = -1
     assert np.array_equal(magnitudes(matrix_of(codes, element), element), expected)
     assert np.array_equal(magnitudes(codes, element), expected)
+    ranks = (np.sign(expected) + 1).astype(np.uint8)
+    for matrix in (codes, matrix_of(codes, element), value.astype(">f8")):
+        assert np.array_equal(zero_ranks(matrix, element), ranks)
 
 
 @pytest.mark.parametrize("name", ["s8", "u8", "s4", "u4"])
@@ -352,3 +355,4 @@ def test_magnitudes_of_integers_are_the_same_by_value_and_by_code(name: str) -> 
     expected = np.where(value == 0, -1, np.abs(value))
     for matrix in (codes, matrix_of(codes, element), value):
         assert np.array_equal(magnitudes(matrix, element), expected)
+        assert np.array_equal(zero_ranks(matrix, element), 2 * (value != 0))

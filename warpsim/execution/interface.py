@@ -20,7 +20,7 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa import fragments, sparsity
 from ..isa.arrays import as_array, as_integer, is_numeric
-from ..isa.codes import magnitudes
+from ..isa.codes import magnitudes, zero_ranks
 from ..isa.comparisons import Evidence
 from ..isa.families import forms
 from ..isa.instruction import Instruction
@@ -201,7 +201,7 @@ def compress(A: npt.ArrayLike, instruction: Form) -> tuple[npt.NDArray[Any], npt
     form = resolved(instruction)
     pattern = fragments.require_sparse(form)
     matrix = _logical(as_array(A), form)
-    return sparsity.compress(matrix, magnitudes(matrix, form.a), pattern)
+    return sparsity.compress(matrix, zero_ranks(matrix, form.a), pattern)
 
 
 def decompress(values: npt.ArrayLike, indices: npt.ArrayLike, instruction: Form) -> npt.NDArray[Any]:

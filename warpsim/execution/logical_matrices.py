@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OperandError
-from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
+from ..isa.codes import codes_of, matrix_of, scale_codes_of, zero_ranks
 from ..isa.fragments import columns_of, fields_of, shaped, signed
 from ..isa.instruction import Instruction
 from ..isa.products import Codes, Operands
@@ -85,8 +85,8 @@ def _multiplicand(
         codes = shaped(codes_of(values, instruction.a, "A"), (rows, stored), "A's stored values")
         return codes, columns_of(instruction, fields_of(instruction, indices), None, literal=literal)
     codes = shaped(codes_of(a, instruction.a, "A"), (rows, instruction.shape.k), "A")
-    weight = magnitudes(matrix_of(codes, instruction.a), instruction.a)
-    kept, units = compress(codes, weight, instruction.pattern)
+    ranks = zero_ranks(matrix_of(codes, instruction.a), instruction.a)
+    kept, units = compress(codes, ranks, instruction.pattern)
     return kept, stored_columns(units, instruction.pattern)
 
 

@@ -15,6 +15,8 @@ from ..errors import OperandError
 from .arrays import as_array
 from .formats import Format
 
+_IEEE = frozenset(np.dtype(kind) for kind in (np.float16, np.float32, np.float64))
+
 
 @in_default_environment
 def values_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[np.float64]:
@@ -88,6 +90,22 @@ def matrix_of(codes: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
         matrix: npt.NDArray[Any] = codes.view(element.dtype)
         return matrix
     return integers(codes, element).astype(element.dtype)
+
+
+def zero_ranks(matrix: npt.NDArray[Any], element: Format) -> npt.NDArray[np.uint8]:
+    """Return for each element which is kept before others: 2 for what is not zero, 1 for -0, 0 for +0.
+
+    Takes the same matrices as magnitudes. The sign is the highest bit of an IEEE format: what is left of -0
+    without it is zero.
+    """
+    if matrix.dtype.kind == "u":
+        matrix = matrix_of(codes_of(matrix, element, "A"), element)
+    if matrix.dtype not in _IEEE:
+        with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
+            matrix = matrix.astype(np.float64)
+    bits = np.ascontiguousarray(matrix).view(f"u{matrix.dtype.itemsize}")
+    ranks: npt.NDArray[np.uint8] = (bits != 0).view(np.uint8) + ((bits << bits.dtype.type(1)) != 0)
+    return ranks
 
 
 @in_default_environment

@@ -12,7 +12,7 @@ storage".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ..errors import OperandError
 
 FIELD_BITS = 4
+_RANKS = 3  # of units: not zero, -0, +0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,24 +104,30 @@ def stored_columns(indices: npt.NDArray[np.uint8], pattern: Pattern) -> npt.NDAr
 
 
 def compress(
-    matrix: npt.NDArray[Any], magnitude: npt.NDArray[Any], pattern: Pattern
+    matrix: npt.NDArray[Any], ranks: npt.NDArray[np.uint8], pattern: Pattern
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """Return stored values ``(..., m, k * stored / chunk)`` and unit indices ``(..., m, units)`` of a sparse
     matrix.
 
-    ``magnitude`` has the shape of ``matrix`` and no NaN; 0 marks what may be dropped, and -1 a zero that
-    is dropped first (+0 before -0). Indices ascend within a chunk; a chunk with fewer non-zeros than
+    ``ranks`` has the shape of ``matrix``: 2 for what is not zero, 1 for what may be dropped, and 0 for what
+    is dropped first (codes.zero_ranks). Indices ascend within a chunk; a chunk with fewer non-zeros than
     the pattern keeps is padded with its lowest unused units. Raises OperandError, naming row and
     chunk, where a chunk has too many non-zeros.
     """
-    weight = _units(magnitude, pattern).max(axis=-1)
-    order = _strongest(weight, pattern)
-    dropped = np.sort(weight, axis=-1)[..., : pattern.choices - pattern.kept]
-    _refuse_dense(dropped.max(axis=-1) > 0, weight > 0, pattern)
-    values = np.take_along_axis(_units(matrix, pattern), order[..., None], axis=-2)
+    units = _units(ranks, pattern)
+    rank = units[..., 0]
+    for place in range(1, pattern.unit):
+        rank = np.maximum(rank, units[..., place])
+    number = rank[..., 0].copy()
+    for place in range(1, pattern.choices):
+        number += rank[..., place] * np.uint8(_RANKS**place)
+    _refuse_dense(_too_many(pattern)[number], rank == _RANKS - 1, pattern)
+    order = _kept_units(pattern)[number]
     *rows, chunks, kept = order.shape
-    indices = order.reshape(*rows, chunks * kept).astype(np.uint8)
-    return values.reshape(*rows, chunks * pattern.stored), indices
+    first = np.arange(number.size, dtype=np.intp) * pattern.choices
+    places = (first[:, None] + order.reshape(-1, kept)).reshape(-1)
+    values = matrix.reshape(-1, pattern.unit)[places]
+    return values.reshape(*rows, chunks * pattern.stored), order.reshape(*rows, chunks * kept)
 
 
 def decompress(
@@ -151,6 +158,23 @@ def _units(matrix: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
     """Return ``(..., m, k)`` seen as ``(..., m, chunks, choices, unit)``."""
     chunks = matrix.shape[-1] // pattern.chunk
     return matrix.reshape(*matrix.shape[:-1], chunks, pattern.choices, pattern.unit)
+
+
+@cache
+def _kept_units(pattern: Pattern) -> npt.NDArray[np.uint8]:
+    """``(_RANKS ** choices, kept)``: the units that are kept, by the ranks of all units of a chunk."""
+    return _strongest(_chunks(pattern), pattern).astype(np.uint8)
+
+
+@cache
+def _too_many(pattern: Pattern) -> npt.NDArray[np.bool_]:
+    """``(_RANKS ** choices,)``: whether more units are not zero than the pattern keeps."""
+    return np.asarray((_chunks(pattern) == _RANKS - 1).sum(axis=-1) > pattern.kept)
+
+
+def _chunks(pattern: Pattern) -> npt.NDArray[np.int64]:
+    """Return the ranks of the units of every chunk there can be, the first unit counting least."""
+    return np.arange(_RANKS**pattern.choices)[:, None] // _RANKS ** np.arange(pattern.choices) % _RANKS
 
 
 def _strongest(weight: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[np.intp]:

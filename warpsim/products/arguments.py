@@ -16,7 +16,7 @@ from ..errors import OperandError
 from ..execution.logical_matrices import Matrices, stored_pair
 from ..execution.pipeline import Undefined, rule_for
 from ..isa.arrays import as_array
-from ..isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
+from ..isa.codes import codes_of, matrix_of, scale_codes_of, zero_ranks
 from ..isa.formats import Format
 from ..isa.fragments import check_fields, signed
 from ..isa.instruction import Instruction
@@ -138,8 +138,8 @@ def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes
     if not isinstance(A, tuple):
         codes = _matrix(_codes(A, form.a, "A"), "A")
         codes = padded(codes, 1, pattern.chunk)
-        weight = magnitudes(matrix_of(codes, form.a), form.a)
-        return compress(codes, weight, pattern)
+        ranks = zero_ranks(matrix_of(codes, form.a), form.a)
+        return compress(codes, ranks, pattern)
     values, indices = stored_pair(A)
     codes = _matrix(_codes(values, form.a, "A's stored values"), "A's stored values")
     if codes.shape[1] % pattern.stored:

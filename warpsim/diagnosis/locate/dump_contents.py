@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...environment import in_default_environment
 from ...errors import OperandError
-from ...isa.codes import codes_of, magnitudes, matrix_of, values_of
+from ...isa.codes import codes_of, matrix_of, values_of, zero_ranks
 from ...isa.formats import FORMATS
 from ...isa.fragments import metadata_map, registers_of, require_sparse, write_fields
 from ...isa.instruction import Instruction
@@ -198,8 +198,8 @@ class Operands:
     def _compress(self) -> None:
         form, pattern = self.form, require_sparse(self.form)
         self.logical = self.codes["a"]
-        weight = magnitudes(matrix_of(self.logical, form.a), form.a)
-        self.codes["a"], indices = compress(self.logical, weight, pattern)
+        ranks = zero_ranks(matrix_of(self.logical, form.a), form.a)
+        self.codes["a"], indices = compress(self.logical, ranks, pattern)
         units = indices.reshape(*indices.shape[:-1], -1, pattern.kept)
         self.codes["e"] = pattern.encode_table[tuple(np.moveaxis(units, -1, 0))]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...execution.interface import pack_metadata
-from ...isa.codes import codes_of, magnitudes, matrix_of, scale_codes_of
+from ...isa.codes import codes_of, matrix_of, scale_codes_of, zero_ranks
 from ...isa.fragments import codes_from, registers_of
 from ...isa.instruction import Instruction
 from ...isa.products import Codes
@@ -81,8 +81,8 @@ class Loop:
         b = _blocks(self.b, self.steps, self.columns)[:, None]
         found: Registers = {}
         if self.form.pattern is not None:
-            weight = magnitudes(matrix_of(a, self.form.a), self.form.a)
-            a, indices = compress(a, weight, self.form.pattern)
+            ranks = zero_ranks(matrix_of(a, self.form.a), self.form.a)
+            a, indices = compress(a, ranks, self.form.pattern)
             found["e"] = pack_metadata(self.form, indices, 0)
         found |= {name: self._held(name, codes) for name, codes in (("a", a), ("b", b))}
         found |= self._scales()
