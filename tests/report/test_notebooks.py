@@ -51,6 +51,8 @@ def results() -> dict[str, Any]:
         warpsim.explain(ins, 0, 0, **operands),
         warpsim.compare_targets(ins, 0, 0, ["sm_80", "sm_90a"], **operands),
         warpsim.find_origins(kernel, (2, 2), 64, args, (0, 1)),
+        *(warpsim.verify(warpsim.generate_vectors(ins, count=2)), warpsim.find_sources(ins, 1, 2)),
+        warpsim.view(ROOT / "traces" / "mma_sp_m16n8k32_f16.ptx"),
         *(warpsim.Device("sm_80"), warpsim.Warp("sm_80"), warpsim.Warpgroup("sm_90a")),
     )
     return shown | {type(value).__name__: value for value in others}
@@ -85,11 +87,17 @@ def test_texts_are_those_of_the_command_line() -> None:
 
 def test_reprs_are_short_and_name_their_subject() -> None:
     for name, value in results().items():
-        assert len(repr(value)) <= LONGEST or name == "Drawing", name
+        assert len(repr(value)) <= LONGEST, name
         assert "\n" not in repr(value), name
     shown = results()
     assert repr(shown["Device"]) == "<device sm_80: 0 allocations, 0 bytes>"
     assert repr(shown["Warp"]) == "<warp of sm_80>"
+    assert repr(shown["Outcome"]) == "<verification of corner: passed, 0 of 256 words differ>"
+    assert repr(shown["Feeds"]).startswith(
+        "<what feeds d[1,2] in lane 5, register 0: 16 of a, 16 of b, 0 of m"
+    )
+    assert repr(shown["Report"]).endswith("f16.ptx: .html is the page, .save(path) writes it>")
+    assert repr(shown["Drawing"]).startswith("<drawing, ")
     assert repr(shown["LaunchEvent"]).startswith(f"<{FORM} on sm_80 at line 223, CTA (0, 0, 0), warp 0")
     assert repr(shown["LaunchReport"]).startswith("<launch of dense_f16: statements executed: exact ")
     assert repr(shown["LaunchReport"]).endswith("; findings: none>")

@@ -38,6 +38,10 @@ class Report:
 
     run: Run | Recording | Cases
 
+    def __repr__(self) -> str:
+        path = self.run.trace.path if isinstance(self.run, Run) else self.run.path
+        return f"<report of {path or 'a recording'}: .html is the page, .save(path) writes it>"
+
     @cached_property
     def data(self) -> ReportData:
         """What the page is made of."""

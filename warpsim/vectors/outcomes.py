@@ -48,6 +48,14 @@ class Outcome:
     seconds: float = 0.0
     error: WarpsimError | None = None
 
+    def __repr__(self) -> str:
+        tally = self.tally
+        words = (
+            f"{tally.different_words:,} of {tally.words:,} words differ" if self.items else "nothing compared"
+        )
+        result = "passed" if self.passed else "failed"
+        return f"<verification of {self.path}: {result}, {words}>"
+
     @property
     def passed(self) -> bool:
         """Whether every bit is as expected."""

@@ -338,6 +338,11 @@ class Feeds:
     scale_a: tuple[Place, ...]
     scale_b: tuple[Place, ...]
 
+    def __repr__(self) -> str:
+        d = self.d
+        counts = ", ".join(f"{len(getattr(self, name))} of {name}" for name in ("a", "b", "metadata"))
+        return f"<what feeds d[{d.row},{d.column}] in lane {d.lane}, register {d.register}: {counts}>"
+
 
 def feeds(
     instruction: Instruction,

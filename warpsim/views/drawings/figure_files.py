@@ -34,6 +34,10 @@ class Drawing(str):
         made._draw = draw
         return made
 
+    def __repr__(self) -> str:
+        lines = self.count("\n") + 1
+        return f"<drawing, {lines} line{'s'[: lines != 1]}: print it, or take .svg or .save(path)>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (str(self), self.svg)
 
