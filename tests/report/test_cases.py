@@ -111,6 +111,6 @@ def test_bad_sets_and_options_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     write_vectors("good.npz", GOOD)
     done = CliRunner().invoke(cli, ["view", "good.npz", "--target", "sm_90"])
     assert done.exit_code == 2
-    assert "--target goes with a trace: a vector set has its own" in done.output
+    assert "--target goes with a trace: a vector set has its own" in done.stderr
     with pytest.raises(warpsim.WarpsimError):
         warpsim.view("bad.npz")

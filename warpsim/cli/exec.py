@@ -157,7 +157,8 @@ def exec(context: click.Context, /, command: tuple[str, ...], serve: bool, **opt
 def _check(context: click.Context, command: tuple[str, ...], serve: bool, options: dict[str, Any]) -> None:
     """Raise UsageError for what does not go together."""
     given = {name for name in context.params if context.get_parameter_source(name) == _GIVEN}
-    if serve and given - {"serve", "server"}:
+    given.discard("command")  # which older click counts as given where it is empty
+    if serve and (command or given - {"serve", "server"}):
         raise click.UsageError(
             "--serve goes with --server alone: what a run is asked for goes with --connect"
         )
