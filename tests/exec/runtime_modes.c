@@ -136,6 +136,7 @@ static void captured(void) {
     cudaGraph_t graph;
     cudaGraphExec_t executable;
     const cudaGraphNode_t *ends;
+    const cudaGraphEdgeData *edges = NULL;
     enum cudaStreamCaptureStatus status;
     unsigned long long number;
     size_t count = 9;
@@ -143,8 +144,8 @@ static void captured(void) {
     cudaStreamCreate(&stream), cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     cudaMallocAsync((void **)&p, 4, stream), cudaMemsetAsync(p, 0, 4, stream), launch(&put, p, stream);
     cudaMemcpyAsync(out, p, 4, cudaMemcpyDeviceToHost, stream), cudaFreeAsync(p, stream);
-    cudaStreamGetCaptureInfo(stream, &status, &number, &graph, &ends, NULL, &count);
-    printf("captured %d %d %d", status, (int)count, cudaStreamUpdateCaptureDependencies(stream, (void *)ends, NULL, 1, 1));
+    cudaStreamGetCaptureInfo(stream, &status, &number, &graph, &ends, &edges, &count);
+    printf("captured %d %d %d %d", status, (int)count, edges[0].type, cudaStreamUpdateCaptureDependencies(stream, (void *)ends, NULL, 1, 1));
     cudaStreamEndCapture(stream, &graph), cudaGraphInstantiate(&executable, graph, 0);
     for (int i = 0; i < 2; i++) out[0] = 0, cudaGraphLaunch(executable, stream), cudaStreamSynchronize(stream), out[1] += out[0];
     printf(" %d", out[1]); /* twice 7 + 105 */

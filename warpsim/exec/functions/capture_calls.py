@@ -14,6 +14,7 @@ from .graph_calls import has_edge_data, node_handle, nodes_at
 _NUMBERS = count(1)
 _NONE, _ACTIVE = 0, 1  # of cudaStreamCaptureStatus
 _SET_DEPENDENCIES = 1  # of cudaStreamUpdateCaptureDependenciesFlags
+_EDGE_BYTES = 8  # of cudaGraphEdgeData; zeros are of a plain edge
 
 
 @row("cudaStreamBeginCapture", "cuStreamBeginCapture_v2")
@@ -110,7 +111,8 @@ def capture_info(call: Call, asked: CaptureInfo) -> None:
     call.put_some(asked.nodes, "Q", call.process.kept_words(call.connection.channel, words))
     has_edges = call.of_runtime_13 or call.name.endswith("_v3")
     if has_edges:
-        call.put_some(asked.fifth, "Q", 0)
+        plain = bytes(_EDGE_BYTES * len(ends))
+        call.put_some(asked.fifth, "Q", call.process.kept_words(call.connection.channel, plain))
     call.put_some(asked.sixth if has_edges else asked.fifth, "Q", len(ends))
 
 
