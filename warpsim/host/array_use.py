@@ -186,10 +186,14 @@ class ArrayUse(Observer):
         return first if count == 1 else first + np.arange(count)
 
     def _part(self, least: int) -> None:
-        """Part units that are larger, each of which becomes several with the same content."""
+        """Part units that are larger, each of which becomes several with the same content.
+
+        Memory of units that no store has reached stays untouched: a device may have much of it.
+        """
         if least < self.unit:
+            held, parts = np.flatnonzero(self.owner), self.unit // least
             self.owner, self.statement = (
-                np.repeat(table, self.unit // least) for table in (self.owner, self.statement)
+                _parted(table, held, parts) for table in (self.owner, self.statement)
             )
             self.unit = least
 
@@ -323,6 +327,13 @@ class ArrayUse(Observer):
             f"the first of them {list(first)}; {use.first.statement.mnemonic} is the first that writes there"
         )
         yield _finding("unwritten", "note", message, use.first.statement.location())
+
+
+def _parted(table: npt.NDArray[np.int32], held: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.int32]:
+    """Return a table with ``parts`` elements for each of those before; what is not held is zero."""
+    parted = np.zeros((table.size, parts), table.dtype)
+    parted[held] = table[held][:, None]
+    return parted.reshape(-1)
 
 
 def _pieces(name: str, buffer: Buffer, use: _Use) -> Iterator[LaunchFinding]:
