@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+_COMMENTS = re.compile(r"^[ \t]*//.*\n", re.MULTILINE)  # lines of nothing else, which no page needs
 
 
 @cache
@@ -115,7 +116,7 @@ def _in_order(entries: Iterable[str], folders: Sequence[str]) -> list[str]:
 
 def _wrapped(name: str, folders: Sequence[str]) -> str:
     """Return one module as a function that returns what it exports."""
-    text = _module(name, folders)
+    text = _COMMENTS.sub("", _module(name, folders))
     exported = ", ".join(_EXPORT.findall(text))
     body = _IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{match[2]}"];\n', text)
     return (
