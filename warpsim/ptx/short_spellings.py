@@ -56,7 +56,15 @@ def read_short(text: str, target: str | None) -> Short | None:
     words = name.lower().split(".")
     if operands or not _WHOLE.isdisjoint(words) or not (words[0] in OPCODES or _is_shape(words[0])):
         return None
+    if words[0] in OPCODES and not all(_is_shape(word) or word in _vocabulary() for word in words):
+        return None  # the parser names the modifier that there is not
     return _of_words(name, words, target)
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    words = {word for form in forms().values() for word in (*_others(form), form.a_layout, form.b_layout)}
+    return frozenset(words) | _type_names()
 
 
 def _here(found: Iterable[Instruction], target: str | None) -> list[Instruction]:
