@@ -126,7 +126,7 @@ def compress(
     *rows, chunks, kept = order.shape
     first = np.arange(number.size, dtype=np.intp) * pattern.choices
     places = (first[:, None] + order.reshape(-1, kept)).reshape(-1)
-    values = matrix.reshape(-1, pattern.unit)[places]
+    values = np.take(matrix.reshape(-1, pattern.unit), places, axis=0)  # row by row, whatever the matrix
     return values.reshape(*rows, chunks * pattern.stored), order.reshape(*rows, chunks * kept)
 
 

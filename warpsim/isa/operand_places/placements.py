@@ -100,6 +100,10 @@ class Inputs:
         inputs.__dict__.update(self.__dict__, registers=registers, **others)
         return inputs
 
+    def by_rows(self) -> Inputs:
+        """Return the same with registers that lie row by row in memory, as those expect who view them."""
+        return self.with_words({role: np.ascontiguousarray(words) for role, words in self.registers.items()})
+
     @property
     def warp_level(self) -> bool:
         """Whether the inputs hold nothing that only instructions with tiles in shared memory take."""

@@ -97,7 +97,7 @@ def _engine(engine: EngineName | Engine) -> Engine:
 
 def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
     """D of an engine that a user gives; raises OperandError where it is no D."""
-    d = engine(form, inputs)
+    d = engine(form, inputs.by_rows())
     wanted = (*executions_of(inputs), *form.held("d").shape)
     dtype = np.dtype(f"u{form.register_bits // 8}")
     if not isinstance(d, np.ndarray) or d.shape != wanted or d.dtype != dtype:

@@ -39,7 +39,7 @@ class NpzFormat:
 
     def write(self, path: Path, vectors: VectorSet) -> None:
         """Write a set atomically."""
-        arrays = vectors.arrays()
+        arrays = {name: np.ascontiguousarray(array) for name, array in vectors.arrays().items()}
         manifest = np.array(json.dumps(manifest_of(vectors)))
         size = sum(array.nbytes for array in arrays.values())
         write_arrays(path, {MANIFEST: manifest, **arrays}, compressed=size <= COMPRESSED_BYTES)

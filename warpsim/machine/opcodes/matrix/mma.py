@@ -216,8 +216,8 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
                 pc=path.pc,
                 record=wave.code[path.pc],
                 instruction=form,
-                inputs=inputs,
-                d=d,
+                inputs=inputs.by_rows(),
+                d=np.ascontiguousarray(d),
                 warps=warps,
                 whole=path.lanes.whole,
             )

@@ -152,8 +152,8 @@ def multiply(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Shar
             pc=path.pc,
             record=wave.code[path.pc],
             instruction=wgmma.form,
-            inputs=inputs,
-            d=d,
+            inputs=inputs.by_rows(),
+            d=np.ascontiguousarray(d),
             warps=first,
             whole=path.lanes.whole,
         )
