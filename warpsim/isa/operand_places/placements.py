@@ -101,7 +101,7 @@ class Inputs:
         return inputs
 
     def by_rows(self) -> Inputs:
-        """Return the same with registers that lie row by row in memory, as those expect who view them."""
+        """Return the same with registers row by row in memory, so that elements in them can be viewed."""
         return self.with_words({role: np.ascontiguousarray(words) for role, words in self.registers.items()})
 
     @property
