@@ -223,10 +223,13 @@ def cases(repeat: int) -> list[Result]:
     warp_rate = 32 * _STRAIGHT / (whole := seconds(_launch(integers, 1, 1024))) / 1e6
     few = 32 * _STRAIGHT / (many_ctas := seconds(_launch(integers, 32, 32))) / 1e6
     launched, batched = seconds(_launch(matrices, 4, 256)), seconds(_batched(32))
+    plain, checked = seconds(naive(512)), seconds(naive(512, "error"))
     one, eight = seconds(_launch(integers, 32, 256)), seconds(_launch(integers, 256, 256))
     return [
         Result(name="f16 2:4 product of 512", seconds=product, figure=product, unit="s", goal=2),
         Result(name="f16 product of 512 by wgmma", seconds=wgmma, figure=wgmma, unit="s", goal=5),
+        Result(name="naive f16 product of 512", seconds=plain, figure=plain, unit="s", goal=0.05),
+        Result(name="the same with checks", seconds=checked, figure=checked, unit="s", goal=0.08),
         Result(
             name="integers, 1 CTA of 32 warps", seconds=whole, figure=warp_rate, unit="M a second", goal=2
         ),
