@@ -145,15 +145,39 @@ WAIT: ld.volatile.shared.u32 %r1, [flag]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT
         load_text(kernel(body))["k"](1, 64, [np.zeros(1, np.uint32)], checks="off")
 
 
+@pytest.mark.parametrize("schedule", ["program", "latest", "random:1"])
+def test_ctas_that_meet_in_the_loop_of_a_semaphore_wait(schedule: str) -> None:
+    """CUTLASS's split-k: thread 0 reads the semaphore, and all vote with bar.red whether to go on."""
+    body = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, 0; mov.u32 %r5, 0;
+setp.eq.u32 %p1, %r2, 0;
+WAIT: @%p1 ld.acquire.gpu.global.u32 %r3, [%d1];
+setp.ne.u32 %p2, %r3, %r1;
+bar.red.and.pred %p3, 0, %p2;
+@%p3 bra WAIT;
+@%p1 ld.global.u32 %r4, [%d1+4];
+@%p1 add.u32 %r4, %r4, 1;
+@%p1 st.global.u32 [%d1+4], %r4;
+WORK: add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 50; @%p4 bra WORK;
+bar.sync 0;
+add.u32 %r1, %r1, 1;
+@%p1 st.release.gpu.global.u32 [%d1], %r1;"""
+    found = np.zeros(2, np.uint32)
+    report = load_text(kernel(body))["k"](4, 64, [found], schedule=schedule)
+    assert found.tolist() == [4, 4]
+    assert report.fidelity.counts["exact"] < 1200  # 6,782 where lanes go round until their turn is over
+
+
 def test_which_loops_wait() -> None:
     body = """mov.u32 %r2, 0;
 SUM: ld.global.u32 %r1, [%d1]; add.u32 %r2, %r2, %r1; setp.lt.u32 %p1, %r2, 5; @%p1 bra SUM;
 SPIN: ld.relaxed.gpu.global.u32 %r1, [%d1]; setp.lt.u32 %p1, %r1, 5; @%p1 bra SPIN;
 WORK: ld.relaxed.gpu.global.u32 %r1, [%d1]; st.global.u32 [%d1], %r1; setp.lt.u32 %p1, %r1, 5; @%p1 bra WORK;
-SLEEP: nanosleep.u32 20; @%p1 bra SLEEP;"""
+SLEEP: nanosleep.u32 20; @%p1 bra SLEEP;
+MEET: ld.acquire.gpu.global.u32 %r1, [%d1]; bar.sync 0; setp.lt.u32 %p1, %r1, 5; @%p1 bra MEET;
+TELL: ld.acquire.gpu.global.u32 %r1, [%d1]; bar.arrive 0, 64; setp.lt.u32 %p1, %r1, 5; @%p1 bra TELL;"""
     code = warpsim.load(kernel(body)).module.entry("k").code
     lines = {code[pc].statement.location().line for pc in waiting_loops(code)}
-    assert lines == {8, 10}
+    assert lines == {8, 10, 11}
 
 
 @pytest.mark.parametrize("schedule", ["program", "earliest", "latest", "random:1"])

@@ -1,10 +1,11 @@
 """Livelocks: which loops wait for other lanes, and the proof that their waiting never ends.
 
 A loop waits for others where it reads what they may write (atomics, ordered and volatile loads, phases of an
-mbarrier, sleep) and does nothing that they could see but atomics. Such lanes let others go on after each
-round. Where a whole pass over all waves brings back every register, every byte and every place, the same will
-happen for ever: machine and schedule are deterministic, and only what changes can change them. A loop that
-reads a clock or counts its rounds is never at the same place again, and is left alone, for it may end.
+mbarrier, sleep) and does nothing that they could see but atomics and waiting at barriers. Such lanes let
+others go on after each round. Where a whole pass over all waves brings back every register, every byte and
+every place, the same will happen for ever: machine and schedule are deterministic, and only what changes can
+change them. A loop that reads a clock or counts its rounds is never at the same place again, and is left
+alone, for it may end.
 Knows paths and memories; does not know what a statement computes.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 from ...errors import Deadlock, Fault
 from ...isa.families import OPCODES
 from ...ptx.operands import Register
+from ...ptx.statements import InstructionStatement
 from ..bind.scope import LabelName
 from ..state.lanes import DivergentPath, Frame, Lanes
 from ..state.memory_access import MemoryAccess
@@ -32,7 +34,8 @@ from .windows import place_of
 _READING = frozenset({"atom", "nanosleep"})
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "mmio", "test_wait"})
 # what others may wait for, or what a loop that waits has no time for
-_ACTING = OPCODES | {"st", "red", "bar", "barrier", "call", "ret", "exit", "cp", "wmma", "stmatrix", "brx"}
+_ACTING = OPCODES | {"st", "red", "call", "ret", "exit", "cp", "wmma", "stmatrix", "brx"}
+_BARRIERS = frozenset({"bar", "barrier"})  # lanes that only arrive act; those that meet may all wait
 _SHOWN = 4  # groups of lanes that an error describes
 _ROUND = 256  # statements in which a loop that waits comes round, to see what it reads
 
@@ -56,11 +59,15 @@ def _backward(code: Sequence[Record]) -> Iterator[tuple[int, int]]:
 
 def _waits(body: Sequence[Record]) -> bool:
     statements = [record.statement for record in body]
-    acts = any(statement.opcode in _ACTING for statement in statements)
-    return not acts and any(
+    return not any(map(_acts, statements)) and any(
         statement.opcode in _READING or not _ORDERED.isdisjoint(statement.modifiers)
         for statement in statements
     )
+
+
+def _acts(statement: InstructionStatement) -> bool:
+    """Return whether others may wait for what a statement does."""
+    return statement.opcode in _ACTING or (statement.opcode in _BARRIERS and "arrive" in statement.modifiers)
 
 
 class LivelockDetector:
