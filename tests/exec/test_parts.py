@@ -64,7 +64,10 @@ def test_errors_have_names_and_words() -> None:
         "CUDA_ERROR_OUT_OF_MEMORY",
         "CUDA_ERROR_ILLEGAL_ADDRESS",
     ]
-    assert words(2) == "memory allocation"
+    assert [words(number) for number in (0, 2, 700, 11)] == [
+        *("no error", "out of memory", "an illegal memory access was encountered"),
+        "unrecognized error code",
+    ]
 
 
 # --- fat binaries ----------------------------------------------------------------------------------

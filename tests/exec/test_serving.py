@@ -163,7 +163,7 @@ def test_a_launch_whose_run_is_killed_stops(run: Run, server: Path, programs: Pa
     process.kill()
     assert process.stdout is not None
     with process.stdout as printed:
-        assert printed.read() in (b"999\n", b"100\n", b"line 163: cudaErrorUnknown: unknown\n")
+        assert printed.read() in (b"999\n", b"100\n", b"line 163: cudaErrorUnknown: unknown error\n")
     assert process.wait() == -signal.SIGKILL
     assert run("device", options=("--connect", "--server", str(server))).code == 0
 

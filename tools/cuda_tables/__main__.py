@@ -4,12 +4,14 @@
 
 Each folder has ``include`` and ``lib`` (or ``lib64``). Names of functions, numbers of error codes and
 attributes, and places of the fields of cudaDeviceProp are facts of the public interface; ``offsetof`` is
-asked of the host's C compiler. The driver's names are those that cuda.h of the newest toolkit declares, and
+asked of the host's C compiler. What cudaGetErrorString returns is asked of the newest runtime, which needs no
+device for that. The driver's names are those that cuda.h of the newest toolkit declares, and
 their forms for the stream of a thread. ``--check`` writes nothing, and fails where a table would change.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -18,7 +20,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 TABLES = Path(__file__).parent.parent.parent / "warpsim" / "exec" / "tables"
-_ENUMERATIONS = {"cudaError": "runtime_errors", "CUdevice_attribute_enum": "device_attributes"}
+_ENUMERATIONS = {
+    "cudaError": "runtime_errors",
+    "cudaError_enum": "driver_errors",
+    "CUdevice_attribute_enum": "device_attributes",
+}
 _PROFILER = {"cuProfilerStart", "cuProfilerStop"}  # of cudaProfiler.h, which wheels lack
 _MEMBER = re.compile(r"^\s*((?:cuda|CU_|CUDA_)\w+)\s*=\s*(0[xX][0-9a-fA-F]+|\d+)", re.MULTILINE)
 
@@ -44,14 +50,29 @@ def _held(name: str) -> str:
 
 def _tables(folders: dict[str, Path]) -> Iterator[tuple[str, str]]:
     for version, folder in folders.items():
-        library = next(path for part in ("lib", "lib64") for path in folder.glob(f"{part}/libcudart.so.*"))
-        yield f"runtime_{version}.txt", _lines(_exported(library))
+        yield f"runtime_{version}.txt", _lines(_exported(_runtime(folder)))
         yield f"properties_{version}.txt", _lines(_fields(folder / "include"))
-    include = folders[max(folders)] / "include"
+    newest = folders[max(folders)]
+    include = newest / "include"
+    yield "error_texts.txt", _lines(_texts(_runtime(newest), include / "driver_types.h"))
     yield "driver.txt", _lines(_declared(include))
     for enumeration, name in _ENUMERATIONS.items():
         headers = [include / "cuda.h", include / "driver_types.h"]
         yield f"{name}.txt", _lines(_members(enumeration, headers))
+
+
+def _runtime(folder: Path) -> Path:
+    """Return the runtime library of a toolkit."""
+    return next(path for part in ("lib", "lib64") for path in folder.glob(f"{part}/libcudart.so.*"))
+
+
+def _texts(library: Path, header: Path) -> Iterator[str]:
+    """Yield "number text" of each error code: what cudaGetErrorString of a runtime returns."""
+    text_of = ctypes.CDLL(str(library)).cudaGetErrorString
+    text_of.restype = ctypes.c_char_p
+    for row in _members("cudaError", [header]):
+        number = row.rpartition(" ")[2]
+        yield f"{number} {text_of(int(number)).decode()}"
 
 
 def _lines(rows: Iterator[str]) -> str:

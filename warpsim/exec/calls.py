@@ -74,14 +74,21 @@ class Call:
 
     def get(self, address: int, layout: str) -> tuple[Any, ...]:
         """Return fields of a structure of the client, as struct names them."""
-        form = struct.Struct("<" + layout)
+        try:
+            form = struct.Struct("<" + layout)
+        except struct.error:
+            raise CudaError("InvalidValue", f"{self.name}: more elements than memory has") from None
         return form.unpack(self.read(address, form.size))
 
     def put(self, address: int, layout: str, *values: Any) -> None:
         """Write fields; a null pointer raises CudaError "InvalidValue"."""
         if not address:
             raise CudaError("InvalidValue", f"{self.name}: a null pointer for a result")
-        self.write(address, struct.pack("<" + layout, *values))
+        try:
+            content = struct.pack("<" + layout, *values)
+        except struct.error:
+            raise CudaError("InvalidValue", f"{self.name}: a result leaves its type: {values}") from None
+        self.write(address, content)
 
     def put_some(self, address: int, layout: str, *values: Any) -> None:
         """Write fields where the client asks for them."""

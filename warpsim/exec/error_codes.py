@@ -1,11 +1,11 @@
 """CUDA's error codes by name, and which of them an error of a launch or a module becomes.
 
-Names and numbers are those of driver_types.h (tables/runtime_errors.txt); the driver has the same numbers.
+Names and numbers are those of driver_types.h (tables/runtime_errors.txt) and cuda.h (driver_errors.txt),
+which have the same numbers; texts are those of cudaGetErrorString (error_texts.txt).
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from ..errors import (
@@ -25,6 +25,7 @@ from ..machine.state.spaces import InvalidAccess, Misaligned
 from .libraries import table
 
 SUCCESS = 0
+UNRECOGNISED = "unrecognized error code"  # what CUDA's runtime says of a number that is no code
 _KINDS: tuple[tuple[type[WarpsimError], str], ...] = (  # the first that fits
     (NoSuchKernel, "SymbolNotFound"),
     (Deadlock, "LaunchTimeout"),
@@ -84,34 +85,23 @@ def runtime_name(number: int) -> str | None:
 
 
 def driver_name(number: int) -> str | None:
-    """Return the name of a code as cuGetErrorName gives it; that of the runtime where it has another."""
-    if number == SUCCESS:
-        return "CUDA_SUCCESS"
-    name = _DRIVER.get(number) or _names().get(number)
-    if name is None:
-        return None
-    return f"CUDA_ERROR_{re.sub('(?<=[a-z0-9])(?=[A-Z])', '_', name).upper()}"
+    """Return the name of a code as cuGetErrorName gives it, None for no code."""
+    return _driver_names().get(number)
 
 
-_DRIVER = {  # where the driver's words are others
-    2: "OutOfMemory",
-    3: "NotInitialized",
-    4: "Deinitialized",
-    200: "InvalidImage",
-    201: "InvalidContext",
-    400: "InvalidHandle",
-    500: "NotFound",
-    700: "IllegalAddress",
-    701: "LaunchOutOfResources",
-    719: "LaunchFailed",
-}
+@cache
+def _driver_names() -> dict[int, str]:
+    return {int(number): name for name, number in (row.split() for row in table("driver_errors"))}
+
+
+@cache
+def _texts() -> dict[int, str]:
+    return {int(number): text for number, _, text in (row.partition(" ") for row in table("error_texts"))}
 
 
 def words(number: int) -> str:
-    """Return what a code says, from its name."""
-    name = "Success" if number == SUCCESS else _names().get(number, "unrecognized error code")
-    spaced = re.sub("(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return "no error" if number == SUCCESS else spaced.lower()
+    """Return what cudaGetErrorString and cuGetErrorString say of a code."""
+    return _texts().get(number, UNRECOGNISED)
 
 
 def error_of(error: WarpsimError) -> CudaError:

@@ -43,12 +43,17 @@ class Entry:
 
     def text(self) -> bytes:
         """Return the PTX. Raises FatBinaryError."""
-        content = self.content
+        try:
+            return self._unpacked().rstrip(b"\0")
+        except FatBinaryError:
+            raise
+        except Exception as error:  # zstandard and lz4 have kinds of their own
+            raise FatBinaryError(f"its PTX cannot be unpacked: {error}") from None
+
+    def _unpacked(self) -> bytes:
         if self.flags & _ZSTD:
-            content = _unpacked_zstd(content, self.unpacked_bytes)
-        elif self.flags & _LZ4:
-            content = _unpacked_lz4(content, self.unpacked_bytes)
-        return content.rstrip(b"\0")
+            return _unpacked_zstd(self.content, self.unpacked_bytes)
+        return _unpacked_lz4(self.content, self.unpacked_bytes) if self.flags & _LZ4 else self.content
 
 
 def container_bytes(header: bytes) -> int:
@@ -64,8 +69,12 @@ def container_bytes(header: bytes) -> int:
 def containers(content: bytes) -> Iterator[bytes]:
     """Yield the containers of bytes that have one behind the other. Raises FatBinaryError."""
     place = 0
+    if not content:
+        raise FatBinaryError("it has no bytes")
     while place < len(content):
         size = container_bytes(content[place : place + HEADER_BYTES])
+        if size < HEADER_BYTES:
+            raise FatBinaryError(f"its container has {size} bytes, header included")
         yield content[place : place + size]
         place += size
 
@@ -73,7 +82,7 @@ def containers(content: bytes) -> Iterator[bytes]:
 def entries_of(content: bytes) -> Iterator[Entry]:
     """Yield the entries of a container. Raises FatBinaryError."""
     total = container_bytes(content)
-    place = struct.unpack_from("<H", content, 6)[0]
+    place = struct.unpack_from("<H", content.ljust(HEADER_BYTES, b"\0"), 6)[0]
     while place + _LEAST_ENTRY <= min(total, len(content)):
         kind, header = struct.unpack_from("<HxxI", content, place)
         size, packed = struct.unpack_from("<QI", content, place + 8)

@@ -5,6 +5,7 @@ Knows addresses, bytes and what was never written; does not know functions of CU
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from .error_codes import CudaError
 from .streams import Touches
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, DEFAULT = 1, 2, 3, 4
+_HOST_END = 1 << 47  # of the addresses that Linux gives a program
 _DEVICE_SIDES = {0: (False, False), 1: (True, False), 2: (False, True), 3: (True, True)}  # target, source
 
 
@@ -26,6 +28,26 @@ class Plane:
     address: int
     pitch: int = 0
     slice: int = 0
+
+    def check(self, process: Process, sizes: tuple[int, int, int]) -> None:
+        """Raise CudaError unless rows and layers lie apart, all of them in one allocation or in the host."""
+        width, height, depth = sizes
+        if height > 1 and width > self.pitch:
+            raise CudaError("InvalidValue", f"rows of {width} bytes, pitch {self.pitch}")
+        if depth > 1 and height * self.pitch > self.slice:
+            message = f"layers of {height} rows, which are {self.slice // max(self.pitch, 1)} rows apart"
+            raise CudaError("InvalidValue", message)
+        size = (depth - 1) * self.slice + (height - 1) * self.pitch + width
+        if process.on_device(self.address):
+            process.bytes_at(self.address, size)
+        elif not self.address or self.address + size > _HOST_END:
+            raise CudaError("InvalidValue", f"{size} bytes at {self.address:#x} of the host")
+
+    def rows(self, sizes: tuple[int, int, int]) -> Iterator[int]:
+        """Yield where each row begins."""
+        for layer in range(sizes[2]):
+            for row in range(sizes[1]):
+                yield self.address + layer * self.slice + row * self.pitch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +61,26 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """A fill of rows, each with a pattern so many times."""
+    """A fill of layers of rows, each with a pattern so many times."""
 
-    target: int
-    pitch: int
+    target: Plane
     pattern: bytes
     count: int
-    rows: int
+    rows: int = 1
+    layers: int = 1
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Bytes of a row, rows, and layers."""
+        return len(self.pattern) * self.count, self.rows, self.layers
+
+    @property
+    def past(self) -> int:
+        """The address behind the last byte."""
+        width, height, depth = self.sizes
+        return (
+            self.target.address + (depth - 1) * self.target.slice + (height - 1) * self.target.pitch + width
+        )
 
 
 def check_direction(process: Process, target: int, source: int, kind: int) -> None:
@@ -108,17 +143,27 @@ def _compared(call: Call, source: int, content: Bytes) -> None:
 
 
 def copy_box(call: Call, target: Plane, source: Plane, sizes: tuple[int, int, int]) -> Touches:
-    """Copy bytes of a row, rows and layers. Raises CudaError."""
-    width, height, depth = sizes
+    """Copy bytes of a row, rows and layers; nothing where a side does not fit. Raises CudaError."""
+    width = sizes[0]
+    if 0 in sizes:
+        return Touches()
+    for plane in (target, source):
+        plane.check(call.process, sizes)
     reads, writes = list[tuple[int, int]](), list[tuple[int, int]]()
-    for layer in range(depth):
-        for row in range(height):
-            to = target.address + layer * target.slice + row * target.pitch
-            of = source.address + layer * source.slice + row * source.pitch
-            copy(call, to, of, width)
-            reads.append((of, of + width))
-            writes.append((to, to + width))
+    for to, of in zip(target.rows(sizes), source.rows(sizes), strict=True):
+        copy(call, to, of, width)
+        reads.append((of, of + width))
+        writes.append((to, to + width))
     return Touches(reads=tuple(reads), writes=tuple(writes))
+
+
+def fill_rows(call: Call, asked: Rows) -> Touches:
+    """Write a pattern to rows and layers; nothing where they do not fit. Raises CudaError."""
+    if 0 in asked.sizes:
+        return Touches()
+    asked.target.check(call.process, asked.sizes)
+    parts = [fill(call, start, asked.pattern, asked.count) for start in asked.target.rows(asked.sizes)]
+    return Touches(writes=tuple(stretch for part in parts for stretch in part.writes))
 
 
 def fill(call: Call, target: int, pattern: bytes, count: int) -> Touches:

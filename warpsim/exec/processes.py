@@ -21,6 +21,7 @@ import numpy.typing as npt
 from .error_codes import CudaError
 from .messages import Channel
 
+_PIECE = 16 << 20  # bytes that are read at once
 _PR_SET_CHILD_SUBREAPER = 36
 _X86_64, _INTERPRETER = 62, 3  # of ELF: e_machine, and p_type of what names the loader
 _MACHINES = {3: "32-bit x86", 40: "32-bit Arm", 183: "aarch64", 243: "RISC-V", 21: "POWER"}
@@ -56,13 +57,16 @@ class HostMemory:
         """Return bytes; raises CudaError where the client has not mapped them."""
         if self._file is None:
             return channel.get(address, size)
+        parts, left = list[bytes](), size
         try:
-            found = os.pread(self._file, size, address)
+            while left and (not parts or parts[-1]):  # by pieces: a size may be nonsense
+                parts.append(os.pread(self._file, min(left, _PIECE), address + size - left))
+                left -= len(parts[-1])
         except (OSError, OverflowError):
-            found = b""
-        if len(found) != size:
+            pass
+        if left:
             raise CudaError("InvalidValue", f"{size} bytes at {address:#x}: the program has not mapped them")
-        return found
+        return b"".join(parts)
 
     def read_into(self, channel: Channel, address: int, target: npt.NDArray[np.uint8]) -> None:
         """Read bytes into an array. Raises CudaError."""

@@ -121,7 +121,8 @@ class Process:
         """Return the object of a handle; raises CudaError "InvalidResourceHandle"."""
         found = self.handles.get(handle)
         if not isinstance(found, kind):
-            raise CudaError("InvalidResourceHandle", f"{handle:#x} is no {what}")
+            name = "DeviceUninitialized" if kind is Context else "InvalidResourceHandle"
+            raise CudaError(name, f"{handle:#x} is no {what}")
         return found
 
     def drop(self, handle: int, kind: type, what: str) -> Any:

@@ -14,12 +14,12 @@ from functools import cache
 from ...errors import WarpsimError
 from .. import functions  # noqa: F401 (its modules fill the table of rows)
 from ..calls import Call, Row, row_of
-from ..error_codes import SUCCESS, CudaError, code, error_of
+from ..error_codes import SUCCESS, CudaError, code, driver_name, error_of
 from ..libraries import function_named
 from ..messages import CALLED, ENDS, HELLO, Channel, Gone, Message
 from .client import Process
 
-_IN_DRIVER = {"InvalidConfiguration": "InvalidValue", "InvalidDeviceFunction": "InvalidResourceHandle"}
+_IN_DRIVER = {"InvalidDeviceFunction": "InvalidResourceHandle"}  # of codes that the runtime alone has
 _NOT_SUPPORTED, _UNKNOWN = "NotSupported", "Unknown"
 _FOREVER = frozenset(  # functions that answer also after an error that no call survives
     {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaDeviceReset"}
@@ -165,7 +165,9 @@ class Connection:
             self.process.failed, self.process.failure_given = error, True
         if error.why:
             self.process.tally.call_failed(name, error)
-        return code(_IN_DRIVER.get(error.name, error.name)) if library == "driver" else error.code
+        if library == "driver" and driver_name(error.code) is None:
+            return code(_IN_DRIVER.get(error.name, "InvalidValue"))
+        return error.code
 
     def _trace(self, call: Call, row: Row | None, result: int) -> None:
         arguments = ""

@@ -8,8 +8,7 @@ from ..calls import AsyncStream, Call, Extent, Handle, Int, Pitched, Pointer, Si
 from ..clients.client import Process
 from ..error_codes import CudaError
 from ..graphs import GraphNode, NodeKind
-from ..memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill
-from ..streams import Touches
+from ..memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill_rows
 from .memory_calls import variable_of
 
 _DRIVER_HOST, _DRIVER_ARRAY = 1, 3  # of CUmemorytype
@@ -188,20 +187,13 @@ def _driver_base(call: Call, kind: int, host: int, device: int, array: int) -> i
 
 
 def _filled(call: Call, target: int, pattern: bytes, count: int, stream: int) -> None:
-    rows = Rows(target=target, pitch=0, pattern=pattern, count=count, rows=1)
+    rows = Rows(target=Plane(address=target), pattern=pattern, count=count)
     _worked(call, stream, fill_work(f"{call.name}({target:#x}, {len(pattern) * count})", rows))
 
 
 def fill_work(label: str, asked: Rows) -> GraphNode:
     """Return the work of a fill of rows."""
-
-    def run(later: Call) -> Touches:
-        places = range(asked.target, asked.target + asked.rows * asked.pitch, asked.pitch or 1)
-        starts = places if asked.rows > 1 else (asked.target,)
-        parts = [fill(later, start, asked.pattern, asked.count) for start in starts]
-        return Touches(writes=tuple(stretch for part in parts for stretch in part.writes))
-
-    return GraphNode(label, run, kind=NodeKind.FILL, fields=asked)
+    return GraphNode(label, lambda later: fill_rows(later, asked), kind=NodeKind.FILL, fields=asked)
 
 
 @row("cudaMemset", "cudaMemsetAsync")
@@ -220,23 +212,22 @@ def _pattern(call: Call, value: int) -> bytes:
     return (value & (1 << 8 * width) - 1).to_bytes(width, "little")
 
 
+def _check_aligned(call: Call, *words: int) -> None:
+    """Raise CudaError for an address or a pitch that is no multiple of an element's bytes."""
+    width = len(_pattern(call, 0))
+    if any(word % width for word in words):
+        shown = ", ".join(f"{word:#x}" for word in words)
+        raise CudaError("InvalidValue", f"{call.name}: {shown}: not a multiple of {width}")
+
+
 @row(
     *("cuMemsetD8_v2", "cuMemsetD16_v2", "cuMemsetD32_v2"),
     *("cuMemsetD8Async", "cuMemsetD16Async", "cuMemsetD32Async"),
 )
 def driver_memset(call: Call, target: Pointer, value: Unsigned, count: Size, stream: AsyncStream) -> None:
     """Fill elements."""
+    _check_aligned(call, target)
     _filled(call, target, _pattern(call, value), count, stream)
-
-
-def _fill_rows(call: Call, target: tuple[int, int], value: int, sizes: tuple[int, int], stream: int) -> None:
-    """Fill rows; ``target`` is address and pitch, ``sizes`` bytes of a row, and rows."""
-    (address, pitch), (width, rows) = target, sizes
-    if rows > 1 and width > pitch:
-        raise CudaError("InvalidValue", f"{call.name}: rows of {width} bytes, pitch {pitch}")
-    if width and rows:
-        asked = Rows(target=address, pitch=pitch, pattern=bytes([value & 255]), count=width, rows=rows)
-        _worked(call, stream, fill_work(call.name, asked))
 
 
 class RowsOfElements(NamedTuple):
@@ -255,14 +246,14 @@ class RowsOfElements(NamedTuple):
 )
 def driver_memset_2d(call: Call, asked: RowsOfElements, stream: AsyncStream) -> None:
     """Fill rows of elements."""
-    pattern = _pattern(call, asked.value)
-    if asked.width * len(pattern) > asked.pitch and asked.height > 1:
-        raise CudaError("InvalidValue", f"{call.name}: rows of {asked.width} elements, pitch {asked.pitch}")
-    if asked.width and asked.height:
-        rows = Rows(
-            target=asked.target, pitch=asked.pitch, pattern=pattern, count=asked.width, rows=asked.height
-        )
-        _worked(call, stream, fill_work(call.name, rows))
+    _check_aligned(call, asked.target, asked.pitch)
+    rows = Rows(
+        target=Plane(address=asked.target, pitch=asked.pitch),
+        pattern=_pattern(call, asked.value),
+        count=asked.width,
+        rows=asked.height,
+    )
+    _worked(call, stream, fill_work(call.name, rows))
 
 
 class RowFill(NamedTuple):
@@ -278,15 +269,27 @@ class RowFill(NamedTuple):
 @row("cudaMemset2D", "cudaMemset2DAsync")
 def memset_2d(call: Call, asked: RowFill, stream: AsyncStream) -> None:
     """Fill rows."""
-    _fill_rows(call, (asked.target, asked.pitch), asked.value, (asked.width, asked.height), stream)
+    rows = Rows(
+        target=Plane(address=asked.target, pitch=asked.pitch),
+        pattern=bytes([asked.value & 255]),
+        count=asked.width,
+        rows=asked.height,
+    )
+    _worked(call, stream, fill_work(call.name, rows))
 
 
 @row("cudaMemset3D", "cudaMemset3DAsync")
 def memset_3d(call: Call, target: Pitched, value: Int, extent: Extent, stream: AsyncStream) -> None:
     """Fill layers of rows."""
     address, pitch, _, rows = target
-    for layer in range(extent[2]):
-        _fill_rows(call, (address + layer * pitch * rows, pitch), value, extent[:2], stream)
+    asked = Rows(
+        target=Plane(address=address, pitch=pitch, slice=pitch * rows),
+        pattern=bytes([value & 255]),
+        count=extent[0],
+        rows=extent[1],
+        layers=extent[2],
+    )
+    _worked(call, stream, fill_work(call.name, asked))
 
 
 # --- variables of the program --------------------------------------------------------------------

@@ -295,6 +295,8 @@ def priority_range(call: Call, least: Pointer, greatest: Pointer) -> None:
 @row("cudaDeviceCanAccessPeer", "cuDeviceCanAccessPeer")
 def can_access_peer(call: Call, result: Pointer, device: Int, peer: Int) -> None:
     """There is no other device."""
+    check_device(device)
+    check_device(peer)
     call.put(result, "i", 0)
 
 
@@ -302,7 +304,7 @@ def can_access_peer(call: Call, result: Pointer, device: Int, peer: Int) -> None
 def pci_bus_id(call: Call, result: Pointer, size: Int, device: Int) -> None:
     """Give a bus of no machine."""
     check_device(device)
-    call.write(result, b"0000:00:00.0\0"[:size])
+    call.write(result, b"0000:00:00.0\0"[: max(size, 0)])
 
 
 @row("cudaDeviceGetByPCIBusId", "cuDeviceGetByPCIBusId")

@@ -21,6 +21,8 @@ _KNOWN_TO_ASK = ("libnvrtc", "driver.")  # they go on without: NVRTC, and cuda.b
 @row("cuInit")
 def init(call: Call, flags: Unsigned) -> None:
     """Nothing is to be prepared."""
+    if flags:
+        raise CudaError("InvalidValue", f"{call.name}: flags {flags:#x}, where there are none")
 
 
 @row("cuDeviceGet")
@@ -36,6 +38,8 @@ def device_name(call: Call, result: Pointer, size: Int, device: Int) -> None:
     check_device(device)
     name = properties(call.process)["name"]
     assert isinstance(name, bytes)
+    if size < 1:
+        raise CudaError("InvalidValue", f"{call.name}: room for {size} bytes")
     call.write(result, name[: max(size - 1, 0)] + b"\0")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..calls import Call, Int, Pointer, row
-from ..error_codes import SUCCESS, CudaError, driver_name, runtime_name, words
+from ..error_codes import SUCCESS, UNRECOGNISED, CudaError, driver_name, runtime_name, words
 
 
 @row("cudaGetLastError")
@@ -36,7 +36,7 @@ def get_error_string(call: Call, error: Int) -> int:
 @row("cudaGetErrorName")
 def get_error_name(call: Call, error: Int) -> int:
     """Return the address of the name of an error."""
-    return call.kept(runtime_name(error) or "unrecognized error code")
+    return call.kept(runtime_name(error) or UNRECOGNISED)
 
 
 @row("cuGetErrorString")

@@ -15,13 +15,14 @@ from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
 from ..error_codes import CudaError
 from ..graphs import Graph, GraphNode, NodeKind, node_of_graph
-from ..memory_transfers import Box, Rows
+from ..memory_transfers import Box, Plane, Rows
 from ..streams import Event, Touches
 from .copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
 from .graph_calls import graph_of, has_edge_data, made_of, node_handle, node_of, nodes_at
 from .launch_calls import launch_work
 from .pool_calls import allocated_in_graph, freed_in_graph
 from .registration import kernel_of
+from .stream_calls import check_function
 from .user_objects import copied_with_objects
 
 Maker = Callable[[Call, int], GraphNode]
@@ -78,13 +79,16 @@ def _fill(call: Call, parameters: int) -> GraphNode:
     if size not in (1, 2, 4):
         raise CudaError("InvalidValue", f"{call.name}: elements of {size} bytes: 1, 2 or 4")
     pattern = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
-    rows = Rows(target=target, pitch=pitch, pattern=pattern, count=width, rows=height)
+    rows = Rows(target=Plane(address=target, pitch=pitch), pattern=pattern, count=width, rows=height)
+    if rows.past > 1 << 64:
+        raise CudaError("InvalidValue", f"{call.name}: {height} rows of {width * size} bytes, pitch {pitch}")
     return fill_work(f"{call.name}({target:#x}, {width * height * size})", rows)
 
 
 def _host(call: Call, parameters: int) -> GraphNode:
     """Return a function of the host: cudaHostNodeParams."""
     function, data = call.get(parameters, "QQ")
+    check_function(call, function)
 
     def run(later: Call) -> Touches:
         later.connection.call_host(function, data)
@@ -368,7 +372,8 @@ def get_fill_parameters(call: Call, node: Handle, result: Pointer) -> None:
     """Give cudaMemsetParams."""
     rows: Rows = _held(call, node, NodeKind.FILL).fields
     value = int.from_bytes(rows.pattern, "little")
-    call.put(result, "2Q2I2Q", rows.target, rows.pitch, value, len(rows.pattern), rows.count, rows.rows)
+    sizes = len(rows.pattern), rows.count, rows.rows
+    call.put(result, "2Q2I2Q", rows.target.address, rows.target.pitch, value, *sizes)
 
 
 @row("cudaGraphHostNodeGetParams", "cuGraphHostNodeGetParams")

@@ -26,6 +26,7 @@ _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # of the extra parameters of cuLa
 _MAX_DYNAMIC, _NON_PORTABLE = 8, 14  # of cudaFuncAttribute and CUfunction_attribute
 _SETTABLE = range(8, 16)  # of these; the others are what the compiler has made
 _EXTRA_WORDS = 5
+_MOST_ATTRIBUTES = 256  # of a launch
 
 
 def submit(call: Call, stream: int, request: LaunchRequest) -> None:
@@ -126,6 +127,8 @@ def _launch_ex(
 ) -> None:
     function, *sizes = asked
     shared, stream, place, count = config
+    if count > _MOST_ATTRIBUTES:
+        raise CudaError("InvalidValue", f"{call.name}: {count} attributes")
     step = 8 + ATTRIBUTE_BYTES  # behind the number of the attribute
     attributes = dict(call.get(place + index * step, f"i4x{ATTRIBUTE_BYTES}s") for index in range(count))
     request = LaunchRequest(
@@ -316,6 +319,8 @@ def parameter_count(call: Call, function: Pointer, result: Pointer) -> None:
 )
 def occupancy(call: Call, result: Pointer, function: Pointer, threads: Int, shared: Size) -> None:
     """Give the CTAs that a multiprocessor can have at a time."""
+    if threads < 1:
+        raise CudaError("InvalidValue", f"{call.name}: {threads} threads of a CTA")
     call.put(result, "i", ctas_of_multiprocessor(kernel_of(call, function), threads, shared))
 
 
@@ -349,6 +354,8 @@ def potential_block(call: Call, asked: PotentialBlock) -> None:
 def available_shared(call: Call, result: Pointer, function: Pointer, ctas: Int, threads: Int) -> None:
     """Give the dynamic shared memory that so many CTAs of a multiprocessor can have each."""
     kernel = kernel_of(call, function)
+    if ctas < 1 or threads < 1:
+        raise CudaError("InvalidValue", f"{call.name}: {ctas} CTAs of {threads} threads")
     limits = ARCHITECTURES[kernel.image.chip].limits
     share = limits.multiprocessor_shared_kib * 1024 // max(ctas, 1) - 1024
     share -= kernel.launchable._entry.static_shared_bytes

@@ -13,6 +13,8 @@ from .registration import image_of
 _PITCH_ALIGNMENT = 512
 _HOST, _DEVICE, _MANAGED = 1, 2, 3  # of cudaMemoryType
 _MAPPED = 2  # of the flags of registered memory
+_WITH_FLAGS = ("cudaHostAlloc", "cuMemHostAlloc")
+_HOST_FLAGS = 7  # portable, mapped, write-combined
 _DRIVER_HOST, _DRIVER_DEVICE = 1, 2  # of CUmemorytype
 
 
@@ -43,7 +45,18 @@ def free(call: Call, address: Pointer) -> None:
     call.process.wait_for_all(call)
     call.connection.synchronise()
     if address:
+        _check_kind(call, address, host=False)
         call.process.free(call.connection.channel, address)
+
+
+def _check_kind(call: Call, address: int, *, host: bool) -> None:
+    """Raise CudaError where an allocation is freed by the function for the other side's."""
+    found = call.process.memory.kinds.get(address)
+    if found is not None and (found == PINNED) != host:
+        other = "cudaFreeHost frees that" if found == PINNED else "cudaFree frees that"
+        raise CudaError(
+            "InvalidValue", f"{address:#x} {call.process.where(address)}, {found.name} memory: {other}"
+        )
 
 
 def _shared(call: Call, result: int, size: int, what: str, kind: Kind) -> None:
@@ -66,6 +79,8 @@ def malloc_managed(call: Call, result: Pointer, size: Size, flags: Unsigned) -> 
 @row("cudaMallocHost", "cudaHostAlloc", "cuMemHostAlloc", "cuMemAllocHost_v2")
 def malloc_host(call: Call, result: Pointer, size: Size, flags: Unsigned) -> None:
     """Allocate memory of the host that the device sees at the same address."""
+    if call.name in _WITH_FLAGS and flags & ~_HOST_FLAGS:
+        raise CudaError("InvalidValue", f"{call.name}: flags {flags:#x}")
     address = call.process.shared_allocation(call.connection.channel, size, "host allocation", PINNED).address
     call.put(result, "Q", address)
 
@@ -75,6 +90,7 @@ def free_host(call: Call, address: Pointer) -> None:
     """Free memory of the host."""
     if address:
         call.process.wait_for_all(call)
+        _check_kind(call, address, host=True)
         call.process.free(call.connection.channel, address)
 
 
@@ -102,6 +118,8 @@ def host_register(call: Call, address: Pointer, size: Size, flags: Unsigned) -> 
     """Note memory of the host; kernels reach it at the address that cudaHostGetDevicePointer gives."""
     if not address or not size:
         raise CudaError("InvalidValue", f"{size} bytes at {address:#x}")
+    for byte in (address, address + size - 1):
+        call.read(byte, 1)  # that the program has mapped them
     if call.process.registered_at(address) is not None:
         raise CudaError("HostMemoryAlreadyRegistered", f"{address:#x}")
     call.process.registered[address] = Registered(size, flags)

@@ -124,6 +124,7 @@ def set_pool(call: Call, device: Int, pool: Handle) -> None:
 @row("cudaMemPoolCreate", "cuMemPoolCreate")
 def pool_create(call: Call, result: Pointer, properties: Pointer) -> None:
     """Make a pool."""
+    call.get(properties, "i")  # that a null pointer is an error
     _default(call)
     call.put(result, "Q", call.process.handle(Pool()))
 

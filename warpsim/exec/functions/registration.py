@@ -82,9 +82,11 @@ register_fat_binary.returns_code = False  # type: ignore[attr-defined]
 
 
 def image_of(call: Call, handle: int) -> Image:
-    """Return the image that was registered with a handle."""
+    """Return the image that was registered with a handle. Raises CudaError."""
     modules = call.process.modules
     if handle not in modules.images:
+        if handle not in modules.binaries:
+            raise CudaError("InvalidResourceHandle", f"{call.name}: {handle:#x} is no fat binary")
         modules.images[handle] = image_at(call, modules.binaries[handle], modules.program)
     return modules.images[handle]
 

@@ -10,6 +10,7 @@ from ..graphs import GraphNode, NodeKind
 from ..streams import Event, Stream, Touches
 
 _NON_BLOCKING, _NO_TIMING = 1, 2
+_EVENT_FLAGS = 7  # blocking synchronisation, no timing, between processes
 
 
 @row("cudaStreamCreate")
@@ -32,6 +33,8 @@ def stream_create_with_priority(call: Call, result: Pointer, flags: Unsigned, pr
 
 def _create(call: Call, result: int, flags: int, priority: int) -> None:
     process = call.process
+    if flags & ~_NON_BLOCKING:
+        raise CudaError("InvalidValue", f"{call.name}: flags {flags:#x}")
     handle = process.handle(None)
     stream = process.order.create(
         handle, blocking=not flags & _NON_BLOCKING, priority=min(max(priority, -5), 0)
@@ -130,6 +133,8 @@ def event_create(call: Call, result: Pointer) -> None:
 @row("cudaEventCreateWithFlags", "cuEventCreate")
 def event_create_with_flags(call: Call, result: Pointer, flags: Unsigned) -> None:
     """Make an event."""
+    if flags & ~_EVENT_FLAGS:
+        raise CudaError("InvalidValue", f"{call.name}: flags {flags:#x}")
     call.put(result, "Q", call.process.handle(Event(timed=not flags & _NO_TIMING)))
 
 
@@ -186,9 +191,16 @@ def event_elapsed_time(call: Call, result: Pointer, first: Handle, last: Handle)
     call.put(result, "f", max((end.seconds - start.seconds) * 1e3, 1e-6))
 
 
+def check_function(call: Call, function: int) -> None:
+    """Raise CudaError where a function of the host has no address."""
+    if not function:
+        raise CudaError("InvalidValue", f"{call.name}: a null pointer for a function")
+
+
 @row("cudaLaunchHostFunc", "cuLaunchHostFunc")
 def launch_host_function(call: Call, stream: Handle, function: Pointer, data: Pointer) -> None:
     """Call a function of the host as work of a stream."""
+    check_function(call, function)
 
     def run(later: Call) -> Touches:
         later.connection.call_host(function, data)
@@ -201,6 +213,7 @@ def launch_host_function(call: Call, stream: Handle, function: Pointer, data: Po
 @row("cudaStreamAddCallback", "cuStreamAddCallback")
 def add_callback(call: Call, stream: Handle, function: Pointer, data: Pointer, flags: Unsigned) -> None:
     """Call a function of the host with stream and status, as work of a stream."""
+    check_function(call, function)
 
     def run(later: Call) -> Touches:
         later.connection.call_host(function, stream, 0, data)
