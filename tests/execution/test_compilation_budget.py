@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tests.helpers import nasty
 from tests.helpers.compilation import done_by_kernels, done_by_numpy
 from warpsim.arithmetic import numerics
 from warpsim.execution import pipeline
-from warpsim.execution.compilation_budget import CALL, PROCESS
+from warpsim.execution.compilation_budget import CALL, COMPILED, LOADED, PROCESS, limit_here
 from warpsim.execution.pipeline import rule_for
 from warpsim.isa.instruction import Instruction
 
@@ -143,13 +144,31 @@ form = warpsim.decode("{mnemonic}", target="sm_90a")
 words = {{x: np.full((32, n), 0x44444444, np.uint32) for x, n in form.registers.items() if x != "d"}}
 for _ in range(5):
     warpsim.execute(form, **words)
-warpsim.gemm(form, np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16))
+warpsim.gemm(form, np.zeros(({size}, {size}), np.float16), np.zeros(({size}, {size}), np.float16))
 sys.exit("numba" in sys.modules)
 """
 
 
-def test_a_process_that_executes_little_does_not_load_numba() -> None:
+@pytest.mark.parametrize(("size", "before"), [(64, True), (384, False)])
+def test_a_process_that_executes_little_does_not_load_numba(tmp_path: Path, size: int, before: bool) -> None:
+    """What is little depends on whether kernels were compiled before."""
+    (tmp_path / "kernels_1").mkdir()
+    (tmp_path / "kernels_1" / ("batches.checked.nbi" if before else "unfinished.tmp")).write_bytes(b"")
     done = subprocess.run(
-        [sys.executable, "-c", SMALL.format(mnemonic=SPARSE)], cwd=ROOT, capture_output=True, check=False
+        [sys.executable, "-c", SMALL.format(mnemonic=SPARSE, size=size)],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_more_is_computed_without_kernels_where_they_have_to_be_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert limit_here() == COMPILED
+    (tmp_path / "kernels_1").mkdir()
+    (tmp_path / "kernels_1" / "batches.checked.nbi").write_bytes(b"")
+    assert limit_here() == LOADED

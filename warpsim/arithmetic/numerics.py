@@ -32,6 +32,7 @@ from ..isa.rules import (
     ScaledQuads,
     SoftwareQuad,
 )
+from . import array_sums
 from .kernels.scalar import uncompiled
 from .planes import Planes, canonical, converted, planes
 from .quads import scaled_quads
@@ -65,6 +66,8 @@ def compute_uncompiled(operands: Operands, rule: Rule) -> Codes:
     """Return the result of ``compute`` with NumPy alone, for a rule that needs no compiler; slower, but
     without delay.
     """
+    if array_sums.serves(operands, rule):
+        return array_sums.compute(operands, rule)
     result = np.empty(operands.c.shape, operands.product.d.code_dtype)
     for some in _shares(operands):
         part = cases(operands, some)

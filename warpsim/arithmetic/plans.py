@@ -16,6 +16,8 @@ from ..errors import present
 from ..isa.formats import FORMATS, Format
 from ..isa.products import Product
 from ..isa.rules import EmulatedF8, FusedSum, Rule
+from .fused_rules import applies as applies
+from .fused_rules import order_of, step_of
 from .kernels import decode
 from .kernels.hardware import has_roundings
 from .kernels.llvm.floors import MOST_FRACTION_BITS
@@ -23,7 +25,6 @@ from .kernels.variants import LIFT_LOW, NARROWEST, WIDEST, Variant
 from .planes import planes
 
 LANES = 64  # the width of a panel is a multiple of them
-_LOWEST_FLOOR = -100  # kernels.steps: an f32 rule's floor must be below the accumulators of the fast step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,27 +63,12 @@ class Plan:
         return instructions * self.product.stored_k // self.products
 
 
-def applies(product: Product, rule: Rule) -> bool:
-    """Return whether the kernels compute this rule: sums of products of at most 12 significant bits."""
-    step = _step_of(rule)
-    if step is None or product.c != product.d:
-        return False
-    half = step.output.format == "f16"
-    return half or (step.exponent_floor <= _LOWEST_FLOOR and step.output.format == "f32")
-
-
-def _step_of(rule: Rule) -> FusedSum | None:
-    """Return the fused sum that a rule repeats, or None."""
-    step = rule.step if isinstance(rule, EmulatedF8) else rule
-    return step if isinstance(step, FusedSum) else None
-
-
 def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
     """Return the plan of a rule that ``applies``, for panels of so many ``columns``; None: the best plan for
     many columns.
     """
     emulated = isinstance(rule, EmulatedF8)
-    step = present(_step_of(rule), "step")
+    step = present(step_of(rule), "step")
     stored = product.stored_k
     length = stored // 2 if emulated else min(step.length, stored)
     sparse = product.pattern is not None
@@ -102,9 +88,7 @@ def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
         compact=compact,
         floored=compact and not emulated and _has_floors(product, step),
     )
-    order = np.arange(variant.products)
-    if emulated:
-        order = np.argsort(order % 4 // 2, kind="stable")
+    order = np.array(order_of(product, rule)[: variant.products])
     chunk, kept, unit = _pattern(product)
     return Plan(
         product=product,

@@ -98,7 +98,9 @@ def stored_columns(indices: npt.NDArray[np.uint8], pattern: Pattern) -> npt.NDAr
     """
     units = indices.shape[-1]
     chunk_start = np.repeat(np.arange(units // pattern.kept) * pattern.chunk, pattern.kept)
-    unit_start = chunk_start + indices.astype(np.intp) * pattern.unit
+    unit_start: npt.NDArray[np.intp] = chunk_start + indices.astype(np.intp) * pattern.unit
+    if pattern.unit == 1:  # an axis of one element would cost more than all else
+        return unit_start
     columns = unit_start[..., None] + np.arange(pattern.unit)
     return columns.reshape(*indices.shape[:-1], units * pattern.unit)
 
