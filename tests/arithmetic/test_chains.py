@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import nasty
-from warpsim.arithmetic import chains, numerics
+from warpsim.arithmetic import chains, numerics, reference
 from warpsim.arithmetic.kernels import hardware
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.scalar import compiled as kernels
@@ -106,6 +106,24 @@ def test_several_instructions_are_one_after_the_other(form: Instruction) -> None
         if first.columns is not None and second.columns is not None:
             joined["columns"] = np.concatenate([first.columns, second.columns + form.shape.k], 2)
         assert np.array_equal(chains.compute(replace(first, **joined), rule), expected)
+
+
+@compiled
+@pytest.mark.parametrize("n", [1, 16, 37])
+def test_groups_over_any_number_of_columns_are_those_of_the_reference(n: int) -> None:
+    rng = np.random.default_rng(67)
+    for form in (form for form in FORMS if isinstance(rule_for(form), ScaledGroups)):
+        operands = random_operands(form, nasty.random_codes, rng)
+        rows = {
+            name: None if getattr(operands, name) is None else getattr(operands, name)[:, :2]
+            for name in ("a", "scale_a", "columns")
+        }
+        b = nasty.random_codes(form.b, (2, form.shape.k, n), rng)
+        c = nasty.random_codes(form.c, (2, 2, n), rng)
+        scale_b = rng.integers(0, 1 << form.scale.bits, (2, form.scale_chunks, n)).astype(np.uint8)
+        operands = replace(operands, **rows, b=b, c=c, scale_b=scale_b)
+        rule = rule_for(form)
+        assert np.array_equal(numerics.compute(operands, rule), reference.compute(operands, rule))
 
 
 def test_what_does_not_fit_is_left_to_the_scalar_kernel() -> None:

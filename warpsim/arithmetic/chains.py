@@ -13,18 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import present
 from ..isa.formats import FORMATS, Format
 from ..isa.products import Codes, Operands, Product
 from ..isa.rules import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
+from . import group_products
 from .kernels._jit import interpreted
 from .kernels.chains import fused_chain, half_quad_chain, quad_chain
-from .kernels.group_chains import fits, group_chain
 from .kernels.hardware import has_fused, rounding
 from .kernels.scalar.binary64 import ROUNDINGS
-from .planes import Planes, canonical, planes
-
-_LOWEST_FLOOR = -600  # below, powers of two that align to it would be subnormal
+from .planes import canonical
 
 
 def applies(product: Product, rule: Rule) -> bool:
@@ -78,75 +75,13 @@ def _single(codes: Codes, element: Format) -> npt.NDArray[np.float32]:
         return np.array(np.ascontiguousarray(codes).view(element.dtype).astype(np.float32), order="C")
 
 
-# --- 4-bit block-scaled forms --------------------------------------------------------------------------
-
-
-def _groups_fit(product: Product, rule: ScaledGroups) -> bool:
-    terms = product.stored_k // rule.group + 1
-    largest = _largest(product.a) * _largest(product.b)
-    scale_bits = 2 * present(product.scale, "scale").fraction_bits
-    whole = rule.output.format == "f32" and product.stored_k % rule.group == 0
-    if not whole or rule.exponent_floor < _LOWEST_FLOOR:
-        return False
-    return fits(rule.group, largest, scale_bits, rule.fraction_bits, terms)
-
-
-def _units(codes: Codes, element: Format) -> npt.NDArray[np.int16]:
-    """Return the values in units of the format's smallest subnormal number."""
-    number = planes(codes, element)
-    return np.ascontiguousarray(number.significand << (number.exponent - element.minimum_exponent), np.int16)
-
-
-def _largest(element: Format) -> int:
-    every = planes(np.arange(1 << element.bits, dtype=element.code_dtype), element)
-    return int(np.max(np.abs(every.significand) << (every.exponent - element.minimum_exponent)))
-
-
-def _groups(operands: Operands, rule: ScaledGroups) -> Codes:
-    product = operands.product
-    scale = present(product.scale, "scale")
-    codes = (present(operands.scale_a, "scale a"), present(operands.scale_b, "scale b"))
-    scales = (_arrays(planes(codes[0], scale)), _arrays(planes(codes[1], scale)))
-    product_bits = sum(x.fraction_bits - x.minimum_exponent for x in (product.a, product.b))
-    numbers = (
-        product.stored_k,
-        rule.group,
-        product.shape.k // product.scale_chunks,
-        rule.fraction_bits,
-        rule.exponent_floor,
-        product_bits + 2 * scale.fraction_bits,
-        rule.output.precision,
-    )
-    a, b, result = (
-        _units(operands.a, product.a),
-        _units(operands.b, product.b),
-        _single(operands.c, product.c),
-    )
-    group_chain((a, b, _columns(operands)), scales, numbers, rule.output.nearest, result)
-    return canonical(result, product.d)
-
-
-def _columns(operands: Operands) -> npt.NDArray[np.intp]:
-    if operands.columns is not None:
-        return np.ascontiguousarray(operands.columns)
-    return np.ascontiguousarray(np.broadcast_to(np.arange(operands.a.shape[2]), operands.a.shape))
-
-
-def _arrays(number: Planes) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    return (
-        np.ascontiguousarray(number.significand, np.int32),
-        np.ascontiguousarray(number.exponent),
-        np.ascontiguousarray(number.special),
-    )
-
-
 _ABLE: dict[type[Rule], Callable[[Product, Any], bool]] = {
     FusedMultiplyAdd: _has_fused,
     SoftwareQuad: _always,
-    ScaledGroups: _groups_fit,
+    ScaledGroups: group_products.applies,
 }
 _RULES: dict[type[Rule], Callable[[Operands, Any], Codes]] = {
     FusedMultiplyAdd: _multiply_add,
     SoftwareQuad: _quads,
-    ScaledGroups: _groups,
+    ScaledGroups: group_products.compute,
 }

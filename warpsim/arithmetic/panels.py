@@ -25,7 +25,7 @@ from .kernels import decode, whole
 from .kernels._jit import interpreted
 from .kernels.panels import ROWS, canonical_nan, panel_kernel
 from .kernels.variants import LIFT_A, LIFT_B, SPECIAL, ZERO, Variant
-from .planes import converted, planes
+from .planes import converted, planes, read_only
 from .plans import LANES, Plan, coding_of
 
 Floats = npt.NDArray[np.float32]
@@ -62,13 +62,6 @@ class Problem:
     def passes(self) -> int:
         """Number of passes along k."""
         return int(self.bounds[-1])
-
-
-def read_only(array: Codes) -> Codes:
-    """Return the array as the kernels take it: Numba compiles again for read-only arrays."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 Plane = npt.NDArray[Any]

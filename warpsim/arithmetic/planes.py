@@ -85,3 +85,10 @@ def canonical(value: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
     """Return codes of numbers of the format's dtype; every NaN is the canonical NaN."""
     codes = np.ascontiguousarray(value).view(element.code_dtype)
     return np.where(np.isnan(value), element.code_dtype.type(element.canonical_nan), codes)
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array as the kernels take it: Numba compiles again for read-only arrays."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

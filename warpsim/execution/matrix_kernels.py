@@ -18,7 +18,7 @@ from ..arithmetic.cores import thread_count
 from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, matrix_kernel
 from ..arithmetic.kernels.variants import Variant
-from ..arithmetic.panels import read_only
+from ..arithmetic.planes import read_only
 from ..arithmetic.plans import Plan, applies, coding_of
 from ..environment import in_default_environment
 from ..isa.products import Codes, Operands

@@ -1,167 +1,173 @@
 """Sums of exactly summed groups, each with its own scale, all columns of D at a time.
 
-The sums of ``groups``, here in int16 and float64, for any number of instructions along k. Nothing is rounded
-before the end of a step: a group's sum fits int16, its product with two significands of scales and every sum
-of terms is below 2**53 (``fits`` decides for which rules), and powers of two are normal.
+The sums of ``groups``, here in int16 and float64 (see llvm.groups), for any number of instructions along k.
+Nothing is rounded before the end of a step: a group's sum fits int16, its product with two significands of
+scales int32, every sum of terms is below 2**53 (``fits`` decides for which rules), and powers of two are
+normal. The planes, flat, of one product of matrices, *stored* columns of a being those of a step:
+
+    a values             [row][stored column]     int16, in units of the format's smallest number
+    a starts             [row][stored column]     int32: the row of b's step that each meets, times the
+                                                  columns of b's planes; of a single row where all are alike
+    a masks, scales      [row][group]             int32: which rows of b meet an element that is not 0, none
+                                                  where the scale is 0; significands and exponents
+    a NaN                [row][step]              int32: 1 where a scale is NaN
+    b values             [row][column]            int16
+    b masks, scales      [group][column]          int32
+    b NaN                [step][column]           int32
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
-from ._jit import Array, Planes, kernel
-from .variants import CANONICAL_NAN
+from . import _jit
+from ._jit import Array, kernel, variant_kernel
+from .llvm import groups, steps, vectors
+from .llvm.groups import ALIGNED, SUMMED, GroupRow, Place
+from .llvm.vectors import cgutils, intrinsic, pointer_of, pointers, types
 
-_LOWEST = -1 << 20  # below every exponent
-_F32_LOWEST = -126
-_MAGIC = 1.5 * 2.0**52  # to nearest even, for magnitudes below 2**51
+COLUMNS, WIDTH = (
+    ALIGNED,
+    SUMMED,
+)  # the columns that are computed are a multiple of the first, planes of the second
 _MOST_BITS = 53
+_SPANS = (8, 16, 32)  # as masks have bits
 
-Rule = tuple[int, int, int, int, int, int, int]
+# Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
+_FINGERPRINT = crc32(b"".join(Path(x.__file__ or "").read_bytes() for x in (_jit, groups, steps, vectors)))
+
+PlanesA = tuple[
+    Array, Array, Array, Array, Array, Array
+]  # values, starts, masks, significands, exponents, NaN
+PlanesB = tuple[Array, Array, Array, Array, Array]  # the same without starts
+Numbers = tuple[int, int, int, int]  # fraction bits, exponent floor, fraction bits of a term, precision
 
 
-def fits(group: int, largest: int, scale_bits: int, fraction_bits: int, terms: int) -> bool:
+def fits(group: int, largest: int, scale_bits: int, fraction_bits: int, terms: int, span: int) -> bool:
     """Return whether all sums are exact; ``largest``: of a product, in its units; ``scale_bits``: of two
-    scales.
+    scales; ``span``: rows of B that a group may meet.
 
     A term is below its group's sum over the unit of a product times 4, two significands of scales being
     below 2 each, in units of 2**-fraction_bits; there are ``terms`` of them, and C.
     """
     total = group * largest * 4 << fraction_bits
-    return group * largest < 1 << 15 and scale_bits < 16 and total * terms < 1 << _MOST_BITS
+    small = group * largest < 1 << 15 and scale_bits + 2 <= 16 and span in _SPANS
+    return small and total * terms < 1 << _MOST_BITS
+
+
+# --- packing -------------------------------------------------------------------------------------------
 
 
 @kernel
-def group_chain(
-    operands: tuple[Array, Array, Array],
-    scales: tuple[Planes, Planes],
-    rule: Rule,
-    nearest: bool,
-    result: Array,
-) -> None:
-    """Continue ``result (batch, m, n)`` float32 by steps of ``stored`` columns of a, each rounded once.
+def pack_a(codes: Array, units: Array, columns: Array, numbers: tuple[int, int, int], a: PlanesA) -> None:
+    """Fill values and masks of a's planes from codes (rows, s), whose values are ``units[code]``.
 
-    ``operands = (a, b, columns)``: ``a (batch, m, s)`` and ``b (batch, k, n)`` are int16 in units of their
-    formats' smallest numbers, ``columns`` as in groups. ``scales``: of a ``(significand, exponent, special)``
-    of shape (batch, m, chunks) and of b (batch, chunks, n). ``rule = (stored, group,
-    columns that share a scale, fraction bits, exponent floor, fraction bits of a product and two scales,
-    precision)``.
+    ``columns (some rows, s)``: the row of b that each meets, of as many rows as there are, again and again;
+    ``numbers = (group, span, mask of a code's bits)``. Where a's significand of a scale is 0, so is the mask.
     """
-    a, b, columns = operands
-    scale_a, scale_b = scales
-    stored, group, chunk, fraction_bits, floor, unit_bits, precision = rule
-    batches, m, n = result.shape
-    groups = stored // group
-    sums, present = np.empty((groups, n), np.int16), np.empty((groups, n), np.int16)
-    top, total, invalid = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int8)
-    for batch in range(batches):
-        for i in range(m):
-            row = result[batch, i]
-            for first in range(0, columns.shape[2], stored):
-                _start(row, floor, top, invalid)
-                for g in range(groups):
-                    start = first + g * group
-                    span = (start, start + group)
-                    _add_group(a[batch, i], b[batch], columns[batch, i], span, sums[g], present[g])
-                    q = columns[batch, i, start] // chunk
-                    of_row = scale_a[0][batch, i, q], scale_a[1][batch, i, q], scale_a[2][batch, i, q]
-                    _raise_top(of_row, scale_b[0][batch, q], scale_b[1][batch, q], present[g], top)
-                    _note_invalid(of_row[2], scale_b[2][batch, q], invalid)
-                _align(row, fraction_bits, top, total)
-                for g in range(groups):
-                    q = columns[batch, i, first + g * group] // chunk
-                    shift = fraction_bits - unit_bits + scale_a[1][batch, i, q]
-                    scale = (scale_a[0][batch, i, q], shift)
-                    _add_term(sums[g], scale, scale_b[0][batch, q], scale_b[1][batch, q], top, total)
-                _finish(total, top, invalid, (fraction_bits, precision, nearest), row)
+    group, span, bits = numbers
+    values, masks, significands = a[0], a[2], a[3]
+    rows, s = codes.shape
+    groups = s // group
+    for i in range(rows):
+        meets = columns[i % columns.shape[0]]
+        for g in range(groups):
+            mask = 0
+            for k in range(g * group, (g + 1) * group):
+                value = units[codes[i, k] & bits]
+                values[i * s + k] = value
+                mask |= int(value != 0) << (meets[k] & (span - 1))
+            masks[i * groups + g] = mask if significands[i * groups + g] != 0 else 0
 
 
 @kernel
-def _start(row: Array, floor: int, top: Array, invalid: Array) -> None:
-    """Return the accumulator's exponents, at least the floor; the floor for zeros."""
-    for j in range(len(row)):
-        field = np.int32(np.int32(np.float32(row[j]).view(np.int32) >> np.int32(23)) & np.int32(255))
-        exponent = np.int32(max(field, np.int32(1)) - np.int32(127))
-        exponent = exponent if row[j] != np.float32(0) else np.int32(_LOWEST)
-        top[j] = max(exponent, np.int32(floor))
-        invalid[j] = 0
+def pack_b(codes: Array, units: Array, numbers: tuple[int, int, int], b: PlanesB) -> None:
+    """Fill values and masks of b's planes from codes (rows, n); ``numbers = (span, columns, mask of bits)``.
+
+    The rows are those of all products of matrices.
+    """
+    span, stride, bits = numbers
+    values, masks, significands = b[0], b[1], b[2]
+    rows, n = codes.shape
+    values[:] = 0
+    for first in range(0, rows, span):
+        group = first // span * stride
+        mask = masks[group : group + stride]
+        mask[:] = 0
+        for k in range(first, first + span):
+            row, bit = values[k * stride : (k + 1) * stride], np.int32(np.int64(1) << (k - first))
+            for j in range(n):
+                row[j] = units[codes[k, j] & bits]
+            for j in range(n):
+                mask[j] = np.int32(mask[j] | (bit if row[j] != 0 else np.int32(0)))
+        for j in range(n):
+            mask[j] = mask[j] if significands[group + j] != 0 else np.int32(0)
 
 
-@kernel
-def _add_group(
-    a: Array, b: Array, columns: Array, span: tuple[int, int], sums: Array, present: Array
-) -> None:
-    """Write the sums of a group's products, and a number other than 0 where a product is not 0."""
-    sums[:] = 0
-    present[:] = 0
-    for s in range(span[0], span[1]):
-        x = np.int16(a[s])
-        if x == 0:
-            continue
-        y = b[columns[s]]
-        for j in range(len(sums)):
-            sums[j] = np.int16(sums[j] + np.int16(x * y[j]))
-            present[j] = np.int16(present[j] | y[j])
+# --- sums ----------------------------------------------------------------------------------------------
 
 
-@kernel
-def _raise_top(
-    scale: tuple[int, int, int], significand: Array, exponent: Array, present: Array, top: Array
-) -> None:
-    """Let the exponents of a group's scales take part, where it has a product that is not 0."""
-    if scale[0] == 0:
-        return
-    for j in range(len(top)):
-        counts = present[j] != 0 and significand[j] != 0
-        top[j] = max(top[j], np.int32(scale[1] + exponent[j]) if counts else np.int32(_LOWEST))
+@intrinsic
+def _row(typing: Any, code: Any, arrays: Any, at: Any, extent: Any, numbers: Any) -> Any:
+    """Add a step to a row; ``code`` is a constant, group | groups << 8 | a fingerprint.
+
+    ``arrays = (planes of a, planes of b, c, scratch for sums)``; ``at``, ``extent`` and ``numbers`` are those
+    of llvm.groups.
+    """
+    if not isinstance(code, types.IntegerLiteral):
+        return None  # Numba asks again with the literal type
+    group, number = code.literal_value & 255, code.literal_value >> 8 & 255
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        of_a, of_b, of_c, of_sums = signature.args[1].types
+        a, b, c, sums = cgutils.unpack_tuple(builder, values[1], 4)
+        place = Place(
+            a=pointers(context, builder, of_a, a),
+            b=pointers(context, builder, of_b, b),
+            c=pointer_of(context, builder, of_c, c),
+            sums=pointer_of(context, builder, of_sums, sums),
+            at=cgutils.unpack_tuple(builder, values[2], 8),
+        )
+        n, stride = cgutils.unpack_tuple(builder, values[3], 2)
+        row = GroupRow(builder, place, group, number, (n, stride))
+        row.emit(cgutils.unpack_tuple(builder, values[4], 4))
+        return context.get_dummy_value()
+
+    return types.none(code, arrays, at, extent, numbers), emit
 
 
-@kernel
-def _note_invalid(of_row: int, of_columns: Array, invalid: Array) -> None:
-    """Make the result NaN where a scale is NaN, for any factor."""
-    for j in range(len(invalid)):
-        invalid[j] |= np.int8(of_row | of_columns[j])
+def group_kernel(group: int, groups: int) -> Callable[..., None]:
+    """Return the compiled ``chain`` of steps of ``groups`` groups of ``group`` products (see below)."""
+    code = group | groups << 8 | (_FINGERPRINT & 0x3FFFFFF) << 16
+    stored = group * groups
 
+    @variant_kernel(code)
+    def chain(
+        a: PlanesA, b: PlanesB, c: Array, shape: tuple[int, int, int], step: tuple[int, int], numbers: Numbers
+    ) -> None:
+        """Continue ``c (products of matrices, m, stride)`` float32, flat, by all steps, each rounded once.
 
-@kernel
-def _power(exponent: Any) -> Any:
-    """Return 2**exponent as float64, for exponents (int64) of normal numbers."""
-    return np.float64(np.int64((exponent + 1023) << 52).view(np.float64))
+        ``shape = (m, n, stride)``: of stride columns, n are computed, a multiple of 16. ``step = (steps, rows
+        of b of a step)``.
+        """
+        m, n, stride = shape
+        count, depth = step
+        alike = len(a[1]) == count * stored
+        sums = np.empty(groups * stride, np.int16)
+        for case in range(len(c) // (m * stride)):
+            for number in range(count):
+                of_b = case * count + number
+                for i in range(m):
+                    row = (case * m + i) * count + number
+                    start = number if alike else row
+                    at_a = (row * stored, start * stored, row * groups, row)
+                    at_b = (of_b * depth * stride, of_b * groups * stride, of_b * stride)
+                    at = (*at_a, *at_b, (case * m + i) * stride)
+                    _row(code, (a, b, c, sums), at, (n, stride), numbers)
 
-
-@kernel
-def _align(row: Array, fraction_bits: int, top: Array, total: Array) -> None:
-    for j in range(len(row)):
-        total[j] = np.int64(np.float64(row[j]) * _power(np.int64(fraction_bits - top[j])))
-
-
-@kernel
-def _add_term(
-    sums: Array, scale: tuple[int, int], significand: Array, exponent: Array, top: Array, total: Array
-) -> None:
-    """Add a group's sum times its scales, truncated toward zero; ``scale``: a's factor and shift."""
-    factor, shift = scale
-    for j in range(len(top)):
-        term = np.float64(np.int32(sums[j]) * np.int32(np.int32(factor) * np.int32(significand[j])))
-        total[j] += np.int64(term * _power(np.int64(shift + exponent[j] - top[j])))
-
-
-@kernel
-def _finish(total: Array, top: Array, invalid: Array, rule: tuple[int, int, bool], row: Array) -> None:
-    """Round the sums to so many significant bits of f32; Inf and NaN stay as they are."""
-    fraction_bits, precision, nearest = rule
-    for j in range(len(row)):
-        number = np.float64(total[j]) * _power(np.int64(top[j] - fraction_bits))
-        field: Any = np.int64(np.int64(np.float64(number).view(np.int64)) >> 52) & 2047
-        last: Any = max(field - 1023, _F32_LOWEST) - (precision - 1)
-        whole = number * _power(np.int64(-last))
-        if nearest:
-            whole = (whole + _MAGIC) - _MAGIC
-        value = np.float32(np.float64(np.int64(whole)) * _power(np.int64(last)))
-        kept = np.int32(np.float32(row[j]).view(np.int32))
-        finite = np.int32(kept & np.int32(0x7F800000)) != np.int32(0x7F800000)
-        bits = np.int32(np.float32(value).view(np.int32)) if finite else kept
-        bits = np.int32(CANONICAL_NAN) if invalid[j] else bits
-        row[j] = np.int32(bits).view(np.float32)
+    return chain

@@ -180,7 +180,8 @@ def exact(terms: Terms, c: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
         nan = constant(c.builder, F64, float("nan"), c.width)
         plain = terms.scale.outside(-SCALE_LIMIT, SCALE_LIMIT).choose(nan, plain)
     finite = plain.magnitude() < float("inf")
-    return canonical(finite.choose(_rounded(number, numbers, variant), plain.to(F32)))
+    rounded_number = rounded(number, numbers.precision, half=variant.half)
+    return canonical(finite.choose(rounded_number, plain.to(F32)))
 
 
 def _exponent_of_any(c: Lanes, variant: Variant) -> Lanes:
@@ -192,20 +193,21 @@ def _exponent_of_any(c: Lanes, variant: Variant) -> Lanes:
     return (bits << 1).equals(0).choose(NO_TERM, exponent).to(I16)
 
 
-def _rounded(number: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
-    """Return a float64 (an integer of at most 38 bits, scaled) rounded to the result's precision and range.
+def rounded(number: Lanes, precision: Lanes, *, half: bool) -> Lanes:
+    """Return a float64 (an integer below 2**53, scaled) rounded to the result's precision and range.
 
-    The number in units of its last place is converted to an integer, so that a zero loses its sign.
+    To nearest for f16 results (integers below 2**51), else toward zero. The number in units of its last place
+    is converted to an integer, so that a zero loses its sign.
     """
-    lowest = F16_LOWEST if variant.half else -126
+    lowest = F16_LOWEST if half else -126
     exponent = (number.seen_as(I64).field(52, 11) - 1023).maximum(lowest)
-    last = exponent - numbers.precision.to(I64) + 1
+    last = exponent - precision.to(I64) + 1
     scaled = number * power_of_two(last * -1, F64)
-    if variant.half:
+    if half:
         magic = 1.5 * 2.0**52  # to nearest even, for magnitudes below 2**51
         scaled = (scaled + magic) - magic
     result = (scaled.to(I64).to(F64) * power_of_two(last, F64)).to(F32)
-    return _limited_half(result) if variant.half else result  # 2**128 and more have become infinite
+    return _limited_half(result) if half else result  # 2**128 and more have become infinite
 
 
 def _limited_half(number: Lanes) -> Lanes:
