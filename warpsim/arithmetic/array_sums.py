@@ -1,4 +1,4 @@
-"""Fused sums of many matrices, or of large ones, with NumPy alone, faster than sums of integers.
+"""Fused sums of many matrices, or of large matrices, with NumPy alone, faster than sums of integers.
 
 The sums of kernels.whole, on blocks whose innermost axis is long: cases of a batch lie side by side where
 matrices are small, and rows of a matrix where it is large. A sparse A is filled up with zeros, which no sum
