@@ -40,12 +40,16 @@ add.u32 %r5, %r5, 8; setp.lt.u32 %p2, %r5, %r7; @%p2 st.global.v2.f32 [%d+8], {{
 LEGAL = 0x44444444
 
 
-def launched(fields: Any, rows: int, **options: Any) -> Any:
+def field(text: str) -> UndefinedField:
+    return UndefinedField("mma.sp", lambda: LOCATION, lambda: text)
+
+
+def launched(fields: Any, rows: int, text: str = TEXT, **options: Any) -> Any:
     metadata = np.full((32, 2), LEGAL, np.uint32)
     for lane, statement, value in fields:
         metadata[lane, statement] = value
     options = {"undefined": "fallback"} | options
-    return load_text(TEXT)["k"](1, 32, [np.zeros((32, 4), np.float32), metadata, rows], **options)
+    return load_text(text)["k"](1, 32, [np.zeros((32, 4), np.float32), metadata, rows], **options)
 
 
 def messages(report: Any) -> list[str]:
@@ -90,11 +94,35 @@ def test_what_is_silent(fields: Any, rows: int, options: Any) -> None:
     assert messages(launched(fields, rows, **options)) == []
 
 
+@pytest.mark.parametrize(
+    ("use", "rows", "severities", "times"),
+    [
+        ("", 15, ["note"], 3),  # both at once, with two fills
+        ("", 16, ["note", "warning"], 1 + 1 + 1 + 2),  # at once and apart
+        ("@%p1 st.global.b32 [%d+12], %r8;", 15, ["warning"], 1 + 1 + 1 + 1),
+    ],
+)
+def test_rows_and_unwritten_bytes_are_judged_at_once(
+    use: str, rows: int, severities: list[str], times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row 15 has undefined metadata, and a word of shared memory was never written."""
+    text = TEXT.replace("s[512];", "s[512]; .shared .b32 t;").replace(
+        "setp.lt.u32 %p1, %r5, %r7;", f"ld.shared.b32 %r8, [t]; setp.lt.u32 %p1, %r5, %r7; {use}"
+    )
+    launches = list[Launch]()
+    executed = repetition.run
+    monkeypatch.setattr(repetition, "run", lambda launch: launches.append(launch) or executed(launch))
+    report = launched([(28, 0, 0x00004444)], rows, text)
+    judged = [each for each in report.hazards if each.kind in ("undefined metadata", "uninitialised")]
+    assert sorted(each.severity for each in judged) == severities
+    assert len(launches) == times - 1  # the first is another's
+
+
 def test_a_spread_launch_has_a_note() -> None:
     def made(places: frozenset[int]) -> str:
         raise AssertionError(places)
 
-    found, findings = {1: UndefinedField("mma.sp", LOCATION, "field")}, Findings()
+    found, findings = {1: field("field")}, Findings()
     judge_rows(found, None, findings)
     (finding,) = findings.found
     assert (finding.severity, finding.message.split("; ")[0]) == ("note", "mma.sp: field")
@@ -103,7 +131,7 @@ def test_a_spread_launch_has_a_note() -> None:
 
 
 def test_statements_behind_the_eighth_are_tried_together() -> None:
-    found = {line: UndefinedField("mma.sp", LOCATION, f"field {line}") for line in range(11)}
+    found = {line: field(f"field {line}") for line in range(11)}
     asked = list[int]()
 
     def reaches(places: frozenset[int]) -> str:

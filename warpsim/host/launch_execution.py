@@ -242,10 +242,7 @@ class LaunchExecution:
         repetition = Repetition(launch) if judged or self.schedules > 1 else None
         buffers = buffers_before(args)
         counts = self._counts(launch)
-        of_checks = repetition if judged else None
-        judge_rows(launch.undefined.found, _rows_reach(of_checks, counts), self.findings)
-        if of_checks is not None:
-            judge_reads(of_checks, self.findings, counts)
+        self._judge(launch, repetition if judged else None, counts)
         pairs = zip(self.entry.parameters, arguments.buffers, strict=True)
         named = [(shown_variable(given.name), buffer) for given, buffer in pairs if buffer is not None]
         for arrays in self.arrays:
@@ -256,6 +253,19 @@ class LaunchExecution:
             write_back()
         self.before = None if buffers is None else arguments.before | changed_buffers(args, buffers)
         return launch, counts
+
+    def _judge(self, launch: Launch, repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> None:
+        """Judge whether unwritten bytes and rows of undefined metadata matter: both at once, if neither."""
+        rows = launch.undefined.found
+        if (
+            repetition is not None
+            and rows
+            and judge_reads(repetition, self.findings, counts, frozenset(rows))
+        ):
+            return
+        judge_rows(rows, _rows_reach(repetition, counts), self.findings)
+        if repetition is not None:
+            judge_reads(repetition, self.findings, counts)
 
     def _observers(self) -> tuple[Observer, ...]:
         """Return the observers of one wave: new checks, and the recorders and observers of the launch."""

@@ -14,23 +14,36 @@ import numpy as np
 
 from ..checks.findings import Findings, LaunchFinding
 from ..machine.state.spaces import DEVICE_BASE, Bytes
+from ..machine.state.undefined_metadata import UndefinedMetadata
 from .repetition import Counts, Repetition
 
 _FILLS = (1, 2)  # seeds of the bytes that are tried
 _HARMLESS = "; no result depends on them: with other bytes there the launch leaves the same"
 
 
-def judge_reads(repetition: Repetition, findings: Findings, counts: Counts) -> None:
-    """Make notes of the warnings about unwritten bytes, where nothing depends on these."""
+def judge_reads(
+    repetition: Repetition, findings: Findings, counts: Counts, places: frozenset[int] = frozenset()
+) -> bool:
+    """Make notes of the warnings about unwritten bytes, where nothing depends on these; return whether so.
+
+    Nothing depends on the rows of undefined metadata of the statements ``places`` either, then: they have
+    other values, too. Where something depends on either, the warnings are left for another call.
+    """
     data = repetition.data
     if data is None or not any(map(_questionable, findings.found)):
-        return
+        return False
     tried = (
-        repetition.difference(_filled(repetition, data.copy(), fill), counts, fill=fill) for fill in _FILLS
+        repetition.difference(
+            _filled(repetition, data.copy(), fill), counts, fill=fill, undefined=UndefinedMetadata(places)
+        )
+        for fill in _FILLS
     )
     differs = next(filter(None, tried), "")
+    if differs and places:
+        return False
     change = partial(_depended_on, differs) if differs else _noted
     findings.found[:] = [change(found) if _questionable(found) else found for found in findings.found]
+    return not differs
 
 
 def _filled(repetition: Repetition, data: Bytes, fill: int) -> Bytes:

@@ -8,7 +8,7 @@ depends on them. PTX ISA 9.1, section 9.7.14.6.1 "Sparse matrix storage".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ _EXPONENTS = (
     15,
 )  # of the magnitudes of other values: some pass any rounding, no f16 is infinite for sure
 _SEED = 1
+_MANY = 1 << 16  # values, which are used in turn
 
 
 class MetadataOperand(NamedTuple):
@@ -41,12 +42,23 @@ class MetadataOperand(NamedTuple):
 
 
 class UndefinedField(NamedTuple):
-    """The first field of a statement that PTX leaves undefined: the statement, where it stands, and in words
-    the field, its lane and row, and the warp."""
+    """The first field of a statement that PTX leaves undefined: the statement, what returns where it stands,
+    and what returns in words the field, its lane and row, and the warp. Most are never described.
+    """
 
     mnemonic: str
-    location: Location
-    message: str
+    place: Callable[[], Location]
+    describe: Callable[[], str]
+
+    @property
+    def location(self) -> Location:
+        """Where the metadata operand stands."""
+        return self.place()
+
+    @property
+    def message(self) -> str:
+        """The field in words."""
+        return self.describe()
 
 
 class UndefinedMetadata:
@@ -56,7 +68,7 @@ class UndefinedMetadata:
     def __init__(self, changed: frozenset[int] = frozenset()) -> None:
         self.found: dict[int, UndefinedField] = {}
         self._changed = changed
-        self._random = np.random.default_rng(_SEED)
+        self._drawn = 0  # of the other values
 
     def follow_registers(
         self,
@@ -68,18 +80,25 @@ class UndefinedMetadata:
         d: Words,
     ) -> Words:
         """Keep what some warps execute that is undefined; return D ``(executions, lanes, registers)``."""
+        if self._known(operand.pc):
+            return d
         words = np.ascontiguousarray(inputs.registers["e"]).reshape(-1, form.lanes)
         halves, lanes, bits = _places(form, inputs.selector)
-        if _defined(form)[words.view(np.uint16)[:, halves]].all() or self._known(operand.pc):
+        defined = _defined(form)[words.view(np.uint16)[:, halves]].all(axis=1)
+        if defined.all():
             return d
-        fields = (words[:, lanes] >> bits & 15).astype(np.uint8)
+        which = np.flatnonzero(~defined)
+        fields = (words[which][:, lanes] >> bits & 15).astype(np.uint8)
         name = wave.name_of_execution
-        rows = self.keep(form, fields, inputs.selector, operand, lambda number: name(int(warps[number])))
+        rows = self.keep(
+            form, fields, inputs.selector, operand, lambda number: name(int(warps[which[number]]))
+        )
         if rows is None:
             return d
-        codes = np.ascontiguousarray(d).view(form.d.code_dtype)
+        codes = np.array(d, order="C").view(form.d.code_dtype)
         row_of = fragment(form, "d")[..., 0].reshape(form.lanes, -1)
-        return self.others(codes, rows[:, row_of], form.d).view(d.dtype)
+        codes[which] = self.others(codes[which], rows[:, row_of], form.d)
+        return codes.view(d.dtype)
 
     def keep(
         self,
@@ -100,8 +119,8 @@ class UndefinedMetadata:
             return None
         if operand.pc not in self.found:
             first = int(rows.any(axis=-1).argmax())
-            message = f"{undefined_field(form, fields[first], selector)} [{describe(first)}]"
-            self.found[operand.pc] = UndefinedField(form.mnemonic, operand.location(), message)
+            in_words = partial(_described, form, fields[first].copy(), selector, describe(first))
+            self.found[operand.pc] = UndefinedField(form.mnemonic, operand.location, in_words)
         return rows if operand.pc in self._changed else None
 
     def _known(self, pc: int) -> bool:
@@ -110,15 +129,26 @@ class UndefinedMetadata:
 
     def others(self, codes: Codes, where: Rows, element: Format) -> Codes:
         """Return codes with other values ``where``."""
-        values = np.ldexp(
-            self._random.standard_normal(codes.shape), self._random.integers(*_EXPONENTS, codes.shape)
-        )
-        with np.errstate(over="ignore"):
-            other = values.astype(element.dtype).view(codes.dtype)
-        return np.where(where, other, codes)
+        places = np.arange(self._drawn, self._drawn + codes.size)
+        self._drawn += codes.size
+        return np.where(where, _values(element).take(places, mode="wrap").reshape(codes.shape), codes)
 
 
 UNDEFINED_METADATA = Slot(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
+
+
+def _described(form: Instruction, fields: npt.NDArray[np.uint8], selector: int | None, where: str) -> str:
+    """Return the first undefined field of ``(m, chunks)`` in words."""
+    return f"{undefined_field(form, fields, selector)} [{where}]"
+
+
+@lru_cache(maxsize=16)
+def _values(element: Format) -> Codes:
+    """Return codes of random values of many magnitudes."""
+    random = np.random.default_rng(_SEED)
+    values = np.ldexp(random.standard_normal(_MANY), random.integers(*_EXPONENTS, _MANY))
+    with np.errstate(over="ignore"):
+        return np.asarray(values.astype(element.dtype).view(element.code_dtype))
 
 
 @lru_cache(maxsize=256)
