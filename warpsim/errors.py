@@ -189,7 +189,12 @@ class UndefinedBehavior(WarpsimError):
 
 
 class Fault(WarpsimError):
-    """An operation that no machine allows: an address outside every allocation, a deadlock, a trap."""
+    """An operation that no machine allows: an address outside every allocation, a deadlock, a trap.
+
+    ``lane`` is the number in its wave of the lane that does it, None where no single lane does.
+    """
+
+    lane: int | None = None
 
 
 class Deadlock(Fault):

@@ -1,4 +1,5 @@
-"""Addresses as commands write them: shared+0x400, global 0x2000..., local 16, arg2[3,5], u16 shared+4.
+"""Addresses as commands write them: shared+0x400, global 0x2000..., local 16, arg2[3,5], u16 shared+4,
+tmem[3,5] (lane and column of tensor memory).
 
 Knows spaces and arrays; does not know what is done with the bytes.
 """
@@ -7,25 +8,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import OperandError
+from ..isa.layouts.tensor_memory import COLUMNS, LANES
 from ..machine.state.spaces import DEVICE_BASE
 from .expressions import SPACES, parse_expression
-from .words_shown import TYPES
-from .written import Area
+from .words_shown import TYPES, type_of
+from .written import CELL, Area
 
 if TYPE_CHECKING:
     from .travel import Travel
 
+_CELL = re.compile(r"tmem\s*\[\s*(\d{1,6})\s*,\s*(\d{1,6})\s*\]")
 _ELEMENT = re.compile(r"arg(?P<index>[0-9]{1,4})\s*\[(?P<place>[^\]]*)\]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """An address in a space; ``type`` is the word that lies there, "" where it is not known."""
+    """An address in a space; ``type`` is the word that lies there, "" where it is not known. Addresses of
+    "tmem" have the lane in their upper 16 bits and the column in the lower.
+    """
 
     space: str
     address: int
@@ -42,6 +47,9 @@ def address_of(session: Travel, text: str) -> Address:
     if match is not None:
         found = _element(session, int(match["index"]), match["place"])
         return Address(space="global", address=found.address, type=kind or found.type)
+    cell = _CELL.fullmatch(text.strip())
+    if cell is not None:
+        return Address(space="tmem", address=int(cell[1]) << 16 | int(cell[2]), type=kind)
     space, rest = _space(text.strip())
     value, lane = session.evaluate(parse_expression(rest))
     if value.missing is not None and value.missing[lane]:
@@ -82,19 +90,15 @@ def _element(session: Travel, index: int, text: str) -> Address:
     if base is None:
         raise OperandError(f"argument {index} is no pointer, or the kernel is not running")
     offset = int(np.ravel_multi_index(place, extents)) * dtype.itemsize
-    return Address(space="global", address=base + offset, type=_type_of(dtype))
-
-
-def _type_of(dtype: np.dtype[Any]) -> str:
-    """Return the type of the words of an array."""
-    known = {other: name for name, other in TYPES.items()}
-    return known.get(dtype, f"b{8 * dtype.itemsize}" if dtype.itemsize in (1, 2, 4, 8) else "b8")
+    return Address(space="global", address=base + offset, type=type_of(dtype))
 
 
 def offset_of(session: Travel, given: Address, size: int) -> int:
     """Return the offset of bytes in the memory that holds them. Raises OperandError for those outside."""
     _, wave, lane = session.wave()
     memories, address = wave.memories, given.address
+    if given.space == "tmem":
+        return _cell_offset(address, int(wave.cta[lane]), size)
     if given.space == "global":
         if memories.device.find(address, size) is None:
             raise OperandError(f"{address:#x} {memories.device.describe(address)}")
@@ -104,6 +108,18 @@ def offset_of(session: Travel, given: Address, size: int) -> int:
         raise OperandError(f"{given.space} {address:#x}: {given.space} memory has {limit} bytes")
     first = memories.shared_base[lane] if given.space == "shared" else lane * memories.local_stride
     return int(first) + address
+
+
+def _cell_offset(address: int, cta: int, size: int) -> int:
+    """Return the offset of cells that follow each other in a lane of the tensor memory of a CTA."""
+    lane, column = address >> 16, address & 0xFFFF
+    if size % CELL:
+        raise OperandError("cells of tensor memory have 32 bits")
+    if not 0 <= lane < LANES or column + size // CELL > COLUMNS:
+        last = column + size // CELL - 1
+        what = f"column {column}" if last == column else f"columns {column}..{last}"
+        raise OperandError(f"lane {lane}, {what}: tensor memory has {LANES} lanes of {COLUMNS} columns")
+    return ((cta * LANES + lane) * COLUMNS + column) * CELL
 
 
 def area_of(session: Travel, text: str) -> tuple[Area, str]:

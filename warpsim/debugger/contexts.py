@@ -5,24 +5,28 @@ Knows scopes, frames and memories; does not know expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from ..errors import OperandError
+from ..host.tensor_maps import ArrayMap, BufferMap, first_byte, whole
+from ..isa.layouts.tensor_memory import COLUMNS, LANES
+from ..isa.tensor_maps.tensor_map import decode
 from ..isa.warps import WARP
 from ..machine.bind.scope import LabelName, RegisterName, Scope, Variable
 from ..machine.opcodes.special_registers import REGISTERS
+from ..machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ..machine.run.barriers.waits import waiting_record
 from ..machine.run.wave import Record, Wave
 from ..machine.state.lanes import DivergentPath, Frame
 from ..machine.state.spaces import DEVICE_BASE
 from ..ptx.symbols import matching, shown_variable
-from .words_shown import TYPES, Array, Value
-from .written import memory_of
+from .words_shown import TYPES, Array, Value, type_of
+from .written import CELL, memory_of
 
 PLACES = (
     "lane",
@@ -38,6 +42,18 @@ PLACES = (
     "cta.y",
     "cta.z",
 )
+_AXES = ("cta.x", "cta.y", "cta.z", "ctaid.x", "ctaid.y", "ctaid.z")
+_BEGINNINGS = ("smem", "shared", "local", "tmem")  # of memories, at address 0
+CUDA_NAMES = {
+    f"{name}.{axis}": f"%{register}.{axis}"
+    for name, register in (
+        ("threadIdx", "tid"),
+        ("blockIdx", "ctaid"),
+        ("blockDim", "ntid"),
+        ("gridDim", "nctaid"),
+    )
+    for axis in "xyz"
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +83,8 @@ def standing(wave: Wave, lane: int) -> Standing | None:
 class At:
     """A statement of a wave, where expressions are evaluated for all lanes.
 
-    ``arguments`` are the addresses or words of the kernel's parameters, by their names.
+    ``arguments`` are the addresses or words of the kernel's parameters, by their names; ``plain`` are the
+    statements of the module without what observes them.
     """
 
     wave: Wave
@@ -75,9 +92,12 @@ class At:
     record: Record
     time: int
     arguments: Mapping[str, Value]
+    plain: Sequence[Record] = ()
+    shapes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]] = field(default_factory=dict)
 
     def named(self, name: str) -> Value:
         """Return a register, place, variable or argument in every lane. Raises OperandError."""
+        name = CUDA_NAMES.get(name, name)
         place = self._place(name)
         if place is not None:
             return Value.of(place)
@@ -109,6 +129,8 @@ class At:
 
     def word(self, space: str, addresses: Array, type_name: str) -> Value:
         """Return the word at an address of each lane; those outside of the memory are missing."""
+        if space == "tmem":
+            return self._cell(addresses, type_name)
         memories, size = self.wave.memories, TYPES[type_name].itemsize
         where = np.broadcast_to(addresses, (self.wave.lanes,)).astype(np.int64)
         limit = {"shared": memories.shared_bytes, "local": memories.local_bytes}.get(space, 1 << 62)
@@ -125,6 +147,36 @@ class At:
         words = np.ascontiguousarray(content).view(f"u{size}")[:, 0]
         return Value(words, type_name, missing)
 
+    def element(self, name: str, places: list[Array]) -> Value:
+        """Return an element of an array in every lane; those outside of the array are missing."""
+        shape = self.shapes.get(int(name.removeprefix("arg")))
+        if shape is None or name not in self.arguments:
+            known = ", ".join(f"arg{index}" for index in self.shapes) or "none"
+            raise OperandError(f"{name} is no array; arrays are {known}")
+        extents, dtype = shape
+        if len(places) != len(extents):
+            raise OperandError(f"{name} has the shape {extents}: expected {len(extents)} numbers in brackets")
+        index = [np.broadcast_to(place, (self.wave.lanes,)) for place in places]
+        outside = np.zeros(self.wave.lanes, np.bool_)
+        for place, extent in zip(index, extents, strict=True):
+            outside |= (place < 0) | (place >= extent)
+        offsets = np.ravel_multi_index([np.where(outside, 0, place) for place in index], extents)
+        base = self.arguments[name].integers()
+        found = self.word("global", base + offsets * dtype.itemsize, type_of(dtype))
+        missing = outside if found.missing is None else outside | found.missing
+        return Value(found.words, found.type, missing)
+
+    def _cell(self, addresses: Array, type_name: str) -> Value:
+        """Return the cells of tensor memory at addresses, of the CTA of each lane."""
+        if TYPES[type_name].itemsize != CELL:
+            raise OperandError(f".{type_name}: cells of tensor memory have 32 bits")
+        memory = TENSOR_MEMORY.of(self.wave)
+        where = np.broadcast_to(addresses, (self.wave.lanes,)).astype(np.int64)
+        lanes, columns = where >> 16, where & 0xFFFF
+        outside = (lanes < 0) | (lanes >= LANES) | (columns >= COLUMNS)
+        cells = self.wave.cta, np.where(outside, 0, lanes), np.where(outside, 0, columns)
+        return Value(memory.cells[cells], type_name, outside | ~memory.written[cells])
+
     # --- names ---
 
     def _place(self, name: str) -> Array | None:
@@ -132,7 +184,7 @@ class At:
         axis = "xyz".find(name[-1]) if name[-2:-1] == "." else -1
         if name in ("tid.x", "tid.y", "tid.z"):
             return np.asarray(REGISTERS[f"%{name}"].value(wave))
-        if name in ("cta.x", "cta.y", "cta.z", "ctaid.x", "ctaid.y", "ctaid.z"):
+        if name in _AXES:
             return np.asarray(wave.ctas[wave.cta, axis])
         x, y, _ = wave.grid
         match name:
@@ -164,14 +216,37 @@ class At:
             found = matching(name, addresses)
             if len(found) == 1:
                 return addresses[found[0]]
-        return 0 if name in ("smem", "shared", "local") else None
+        return 0 if name in _BEGINNINGS else None
 
     def _near(self, name: str) -> str:
-        """Return names that are spelled alike, in words."""
-        known = {*PLACES, *REGISTERS, *self.arguments, *names_in(self.record.scope)}
-        known |= {shown_variable(variable.name) for variable in self.wave.entry.shared}
-        found = get_close_matches(name, sorted(known), 3, 0.6)
-        return f"; near to it are {', '.join(found)}" if found else ""
+        return near_names(name, self.wave.entry, self.record.scope, self.arguments)
+
+
+def near_names(name: str, entry: Any, scope: Scope | None, arguments: Iterable[str]) -> str:
+    """Return names at a statement that are spelled alike, in words."""
+    known = {*PLACES, *CUDA_NAMES, *REGISTERS, *arguments, *names_in(scope)}
+    known |= {shown_variable(variable.name) for variable in entry.shared}
+    found = get_close_matches(name, sorted(known), 3, 0.6)
+    return f"; near to it are {', '.join(found)}" if found else ""
+
+
+def check_names(
+    names: Iterable[str], scopes: Sequence[Scope | None], entry: Any, symbols: Iterable[str]
+) -> None:
+    """Raise OperandError for a name that has no meaning in any of some scopes of a kernel."""
+    arguments = [*argument_names(entry)]
+    fixed = {*PLACES, *CUDA_NAMES, *REGISTERS, *_BEGINNINGS, *_AXES, *arguments}
+    variables = [*symbols, *(variable.name for variable in entry.shared)]
+    for name in names:
+        if name in fixed or any(scope is not None and _means(scope, name) for scope in scopes):
+            continue
+        if not matching(name, variables):
+            near = near_names(name, entry, scopes[0] if scopes else None, arguments)
+            raise OperandError(f"nothing is named {name} there{near}")
+
+
+def _means(scope: Scope, name: str) -> bool:
+    return isinstance(scope.find(name), (RegisterName, Variable))
 
 
 def names_in(scope: Scope | None) -> Iterator[str]:
@@ -190,11 +265,21 @@ def registers_of(record: Record) -> Iterator[str]:
             yield name
 
 
+def argument_names(entry: Any) -> Iterator[str]:
+    """Yield the names of the parameters of a kernel that are words."""
+    for parameter in entry.parameters:
+        if parameter.bytes in _WORDS:
+            yield from (parameter.name, f"arg{parameter.index}")
+
+
+_WORDS = (1, 2, 4, 8)  # bytes
+
+
 def parameter_values(entry: Any, content: Array) -> dict[str, Value]:
     """Return the parameters of the kernel that are words: by name, and as arg0, arg1, ..."""
     found: dict[str, Value] = {}
     for parameter in entry.parameters:
-        if parameter.bytes not in (1, 2, 4, 8):
+        if parameter.bytes not in _WORDS:
             continue
         part = content[parameter.offset : parameter.offset + parameter.bytes]
         word = np.ascontiguousarray(part).view(f"u{parameter.bytes}")[0]
@@ -205,10 +290,39 @@ def parameter_values(entry: Any, content: Array) -> dict[str, Value]:
     return found
 
 
-def shapes_of(args: Sequence[Any]) -> dict[int, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Return shape and dtype of the arrays and buffers among arguments, by their numbers."""
+def mapped(argument: Any) -> Any:
+    """Return the array or buffer that a tensor map is of; any other argument as it is."""
+    if isinstance(argument, BufferMap):
+        return argument.buffer
+    return whole(argument.array) if isinstance(argument, ArrayMap) else argument
+
+
+def map_addresses(args: Sequence[Any], entry: Any, content: Array) -> dict[str, Value]:
+    """Return where the arrays begin whose tensor maps are parameters, as arg0, arg1, ..."""
     found = {}
-    for index, given in enumerate(args):
+    for parameter, argument in zip(entry.parameters, args, strict=False):
+        if isinstance(argument, BufferMap):
+            address = argument.buffer.address
+        elif isinstance(argument, ArrayMap) and parameter.bytes == _MAP:
+            part = content[parameter.offset : parameter.offset + _MAP].tobytes()
+            place = first_byte(argument.array) - first_byte(whole(argument.array))
+            address = decode(part).address - place
+        else:
+            continue
+        found[f"arg{parameter.index}"] = Value(np.asarray(np.uint64(address)), "u64")
+    return found
+
+
+_MAP = 128  # bytes of a tensor map
+
+
+def shapes_of(args: Sequence[Any]) -> dict[int, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Return shape and dtype of the arrays and buffers among arguments, by their numbers; tensor maps are
+    those of arrays.
+    """
+    found = {}
+    for index, argument in enumerate(args):
+        given = mapped(argument)
         if hasattr(given, "shape") and hasattr(given, "dtype") and len(given.shape):
             found[index] = (tuple(given.shape), np.dtype(str(given.dtype).removeprefix("torch.")))
     return found

@@ -21,14 +21,14 @@ from ..host.launch_execution import LaunchExecution, LaunchModes, LaunchShape, L
 from ..host.launching import LaunchableKernel
 from ..machine.grid import Launch, symbols_of
 from ..machine.run import wave as waves
-from ..machine.run.events import Observer
+from ..machine.run.events import Observer, TensorAccess
 from ..machine.run.pending import Pending
 from ..machine.run.wave import Record, Wave
 from ..machine.state.device import Device
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from .history import History
-from .written import Area, Written, written_by_copy, written_by_lanes
+from .written import Writes
 
 
 class _Abandoned(BaseException):
@@ -84,7 +84,7 @@ class Recipe:
         self._data, self._allocations = data, tuple(memory.allocations)
         self._fresh = None if memory.fresh is None else memory.fresh.copy()
         self._heap, self._heap_bytes = home.heap.state(), home.heap.limit
-        self._symbols = home.symbols[kernel.module]
+        self.symbols = home.symbols[kernel.module]
 
     def device(self) -> Device:
         """Return a device as it was before the launch: that of the buffers among the arguments, or a new
@@ -94,7 +94,7 @@ class Recipe:
         fresh = None if self._fresh is None else self._fresh.copy()
         device.memory.restore(self._data.copy(), self._allocations, fresh)
         device.heap.restore(self._heap)
-        device.symbols[self.kernel.module] = self._symbols
+        device.symbols[self.kernel.module] = self.symbols
         return device
 
     def execution(self, watching: Observer, output: Callable[[str], object] | None) -> LaunchExecution:
@@ -134,8 +134,7 @@ class Execution(Observer):
         self.ended: Ended | None = None
         self.launch: Launch | None = None
         self.waves: list[Wave | None] = []
-        self.writes: list[Written] = []
-        self.watched: Sequence[Area] = ()
+        self.writes = Writes(self)
         self.interrupted = False
         self.reason: object = None
         self._codes: dict[int, tuple[Sequence[Record], list[Record]]] = {}
@@ -265,23 +264,43 @@ class Execution(Observer):
         if reason is not None:
             self.reason = reason
             self._park()
-        if self.writes:
-            self.writes.clear()
+        if self.writes.found:
+            self.writes.found.clear()
         self.time += 1
 
     # --- writes to watched bytes ---
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Note what lanes are about to write to watched bytes."""
-        if self.watched:
-            self.writes += written_by_lanes(self, wave, access)
+        if self.writes.watched:
+            self.writes.by_lanes(wave, access)
 
-    atomic = landed = mbarrier = store
+    atomic = mbarrier = store
+
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note copies to watched bytes that lanes begin."""
+        if self.writes.watched:
+            self.writes.copying(wave, access)
+
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note copies of lanes that write watched bytes now."""
+        if self.writes.watched:
+            self.writes.landed(wave, access)
+
+    def tensor_access(self, wave: Wave, access: TensorAccess) -> None:
+        """Note watched cells of tensor memory that the next operation writes."""
+        if self.writes.watched:
+            self.writes.tensor_access(wave, access)
+
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
+        """Note an operation that writes watched cells."""
+        if self.writes.watched:
+            self.writes.issued(wave, pending)
 
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Note what an operation has written to watched bytes."""
-        if self.watched:
-            self.writes += written_by_copy(self, wave, pending)
+        if self.writes.watched:
+            self.writes.completed(wave, pending)
 
 
 INTERRUPTED = object()

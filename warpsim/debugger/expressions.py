@@ -5,9 +5,11 @@
     not     = ("!" | "not") not | compare              sum     = term (("+" | "-") term)*
     term    = unary (("*" | "/" | "%") unary)*         unary   = ("-" | "~") unary | primary
     primary = number | %register | name | type "(" or ")" | space "[" or "]" | "(" or ")"
+            | array "[" or ("," or)* "]"
 
-Names are lane, warp, thread, tid, tid.x, cta, cta.x, time and labels of variables; ``space[address]`` is the
-32-bit word there, ``shared.f16[...]`` another type. Values are those of all lanes of a wave; integers are 64
+Names are lane, warp, thread, tid, tid.x, threadIdx.x, cta, cta.x, time and labels of variables;
+``space[address]`` is the 32-bit word there, ``shared.f16[...]`` another type, ``arg2[3,5]`` an element of an
+array among the arguments. Values are those of all lanes of a wave; integers are 64
 bits wide. Nothing is evaluated but this. Knows text and values; ``Context`` knows registers and memories.
 """
 
@@ -27,7 +29,7 @@ from .words_shown import TYPES, Value, typed
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|[0-9]+)"
     r"|(?P<name>%?[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_]\w*)*)"
-    r"|(?P<sign>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^~!<>()\[\]]))"
+    r"|(?P<sign>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^~!<>()\[\],]))"
 )
 _LEVELS: tuple[tuple[str, ...], ...] = (  # of binary operators, the weakest first
     ("||", "or"),
@@ -37,6 +39,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (  # of binary operators, the weakest fir
     ("+", "-"),
     ("*", "/", "%"),
 )
+_ARGUMENT = re.compile(r"arg[0-9]{1,4}")
 _DEEPEST = 40  # parentheses and signs
 Array = npt.NDArray[Any]
 _OPERATORS: dict[str, Callable[[Any, Any], Array]] = {
@@ -59,7 +62,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Array]] = {
     "<<": np.left_shift,
     ">>": np.right_shift,
 }
-SPACES = ("shared", "global", "local")
+SPACES = ("shared", "global", "local", "tmem")
 
 
 class Context(Protocol):
@@ -71,16 +74,20 @@ class Context(Protocol):
     def word(self, space: str, addresses: Array, type_name: str) -> Value:
         """Return the word at an address of each lane. Raises OperandError."""
 
+    def element(self, name: str, places: list[Array]) -> Value:
+        """Return an element of an array among the arguments in every lane. Raises OperandError."""
+
 
 Node = Callable[[Context], Value]
 
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression: ``text`` as it was written."""
+    """An expression: ``text`` as it was written, ``names`` those that it uses."""
 
     text: str
     node: Node
+    names: tuple[str, ...] = ()
 
     def value(self, context: Context) -> Value:
         """Return its value in every lane. Raises OperandError."""
@@ -99,9 +106,12 @@ def parse_expression(text: str) -> Expression:
     """Return the expression that a text spells. Raises OperandError, which points at the mistake."""
     reader = _Reader(text)
     node = reader.binary(0)
+    if reader.token == "[":
+        example = "shared.f32[name + 4 * index], or of an array among the arguments arg0[3,5]"
+        raise reader.wrong(f"a word of memory is read by space and address in bytes, as in {example}")
     if reader.token:
         raise reader.wrong("the expression ends before this")
-    return Expression(text.strip(), node)
+    return Expression(text.strip(), node, tuple(dict.fromkeys(reader.names)))
 
 
 class _Reader:
@@ -109,6 +119,7 @@ class _Reader:
         self.text = text
         self.end = 0
         self.depth = 0
+        self.names: list[str] = []
         self.start, self.kind, self.token = 0, "", ""
         self.next()
 
@@ -184,7 +195,23 @@ class _Reader:
                 raise self.wrong(f".{type_name} is no type of a word: {', '.join(TYPES)}")
             address = self.inside("]")
             return lambda context: context.word(space, address(context).integers(), type_name or "b32")
+        if self.token == "[" and _ARGUMENT.fullmatch(name):
+            places = self.listed()
+            return lambda context: context.element(name, [place(context).integers() for place in places])
+        self.names.append(name)
         return lambda context: context.named(name)
+
+    def listed(self) -> list[Node]:
+        """Read expressions between brackets, with commas between them."""
+        self.next()
+        found = [self.nested(lambda: self.binary(0))]
+        while self.token == ",":
+            self.next()
+            found.append(self.nested(lambda: self.binary(0)))
+        if self.token != "]":
+            raise self.wrong("']' is missing")
+        self.next()
+        return found
 
     def inside(self, closing: str) -> Node:
         """Read what stands in parentheses."""

@@ -18,7 +18,7 @@ from ..machine.state.lanes import Frame, Mask
 from .break_places import Place
 from .executions import Execution, Moment
 from .expressions import Expression
-from .written import Area, Written
+from .written import Area, Issued, Written
 
 Evaluate = Callable[[Expression, Moment], Mask]
 
@@ -87,7 +87,7 @@ class Change:
     lanes: tuple[int, ...]
     before: Any
     after: Any
-    copy: Pending | None = None
+    copy: Pending | Issued | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -177,7 +177,7 @@ class MemoryWatch(Watchpoint):
         now = self.area.read(execution)
         if self._seen is not None:
             before, old = self._seen
-            writes = [each for each in execution.writes if each.area is self.area]
+            writes = [each for each in execution.writes.found if each.area is self.area]
             if writes or (old is not None and now is not None and old != now):
                 yield self._changed(before, writes[-1] if writes else None, old, now)
         self._seen = None if moment is None else (moment, now)

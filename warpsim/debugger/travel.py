@@ -14,20 +14,21 @@ from typing import Any, Self
 import numpy as np
 
 from ..checks.findings import LaunchFinding, Mode
-from ..errors import Location, OperandError
+from ..errors import Fault, Location, OperandError, WarpsimError
 from ..host.launch_execution import LaunchModes, LaunchShape
 from ..host.launching import LaunchableKernel
 from ..isa.warps import WARP
 from ..machine.run.wave import Record, Wave
 from .break_places import source_line
-from .contexts import At, Standing, parameter_values, shapes_of, standing
+from .call_frames import Call, calls_of
+from .contexts import At, Standing, map_addresses, parameter_values, shapes_of, standing
 from .executions import INTERRUPTED, Execution, Moment, Recipe
 from .expressions import Expression
 from .halts import Stop
 from .history import History
 from .points import Breakpoint, Change, Hit, MemoryWatch, Watchpoint
 from .stepping import Done, Line, Origin, Unit, call_before, step_back
-from .words_shown import Value
+from .words_shown import Array, Value
 
 
 def _is_grave(finding: LaunchFinding) -> bool:
@@ -102,6 +103,7 @@ class Travel:
         self.last = Stop(kind="start", time=0)
         self.printed: list[str] = []
         self._taken = 0
+        self._level = 0, self.focus, 0
         self.log: Callable[[str], object] | None = None  # takes the messages of breakpoints that log
         self.origins: Any = None  # of operands, found when they are asked for
         self._lines: dict[int, Line] = {}
@@ -185,17 +187,45 @@ class Travel:
             raise OperandError(f"{self.focus} has exited, or was never started")
         return found
 
-    def place(self) -> Location | None:
-        """Return the location of the statement of the focus, None where there is none."""
+    def place(self) -> Location:
+        """Return the location of the statement of the focus; before a launch and at its end that of the first
+        statement of the kernel.
+        """
         try:
             return self.standing().record.statement.location()
         except OperandError:
-            return None
+            self.module.bind([self.kernel.name])
+            return self.module.code[self.kernel.entry.start].statement.location()
 
     def at(self) -> At:
         """Return the statement of the focus, to evaluate expressions at. Raises OperandError."""
         here = self.standing()
-        return self._at(here.wave, here.frame, here.record)
+        level = self.level()
+        call = self.frames()[level][0] if level else None
+        if call is None:
+            return self._at(here.wave, here.frame, here.record)
+        return self._at(here.wave, call.frame, call.record)
+
+    def frames(self) -> list[list[Call]]:
+        """Return the calls of the lane of the focus, the innermost first; those that a compiler has inlined
+        stand together with that which has a frame. Raises OperandError.
+        """
+        found = list[list[Call]]()
+        for call in calls_of(self.standing(), self.kernel.name):
+            if found and found[-1][0].frame is call.frame:
+                found[-1].append(call)
+            else:
+                found.append([call])
+        return found
+
+    def level(self) -> int:
+        """Return the number of the call that is looked at: 0, the innermost, after each move."""
+        time, focus, level = self._level
+        return level if (time, focus) == (self.time, self.focus) else 0
+
+    def look_at_frame(self, level: int) -> None:
+        """Look at a call until the launch or the focus moves."""
+        self._level = self.time, self.focus, level
 
     def at_record(self, here: Standing, record: Record) -> At:
         """Return a statement of the calls around a lane, to evaluate expressions at."""
@@ -203,8 +233,16 @@ class Travel:
 
     def _at(self, wave: Wave, frame: Any, record: Any) -> At:
         if self._parameters is None:
-            self._parameters = parameter_values(wave.entry, wave.memories.parameters)
-        return At(wave=wave, frame=frame, record=record, time=self.time, arguments=self._parameters)
+            self._parameters = self._named_arguments(wave.memories.parameters)
+        return At(
+            wave=wave,
+            frame=frame,
+            record=record,
+            time=self.time,
+            arguments=self._parameters,
+            plain=self.module.code,
+            shapes=self.shapes,
+        )
 
     def evaluate(self, expression: Expression) -> tuple[Value, int]:
         """Return the value of an expression at the focus, and the number of its lane in the wave; at the end
@@ -222,9 +260,14 @@ class Travel:
         if execution is None or execution.launch is None:
             return None
         if self._parameters is None:
-            self._parameters = parameter_values(self.kernel.entry, execution.launch.parameters)
+            self._parameters = self._named_arguments(execution.launch.parameters)
         value = self._parameters.get(f"arg{index}")
         return None if value is None else int(value.integers())
+
+    def _named_arguments(self, content: Array) -> dict[str, Value]:
+        """Return the parameters that are words by their names, and where arrays behind tensor maps begin."""
+        entry = self.kernel.entry
+        return map_addresses(self.args, entry, content) | parameter_values(entry, content)
 
     def look_at(self, wave: Wave, lane: int) -> None:
         """Move the focus to a lane of a wave."""
@@ -309,9 +352,17 @@ class Travel:
         if error is not None:
             kind = "error"
             if execution is not None and execution.moment is not None:
-                self._follow(execution.moment, execution.moment.lanes.mask)
+                self._look_at_error(execution.moment, error)
         self.last = Stop(kind=kind, time=self.time, error=error, **more)
         return self.last
+
+    def _look_at_error(self, moment: Moment, error: WarpsimError) -> None:
+        """Move the focus to the lane whose fault has ended the launch, else to lanes that ran."""
+        lane = error.lane if isinstance(error, Fault) else None
+        if lane is None:
+            self._follow(moment, moment.lanes.mask)
+        else:
+            self.look_at(moment.wave, lane)
 
     def _keep_focus(self, moment: Moment) -> None:
         """Move the focus to the last lanes that ran, where its own CTA is gone."""
@@ -350,7 +401,7 @@ class Travel:
     def _set_areas(self) -> None:
         if self.execution is not None:
             memories = (watch for watch in self.watchpoints if isinstance(watch, MemoryWatch))
-            self.execution.watched = [watch.area for watch in memories]
+            self.execution.writes.watched = [watch.area for watch in memories]
 
     def _holds(self, expression: Expression, moment: Moment) -> Any:
         return expression.holds(self._at(moment.wave, moment.path.frame, moment.record))

@@ -63,8 +63,8 @@ class Value:
         """Return its bits as integers, or its numbers without what is behind the point."""
         if self.type and self.words.dtype.kind in "ui":
             return Value(self.words).numbers()
-        numbers = self.numbers()
-        return numbers.astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            return self.numbers().astype(np.int64)
 
     def lane(self, lane: int) -> Any:
         """Return the word of a lane; None where it has never been written."""
@@ -138,6 +138,12 @@ def _elements(word: Array, name: str) -> str:
     values = matrix_of((codes & np.uint64(element.mask)).astype(element.code_dtype), element)
     texts = [number(value) for value in values]
     return texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}"
+
+
+def type_of(dtype: np.dtype[Any]) -> str:
+    """Return the type of the words of an array."""
+    known = {other: name for name, other in TYPES.items()}
+    return known.get(dtype, f"b{8 * dtype.itemsize}" if dtype.itemsize in (1, 2, 4, 8) else "b8")
 
 
 def width_of(element: Format) -> int:

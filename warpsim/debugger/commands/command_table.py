@@ -13,6 +13,7 @@ from ...errors import OperandError
 from ..travel import Travel
 from . import (
     fragment_commands,
+    frame_commands,
     memory_commands,
     moving,
     point_commands,
@@ -110,7 +111,7 @@ GROUPS = (
             Command(
                 ("watch", "w"),
                 "WHAT [if EXPRESSION]",
-                "stop where it is written: %r5, shared+0x400, u16 shared+4, global ADDRESS, arg2[3,5]",
+                "stop where it is written: %r5, shared+0x400, u16 shared+4, arg2[3,5], tmem[3,5]",
                 point_commands.watch,
             ),
             Command(("delete", "d"), "[NUMBER ...]", "delete these, or all", point_commands.delete),
@@ -143,14 +144,17 @@ GROUPS = (
             Command(
                 ("x",),
                 "[/COUNT FORMAT SIZE] ADDRESS",
-                "print memory, as in x/8xw shared+0x400; sizes b h w g",
+                "print memory, as in x/8xw shared+0x400, tmem[3,0]; sizes b h w g",
                 memory_commands.examine,
             ),
             Command(("origins",), "[OPERAND]", "print which elements of arrays b, or b[0,4], is", origins),
             Command(("list", "l"), "[LINE]", "print lines of the source or the PTX", value_commands.list_),
             Command(("info", "i"), "TOPIC", ", ".join(standing_commands.TOPICS), standing_commands.info),
             Command(("where",), "", "print where the session stands", value_commands.where),
-            Command(("backtrace", "bt"), "", "print the calls", standing_commands.backtrace),
+            Command(("backtrace", "bt"), "", "print the calls", frame_commands.backtrace),
+            Command(("frame", "f"), "[NUMBER]", "look at a call, by its number there", frame_commands.frame),
+            Command(("up",), "[COUNT]", "look at the caller", frame_commands.up),
+            Command(("down",), "[COUNT]", "look at what is called", frame_commands.down),
             Command(("why",), "[ELEMENT]", "print what the lane waits for, the error, or as origins", _why),
             Command(("schedule",), "", "print which lanes are next, which wait", standing_commands.schedule),
         ),

@@ -9,8 +9,7 @@ Knows registers of a statement and their layouts; does not know what the instruc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,23 +28,12 @@ from ...views.text_columns import words
 from ..contexts import At, Standing
 from ..travel import Travel
 from ..words_shown import Array, number
+from .fragments_shown import Fragment, Key
 from .matrix_parts import Part, grid, part_of, rest_of, split_part
+from .tensor_fragments import tensor_fragment
 
 _ALIASES = {"metadata": "e", "meta": "e"}
 _ROWS, _COLUMNS = 16, 16  # that are printed where no part is named
-Key = tuple[int, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fragment:
-    """An operand at a statement: its elements as text by row and column, and where each lies."""
-
-    title: str
-    shape: tuple[int, int]
-    values: Mapping[Key, str]
-    holders: Mapping[Key, str]
-    details: Mapping[Key, str]
-    lanes: Mapping[Key, int]
 
 
 def fragment(session: Travel, text: str) -> str:
@@ -71,7 +59,8 @@ def fragment(session: Travel, text: str) -> str:
 def _first_row(here: Standing, found: Fragment) -> int:
     """Return the first row of the focus: those of its warp, where four warps have 64."""
     warp = int(here.wave.thread[here.lane]) // 32 % 4
-    return 16 * warp if found.shape[0] == 64 and found.lanes else 0
+    warpgroup = here.record.matrix is not None and here.record.matrix.instruction.lanes == 128
+    return 16 * warp if warpgroup and found.shape[0] == 64 and found.lanes else 0
 
 
 def _of_lane(found: Fragment, text: str) -> Iterator[str]:
@@ -94,9 +83,11 @@ def fragment_at(here: Standing, at: At, operand: str) -> Fragment:
     """Return an operand of the matrix instruction that a lane stands at. Raises OperandError."""
     bound = here.record.matrix
     if bound is None:
-        raise OperandError(
-            f"{here.record.statement.mnemonic} has no fragments: break mnemonic mma, or wgmma, stops at some"
-        )
+        found = tensor_fragment(here, at.plain[here.path.pc].step, operand)
+        if found is not None:
+            return found
+        stops = "break mnemonic mma, wgmma or tcgen05.mma, stops at some"
+        raise OperandError(f"{here.record.statement.mnemonic} has no fragments: {stops}")
     form = bound.instruction
     descriptor = getattr(bound, f"{operand}_descriptor", None)
     if descriptor is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import OperandError
 from ..addresses import address_of, offset_of
 from ..words_shown import TYPES, Array, check_format, shown
-from ..written import memory_of
+from ..written import CELL, memory_of
 
 if TYPE_CHECKING:
     from ..travel import Travel
@@ -30,7 +30,7 @@ def examine(session: Travel, text: str) -> str:
     width = size or (TYPES[kind].itemsize if kind else 4)
     if kind and TYPES[kind].itemsize != width:
         kind = ""
-    if given.address % width:
+    if given.space != "tmem" and given.address % width:
         raise OperandError(f"{given.space} {given.address:#x} is not a multiple of {width}")
     first = offset_of(session, given, width * count)
     _, wave, _ = session.wave()
@@ -63,4 +63,11 @@ def _rows(space: str, address: int, words: Array, texts: list[str]) -> Iterator[
     width, in_line = max(map(len, texts)), max(_LINE // size, 1)
     for start in range(0, len(texts), in_line):
         row = "  ".join(f"{text:>{width}}" for text in texts[start : start + in_line])
-        yield f"{space} {address + start * size:#x}:  {row}"
+        yield f"{_place(space, address, start * size)}:  {row}"
+
+
+def _place(space: str, address: int, more: int) -> str:
+    """Return the address that lies so many bytes behind another."""
+    if space == "tmem":
+        return f"tmem[{address >> 16},{(address & 0xFFFF) + more // CELL}]"
+    return f"{space} {address + more:#x}"

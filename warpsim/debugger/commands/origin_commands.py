@@ -69,7 +69,8 @@ def _of_statement(session: Travel, found: Origins, role: str) -> tuple[OperandOr
     if traced is None:
         raise OperandError(f"operands are {', '.join(each.role for each in known)}, not {role}")
     number, wave, lane = session.wave()
-    warps = max(traced.operand.instruction.lanes // WARP, 1)
+    alone = here.record.matrix is None  # a thread issues it
+    warps = 1 if alone else max(traced.operand.instruction.lanes // WARP, 1)
     first = session.focus.warp // warps * warps
     pc = next(pc for pc, each in enumerate(wave.code) if each.statement is here.record.statement)
     step = session.history.steps_of(pc, number, lane // WARP - session.focus.warp + first, session.time)

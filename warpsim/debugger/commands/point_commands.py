@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import OperandError
@@ -12,6 +12,7 @@ from ...machine.bind.scope import RegisterName
 from ...ptx.symbols import shown
 from ..addresses import area_of
 from ..break_places import lines_with_statements, place_of
+from ..contexts import check_names
 from ..expressions import Expression, parse_expression
 from ..points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_of_warp
 
@@ -38,10 +39,18 @@ def add_breakpoint(session: Travel, text: str, *, temporary: bool = False) -> Br
     if not place:
         raise OperandError("break where? A line, as in gemm.cu:153 or 120, a function, or mnemonic mma")
     found = place_of(session.module, place, session.place())
+    check_condition(session, found.pcs, condition)
     session.numbers += 1
     point = Breakpoint(number=session.numbers, place=found, condition=condition, temporary=temporary)
     session.breakpoints.append(point)
     return point
+
+
+def check_condition(session: Travel, pcs: Iterable[int], condition: Expression | None) -> None:
+    """Raise OperandError for a condition with a name that none of some statements knows."""
+    if condition is not None:
+        scopes = [session.module.code[pc].scope for pc in sorted(pcs)]
+        check_names(condition.names, scopes, session.kernel.entry, session.recipe.symbols)
 
 
 def break_(session: Travel, text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,8 @@ import numpy as np
 from ...errors import OperandError
 from ...isa.numerals import whole_number
 from ...isa.warps import WARP
+from ...machine.bind.variable_names import place_name
+from ...machine.opcodes.asynchronous.cp_async import Flight, closed_groups, flights
 from ...machine.run.asynchronous import ASYNCHRONY
 from ...machine.run.barriers.cta_barriers import Barriers
 from ...machine.run.barriers.mbarrier import Object, known_objects
@@ -19,13 +20,13 @@ from ...machine.run.barriers.waits import BarrierWait, waiting_record
 from ...machine.run.convergence import in_words
 from ...machine.run.pending import Stretches
 from ...machine.run.wave import Wave
-from ...machine.state.lanes import DivergentPath, Frame
+from ...machine.state.lanes import DivergentPath
 from ...ptx.symbols import shown as shown_name
 from ..break_places import line_name
-from ..call_frames import calls_of
 from ..contexts import registers_of, standing
 from ..words_shown import shown
 from .moving import where_lines
+from .tensor_commands import allocations
 
 if TYPE_CHECKING:
     from ..travel import Travel
@@ -37,7 +38,9 @@ def info(session: Travel, text: str) -> str:
     found = [name for name in TOPICS if topic and name.startswith(topic)]
     if topic in TOPICS:
         found = [topic]
-    if len(found) != 1:
+    if len(found) > 1:
+        raise OperandError(f"info {topic} may be {', '.join(found)}")
+    if not found:
         raise OperandError(f"info {topic or 'what?'}: topics are {', '.join(TOPICS)}")
     return "\n".join(_TOPICS[found[0]](session)) or "none"
 
@@ -117,7 +120,18 @@ def _barriers(session: Travel) -> Iterator[str]:
     for offset in known_objects(wave):
         if base <= offset < base + wave.memories.shared_stride:
             content = wave.memories.shared[offset : offset + 8].tobytes()
-            yield f"mbarrier at shared {offset - base:#x}: {Object.of(int.from_bytes(content, 'little'))}"
+            yield _mbarrier_line(wave, offset - base, Object.of(int.from_bytes(content, "little")))
+
+
+def _mbarrier_line(wave: Wave, address: int, barrier: Object) -> str:
+    """Return what an mbarrier waits for, in words."""
+    name = place_name(wave.entry.shared, address, mbarrier=True)
+    where = f"mbarrier{f' {name}' if name else ''} at shared {address:#x}"
+    if not barrier.valid:
+        return f"{where}: invalidated"
+    tx = f" and {_some(barrier.tx, 'byte')}" if barrier.tx else ""
+    left = f"{barrier.pending} of {_some(barrier.expected, 'arrival')}{tx} to come"
+    return f"{where}: phase of parity {barrier.parity}, {left}"
 
 
 def _async(session: Travel) -> Iterator[str]:
@@ -128,7 +142,31 @@ def _async(session: Travel) -> Iterator[str]:
         place = line_name(pending.record.statement.location())
         writes = ", ".join(_span(stretches) for stretches in pending.writes if len(stretches.ranges))
         to = f", to bytes {writes}" if writes else ""
+        to += "".join(f", arrives at {_mbarrier_name(wave, offset)}" for offset in pending.barriers)
         yield f"{pending.kind} of {wave.describe_lane(pending.lane)}, issued at {place}{group}{to}"
+    for flight in flights(wave):
+        yield _flight_line(wave, flight)
+
+
+def _flight_line(wave: Wave, flight: Flight) -> str:
+    """Return a cp.async of lanes that has not landed."""
+    place = line_name(wave.code[flight.pc].statement.location())
+    closed = closed_groups(wave)[flight.lanes.index]
+    groups = ", ".join(map(str, np.unique(flight.groups).tolist()))
+    group = f"group {groups} of cp.async" if (flight.groups < closed).all() else "not yet in a closed group"
+    first, last = int(flight.offsets.min()), int(flight.offsets.max()) + flight.size - 1
+    stride = wave.memories.shared_stride
+    span = f"{first % stride:#x} to {last % stride:#x}" if first // stride == last // stride else "of CTAs"
+    return (
+        f"cp.async of {wave.describe_lanes(flight.lanes)}, issued at {place}, {group}, "
+        f"{flight.size} bytes a lane, to shared {span}"
+    )
+
+
+def _mbarrier_name(wave: Wave, offset: int) -> str:
+    """Return an mbarrier by its variable, or its address."""
+    address = offset % wave.memories.shared_stride
+    return f"mbarrier {place_name(wave.entry.shared, address, mbarrier=True) or f'at shared {address:#x}'}"
 
 
 def _line_name(wave: Wave, path: DivergentPath) -> str:
@@ -145,8 +183,8 @@ def _span(stretches: Stretches) -> str:
 def _registers(session: Travel) -> Iterator[str]:
     """Yield the registers that the statement names, at the lane of the focus."""
     here, at = session.standing(), session.at()
-    names = [*dict.fromkeys(registers_of(here.record))]
-    yield f"{session.focus}, at {line_name(here.record.statement.location())}: {here.record.statement}"
+    names = [*dict.fromkeys(registers_of(at.record))]
+    yield f"{session.focus}, at {line_name(at.record.statement.location())}: {at.record.statement}"
     for name in names:
         value = at.named(name)
         yield f"  {name:<8} .{value.type:<5} {shown(value.lane(here.lane), value.type)}"
@@ -159,8 +197,8 @@ def _locals(session: Travel) -> Iterator[str]:
     here, at = session.standing(), session.at()
     from ...machine.bind.scope import RegisterName
 
-    for name in dict.fromkeys(names_in(here.record.scope)):
-        meaning = here.record.scope.find(name) if here.record.scope else None
+    for name in dict.fromkeys(names_in(at.record.scope)):
+        meaning = at.record.scope.find(name) if at.record.scope else None
         if isinstance(meaning, RegisterName):
             value = at.register(meaning)
             word = value.lane(here.lane)
@@ -195,6 +233,7 @@ _TOPICS: dict[str, Callable[[Travel], Iterator[str]]] = {
     "lanes": _lanes,
     "barriers": _barriers,
     "async": _async,
+    "tmem": allocations,
     "locals": _locals,
     "registers": _registers,
     "findings": _findings,
@@ -249,27 +288,7 @@ def lane(session: Travel, text: str) -> str:
     return "\n".join(where_lines(session))
 
 
-# --- calls and waiting -------------------------------------------------------------------------------
-
-
-def backtrace(session: Travel, text: str) -> str:
-    """Print the calls around the statement of the focus."""
-    lines, depth = list[str](), -1
-    last: Frame | None = None
-    for call in calls_of(session.standing(), session.kernel.name):
-        source = "" if call.source is None else f"{PurePath(call.source.file).name}:{call.source.line}"
-        if call.frame is not last:
-            depth, last = depth + 1, call.frame
-            lines.append(
-                f"#{depth} {shown_name(_function(session, call.frame))} at {line_name(call.location)}"
-            )
-        else:
-            lines.append(f"  inlined at {source}")
-    return "\n".join(lines)
-
-
-def _function(session: Travel, frame: Frame) -> str:
-    return session.kernel.name if frame.function is None else str(frame.function.name)
+# --- waiting ---------------------------------------------------------------------------------------
 
 
 def why(session: Travel, text: str) -> str:

@@ -53,10 +53,10 @@ def tile(session: Travel, text: str) -> str:
     bits = width_of(element)
     given = address_of(session, match["place"])
     stride = int(match["stride"] or 0)
+    _check_size(max((rows - 1) * stride, rows * columns * bits // 8))
     offsets, shifts = _places(given.address, (rows, columns), bits, swizzle, stride)
     size = int(offsets.max()) + max(bits // 8, 1) - given.address
-    if size > _MOST:
-        raise OperandError(f"the tile has {size} bytes, at most {_MOST} are printed")
+    _check_size(size)
     first = offset_of(session, given, size) - given.address
     memory = memory_of(session.wave()[1], given.space)
     codes = _codes(memory, first + offsets, shifts, bits) & np.uint64(element.mask)
@@ -70,6 +70,11 @@ def tile(session: Travel, text: str) -> str:
     lines = grid(part, lambda row, column: number(matrix[row, column]))
     command = f"print tile {text[: match.start('part')] if match['part'] else text}".rstrip() + " "
     return "\n".join([*lines, *rest_of(part, (rows, columns), command)])
+
+
+def _check_size(size: int) -> None:
+    if size > _MOST:
+        raise OperandError(f"the tile has {size} bytes, at most {_MOST} are printed")
 
 
 def _places(start: int, shape: tuple[int, int], bits: int, swizzle: str, stride: int) -> tuple[Array, Array]:

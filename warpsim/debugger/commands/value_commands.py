@@ -16,6 +16,7 @@ from ..expressions import parse_expression
 from ..words_shown import Value, check_format, shown
 from .fragment_commands import fragment
 from .moving import where_lines
+from .tensor_commands import cells, is_cells
 from .tile_commands import tile
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def print_(session: Travel, text: str) -> str:
         return fragment(session, rest)
     if word == "tile":
         return tile(session, rest)
+    if is_cells(text):
+        return cells(session, text, letters)
     if not text:
         raise OperandError("print what? A register, as in %r5, an expression, fragment a, or tile")
     body, _, last = text.rpartition(" ")
@@ -89,10 +92,7 @@ def where(session: Travel, text: str) -> str:
 
 def list_(session: Travel, text: str) -> str:
     """Print lines of the source around the statement, or around a line."""
-    here = session.place()
-    if here is None:
-        session.module.bind([session.kernel.name])
-        here = session.module.code[session.kernel.entry.start].statement.location()
+    here = session.at().record.statement.location() if session.level() else session.place()
     wanted = None
     if text:
         wanted = whole_number(text)
@@ -103,7 +103,7 @@ def list_(session: Travel, text: str) -> str:
         if lines:
             return "\n".join(_around(lines, wanted or here.source.line, here.source.line))
     lines = session.module.program.source.text.split("\n")
-    current = line_of(session.standing().record) if session.moment is not None else here.line
+    current = line_of(session.at().record) if session.moment is not None else here.line
     return "\n".join(_around(lines, wanted or here.line, current))
 
 

@@ -10,7 +10,8 @@ from pathlib import PurePath
 from typing import Any
 
 from ...errors import OperandError, WarpsimError
-from ..commands.point_commands import add_breakpoint, add_watchpoint
+from ..break_places import lines_with_statements
+from ..commands.point_commands import add_breakpoint, add_watchpoint, check_condition
 from ..expressions import parse_expression
 from ..points import Breakpoint, Watchpoint
 from ..session import Session
@@ -58,6 +59,7 @@ class Points:
 
         def make(session: Session, wanted: Arguments) -> Point:
             line = wanted.number("line") + 1 - self.first_line
+            line = _next_line(session, path, line)
             try:
                 return add_breakpoint(session, f"{path}:{line}")
             except OperandError:
@@ -86,6 +88,14 @@ class Points:
         return {"breakpoints": []}
 
 
+def _next_line(session: Session, path: str, line: int) -> int:
+    """Return the first line of a file, from a line on, that statements come from; the line without any."""
+    name = PurePath(path).name
+    session.module.bind()
+    known = (at for file, at in lines_with_statements(session.module) if PurePath(file).name == name)
+    return min((at for at in known if at >= line), default=line)
+
+
 def _answer(
     session: Session, wanted: Arguments, make: Callable[[Session, Arguments], Point], points: list[Point]
 ) -> Any:
@@ -97,6 +107,8 @@ def _answer(
         counted = hit_condition(hits) if hits else None
         parsed = parse_expression(condition) if condition else None
         point = make(session, wanted)
+        if isinstance(point, Breakpoint):
+            check_condition(session, point.place.pcs, parsed)
         point.condition = parsed
         if isinstance(point, Breakpoint):
             point.counted = counted

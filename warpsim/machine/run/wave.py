@@ -308,7 +308,9 @@ class Wave:
 
     def fault(self, record: Record, lane: int, message: str) -> Fault:
         """Return the error of a lane at a statement."""
-        return Fault(f"{message} [{self.describe_lane(lane)}]", record.statement.location())
+        fault = Fault(f"{message} [{self.describe_lane(lane)}]", record.statement.location())
+        fault.lane = lane
+        return fault
 
     def trespass(self, record: Record, invalid: InvalidAccess) -> Fault:
         """Return the error of a lane that addresses memory which it may not access."""

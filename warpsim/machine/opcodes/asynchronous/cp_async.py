@@ -33,8 +33,12 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class Flight:
-    """Copies that one statement started, ``(copies,)`` each: groups, places in shared memory, data."""
+    """Copies that one statement started, ``(copies,)`` each: groups, places in shared memory, data.
 
+    ``pc`` is the place of the statement.
+    """
+
+    pc: int
     lanes: Lanes
     groups: Counts
     offsets: spaces.Offsets
@@ -49,7 +53,7 @@ class Flight:
         """Return some of the copies."""
         mask = np.zeros_like(self.lanes.mask)
         mask[self.lanes.index[chosen]] = True
-        return Flight(Lanes(mask), self.groups[chosen], self.offsets[chosen], self.words[chosen])
+        return Flight(self.pc, Lanes(mask), self.groups[chosen], self.offsets[chosen], self.words[chosen])
 
 
 @dataclass(eq=False)
@@ -93,6 +97,11 @@ def flights(wave: Wave) -> list[Flight]:
     return list(_COPIES.of(wave).flights)
 
 
+def closed_groups(wave: Wave) -> Counts:
+    """Return ``(lanes,)``: how many groups each lane has closed; copies of the next are in none yet."""
+    return _COPIES.of(wave).committed
+
+
 def land_all(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
     """Every copy that these lanes have started lands."""
     copies = _COPIES.of(wave)
@@ -118,7 +127,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
         sizes = None if filled is None else np.broadcast_to(filled(wave, path), (wave.lanes,))
         words = _read(wave, path, lanes, where, size, sizes)
         copies = _COPIES.of(wave)
-        copies.flights.append(Flight(lanes, copies.committed[lanes.index], offsets, words))
+        copies.flights.append(Flight(path.pc, lanes, copies.committed[lanes.index], offsets, words))
         if observers_of(wave).hear(Observer.copying):
             observers_of(wave).copying(wave, MemoryAccess(path, lanes, memory, offsets, size))
 

@@ -155,26 +155,39 @@ def _multiply(binder: StatementBinder, *modifiers: str) -> Step:
     with located(binder.statement.location):
         form = form_of(binder.statement.modifiers)
         check_needs(form, binder.module.target, binder.module.version)
-    statement = _bound(binder, form)
+    return TensorMultiply(_bound(binder, form))
 
-    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        if statement.scale_d:
+
+@dataclass(frozen=True, eq=False)
+class TensorMultiply:
+    """The step of a tcgen05.mma: each lane issues a multiplication."""
+
+    statement: _Statement
+
+    def __call__(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Issue the multiplication of every lane."""
+        if self.statement.scale_d:
             wave.infer(path.pc, _SCALE_D)
         for lane in lanes.index.tolist():
-            given = statement.given(wave, path, lane)
-            if wave.modes.interposed is not None:
-                given = wave.modes.interposed.tensor_operands(wave, path.pc, lane, given)
-            if given.zero_columns:
-                wave.infer(path.pc, ZERO_COLUMNS)
-            work = prepared(wave, path, lane, form, given, statement.target)
-            _infer(wave, path, work)
-            reads = work.reads(wave)
-            if notifies(wave):
-                notify(wave, path, lane, family_of(form.ctas), work.touched(), in_order=True)
-            done = partial(complete, work, path.pc)
-            issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", done, reads)
+            self._issue(wave, path, lane)
 
-    return step
+    def work(self, wave: Wave, path: DivergentPath, lane: int) -> Multiplication:
+        """Return what a lane would issue now, checked. Raises as prepared does."""
+        given = self.statement.given(wave, path, lane)
+        if wave.modes.interposed is not None:
+            given = wave.modes.interposed.tensor_operands(wave, path.pc, lane, given)
+        return prepared(wave, path, lane, self.statement.form, given, self.statement.target)
+
+    def _issue(self, wave: Wave, path: DivergentPath, lane: int) -> None:
+        work, form = self.work(wave, path, lane), self.statement.form
+        if work.given.zero_columns:
+            wave.infer(path.pc, ZERO_COLUMNS)
+        _infer(wave, path, work)
+        reads = work.reads(wave)
+        if notifies(wave):
+            notify(wave, path, lane, family_of(form.ctas), work.touched(), in_order=True)
+        done = partial(complete, work, path.pc)
+        issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", done, reads)
 
 
 @dataclass(frozen=True, kw_only=True)
