@@ -174,17 +174,20 @@ def _read(
         return load(wave, path, lanes, "global", lanes.of(where), width, size // width)
     _check_sizes(wave, path, lanes, sizes, size)
     spaces.check_alignment(lanes.of(where), size, lanes)
-    rows = np.zeros((wave.lanes, size), np.uint8)
-    for count in np.unique(lanes.of(sizes)).tolist():
+    own = lanes.of(sizes)
+    whole = own == size
+    words = np.zeros((lanes.count, size // width), f"u{width}")
+    if whole.any():
+        part = lanes if whole.all() else Lanes(lanes.mask & (sizes == size))
+        words[whole] = load(wave, path, part, "global", part.of(where), width, size // width)
+    if (whole | (own == 0)).all():
+        return words
+    rows = words.view(np.uint8)
+    for count in np.unique(own[~whole]).tolist():
         part = Lanes(lanes.mask & (sizes == count))
-        if count == size:
-            words = load(wave, path, part, "global", part.of(where), width, size // width)
-            rows[part.index] = np.ascontiguousarray(words).view(np.uint8)
-            continue
         for place in range(count):
-            rows[part.index, place] = load(wave, path, part, "global", part.of(where) + place, 1, 1)[:, 0]
-    found: Values = rows[lanes.index].view(f"u{width}")
-    return found
+            rows[own == count, place] = load(wave, path, part, "global", part.of(where) + place, 1, 1)[:, 0]
+    return words
 
 
 def _check_sizes(wave: Wave, path: DivergentPath, lanes: Lanes, sizes: Values, size: int) -> None:
