@@ -9,6 +9,7 @@ import pytest
 
 import warpsim
 from warpsim.checks.findings import LaunchFinding
+from warpsim.host import repetition
 
 TEXT = """\
 .version 8.0
@@ -78,6 +79,18 @@ def test_what_something_depends_on_is_a_warning(use: str, differs: str) -> None:
     (found, *_) = findings(READ + use)
     assert found.severity == "warning"
     assert f"; with other bytes there {differs}" in found.message
+
+
+def test_the_first_launch_is_tried_with_two_fillings_and_others_with_one_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    executed, seeds = repetition.run, list[int | None]()
+    monkeypatch.setattr(repetition, "run", lambda launch: seeds.append(launch.fill) or executed(launch))
+    kernel = warpsim.load(TEXT.format(body=READ))["k"]
+    x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    for _ in range(3):
+        assert "note" in {one.severity for one in kernel(1, 32, [x, y]).hazards}
+    assert seeds == [1, 2, 3, 4]
 
 
 def test_local_memory_and_buffers_count_too() -> None:

@@ -53,7 +53,7 @@ from .finding_groups import grouped
 from .helper_processes import Helpers, checked_processes
 from .other_schedules import OtherSchedules, number_of_schedules
 from .repetition import Repetition
-from .unwritten_reads import judge_reads
+from .unwritten_reads import any_questionable, judge_reads, next_fills
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -256,16 +256,19 @@ class LaunchExecution:
 
     def _judge(self, launch: Launch, repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> None:
         """Judge whether unwritten bytes and rows of undefined metadata matter: both at once, if neither."""
-        rows = launch.undefined.found
+        rows, findings = launch.undefined.found, self.findings
+        reads = repetition is not None and any_questionable(findings)
+        fills = next_fills(self.entry) if reads else ()
         if (
-            repetition is not None
+            repetition
+            and reads
             and rows
-            and judge_reads(repetition, self.findings, counts, frozenset(rows))
+            and judge_reads(repetition, findings, counts, fills, frozenset(rows))
         ):
             return
-        judge_rows(rows, _rows_reach(repetition, counts), self.findings)
-        if repetition is not None:
-            judge_reads(repetition, self.findings, counts)
+        judge_rows(rows, _rows_reach(repetition, counts), findings)
+        if repetition and reads:
+            judge_reads(repetition, findings, counts, fills)
 
     def _observers(self) -> tuple[Observer, ...]:
         """Return the observers of one wave: new checks, and the recorders and observers of the launch."""

@@ -2,27 +2,43 @@
 
 Kernels read rows that they never use, as FlashAttention-2 does of the last tile. Where nothing that a launch
 leaves depends on such bytes (no result, no text, no fault, and each statement is executed as often), reading
-them is worth a note only. Does not say which read matters.
+them is worth a note only. The first launch of a kernel is tried with two fillings, others with one, each of
+its own. Does not say which read matters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 
 from ..checks.findings import Findings, LaunchFinding
+from ..machine.run.wave import Entry
+from ..machine.state.slots import Slot
 from ..machine.state.spaces import DEVICE_BASE, Bytes
 from ..machine.state.undefined_metadata import UndefinedMetadata
 from .repetition import Counts, Repetition
 
-_FILLS = (1, 2)  # seeds of the bytes that are tried
+_FIRST = (1, 2)  # seeds of the bytes that are tried in the first launch of a kernel
+_TURNS = Slot(lambda entry: count(_FIRST[-1]))  # the last seed that a launch has used
 _HARMLESS = "; no result depends on them: with other bytes there the launch leaves the same"
 
 
+def next_fills(entry: Entry) -> tuple[int, ...]:
+    """Return the seeds of the bytes that the next launch of a kernel is tried with."""
+    last = next(_TURNS.of(entry))
+    return _FIRST if last == _FIRST[-1] else (last,)
+
+
 def judge_reads(
-    repetition: Repetition, findings: Findings, counts: Counts, places: frozenset[int] = frozenset()
+    repetition: Repetition,
+    findings: Findings,
+    counts: Counts,
+    fills: Sequence[int],
+    places: frozenset[int] = frozenset(),
 ) -> bool:
     """Make notes of the warnings about unwritten bytes, where nothing depends on these; return whether so.
 
@@ -30,13 +46,13 @@ def judge_reads(
     other values, too. Where something depends on either, the warnings are left for another call.
     """
     data = repetition.data
-    if data is None or not any(map(_questionable, findings.found)):
+    if data is None or not any_questionable(findings):
         return False
     tried = (
         repetition.difference(
             _filled(repetition, data.copy(), fill), counts, fill=fill, undefined=UndefinedMetadata(places)
         )
-        for fill in _FILLS
+        for fill in fills
     )
     differs = next(filter(None, tried), "")
     if differs and places:
@@ -55,6 +71,11 @@ def _filled(repetition: Repetition, data: Bytes, fill: int) -> Bytes:
             places[start : start + allocation.size] &= not allocation.space
         data[places] = np.random.default_rng(fill).integers(0, 256, int(places.sum()), np.uint8)
     return data
+
+
+def any_questionable(findings: Findings) -> bool:
+    """Return whether there are warnings about unwritten bytes."""
+    return any(map(_questionable, findings.found))
 
 
 def _questionable(finding: LaunchFinding) -> bool:
