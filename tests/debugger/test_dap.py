@@ -314,3 +314,43 @@ def test_hit_conditions() -> None:
     assert [hits for hits in range(1, 8) if hit_condition("6")(hits)] == [6, 7]
     with pytest.raises(OperandError, match="expected a count"):
         hit_condition("0")
+
+
+def test_expressions_are_those_of_their_frame(client: Client) -> None:
+    client.get("setFunctionBreakpoints", breakpoints=[{"name": "twice"}])
+    client.get("continue", threadId=1)
+    client.event("stopped")
+    frames = client.get("stackTrace", threadId=1)["stackFrames"]
+    assert [each["name"] for each in frames] == ["twice", "k"]
+    inner, outer = ({"expression": "%r2", "frameId": each["id"]} for each in frames)
+    assert client.get("evaluate", **outer)["result"] == "0x00000000"
+    assert "nothing is named %r2 here" in client.refused("evaluate", **inner)
+
+
+def test_the_end_has_a_frame_without_variables(client: Client) -> None:
+    client.get("continue", threadId=1)
+    assert client.event("stopped")["reason"] == "end"
+    (last,) = client.get("stackTrace", threadId=1)["stackFrames"]
+    assert (last["name"], last["line"]) == ("the launch has ended", line("ret;"))
+    assert client.get("scopes", frameId=last["id"]) == {"scopes": []}
+    assert client.get("evaluate", expression="arg0[3]", frameId=last["id"])["result"] == "12 (0x41400000)"
+
+
+def test_without_debugging_nothing_stops(served: Served) -> None:
+    talk = served.client
+    talk.get("initialize", adapterID="warpsim")
+    talk.get("launch", program="k.ptx", noDebug=True, stopOnEntry=True)
+    talk.event("initialized")
+    answer = talk.get("setFunctionBreakpoints", breakpoints=[{"name": "twice"}])
+    assert not answer["breakpoints"][0]["verified"]
+    talk.get("configurationDone")
+    assert talk.event("exited") == {"exitCode": 0}
+    talk.event("terminated")
+
+
+def test_a_line_without_statements_stops_at_the_next(client: Client) -> None:
+    source = client.get("stackTrace", threadId=1)["stackFrames"][0]["source"]
+    name = source.get("path") or source["name"]
+    wanted = [{"line": line("LOOP:")}]
+    (found,) = client.get("setBreakpoints", source={"path": name}, breakpoints=wanted)["breakpoints"]
+    assert (found["verified"], found["line"]) == (True, line(ADD))

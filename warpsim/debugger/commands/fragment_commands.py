@@ -23,6 +23,7 @@ from ...isa.instruction import Instruction
 from ...isa.numerals import whole_number
 from ...isa.operand_places.placements import Inputs, SharedTile
 from ...isa.operand_places.places import Place, places
+from ...machine.opcodes.tensor.multiply import TensorMultiply
 from ...ptx.binding import Bound
 from ...views.text_columns import words
 from ..contexts import At, Standing
@@ -77,6 +78,11 @@ def _of_lane(found: Fragment, text: str) -> Iterator[str]:
             for row, column in own
         ]
     )
+
+
+def has_fragments(here: Standing, at: At) -> bool:
+    """Return whether a lane stands at a matrix instruction."""
+    return here.record.matrix is not None or isinstance(at.plain[here.path.pc].step, TensorMultiply)
 
 
 def fragment_at(here: Standing, at: At, operand: str) -> Fragment:

@@ -62,7 +62,7 @@ class Adapter:
         self.session: Session | None = None
         self.points = Points()
         self._state: State | None = None
-        self._stops_at_entry = False
+        self._stops_at_entry = self._is_plain = False
         self._ended = False
         self._is_moving = False
         self._moves: dict[str, Callable[[Session, bool], str]] = {
@@ -170,12 +170,14 @@ class Adapter:
     def _on_launch(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
         if self.session is not None:
             raise OperandError("the launch has begun already: restart begins it again")
-        self._stops_at_entry = arguments.flag("stopOnEntry")
+        self._is_plain = arguments.flag("noDebug")
+        self._stops_at_entry = arguments.flag("stopOnEntry") and not self._is_plain
         session = self._begin(arguments.given)
         session.log = lambda text: self.output(session.filled(text))
         self.session = session
         self._state = State(session, self.points.first_line)
-        self.points.take(session)
+        if not self._is_plain:
+            self.points.take(session)
         after.append(lambda: self.event("initialized"))
 
     def _on_attach(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
@@ -245,6 +247,9 @@ class Adapter:
         state.forget()
         for line in self._shown(session, stop):
             self.output(line)
+        if self._is_plain and stop.kind in ("end", "error"):
+            self._terminate()
+            return
         reason = _REASONS.get(stop.kind, "step")
         body: dict[str, Any] = {"reason": reason, "threadId": state.thread(), "allThreadsStopped": True}
         if stop.hit is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import OperandError
+from ...errors import OperandError, SourceLine
 from ...isa.numerals import integer_in
 from ...isa.warps import WARP
 from ...machine.bind.scope import RegisterName
@@ -23,7 +23,7 @@ from ...machine.run.wave import Record, Wave
 from ..addresses import address_of, offset_of
 from ..call_frames import Call, calls_of
 from ..commands.command_table import COMMANDS, completions, split
-from ..commands.fragment_commands import fragment_at
+from ..commands.fragment_commands import fragment_at, has_fragments
 from ..commands.value_commands import printed
 from ..contexts import At, Standing, names_in, registers_of
 from ..session import Session
@@ -44,7 +44,7 @@ class State:
     def __init__(self, session: Session, first_line: int) -> None:
         self.session = session
         self.first_line = first_line
-        self._frames: list[tuple[Standing, Call]] = []
+        self._frames: list[tuple[Standing, Call] | None] = []  # None of a launch that has ended
         self._variables: list[Variables] = []
         self.requests: dict[str, Callable[[Arguments], Any]] = {
             "threads": self._threads,
@@ -117,11 +117,22 @@ class State:
         try:
             here = self.session.standing()
         except OperandError:
-            return {"stackFrames": [], "totalFrames": 0}
+            return self._end_frames()
         calls = [*calls_of(here, self.session.kernel.name)]
         first, levels = arguments.number("startFrame", 0), arguments.number("levels", 0)
         wanted = calls[max(first, 0) :][: levels if levels > 0 else None]
         return {"stackFrames": [self._frame(here, call) for call in wanted], "totalFrames": len(calls)}
+
+    def _end_frames(self) -> Any:
+        """Return the line at which a launch has ended, so that an editor has a place to show."""
+        execution = self.session.execution
+        if execution is None or execution.ended is None or execution.moment is None:
+            return {"stackFrames": [], "totalFrames": 0}
+        self._frames.append(None)
+        location = self.session.module.code[execution.moment.pc].statement.location()
+        place = self._place(location.source, location.line)
+        frame = {"id": len(self._frames), "name": "the launch has ended", "column": 1, **place}
+        return {"stackFrames": [frame], "totalFrames": 1}
 
     def _frame(self, here: Standing, call: Call) -> dict[str, Any]:
         self._frames.append((here, call))
@@ -130,20 +141,20 @@ class State:
             "name": call.name,
             "column": 1,
             "instructionPointerReference": hex(self._pc(call.record)),
-            **self._place(call),
+            **self._place(call.source, call.location.line),
         }
 
     def _pc(self, record: Record) -> int:
         code = self.session.module.code
         return next((pc for pc, each in enumerate(code) if each.statement is record.statement), 0)
 
-    def _place(self, call: Call) -> dict[str, Any]:
-        """Return source and line of a call: of the CUDA source where it can be read, else of the PTX."""
+    def _place(self, source: SourceLine | None, line: int) -> dict[str, Any]:
+        """Return source and line: of the CUDA source where it can be read, else ``line`` of the PTX."""
         shift = self.first_line - 1
-        if call.source is not None and Path(call.source.file).exists():
-            path = Path(call.source.file).resolve()
-            return {"source": {"name": path.name, "path": str(path)}, "line": call.source.line + shift}
-        return {"source": self._ptx(), "line": call.location.line + shift}
+        if source is not None and Path(source.file).exists():
+            path = Path(source.file).resolve()
+            return {"source": {"name": path.name, "path": str(path)}, "line": source.line + shift}
+        return {"source": self._ptx(), "line": line + shift}
 
     def _ptx(self) -> dict[str, Any]:
         """Return the source that the PTX is: a file, or the text that a compiler gave."""
@@ -157,22 +168,34 @@ class State:
 
     # --- variables ------------------------------------------------------------------------------------
 
-    def _at(self, arguments: Arguments) -> tuple[Standing, At, Call]:
+    def _kept_frame(self, arguments: Arguments) -> tuple[Standing, Call] | None:
         number = arguments.number("frameId")
         if not 1 <= number <= len(self._frames):
             raise OperandError(f"there is no frame {number} where the launch stands")
-        here, call = self._frames[number - 1]
-        at = replace(self.session.at_record(here, call.record), frame=call.frame)
-        return here, at, call
+        return self._frames[number - 1]
+
+    def _look_at_frame(self, arguments: Arguments) -> None:
+        """Move the focus to the lane and the call of a frame. Raises OperandError."""
+        kept = self._kept_frame(arguments)
+        if kept is None:
+            return
+        here, call = kept
+        self.session.look_at(here.wave, here.lane)
+        levels = [calls[0].frame for calls in self.session.frames()]
+        self.session.look_at_frame(next(level for level, own in enumerate(levels) if own is call.frame))
 
     def _scopes(self, arguments: Arguments) -> Any:
-        here, at, call = self._at(arguments)
+        kept = self._kept_frame(arguments)
+        if kept is None:
+            return {"scopes": []}
+        here, call = kept
+        at = replace(self.session.at_record(here, call.record), frame=call.frame)
         scopes = [
             ("At this statement", "registers", lambda: _registers(here, at, registers_of(call.record))),
             ("Registers", "registers", lambda: _registers(here, at, names_in(call.record.scope))),
             ("Special registers", "registers", lambda: _special(here, at)),
         ]
-        if call.record.matrix is not None and call.frame is here.frame:
+        if call.frame is here.frame and has_fragments(here, at):
             scopes.append(("Fragments", "locals", lambda: self._fragments(here, at)))
         return {
             "scopes": [
@@ -200,7 +223,7 @@ class State:
 
     def _fragments(self, here: Standing, at: At) -> Iterator[dict[str, Any]]:
         """Yield the operands of the matrix instruction, each of which has its rows."""
-        for operand in ("a", "b", "c", "d", "e"):
+        for operand in ("a", "b", "c", "d", "e", "scale_a", "scale_b"):
             try:
                 found = fragment_at(here, at, operand)
             except OperandError:
@@ -228,7 +251,7 @@ class State:
     def _evaluate(self, arguments: Arguments) -> Any:
         text, context = arguments.text("expression"), arguments.text("context", default="watch")
         if "frameId" in arguments.given:
-            self._at(arguments)
+            self._look_at_frame(arguments)
         name, _ = split(text)
         if context == "repl" and name in COMMANDS:
             return {"result": self._command(name, text), "variablesReference": 0}
