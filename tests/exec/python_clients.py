@@ -89,4 +89,29 @@ def torch() -> bool:
     return bool((compiled(x.cuda()).cpu() - (x.sin() * 2 + x)).abs().max() < 1e-6)
 
 
+def eager() -> bool:
+    """PyTorch's own operators, computed by the CPU, and a kernel of Triton between them."""
+    import torch as library
+    from triton_kernel import softmax
+
+    library.manual_seed(0)
+    x = library.randn(8, 40, device="cuda", requires_grad=True)
+    y = x.detach().mul_(2)[:, ::2]  # another view of the same memory
+    y[1:3] = 5
+    out = library.empty(8, 40, device="cuda")
+    softmax[(8,)](out, x, 40, COLUMNS=64, num_warps=1)
+    held = x.detach().cpu().requires_grad_()
+    loss, wanted = ((each @ each.t()).half().float().square().mean() for each in (x, held))
+    loss.backward(), wanted.backward()
+    library.add(held.detach().cuda(), 1, out=(total := library.empty(0, device="cuda")))
+    checks = (
+        library.allclose(out, library.softmax(x, 1), atol=1e-6),
+        library.equal(y.cpu(), held.detach()[:, ::2]) and bool((y[1:3] == 5).all()),
+        library.equal(x.grad.cpu(), held.grad),
+        library.equal(total.cpu(), held.detach() + 1),
+        library.arange(3, device="cuda").tolist() == [0, 1, 2],
+    )
+    return all(checks)
+
+
 print(globals()[sys.argv[1]]())

@@ -128,7 +128,8 @@ static void graphs(void) {
     printf(" %d %d", (int)m, out), cudaGraphRemoveDependencies(graph, &fill, &kernel, NULL, 1);
     printf(" %d", cudaGraphRemoveDependencies(graph, &fill, &kernel, NULL, 1));
     printf(" %d", cudaGraphAddDependencies(graph, &fill, &kernel, NULL, 1));
-    printf(" %d\n", cudaGraphDebugDotPrint(graph, "/nowhere/graph.dot", 0));
+    printf(" %d", cudaGraphDebugDotPrint(graph, "/nowhere/graph.dot", 0));
+    printf(" %d\n", cudaGraphAddMemFreeNode(&other, graph, NULL, 0, NULL));
 }
 
 static void captured(void) {
@@ -196,7 +197,18 @@ static void hints(void) {
     cudaMemPoolGetAccess(&flags, pool, &device);
     printf(" %d %d %d", (int)found.accessPolicyWindow.num_bytes, now == pool, flags);
     cuMemAlloc(&rows, 48), cuMemsetD32(rows, 1, 12), cuMemsetD2D32(rows, 16, 9, 2, 3), cuMemcpyDtoH(out, rows, 48);
-    printf(" %u %u %u %u\n", out[1], out[2], out[4], out[9]);
+    printf(" %u %u %u %u", out[1], out[2], out[4], out[9]);
+    struct cudaMemLocation node = {cudaMemLocationTypeHostNuma, 3};
+    cudaMemRangeGetAttribute(&number[0], 4, cudaMemRangeAttributePreferredLocationType, p, 64);
+    cudaMemAdvise(p, 64, cudaMemAdviseSetPreferredLocation, node);
+    cudaMemRangeGetAttribute(&number[1], 4, cudaMemRangeAttributePreferredLocationType, p, 64);
+    cudaMemRangeGetAttribute(&number[2], 4, cudaMemRangeAttributePreferredLocationId, p, 64);
+    printf(" %d %d %d", number[0], number[1], number[2]);
+    cudaMemRangeGetAttribute(&number[0], 4, cudaMemRangeAttributePreferredLocation, p, 64);
+    cudaMemAdvise(p, 64, cudaMemAdviseUnsetPreferredLocation, node);
+    cudaMemRangeGetAttribute(&number[1], 4, cudaMemRangeAttributePreferredLocation, p, 64);
+    cudaMemRangeGetAttribute(&number[2], 4, cudaMemRangeAttributeLastPrefetchLocationType, p, 64);
+    printf(" %d %d %d\n", number[0], number[1], number[2]);
 }
 
 /* two streams that change a word, with an event between them or without; a launch that cannot be */

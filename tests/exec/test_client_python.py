@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from warpsim.exec import client_python
-from warpsim.exec.client_python import REPLACED, Finder, take_functions
+from warpsim.exec.client_python import REPLACED, TORCH_ON_CPU, Finder, take_functions
 
+Run = Callable[..., Any]
 LIBRARY = ctypes.CDLL(None)  # the C library
 NVRTC = """
 __pyx_capi__ = {
     "_nvrtcGetPTXSize": "size of PTX", "_nvrtcGetPTX": "PTX",
     "_nvrtcGetCUBINSize": "size of a cubin", "_nvrtcGetCUBIN": "cubin",
 }
+"""
+COUNTS = """
+import ctypes, os
+print(os.environ["WARPSIM_EXEC_TORCH_ON_CPU"])
+library = ctypes.CDLL("libwarpsim.so.1")
+for name in (b"aten::add.Tensor", b"aten::mm", b"aten::mm"):
+    assert library.warpsimComputedOnCpu(name) == 0
+linker = ctypes.CDLL("libnvJitLink.so.13")
+print(linker.__getattr__("__nvJitLinkCreate_13_0")(0, 0, 0), hasattr(linker, "nvJitLinkVersion"))
 """
 TYPE = ctypes.create_string_buffer(b"size_t (char const *)")
 
@@ -80,3 +92,41 @@ def test_the_customization_of_the_user_is_loaded_too(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys, "customized_by_the_user", False, raising=False)
     client_python._next_customization()
     assert sys.customized_by_the_user  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("asked", "cuda", "given"), [(True, "13.0", ["torch"]), (True, None, []), (False, "13.0", [])]
+)
+def test_pytorch_for_cuda_is_given_operators_of_the_cpu_where_that_is_asked_for(
+    asked: bool, cuda: str | None, given: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[str] = []
+    (tmp_path / "torch.py").write_text(f"class version:\n    cuda = {cuda!r}\n")
+    stand_in = ModuleType("warpsim_torch")
+    stand_in.compute_on_cpu = lambda module: changed.append(module.__name__)  # type: ignore[attr-defined]
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    monkeypatch.setitem(sys.modules, "warpsim_torch", stand_in)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    if asked:
+        monkeypatch.setenv(TORCH_ON_CPU, "1")
+    else:
+        monkeypatch.delenv(TORCH_ON_CPU, raising=False)
+    try:
+        import_module("torch")
+    finally:
+        sys.modules.pop("torch", None)
+    assert changed == given
+
+
+def test_what_the_cpu_has_computed_is_in_the_report(run: Run) -> None:
+    """A client says what it is; the linker of machine code answers by an error, and has no version."""
+    done = run(command=(sys.executable, "-c", COUNTS), options=("--torch-on-cpu",))
+    assert (done.code, done.stdout) == (0, "1\n6 False\n"), done.stderr
+    assert done.report["computed_on_cpu"] == {"aten::mm": 2, "aten::add.Tensor": 1}
+    says = "computed by PyTorch on the CPU, not by the chip: 3 operators: aten::mm 2, aten::add.Tensor 1"
+    assert says in done.stderr.splitlines()
+    assert (
+        '__nvJitLinkCreate_13_0 is not there: it returns "not supported"; it links machine code'
+        in done.stderr
+    )

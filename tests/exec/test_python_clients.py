@@ -21,7 +21,9 @@ NEEDS = {  # program -> what it imports
     "core": ("cuda.core", "cuda.bindings.nvrtc"),
     "triton": ("triton", "cuda.bindings.driver"),
     "torch": ("torch", "triton"),
+    "eager": ("torch", "triton"),
 }
+OPTIONS = {"eager": ("--torch-on-cpu",)}
 _LOOK = """
 import sys
 from importlib.util import find_spec
@@ -53,7 +55,17 @@ def _missing(program: str) -> str:
 def test_a_package_of_python(program: str) -> None:
     if missing := _missing(program):
         pytest.skip(missing)
-    command = [sys.executable, "-m", "warpsim", "exec", "--chip", "sm_80", "--memory", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "warpsim",
+        "exec",
+        "--chip",
+        "sm_80",
+        "--memory",
+        "1",
+        *OPTIONS.get(program, ()),
+    ]
     done = subprocess.run(
         [*command, PYTHON, str(HERE / "python_clients.py"), program],
         capture_output=True,

@@ -15,13 +15,15 @@ PRINTED = {
     # what a kernel leaves of 3 before the host asks for the address; of 4 from the host; cudaMemoryType
     "managed": "30 40 3",
     # a launch; edges, roots, which; what nodes are made of; changed; disabled; a copy less a node is no
-    # update; an update; a child; edges that are not there, and are again; a file that cannot be written
-    "graphs": "115 2 1 1 1 1 1 1 118 2 0 0 910 2 0 115 3 115 1 0 304",
+    # update; an update; a child; edges that are not there, and are again; a file that cannot be written; a
+    # free of no address
+    "graphs": "115 2 1 1 1 1 1 1 118 2 0 0 910 2 0 115 3 115 1 0 304 1",
     # what the next node comes after; memory of the graph in two launches; a call that ends the capture
     "captured": "1 1 0 0 224 900 901",
     # sizes; without access, with it; it is gone; the bytes of the handle; not twice; whole ranges; too large
     "placed": "1 0 1 0 3 1 22 1 1 0 0 2",
-    "hints": "1 -1 -2 64 1 3 9 1 9 9",
+    # ... preferred locations: none; a node of the host, and as an attribute of one number; none. A prefetch
+    "hints": "1 -1 -2 64 1 3 9 1 9 9 0 3 3 -1 -2 2",
 }
 
 

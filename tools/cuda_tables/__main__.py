@@ -2,11 +2,12 @@
 
     python -m tools.cuda_tables 12=/path/to/cuda-12.9 13=/path/to/cuda-13.5 [--check]
 
-Each folder has ``include`` and ``lib`` (or ``lib64``). Names of functions, numbers of error codes and
-attributes, and places of the fields of cudaDeviceProp are facts of the public interface; ``offsetof`` is
-asked of the host's C compiler. What cudaGetErrorString returns is asked of the newest runtime, which needs no
-device for that. The driver's names are those that cuda.h of the newest toolkit declares, and
-their forms for the stream of a thread. ``--check`` writes nothing, and fails where a table would change.
+Each folder has ``include`` and ``lib`` (or ``lib64``), with libcudart and libnvJitLink. Names of functions,
+numbers of error codes and attributes, and places of the fields of cudaDeviceProp are facts of the public
+interface; ``offsetof`` is asked of the host's C compiler. What cudaGetErrorString returns is asked of the
+newest runtime, which needs no device for that. The driver's names are those that cuda.h of the newest toolkit
+declares, and their forms for the stream of a thread. ``--check`` writes nothing, and fails where a table
+would change. tables/own.txt, of our own library, is written by hand.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ENUMERATIONS = {
     "CUdevice_attribute_enum": "device_attributes",
 }
 _PROFILER = {"cuProfilerStart", "cuProfilerStop"}  # of cudaProfiler.h, which wheels lack
+_OF_A_VERSION = re.compile(r"_\d+_\d+$")  # functions of nvJitLink that NVIDIA's own libraries ask for
 _MEMBER = re.compile(r"^\s*((?:cuda|CU_|CUDA_)\w+)\s*=\s*(0[xX][0-9a-fA-F]+|\d+)", re.MULTILINE)
 
 
@@ -50,20 +52,22 @@ def _held(name: str) -> str:
 
 def _tables(folders: dict[str, Path]) -> Iterator[tuple[str, str]]:
     for version, folder in folders.items():
-        yield f"runtime_{version}.txt", _lines(_exported(_runtime(folder)))
+        yield f"runtime_{version}.txt", _lines(_exported(_library(folder, "libcudart")))
+        linker = (name for name in _exported(_library(folder, "libnvJitLink")) if _OF_A_VERSION.search(name))
+        yield f"jit_linker_{version}.txt", _lines(linker)
         yield f"properties_{version}.txt", _lines(_fields(folder / "include"))
     newest = folders[max(folders)]
     include = newest / "include"
-    yield "error_texts.txt", _lines(_texts(_runtime(newest), include / "driver_types.h"))
+    yield "error_texts.txt", _lines(_texts(_library(newest, "libcudart"), include / "driver_types.h"))
     yield "driver.txt", _lines(_declared(include))
     for enumeration, name in _ENUMERATIONS.items():
         headers = [include / "cuda.h", include / "driver_types.h"]
         yield f"{name}.txt", _lines(_members(enumeration, headers))
 
 
-def _runtime(folder: Path) -> Path:
-    """Return the runtime library of a toolkit."""
-    return next(path for part in ("lib", "lib64") for path in folder.glob(f"{part}/libcudart.so.*"))
+def _library(folder: Path, name: str) -> Path:
+    """Return the file of a library in a toolkit."""
+    return next(path for part in ("lib", "lib64") for path in folder.glob(f"{part}/{name}.so.*"))
 
 
 def _texts(library: Path, header: Path) -> Iterator[str]:

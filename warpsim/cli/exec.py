@@ -109,6 +109,11 @@ def _check_schedule(context: click.Context, parameter: click.Parameter, schedule
     is_flag=True,
     help="Stop at metadata and descriptors that PTX leaves undefined; else each field is read literally.",
 )
+@click.option(
+    "--torch-on-cpu",
+    is_flag=True,
+    help="PyTorch's own kernels, which have no PTX: let the CPU compute them, and count them in the report.",
+)
 @scheduler_option
 @host_looking_options
 @click.option("--trace-calls", is_flag=True, help="Show every call of CUDA on stderr.")
@@ -227,6 +232,7 @@ def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
         compares=options["schedules"] > 1,
         multiprocessors=options["multiprocessors"],
         resident=options["resident"],
+        torch_on_cpu=options["torch_on_cpu"],
         looking=looking,
         scheduler=options["scheduler"],
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,

@@ -3,6 +3,7 @@
 ``cuda.bindings`` has the runtime linked statically, and gives its modules capsules that say where each
 function lies (PyCapsule of Python's C interface). When such a module has been imported, the capsules of the
 runtime are replaced by those of the library here, and what returns NVRTC's cubin by what returns its PTX.
+PyTorch, where the user asks for it, gets operators that the CPU computes (client_torch.py).
 
 This file is copied beside the libraries, and imports nothing of this package: it runs in any Python 3.
 """
@@ -13,11 +14,14 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any
 
+TORCH_ON_CPU = "WARPSIM_EXEC_TORCH_ON_CPU"  # set where the CPU is to compute PyTorch's operators
+Change = Callable[[ModuleType], None]
 _CUBIN, _PTX = "_nvrtcGetCUBIN", "_nvrtcGetPTX"
 _FORMS_OF_THREADS = ("_ptsz", "_ptds")  # of functions, for a default stream of each thread
 
@@ -70,25 +74,39 @@ REPLACED: dict[str, Callable[[dict[str, Any]], None]] = {  # module -> what repl
 
 
 class Finder:
-    """Finds the modules whose capsules are replaced once they are loaded."""
+    """Finds the modules that are changed once they are loaded."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return where a module lies, or None where nothing of it is replaced."""
-        spec = PathFinder.find_spec(name, path, target) if name in REPLACED else None
-        if spec is not None and spec.loader is not None:
-            setattr(spec.loader, "exec_module", _loading(spec.loader.exec_module, REPLACED[name]))  # noqa: B010
+        """Return where a module lies, or None where nothing of it is changed."""
+        change = _change(name)
+        spec = None if change is None else PathFinder.find_spec(name, path, target)
+        if change is not None and spec is not None and spec.loader is not None:
+            setattr(spec.loader, "exec_module", _loading(spec.loader.exec_module, change))  # noqa: B010
         return spec
 
 
-def _loading(
-    load: Callable[[ModuleType], None], replace: Callable[[dict[str, Any]], None]
-) -> Callable[[ModuleType], None]:
-    """Return what loads a module and then replaces its capsules."""
+def _change(name: str) -> Change | None:
+    """Return what changes a module once it is loaded, or None."""
+    if name == "torch" and TORCH_ON_CPU in os.environ:
+        return _torch
+    if name in REPLACED:
+        return lambda module: REPLACED[name](getattr(module, "__pyx_capi__", {}))
+    return None
+
+
+def _torch(module: ModuleType) -> None:
+    """Compute operators on the CPU, where PyTorch is for CUDA."""
+    if module.version.cuda is not None:
+        import_module("warpsim_torch").compute_on_cpu(module)  # client_torch.py, which lies beside this file
+
+
+def _loading(load: Change, change: Change) -> Change:
+    """Return what loads a module and then changes it."""
 
     def loaded(module: ModuleType) -> None:
         load(module)
-        replace(getattr(module, "__pyx_capi__", {}))
+        change(module)
 
     return loaded
 

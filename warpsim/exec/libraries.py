@@ -1,8 +1,9 @@
 """The libraries that a client process loads in place of NVIDIA's: libcuda, libcudart and libnvJitLink.
 
-agent.c is compiled at the first use by the host's C compiler and kept in the user's cache. Which functions
-each library exports is read from tables/, which tools/cuda_tables writes; a function is its library and its
-place there. Does not know what functions do.
+A library of our own, libwarpsim, is beside them, for what Python clients say. agent.c is compiled at the
+first use by the host's C compiler and kept in the user's cache. Which functions each library exports is read
+from tables/, which tools/cuda_tables writes; a function is its library and its place there. Does not know
+what functions do.
 """
 
 from __future__ import annotations
@@ -20,17 +21,24 @@ from pathlib import Path
 from ..errors import WarpsimError
 
 _HERE = Path(__file__).parent
-_TABLES = ("driver", "runtime_12", "runtime_13")  # in the order of the numbers of libraries
-_SONAMES = {
+_SONAMES = {  # in the order of the numbers of libraries
     "driver": "libcuda.so.1",
     "runtime_12": "libcudart.so.12",
     "runtime_13": "libcudart.so.13",
+    "jit_linker_12": "libnvJitLink.so.12",
+    "jit_linker_13": "libnvJitLink.so.13",
+    "own": "libwarpsim.so.1",
 }
+_TABLES = tuple(_SONAMES)
 RUNTIMES = (_SONAMES["runtime_13"], _SONAMES["runtime_12"])
-JIT_LINKERS = ("libnvJitLink.so.12", "libnvJitLink.so.13")  # without functions: PTX then goes to the driver
+# what libcusparse asks for, and not what programs do, whose PTX then goes to the driver
+JIT_LINKERS = (_SONAMES["jit_linker_12"], _SONAMES["jit_linker_13"])
 TRITON_PTXAS = "triton-ptxas"
 FOR_PYTHON = "python"  # the folder of what Python programs load at their start
-_CUSTOMIZATION = _HERE / "client_python.py"
+_PYTHON_FILES = {
+    "sitecustomize.py": _HERE / "client_python.py",
+    "warpsim_torch.py": _HERE / "client_torch.py",
+}
 _PTXAS = """#!/bin/sh
 # Stands in for ptxas under Triton: keeps the PTX in place of a cubin.
 case "$1" in --version) echo "ptxas: release 13.0, V13.0.48"; exit 0;; esac
@@ -98,7 +106,7 @@ def _cache() -> Path:
 
 
 def _digest() -> str:
-    files = (_HERE / "agent.c", _CUSTOMIZATION, Path(__file__))
+    files = (_HERE / "agent.c", *_PYTHON_FILES.values(), Path(__file__))
     content = [_STUB.encode(), *(file.read_bytes() for file in files)]
     content += ["\n".join(table(name)).encode() for name in _TABLES]
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
@@ -117,13 +125,12 @@ def _compile(folder: Path) -> None:
         build.mkdir()
         for library in _TABLES:
             _compile_library(compiler, build, library)
-        for soname in JIT_LINKERS:
-            _compiled(compiler, build / soname, ["-x", "c", os.devnull])
         (build / TRITON_PTXAS).write_text(_PTXAS)
         (build / TRITON_PTXAS).chmod(0o755)
         (build / "libcuda.so").symlink_to(_SONAMES["driver"])
         (build / FOR_PYTHON).mkdir()
-        shutil.copyfile(_CUSTOMIZATION, build / FOR_PYTHON / "sitecustomize.py")
+        for file, source in _PYTHON_FILES.items():
+            shutil.copyfile(source, build / FOR_PYTHON / file)
         try:
             build.rename(folder)
         except OSError:

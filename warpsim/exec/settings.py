@@ -47,6 +47,7 @@ class Settings:
     memory_bytes: int = 16 << 30
     multiprocessors: int = 16  # enough for the largest cluster
     resident: int = 1  # CTAs that a multiprocessor has at a time
+    torch_on_cpu: bool = False  # PyTorch's own kernels, which are machine code, are computed by the CPU
     looking: Looking = field(default_factory=Unobserved)
     scheduler: Any = None  # a client of a Dask cluster, for launches of many CTAs
 

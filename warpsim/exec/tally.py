@@ -69,6 +69,7 @@ class Tally:
     missing: dict[str, None] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     processes: int = 0
+    on_cpu: Counter[str] = field(default_factory=Counter)  # operators of PyTorch that the CPU computed
     copies: Copies = field(default_factory=_no_copies)  # to the host
     spreads: dict[int, Spread] = field(default_factory=dict)  # of sums in them, by the number of the copy
     broken: int = 0  # calls that ended in a mistake of warpsim
@@ -221,6 +222,7 @@ class Tally:
         self.missing.update(dict.fromkeys(document["not_there"]))
         self.notices += document["notices"]
         self.processes += document["processes"]
+        self.on_cpu.update(document["computed_on_cpu"])
         self.copies.take(document["copies"])
 
     def whole_document(self) -> dict[str, Any]:
@@ -244,6 +246,7 @@ class Tally:
         return {
             "program": self.program,
             "processes": self.processes,
+            "computed_on_cpu": dict(self.on_cpu.most_common()),
             "kernels": kernels,
             "findings": findings,
             "calls": dict(self.calls.most_common()),

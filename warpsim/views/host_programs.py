@@ -13,6 +13,7 @@ from ..host.fidelity import LABELS, SCHEDULED
 from .text_columns import words
 
 _LONGEST = 60  # characters of a kernel's name
+_MOST_OPERATORS = 6  # of PyTorch that are named
 _SEVERITIES = ("error", "warning", "note")
 
 
@@ -25,6 +26,8 @@ def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
     if kernels:
         yield from _table(kernels)
         yield from _fidelity(kernels)
+    if tally.on_cpu:
+        yield from _computed_on_cpu(tally)
     found = [
         _counted(sum(finding.severity == severity for finding in tally.findings.values()), severity)
         for severity in _SEVERITIES
@@ -75,6 +78,15 @@ def _fidelity(kernels: list[KernelTally]) -> Iterator[str]:
     yield f"fidelity: {', '.join(shown)}"
     notes = {name: note for kernel in kernels for name, note in kernel.inferred.items()}
     yield from (f"  {name}: {note}" for name, note in notes.items())
+
+
+def _computed_on_cpu(tally: Tally) -> Iterator[str]:
+    """Yield what the chip has not computed, the most frequent first."""
+    counts = [f"{name} {times}" for name, times in tally.on_cpu.most_common(_MOST_OPERATORS)]
+    more = len(tally.on_cpu) - len(counts)
+    rest = f", and {more} others" if more else ""
+    total = _counted(tally.on_cpu.total(), "operator")
+    yield f"computed by PyTorch on the CPU, not by the chip: {total}: {', '.join(counts)}{rest}"
 
 
 def _finding(finding: Finding, times: int) -> Iterator[str]:

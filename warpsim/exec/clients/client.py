@@ -94,7 +94,7 @@ class Process:
         self.modules = Modules(self.settings.chip, self.tally.program, self.pool)
         self.ranges: list[AddressRange] = []  # that the program places memory in
         self.used_pool = 0  # the handle of the pool that the program has chosen
-        self.hints: dict[int, dict[int, int]] = {}  # what was said about allocations, by address
+        self.hints: dict[int, dict[int, Any]] = {}  # what was said about allocations, by address
         self.graph_memory: set[int] = set()  # addresses that nodes of graphs have allocated
         self.owners: dict[int, int] = {}  # contexts, by addresses and handles
         self.primary = Context(handle=0, primary=True)

@@ -202,6 +202,8 @@ def add_allocation(call: Call, asked: NewNode) -> None:
 @row("cudaGraphAddMemFreeNode", "cuGraphAddMemFreeNode")
 def add_free(call: Call, asked: NewNode) -> None:
     """Add the end of a use of memory that a graph has."""
+    if not asked.fifth:
+        raise CudaError("InvalidValue", f"{call.name}: a free of address 0")
     _add(call, asked, freed_in_graph(asked.fifth))
 
 

@@ -5,6 +5,8 @@ Nothing depends on it here: memory of host and device is the same, and a stream 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client import Process
 from ..error_codes import CudaError
@@ -12,20 +14,42 @@ from ..memory_transfers import range_of
 
 _READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _LAST_PREFETCH = 1, 2, 3, 4  # of cudaMemRangeAttribute
 _HOST, _NOWHERE = -1, -2  # cudaCpuDeviceId, cudaInvalidDeviceId
+_DEVICE_KIND, _HOST_KIND = 1, 2  # of cudaMemLocationType; 0 is no location
+_PARTS = {  # of a location, by attributes -> what was said, and which part
+    _PREFERRED: (_PREFERRED, "device"),
+    _ACCESSED_BY: (_ACCESSED_BY, "device"),
+    _LAST_PREFETCH: (_LAST_PREFETCH, "device"),
+    5: (_PREFERRED, "kind"),
+    6: (_PREFERRED, "number"),
+    7: (_LAST_PREFETCH, "kind"),
+    8: (_LAST_PREFETCH, "number"),
+}
 _STREAM_VALUE_BYTES = 64  # of cudaLaunchAttributeValue
 _PRIORITY = 8  # of cudaLaunchAttributeID
 _MOST_OF_GRAPHS = (1, 3)  # high watermarks of cudaGraphMemAttributeType: used and reserved
 
 
-def _location(call: Call, words: int) -> int:
-    """Return a device: a number, or a cudaMemLocation by value, of type and number."""
+class Location(NamedTuple):
+    """A cudaMemLocation: its type, and the number of a device or of a NUMA node."""
+
+    kind: int = 0
+    number: int = 0
+
+    @property
+    def device(self) -> int:
+        """The device as attributes of one number have it."""
+        return {0: _NOWHERE, _DEVICE_KIND: self.number}.get(self.kind, _HOST)
+
+
+def _location(call: Call, words: int) -> Location:
+    """Return where memory is to be: given as the number of a device, or as a cudaMemLocation by value."""
     kind = words & 0xFFFF_FFFF
     if call.of_runtime_13 or call.name.endswith("_v2"):
-        return words >> 32 if kind == 1 else _HOST
-    return kind - (1 << 32) if kind >> 31 else kind
+        return Location(kind, words >> 32)
+    return Location(_HOST_KIND) if kind >> 31 else Location(_DEVICE_KIND, kind)
 
 
-def _noted(process: Process, address: int, size: int) -> dict[int, int]:
+def _noted(process: Process, address: int, size: int) -> dict[int, Any]:
     """Return what was said about the allocation around bytes. Raises CudaError."""
     base, total = range_of(process, address)
     if address + size > base + total:
@@ -54,10 +78,13 @@ def advise(call: Call, address: Pointer, size: Size, advice: Int, location: Size
 def _range_attribute(call: Call, result: int, attribute: int, place: tuple[int, int]) -> None:
     noted = _noted(call.process, *place)
     size, attribute = attribute >> 32, attribute & 0xFFFF_FFFF
-    usual = {_READ_MOSTLY: 0, _PREFERRED: _NOWHERE, _ACCESSED_BY: _NOWHERE, _LAST_PREFETCH: _NOWHERE}
-    if attribute not in usual:
+    if attribute == _READ_MOSTLY:
+        call.put(result, "i", noted.get(attribute, 0))
+    elif attribute in _PARTS:
+        said, part = _PARTS[attribute]
+        call.put(result, "i", getattr(noted.get(said, Location()), part))
+    else:
         raise CudaError("NotSupported", f"{call.name}: attribute {attribute}")
-    call.put(result, "i", noted.get(attribute, usual[attribute]))
     for more in range(1, size // 4 if attribute == _ACCESSED_BY else 0):
         call.put(result + 4 * more, "i", _NOWHERE)
 

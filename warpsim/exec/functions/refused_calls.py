@@ -2,6 +2,7 @@
 
 arrays, textures, surfaces     the machine has no tex, tld4, suld and sust
 handles for other processes    each process has a device of its own
+nvJitLink                      it links machine code, which is not executed here
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _TEXTURES = (
 )
 _TEXTURE_NAMES = re.compile(r"Array|Tex(Obj|Ref|ture)|Surf(Obj|Ref|ace)|cuMemcpy(Ato|[DH]toA)|GetChannelDesc")
 _OTHERS = re.compile(r"Graphics|External|Linear")  # of other interfaces; and a limit of the chip
+_MACHINE_CODE = "it links machine code, and kernels are executed here from PTX: link PTX by cuLinkCreate"
+_LINKER_INTERNAL = 6  # NVJITLINK_ERROR_INTERNAL
 _PROCESSES = (
     "memory and events are not shared between processes, since each has a device of its own: use threads of "
     "a process, or copy by way of the host"
@@ -31,6 +34,13 @@ def _of_textures() -> Iterator[str]:
     for name in sorted({line.removesuffix("_ptsz").removesuffix("_ptds") for line in lines}):
         if _TEXTURE_NAMES.search(name) and not _OTHERS.search(name):
             yield name
+
+
+@row(*table("jit_linker_12"), *table("jit_linker_13"))
+def link_machine_code(call: Call) -> int:
+    """Refuse what NVIDIA's libraries ask of nvJitLink, by a code of nvJitLinkResult."""
+    call.process.tally.lacking(call.name, _MACHINE_CODE)
+    return _LINKER_INTERNAL
 
 
 @row(*_of_textures())

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ..client_python import TORCH_ON_CPU
 from ..libraries import FOR_PYTHON, JIT_LINKERS, RUNTIMES, TRITON_PTXAS, HostError, libraries
 from ..processes import alive, descendants, runs_python, why_unfit
 
@@ -22,12 +23,17 @@ _GRACE, _PAUSE = 2.0, 0.02  # seconds that programs have to leave after a signal
 
 
 def run_program(
-    command: Sequence[str], socket: Path, *, quiet: bool = False, limit: float | None = None
+    command: Sequence[str],
+    socket: Path,
+    *,
+    quiet: bool = False,
+    limit: float | None = None,
+    torch_on_cpu: bool = False,
 ) -> int:
     """Run a program to its end; return its exit code, 128 and the number of a signal that ended it.
 
     What a ``quiet`` program prints is not shown. After ``limit`` seconds it is ended with all that it has
-    started, and the code is OVERDUE.
+    started, and the code is OVERDUE. ``torch_on_cpu`` has the CPU compute PyTorch's operators.
 
     Raises HostError where there is no such program, or it cannot be a client.
     """
@@ -36,7 +42,8 @@ def run_program(
         raise HostError(f"{command[0]}: {unfit}")
     try:
         out = subprocess.DEVNULL if quiet else None
-        child = subprocess.Popen(list(command), env=_environment(command, socket), stdout=out, stderr=out)
+        environment = _environment(command, socket, torch_on_cpu)
+        child = subprocess.Popen(list(command), env=environment, stdout=out, stderr=out)
     except OSError as error:
         raise HostError(f"{command[0]}: {error.strerror or error}") from None
     try:
@@ -50,14 +57,15 @@ def run_program(
     return code if code >= 0 else 128 - code
 
 
-def _environment(command: Sequence[str], socket: Path) -> dict[str, str]:
+def _environment(command: Sequence[str], socket: Path, torch_on_cpu: bool) -> dict[str, str]:
     """Return the environment of a client."""
     folder = libraries()
+    switches = {TORCH_ON_CPU: "1"} if torch_on_cpu else {}
     own = {SOCKET: str(socket), "LD_LIBRARY_PATH": _joined([str(folder)], "LD_LIBRARY_PATH")}
     own["PYTHONPATH"] = _joined([str(folder / FOR_PYTHON)], "PYTHONPATH")
     if runs_python(command[0]):
         own["LD_PRELOAD"] = _joined([str(folder / name) for name in (*RUNTIMES, *JIT_LINKERS)], "LD_PRELOAD")
-    return {**_for_triton(folder), **os.environ, **own}
+    return {**_for_triton(folder), **os.environ, **own, **switches}
 
 
 def _joined(paths: Sequence[str], name: str) -> str:

@@ -116,7 +116,8 @@ class Remote:
                 raise HostError(str(content))
             listener = _Listener(self._channel, run)
             listener.start()
-            code = run_program(command, self.folder / SOCKET_NAME, quiet=quiet, limit=limit)
+            socket_name, on_cpu = self.folder / SOCKET_NAME, run.settings.torch_on_cpu
+            code = run_program(command, socket_name, quiet=quiet, limit=limit, torch_on_cpu=on_cpu)
             self._channel.send_document("ended")
         except Gone:
             raise HostError(f"the server in {self.folder} has ended") from None

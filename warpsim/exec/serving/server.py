@@ -95,7 +95,8 @@ class Server:
     ) -> int:
         """Run a program to its end; return its exit code (programs.py). Raises HostError."""
         with self.serving(os.getpid(), run):
-            return run_program(command, self.folder / SOCKET_NAME, quiet=quiet, limit=limit)
+            socket_name, on_cpu = self.folder / SOCKET_NAME, run.settings.torch_on_cpu
+            return run_program(command, socket_name, quiet=quiet, limit=limit, torch_on_cpu=on_cpu)
 
     @contextmanager
     def serving(self, root: int, run: Run) -> Iterator[None]:
