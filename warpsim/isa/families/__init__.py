@@ -33,6 +33,8 @@ def lanes_of(opcode: str) -> int:
 
 def multiplies_tiles(opcode: str, modifiers: tuple[str, ...]) -> bool:
     """Return whether a statement is a matrix instruction of a family that reads tiles in shared memory."""
+    if opcode not in TILE_OPCODES:
+        return False
     tiles = (family for family in FAMILIES if family.reads_tiles and family.opcode == opcode)
     return any(modifiers[: len(family.modifiers)] == family.modifiers for family in tiles)
 

@@ -9,6 +9,7 @@ lie. The objects are in phases.py. PTX ISA 9.1, section 9.7.13.15.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -143,6 +144,7 @@ def _transaction(binder: StatementBinder, *modifiers: str) -> Step:
     return step
 
 
+@cache
 def _arrival(modifiers: tuple[str, ...]) -> Change:
     """Return what one lane's arrival does to the object."""
     drop = "arrive_drop" in modifiers

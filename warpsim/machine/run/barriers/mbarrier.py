@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -130,6 +131,7 @@ def update(
     return before
 
 
+@lru_cache(maxsize=1 << 14)  # the lanes of all CTAs, in all phases, make the same changes
 def _settled(word: int, count: int, change: Change) -> int:
     """Return the 64 bits after a change; raises Misuse."""
     barrier = Object.of(word)
