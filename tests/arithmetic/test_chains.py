@@ -110,20 +110,22 @@ def test_several_instructions_are_one_after_the_other(form: Instruction) -> None
 
 @compiled
 @pytest.mark.parametrize("n", [1, 16, 37])
-def test_groups_over_any_number_of_columns_are_those_of_the_reference(n: int) -> None:
+@pytest.mark.parametrize("make", [nasty.random_codes, near])
+def test_any_number_of_columns_gives_the_codes_of_the_reference(n: int, make: Any) -> None:
     rng = np.random.default_rng(67)
-    for form in (form for form in FORMS if isinstance(rule_for(form), ScaledGroups)):
-        operands = random_operands(form, nasty.random_codes, rng)
+    for form in FORMS:
+        operands = random_operands(form, make, rng)
         rows = {
             name: None if getattr(operands, name) is None else getattr(operands, name)[:, :2]
             for name in ("a", "scale_a", "columns")
         }
-        b = nasty.random_codes(form.b, (2, form.shape.k, n), rng)
-        c = nasty.random_codes(form.c, (2, 2, n), rng)
-        scale_b = rng.integers(0, 1 << form.scale.bits, (2, form.scale_chunks, n)).astype(np.uint8)
+        b, c = make(form.b, (2, form.shape.k, n), rng), make(form.c, (2, 2, n), rng)
+        of_b = operands.scale_b
+        scale_b = None if of_b is None else rng.choice(of_b.reshape(-1), (2, form.scale_chunks, n))
         operands = replace(operands, **rows, b=b, c=c, scale_b=scale_b)
         rule = rule_for(form)
-        assert np.array_equal(numerics.compute(operands, rule), reference.compute(operands, rule))
+        codes = numerics.compute(operands, rule)
+        assert np.array_equal(codes, reference.compute(operands, rule))
 
 
 def test_what_does_not_fit_is_left_to_the_scalar_kernel() -> None:

@@ -381,3 +381,10 @@ def test_decompress_takes_indices_by_chunk_as_well() -> None:
     A = sparse_matrix(F16, (2,), np.random.default_rng(5))
     values, indices = warpsim.compress(A, F16)
     assert same(warpsim.decompress(values, indices.reshape(2, 16, 8, 2), F16), A)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=str)
+def test_fields_of_units_are_those_of_the_table(pattern: Pattern) -> None:
+    units = np.random.default_rng(5).integers(0, pattern.choices, (3, 4 * pattern.kept)).astype(np.uint8)
+    wanted = pattern.encode_table[tuple(np.moveaxis(units.reshape(3, 4, pattern.kept), -1, 0))]
+    assert np.array_equal(pattern.fields(units), wanted)

@@ -8,6 +8,7 @@ not allow it (``applies``), numerics computes the same bits element by element.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,13 @@ from ..isa.products import Codes, Operands, Product
 from ..isa.rules import FusedMultiplyAdd, Rule, ScaledGroups, SoftwareQuad
 from . import group_products
 from .kernels._jit import interpreted
-from .kernels.chains import fused_chain, half_quad_chain, quad_chain
+from .kernels.chains import chain_kernel, half_quad_chain
 from .kernels.hardware import has_fused, rounding
+from .kernels.llvm.chain_blocks import LANES, ROWS
 from .kernels.scalar.binary64 import ROUNDINGS
 from .planes import canonical
+
+Floats = npt.NDArray[Any]
 
 
 def applies(product: Product, rule: Rule) -> bool:
@@ -45,11 +49,35 @@ def _has_fused(product: Product, rule: FusedMultiplyAdd) -> bool:
 
 
 def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
-    a, b = (np.ascontiguousarray(codes).view(np.float64) for codes in (operands.a, operands.b))
-    result = np.array(operands.c, order="C").view(np.float64)
+    a, b, c = (np.ascontiguousarray(codes).view(np.float64) for codes in (operands.a, operands.b, operands.c))
     with rounding(ROUNDINGS[operands.product.rounding]):
-        fused_chain(a, b, result)
+        result = _continued("f64", a, b, c)
     return canonical(result, operands.product.d)
+
+
+_VECTORS = 4  # of a block's columns
+
+
+def _continued(kind: str, a: Floats, b: Floats, c: Floats) -> Floats:
+    """Return ``c (batch, m, n)`` continued by the chains of ``a (batch, m, k)`` and ``b (batch, k, n)``."""
+    batch, depth, n = b.shape
+    m, vectors = c.shape[1], min(_VECTORS, -(-n // LANES[kind]))
+    width, height = vectors * LANES[kind], -(-c.shape[1] // ROWS) * ROWS
+    panels = -(-n // width)
+    columns, rows = panels * width - n, height - m
+    a = np.pad(a, ((0, 0), (0, rows), (0, 0))) if rows else a
+    b = np.pad(b, ((0, 0), (0, 0), (0, columns))) if columns else b
+    b = b.reshape(batch, depth, panels, width).swapaxes(1, 2)
+    result = np.zeros((batch, height, panels * width), c.dtype)
+    result[:, :m, :n] = c
+    shape = height, panels, depth
+    _chain(kind, vectors)(np.ravel(a), np.ravel(b), result.reshape(-1), shape)
+    return result[:, :m, :n]
+
+
+@cache
+def _chain(kind: str, vectors: int) -> Callable[..., None]:
+    return chain_kernel(kind, vectors)
 
 
 # --- m8n8k4 in software --------------------------------------------------------------------------------
@@ -63,8 +91,10 @@ def _quads(operands: Operands, rule: SoftwareQuad) -> Codes:
     product = operands.product
     a, b = _single(operands.a, product.a), _single(operands.b, product.b)
     result = _single(operands.c, product.c)
-    half = product.d is FORMATS["f16"]
-    (half_quad_chain if half else quad_chain)(a, b, result)
+    if product.d is FORMATS["f16"]:
+        half_quad_chain(a, b, result)
+    else:
+        result = _continued("f32", a, b, result)
     with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
         return canonical(result.astype(product.d.dtype), product.d)
 

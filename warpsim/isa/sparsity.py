@@ -22,6 +22,7 @@ from ..errors import OperandError
 
 FIELD_BITS = 4
 _RANKS = 3  # of units: not zero, -0, +0
+_TOO_MANY = {np.dtype(np.uint8): 0xFF, np.dtype("<u2"): 0xFFFF}  # indices of no chunk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,13 @@ class Pattern:
         first, second = np.indices((4, 4), np.uint8)
         return (first | second << 2).astype(np.uint8)
 
+    def fields(self, units: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Return the fields ``(..., chunks)`` of unit indices ``(..., units)``; see encode_table."""
+        number = units[..., :: self.kept]
+        for place in range(1, self.kept):
+            number = number * np.uint8(self.choices) + units[..., place :: self.kept]
+        return np.take(self.encode_table.reshape(-1), number)
+
     @cached_property
     def distinct(self) -> npt.NDArray[np.bool_]:
         """``(16,)``: fields with a meaning under plain ``.sp``."""
@@ -117,19 +125,30 @@ def compress(
     chunk, where a chunk has too many non-zeros.
     """
     units = _units(ranks, pattern)
-    rank = units[..., 0]
-    for place in range(1, pattern.unit):
-        rank = np.maximum(rank, units[..., place])
-    number = rank[..., 0].copy()
-    for place in range(1, pattern.choices):
-        number += rank[..., place] * np.uint8(_RANKS**place)
-    _refuse_dense(_too_many(pattern)[number], rank == _RANKS - 1, pattern)
-    order = _kept_units(pattern)[number]
-    *rows, chunks, kept = order.shape
+    rank = np.maximum.reduce([units[..., place] for place in range(pattern.unit)])
+    number = _numbers(rank, pattern)
+    order = np.take(_kept_units(pattern), number)
+    if (order == _TOO_MANY[order.dtype]).any():
+        _refuse_dense(_too_many(pattern)[number], rank == _RANKS - 1, pattern)
+    indices = order.view(np.uint8)
     first = np.arange(number.size, dtype=np.intp) * pattern.choices
-    places = (first[:, None] + order.reshape(-1, kept)).reshape(-1)
+    places = (first[:, None] + indices.reshape(-1, pattern.kept)).reshape(-1)
     values = np.take(matrix.reshape(-1, pattern.unit), places, axis=0)  # row by row, whatever the matrix
-    return values.reshape(*rows, chunks * pattern.stored), order.reshape(*rows, chunks * kept)
+    return values.reshape(*number.shape[:-1], number.shape[-1] * pattern.stored), indices
+
+
+def _numbers(rank: npt.NDArray[np.uint8], pattern: Pattern) -> npt.NDArray[np.uint8]:
+    """Return which of ``_chunks`` each chunk is, ``(..., m, chunks)``, by the ranks of its units.
+
+    The bytes of a chunk are one integer, whose product with powers of _RANKS has the sum that is wanted in
+    its highest byte; sums of lower bytes are below 256.
+    """
+    last = pattern.choices - 1
+    kind = np.dtype(f"<u{pattern.choices}")
+    powers = sum(_RANKS**place << 8 * (last - place) for place in range(pattern.choices))
+    words = np.ascontiguousarray(rank).view(kind)[..., 0]
+    numbers: npt.NDArray[np.uint8] = (words * kind.type(powers) >> kind.type(8 * last)).astype(np.uint8)
+    return numbers
 
 
 def decompress(
@@ -163,9 +182,13 @@ def _units(matrix: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
 
 
 @cache
-def _kept_units(pattern: Pattern) -> npt.NDArray[np.uint8]:
-    """``(_RANKS ** choices, kept)``: the units that are kept, by the ranks of all units of a chunk."""
-    return _strongest(_chunks(pattern), pattern).astype(np.uint8)
+def _kept_units(pattern: Pattern) -> npt.NDArray[Any]:
+    """``(_RANKS ** choices,)``: the units that are kept, one a byte of an integer, by the ranks of all units
+    of a chunk; _TOO_MANY where more are not zero.
+    """
+    units = np.ascontiguousarray(_strongest(_chunks(pattern), pattern), np.uint8)
+    words = units.view(f"<u{pattern.kept}")[:, 0]
+    return np.where(_too_many(pattern), words.dtype.type(_TOO_MANY[words.dtype]), words)
 
 
 @cache

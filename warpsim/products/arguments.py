@@ -154,8 +154,7 @@ def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes
         raise OperandError(f"indices run from 0 to {pattern.choices - 1} in a {pattern} chunk")
     units = np.ascontiguousarray(units, np.uint8)
     if undefined == "error":
-        chunks = units.reshape(units.shape[0], -1, pattern.kept)
-        check_fields(form, pattern.encode_table[tuple(np.moveaxis(chunks, -1, 0))], unknown=True)
+        check_fields(form, pattern.fields(units), unknown=True)
     elif undefined != "fallback":
         raise OperandError(f"undefined={undefined!r}: it is 'error' or 'fallback'")
     return codes, units

@@ -6,6 +6,7 @@ Knows which instructions share a kernel; the kernels compile themselves when the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,7 @@ from ..isa.rules import BitCount, IntegerSum, Rule
 from ..isa.sparsity import stored_columns
 from .gemm import gemm
 
+_MANY = 8  # times the columns of an instruction
 Job = tuple[str, Callable[[], object]]  # what it is for, and the call that compiles
 
 
@@ -99,7 +101,12 @@ def _zeros(form: Instruction) -> Operands:
 
 
 def _scalar(form: Instruction, rule: Rule) -> None:
-    numerics.compute(_zeros(form), rule)
+    zeros = _zeros(form)
+    numerics.compute(zeros, rule)
+    if chains.applies(form.product, rule):  # products of many columns may have a kernel of their own
+        arrays = {name: getattr(zeros, name) for name in ("b", "c", "scale_b")}
+        wide: dict[str, Any] = {n: x if x is None else np.repeat(x, _MANY, 2) for n, x in arrays.items()}
+        numerics.compute(replace(zeros, **wide), rule)
 
 
 def _matrices(form: Instruction, rule: Rule) -> None:

@@ -1,70 +1,88 @@
 """Chains of IEEE operations, all columns of D at a time: float64 fused multiply-adds, and m8n8k4 in software.
 
 Operands are values, and any number of instructions long along k. A NaN stays a NaN to the end of its chain,
-where the caller makes it canonical. The loops suit LLVM's vectoriser: four products in a pass, columns
-inside.
+where the caller makes it canonical. Blocks of D stay in registers (see llvm.chain_blocks); of a panel of B,
+_DEEP rows at a time stay in the first-level cache. The loops for f16 results suit LLVM's vectoriser: four
+products in a pass, columns inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
-from ._jit import Array, kernel
-from .hardware import fused
+from ._jit import Array, kernel, variant_kernel
+from .llvm import chain_blocks, vectors
+from .llvm.chain_blocks import LANES, ROWS, STEPS, emit_block
+from .llvm.vectors import cgutils, intrinsic, pointers, types
 
 _MAGNITUDE, _INFINITY = 0x7FFFFFFF, 0x7F800000
 _LOWEST_NORMAL = 0x38800000  # 2**-14 as float32
 _TOO_LARGE = 0x47800000  # 65536: the value that 65520 and more round to
+_DEEP = 64  # products of a block between loading and storing it
+# Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
+_FINGERPRINT = crc32(b"".join(Path(x.__file__ or "").read_bytes() for x in (chain_blocks, vectors)))
 _MAGIC = np.float32(0.75)  # its last place is that of f16's subnormal numbers
 
 
-@kernel
-def fused_chain(a: Array, b: Array, result: Array) -> None:
-    """Continue ``result (batch, m, n)`` with ``a (batch, m, k)`` times ``b (batch, k, n)``, all float64.
+def chain_kernel(kind: str, count: int) -> Callable[..., None]:
+    """Return the compiled ``chain`` of "f64" fused multiply-adds or of SoftwareQuad's "f32" steps (below).
 
-    k is a multiple of 4; every product is added with one rounding, in the order of k.
+    Panels of B and D have ``count`` vectors of llvm.chain_blocks.LANES columns.
     """
-    for batch, i in np.ndindex(a.shape[:2]):
-        for k in range(0, a.shape[2], 4):
-            _add_fused(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
+    code = list(STEPS).index(kind) | count << 4 | (_FINGERPRINT & 0x3FFFFFF) << 8
+    width = count * LANES[kind]
+
+    @variant_kernel(code)
+    def chain(a: Array, b: Array, c: Array, shape: tuple[int, int, int]) -> None:
+        """Continue ``c (batch, m, panels, columns)`` with ``a (batch, m, k)`` and ``b (batch, panels, k,
+        columns)``.
+
+        All flat, of float64 or of float32 that are f16 in a and b; ``shape = (m, panels, k)``, where m is a
+        multiple of ROWS and k of 4.
+        """
+        m, panels, depth = shape
+        stride = panels * width
+        for case in range(len(c) // (m * stride)):
+            for panel in range(panels):
+                right = (case * panels + panel) * depth
+                for k in range(0, depth, _DEEP):
+                    numbers = (depth, stride, min(_DEEP, depth - k))
+                    for i in range(0, m, ROWS):
+                        row = case * m + i
+                        at = (row * depth + k, (right + k) * width, row * stride + panel * width)
+                        _block(code, (a, b, c), at, numbers)
+
+    return chain
 
 
-@kernel
-def quad_chain(a: Array, b: Array, result: Array) -> None:
-    """Continue ``result (batch, m, n)`` by SoftwareQuad's f32 steps; all float32, products of f16 exact."""
-    for batch, i in np.ndindex(a.shape[:2]):
-        for k in range(0, a.shape[2], 4):
-            _add_quad(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
+@intrinsic
+def _block(typing: Any, code: Any, arrays: Any, at: Any, numbers: Any) -> Any:
+    """Continue a block of D; ``at``: its first elements in a, b and c, ``numbers`` as emit_block has them."""
+    if not isinstance(code, types.IntegerLiteral):
+        return None  # Numba asks again with the literal type
+    kind, count = list(STEPS)[code.literal_value & 15], code.literal_value >> 4 & 15
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        whole = pointers(context, builder, signature.args[1], values[1])
+        places = cgutils.unpack_tuple(builder, values[2], 3)
+        at_block = [builder.gep(array, [place]) for array, place in zip(whole, places, strict=True)]
+        emit_block(builder, kind, count, at_block, cgutils.unpack_tuple(builder, values[3], 3))
+        return context.get_dummy_value()
+
+    return types.none(code, arrays, at, numbers), emit
 
 
 @kernel
 def half_quad_chain(a: Array, b: Array, result: Array) -> None:
-    """Compute quad_chain for f16 results, which are held as float32."""
+    """Continue ``result (batch, m, n)`` by SoftwareQuad's steps for f16 results; all held as float32."""
     for batch, i in np.ndindex(a.shape[:2]):
         for k in range(0, a.shape[2], 4):
             _add_half_quad(a[batch, i, k : k + 4], b[batch, k : k + 4], result[batch, i])
-
-
-@kernel
-def _add_fused(a: Array, b: Array, row: Array) -> None:
-    """Add four products to every column, in order."""
-    x0, x1, x2, x3 = a[0], a[1], a[2], a[3]
-    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
-    for j in range(len(row)):
-        value = fused(x1, b1[j], fused(x0, b0[j], row[j]))
-        row[j] = fused(x3, b3[j], fused(x2, b2[j], value))
-
-
-@kernel
-def _add_quad(a: Array, b: Array, row: Array) -> None:
-    """Add four products, summed from +0, to every column."""
-    x0, x1, x2, x3 = a[0], a[1], a[2], a[3]
-    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
-    for j in range(len(row)):
-        chain = (x0 * b0[j] + np.float32(0)) + x1 * b1[j]
-        row[j] = row[j] + ((chain + x2 * b2[j]) + x3 * b3[j])
 
 
 @kernel

@@ -14,21 +14,10 @@ from functools import cache
 from typing import Any
 
 from ._jit import interpreted, kernel
-from .llvm.vectors import F64, I1, I32, cgutils, intrinsic, ir, types
+from .llvm.vectors import I1, I32, cgutils, intrinsic, ir, types
 from .scalar.binary64 import DOWN, NEAREST, TOWARD_ZERO, UP
 
 _LLVM_ROUNDINGS = {TOWARD_ZERO: 0, NEAREST: 1, UP: 2, DOWN: 3}  # as llvm.set.rounding numbers them
-
-
-@intrinsic
-def fused(typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return ``a * b + c`` of float64, rounded once in the CPU's current rounding mode."""
-
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        name, kind = "llvm.fma.f64", ir.FunctionType(F64, [F64] * 3)
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
-
-    return types.float64(types.float64, types.float64, types.float64), emit
 
 
 def _has_instruction(context: Any) -> bool:
@@ -88,7 +77,7 @@ def _set_rounding(mode: int) -> None:
 
 @cache
 def has_fused() -> bool:
-    """Return whether ``fused`` is an instruction of the CPU that kernels are compiled for."""
+    """Return whether the CPU that kernels are compiled for has a fused multiply-add."""
     return not interpreted() and bool(_asks_for_fused())
 
 
