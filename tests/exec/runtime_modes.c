@@ -132,6 +132,48 @@ static void graphs(void) {
     printf(" %d\n", cudaGraphAddMemFreeNode(&other, graph, NULL, 0, NULL));
 }
 
+/* of runtime 13.1 */
+int cudaGraphGetId(cudaGraph_t, unsigned *), cudaGraphExecGetId(cudaGraphExec_t, unsigned *);
+int cudaGraphNodeGetLocalId(cudaGraphNode_t, unsigned *), cudaGraphNodeGetContainingGraph(cudaGraphNode_t, cudaGraph_t *);
+int cudaGraphNodeGetToolsId(cudaGraphNode_t, unsigned long long *);
+
+static void numbers(void) {
+    cudaGraph_t graph, other, found;
+    cudaGraphNode_t first, second;
+    cudaGraphExec_t executable;
+    unsigned id[5];
+    unsigned long long tools[2];
+    cudaGraphCreate(&graph, 0), cudaGraphCreate(&other, 0), cudaGraphAddEmptyNode(&first, graph, NULL, 0);
+    cudaGraphAddEmptyNode(&second, graph, NULL, 0), cudaGraphInstantiate(&executable, graph, 0);
+    printf("numbers %d", cudaGraphGetId(graph, &id[0])), cudaGraphGetId(other, &id[1]);
+    printf(" %d", cudaGraphExecGetId(executable, &id[2])), cudaGraphNodeGetLocalId(first, &id[3]);
+    cudaGraphNodeGetLocalId(second, &id[4]), cudaGraphNodeGetToolsId(first, &tools[0]);
+    cudaGraphNodeGetToolsId(second, &tools[1]), cudaGraphNodeGetContainingGraph(second, &found);
+    printf(" %d %d %d", id[0] != id[1] && id[2], id[3] != id[4] && tools[0] != tools[1], found == graph);
+    printf(" %d %d\n", cudaGraphGetId((cudaGraph_t)first, &id[0]), cudaGraphNodeGetLocalId(NULL, &id[0]));
+}
+
+static void pools(void) {
+    struct cudaMemLocation device = {cudaMemLocationTypeDevice, 0}, host = {cudaMemLocationTypeHost, 0};
+    struct cudaMemPoolProps managed = {.allocType = cudaMemAllocationTypeManaged, .location = device};
+    cudaMemPool_t usual, pool, now;
+    struct cudaPointerAttributes found;
+    unsigned long long most, used;
+    int *p, reuse = 0;
+    printf("pools %d", cudaMemGetMemPool(&usual, &device, cudaMemAllocationTypeManaged)), cudaMemPoolCreate(&pool, &managed);
+    printf(" %d", cudaMemSetMemPool(&device, cudaMemAllocationTypeManaged, pool));
+    cudaMemGetMemPool(&now, &device, cudaMemAllocationTypeManaged), printf(" %d", now == pool);
+    cudaMemGetDefaultMemPool(&now, &device, cudaMemAllocationTypeManaged), printf(" %d", now == usual);
+    printf(" %d", cudaMemSetMemPool(&host, cudaMemAllocationTypePinned, pool));
+    cudaMallocFromPoolAsync((void **)&p, 64, pool, 0), p[0] = 0, p[1] = 0, launch(&put, p, 0), cudaDeviceSynchronize();
+    cudaPointerGetAttributes(&found, p), printf(" %d %d", p[0], found.type); /* 0 + 7 + 105; the host reads it */
+    cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used), cudaFreeAsync(p, 0), cudaDeviceSynchronize();
+    cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &most), printf(" %d", most >= used && used >= 64);
+    cudaMemPoolGetAttribute(pool, cudaMemPoolReuseAllowOpportunistic, &reuse), printf(" %d", reuse);
+    cudaMemGetMemPool(&now, &host, cudaMemAllocationTypePinned), cudaMallocFromPoolAsync((void **)&p, 64, now, 0);
+    cudaPointerGetAttributes(&found, p), printf(" %d\n", found.type);
+}
+
 static void captured(void) {
     cudaStream_t stream;
     cudaGraph_t graph;
@@ -239,6 +281,6 @@ int main(int argc, char **argv) {
     registers();
     if (argc > 1 && !strcmp(argv[1], "ends")) return ends();
     if (argc > 1) return streams(argc > 2);
-    linked(), managed(), graphs(), captured(), placed(), hints();
+    linked(), managed(), graphs(), captured(), placed(), hints(), numbers(), pools();
     return 0;
 }

@@ -85,6 +85,20 @@ def test_the_highest_version_and_target_are_taken(
     assert tuple(linked(texts).splitlines()[:2]) == expected
 
 
+def test_labels_of_debug_sections_belong_to_their_text() -> None:
+    """Those of strings, and of places that the debugger looks up; labels of functions stay."""
+    text = ".section .debug_loc\n{\n$L__debug_loc0:\n.b64 $L__tmp0\n.b32 $L__info_string1\n}"
+    lines = declarations(text, text)
+    assert lines[len(lines) // 2 :] == [
+        ".section .debug_loc",
+        "{",
+        "$L__debug_loc0__link2:",
+        ".b64 $L__tmp0",
+        ".b32 $L__info_string1__link2",
+        "}",
+    ]
+
+
 def test_what_no_text_defines_stays_declared() -> None:
     lines = declarations(
         ".extern .func g(.param .b32 x);", ".extern .func g(.param .b32 x);\n.entry a()\n{ ret; }"

@@ -18,6 +18,11 @@ PRINTED = {
     # update; an update; a child; edges that are not there, and are again; a file that cannot be written; a
     # free of no address
     "graphs": "115 2 1 1 1 1 1 1 118 2 0 0 910 2 0 115 3 115 1 0 304 1",
+    # of two graphs and two nodes; a node that is taken for a graph; no node
+    "numbers": "0 0 1 1 1 400 400",
+    # used and first pools of managed memory; not for pinned; what a kernel leaves for the host; its most
+    # bytes; an attribute that is set at first; memory of the host
+    "pools": "0 0 1 1 1 112 3 1 1 1",
     # what the next node comes after; memory of the graph in two launches; a call that ends the capture
     "captured": "1 1 0 0 224 900 901",
     # sizes; without access, with it; it is gone; the bytes of the handle; not twice; whole ranges; too large

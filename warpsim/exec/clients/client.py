@@ -93,7 +93,7 @@ class Process:
         self.captures: dict[int, Capture] = {}  # by the handle of the stream
         self.modules = Modules(self.settings.chip, self.tally.program, self.pool)
         self.ranges: list[AddressRange] = []  # that the program places memory in
-        self.used_pool = 0  # the handle of the pool that the program has chosen
+        self.used_pools: dict[str, int] = {}  # handles, by the kind of memory
         self.hints: dict[int, dict[int, Any]] = {}  # what was said about allocations, by address
         self.graph_memory: set[int] = set()  # addresses that nodes of graphs have allocated
         self.owners: dict[int, int] = {}  # contexts, by addresses and handles

@@ -23,7 +23,7 @@ _FUNCTION = re.compile(r"\.(?:func|entry)\s+(?:\((?P<returned>[^)]*)\)\s*)?(?P<n
 _VARIABLE = re.compile(r"\.(?:global|const|shared|local)\b[^=;]*?(?P<name>[\w$%]+)\s*(?:\[[^=;]*)?(?:=|;|$)")
 _FILE = re.compile(r"^(\s*\.file\s+)(\d+)", re.MULTILINE)
 _LOC = re.compile(r"(\.loc\s+|\binlined_at\s+)(\d+)")
-_DEBUG_LABEL = re.compile(r"\$L__info_string\d+")
+_DEBUG_LABEL = re.compile(r"\$L__(?:info_string|debug_)\w+")  # of sections, which all texts have
 _NUMBER, _OWN_FEATURES = re.compile(r"\d+"), re.compile(r"sm_\d+[af]")
 _WORD = re.compile(r"[\w$%]+")
 

@@ -55,6 +55,13 @@ def node_handle(call: Call, node: GraphNode) -> int:
     return call.process.handle(node) if known is None else known
 
 
+def graph_handle(call: Call, graph: Graph) -> int:
+    """Return the handle of a graph."""
+    handles = call.process.handles
+    known = next((handle for handle, value in handles.items() if value is graph), None)
+    return call.process.handle(graph) if known is None else known
+
+
 def owner_of(call: Call, node: GraphNode) -> Graph:
     """Return the graph that a node is in. Raises CudaError."""
     for value in call.process.handles.values():
@@ -82,6 +89,40 @@ def graph_create(call: Call, result: Pointer, flags: Unsigned) -> None:
 def graph_destroy(call: Call, graph: Handle) -> None:
     """Forget a graph."""
     release_all(call, call.process.drop(graph, Graph, "graph"))
+
+
+@row("cudaGraphGetId", "cuGraphGetId")
+def graph_number(call: Call, graph: Handle, result: Pointer) -> None:
+    """Give a number that no other graph has: its handle, which fits."""
+    graph_of(call, graph)
+    call.put(result, "I", graph & 0xFFFF_FFFF)
+
+
+@row("cudaGraphExecGetId", "cuGraphExecGetId")
+def exec_number(call: Call, executable: Handle, result: Pointer) -> None:
+    """Give the number of an executable graph."""
+    call.process.held(executable, Executable, "executable graph")
+    call.put(result, "I", executable & 0xFFFF_FFFF)
+
+
+@row("cudaGraphNodeGetLocalId", "cuGraphNodeGetLocalId")
+def node_number(call: Call, node: Handle, result: Pointer) -> None:
+    """Give a number that no other node of the graph has."""
+    node_of(call, node)
+    call.put(result, "I", node & 0xFFFF_FFFF)
+
+
+@row("cudaGraphNodeGetToolsId", "cuGraphNodeGetToolsId")
+def node_number_for_tools(call: Call, node: Handle, result: Pointer) -> None:
+    """Give a number that no other node has."""
+    node_of(call, node)
+    call.put(result, "Q", node)
+
+
+@row("cudaGraphNodeGetContainingGraph", "cuGraphNodeGetContainingGraph")
+def graph_of_node(call: Call, node: Handle, result: Pointer) -> None:
+    """Give the graph that a node is in."""
+    call.put(result, "Q", graph_handle(call, owner_of(call, node_of(call, node))))
 
 
 @row("cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags")

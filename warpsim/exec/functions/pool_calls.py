@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 
 from ..calls import Call, Handle, Int, Pointer, Size, row
-from ..clients.client_memory import DEVICE
+from ..clients.client_memory import DEVICE, MANAGED, PINNED, Kind
 from ..error_codes import CudaError
 from ..graphs import GraphNode, NodeKind
 from ..streams import Touches
@@ -14,26 +14,50 @@ from .device_calls import check_device
 
 _POOL_BYTES = 88  # of cudaMemPoolProps
 _DEFAULT_POOL = struct.pack("<4i72x", 1, 0, 1, 0)  # pinned, no handles of other processes, device 0
-_CURRENT = frozenset({4 + 1, 4 + 3})  # bytes reserved and used, of cudaMemPoolAttr
+_CURRENT, _MOST = frozenset({5, 7}), frozenset({6, 8})  # bytes reserved and used, of cudaMemPoolAttr
+_REUSE = {1: 1, 2: 1, 3: 1}  # attributes that are set at first
+_MANAGED_TYPE = 2  # of cudaMemAllocationType
+_ON_HOST = frozenset({2, 3, 4})  # of cudaMemLocationType: the host, a node of it, that of the thread
 
 
 @dataclass(eq=False)
 class Pool:
-    """A pool; its attributes have no effect."""
+    """A pool of memory of a kind; its attributes have no effect. ``most`` bytes have been used at a time."""
 
-    attributes: dict[int, int] = field(default_factory=dict)
+    kind: Kind = DEVICE
+    attributes: dict[int, int] = field(default_factory=lambda: dict(_REUSE))
+    most: int = 0
 
 
-def _default(call: Call) -> int:
-    """Return the handle of the default pool."""
+def _kind_of(allocation: int, location: int) -> Kind:
+    """Return the memory of a pool, by cudaMemAllocationType and cudaMemLocationType."""
+    if allocation == _MANAGED_TYPE:
+        return MANAGED
+    return PINNED if location in _ON_HOST else DEVICE
+
+
+def _default(call: Call, kind: Kind = DEVICE) -> int:
+    """Return the handle of the default pool of a kind: the first."""
     handles = call.process.handles
-    known = next((handle for handle, value in handles.items() if isinstance(value, Pool)), None)
-    return call.process.handle(Pool()) if known is None else known
+    pools = ((handle, value) for handle, value in handles.items() if isinstance(value, Pool))
+    known = next((handle for handle, pool in pools if pool.kind == kind), None)
+    return call.process.handle(Pool(kind)) if known is None else known
 
 
-def _allocate(call: Call, result: int, size: int, stream: int) -> None:
+def _used(call: Call, kind: Kind = DEVICE) -> int:
+    """Return the handle of the pool that is used for a kind."""
+    used = call.process.used_pools.get(kind.name, 0)
+    return used if isinstance(call.process.handles.get(used), Pool) else _default(call, kind)
+
+
+def _allocate(call: Call, result: int, size: int, stream: int, pool: Pool) -> None:
     process = call.process
-    address = process.allocate(size, "allocation", DEVICE).address if size else 0
+    address = 0
+    if size and pool.kind.shared:
+        address = process.shared_allocation(call.connection.channel, size, "allocation", pool.kind).address
+    elif size:
+        address = process.allocate(size, "allocation", pool.kind).address
+    pool.most = max(pool.most, process.memory.used)
     call.put(result, "Q", address)
     found = call.stream(stream)
     if found.handle in process.captures:
@@ -63,14 +87,13 @@ def allocated_in_graph(call: Call, parameters: int) -> GraphNode:
 @row("cudaMallocAsync", "cuMemAllocAsync")
 def malloc_async(call: Call, result: Pointer, size: Size, stream: Handle) -> None:
     """Allocate as work of a stream."""
-    _allocate(call, result, size, stream)
+    _allocate(call, result, size, stream, call.process.held(_used(call), Pool, "pool"))
 
 
 @row("cudaMallocFromPoolAsync", "cuMemAllocFromPoolAsync")
 def malloc_from_pool(call: Call, result: Pointer, size: Size, pool: Handle, stream: Handle) -> None:
     """Allocate from a pool as work of a stream."""
-    call.process.held(pool, Pool, "pool")
-    _allocate(call, result, size, stream)
+    _allocate(call, result, size, stream, call.process.held(pool, Pool, "pool"))
 
 
 @row("cudaFreeAsync", "cuMemFreeAsync")
@@ -108,25 +131,51 @@ def get_default_pool(call: Call, result: Pointer, device: Int) -> None:
 def get_pool(call: Call, result: Pointer, device: Int) -> None:
     """Give the pool that the device uses."""
     check_device(device)
-    used = call.process.used_pool
-    held = isinstance(call.process.handles.get(used), Pool)
-    call.put(result, "Q", used if held else _default(call))
+    call.put(result, "Q", _used(call))
 
 
 @row("cudaDeviceSetMemPool", "cuDeviceSetMemPool")
 def set_pool(call: Call, device: Int, pool: Handle) -> None:
     """Use a pool."""
     check_device(device)
-    call.process.held(pool, Pool, "pool")
-    call.process.used_pool = pool
+    found = call.process.held(pool, Pool, "pool")
+    call.process.used_pools[found.kind.name] = pool
+
+
+@row("cudaMemGetDefaultMemPool", "cuMemGetDefaultMemPool")
+def get_default_pool_of(call: Call, result: Pointer, location: Pointer, allocation: Int) -> None:
+    """Give the first pool of a place and a type of allocations."""
+    call.put(result, "Q", _default(call, _kind_at(call, location, allocation)))
+
+
+@row("cudaMemGetMemPool", "cuMemGetMemPool")
+def get_pool_of(call: Call, result: Pointer, location: Pointer, allocation: Int) -> None:
+    """Give the pool that is used for a place and a type of allocations."""
+    call.put(result, "Q", _used(call, _kind_at(call, location, allocation)))
+
+
+@row("cudaMemSetMemPool", "cuMemSetMemPool")
+def set_pool_of(call: Call, location: Pointer, allocation: Int, pool: Handle) -> None:
+    """Use a pool for a place and a type of allocations. Raises CudaError for a pool of another kind."""
+    wanted, found = _kind_at(call, location, allocation), call.process.held(pool, Pool, "pool")
+    if found.kind != wanted:
+        raise CudaError("InvalidValue", f"{call.name}: a pool of {found.kind.name} memory for {wanted.name}")
+    call.process.used_pools[wanted.name] = pool
+
+
+def _kind_at(call: Call, location: int, allocation: int) -> Kind:
+    """Return the memory of a cudaMemLocation. Raises CudaError."""
+    location_of(call, location)
+    return _kind_of(allocation, *call.get(location, "i"))
 
 
 @row("cudaMemPoolCreate", "cuMemPoolCreate")
 def pool_create(call: Call, result: Pointer, properties: Pointer) -> None:
-    """Make a pool."""
-    call.get(properties, "i")  # that a null pointer is an error
-    _default(call)
-    call.put(result, "Q", call.process.handle(Pool()))
+    """Make a pool, of cudaMemPoolProps: a type of allocations, of handles, of a place."""
+    allocation, _, location = call.get(properties, "3i")
+    kind = _kind_of(allocation, location)
+    _default(call, kind)
+    call.put(result, "Q", call.process.handle(Pool(kind)))
 
 
 @row("cudaMemPoolDestroy", "cuMemPoolDestroy")
@@ -140,7 +189,10 @@ def pool_set_attribute(call: Call, pool: Handle, attribute: Int, value: Pointer)
     """Set an attribute."""
     layout = "i" if attribute <= 3 else "Q"
     found = call.process.held(pool, Pool, "pool")
-    found.attributes[attribute] = call.get(value, layout)[0]
+    (wanted,) = call.get(value, layout)
+    if attribute in _MOST:
+        found.most = wanted
+    found.attributes[attribute] = wanted
 
 
 @row("cudaMemPoolGetAttribute", "cuMemPoolGetAttribute")
@@ -148,7 +200,9 @@ def pool_get_attribute(call: Call, pool: Handle, attribute: Int, value: Pointer)
     """Give an attribute."""
     layout = "i" if attribute <= 3 else "Q"
     found = call.process.held(pool, Pool, "pool")
-    held = call.process.memory.used if attribute in _CURRENT else found.attributes.get(attribute, 0)
+    used = call.process.memory.used
+    counted = used if attribute in _CURRENT else max(used, found.most)
+    held = counted if attribute in _CURRENT | _MOST else found.attributes.get(attribute, 0)
     call.put(value, layout, held)
 
 
@@ -166,9 +220,9 @@ def pool_set_access(call: Call, pool: Handle, descriptions: Pointer, number: Siz
 
 @row("cudaMemPoolGetAccess", "cuMemPoolGetAccess")
 def pool_get_access(call: Call, result: Pointer, pool: Handle, location: Pointer) -> None:
-    """Give the access of a place: reading and writing for the device, none for the host."""
-    call.process.held(pool, Pool, "pool")
-    call.put(result, "i", 3 if location_of(call, location) >= 0 else 0)
+    """Give the access of a place: reading and writing, but for the host none to memory of the device."""
+    found = call.process.held(pool, Pool, "pool")
+    call.put(result, "i", 3 if location_of(call, location) >= 0 or found.kind.shared else 0)
 
 
 def location_of(call: Call, location: int) -> int:
