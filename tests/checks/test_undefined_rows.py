@@ -130,6 +130,30 @@ def test_a_spread_launch_has_a_note() -> None:
     judge_rows(found, made, Findings(mode="off"))
 
 
+def test_rows_that_reached_a_result_before_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement that is new is tried, and so are the others with it."""
+    kernel = load_text(TEXT)["k"]
+    launches = list[Launch]()
+    executed = repetition.run
+    monkeypatch.setattr(repetition, "run", lambda launch: launches.append(launch) or executed(launch))
+
+    def launch(*fields: tuple[int, int, int]) -> tuple[int, list[str]]:
+        metadata = np.full((32, 2), LEGAL, np.uint32)
+        for lane, statement, value in fields:
+            metadata[lane, statement] = value
+        launches.clear()
+        report = kernel(1, 32, [np.zeros((32, 4), np.float32), metadata, 16], undefined="fallback")
+        return len(launches), messages(report)
+
+    first, second = (12, 0, 0x44444404), (17, 1, 0x00004444)
+    times, (message,) = launch(first)
+    assert (times, "with other values there" in message) == (1, True)
+    times, (message,) = launch(first)
+    assert times == 0
+    assert message.endswith("; its row of D has reached a result in an earlier launch of the kernel")
+    assert [launch(first, second)[0], launch(second)[0], len(launch(second, first)[1])] == [3, 0, 2]
+
+
 def test_statements_behind_the_eighth_are_tried_together() -> None:
     found = {line: field(f"field {line}") for line in range(11)}
     asked = list[int]()

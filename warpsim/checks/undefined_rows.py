@@ -15,20 +15,33 @@ from .findings import Findings, LaunchFinding, Severity
 KIND = "undefined metadata"
 Reaches = Callable[[frozenset[int]], str]
 _ALONE = 8  # statements that are tried alone; others are tried together
+_EARLIER = "its row of D has reached a result in an earlier launch of the kernel"
 _FIX = "give metadata of two different indices a chunk to the rows that are used"
 
 
-def judge_rows(found: Mapping[int, UndefinedField], reaches: Reaches | None, findings: Findings) -> None:
+def judge_rows(
+    found: Mapping[int, UndefinedField],
+    reaches: Reaches | None,
+    findings: Findings,
+    known: set[int] | None = None,
+) -> None:
     """Add a warning for every statement whose rows something depends on; none depends on others.
 
     ``reaches`` returns what a launch leaves otherwise with other values in the rows of some statements, ""
-    for nothing. Where it is None that is not known, which is a note.
+    for nothing. Where it is None that is not known, which is a note. ``known`` are the statements whose rows
+    reached a result in earlier launches of the kernel; more are added. Where they are all that is found,
+    the launch is not executed again.
     """
     if not found or findings.mode == "off":
         return
     if reaches is None:
         why = "not known to reach a result: this launch is not executed again to find out"
         _add(findings, found, [next(iter(found))], "note", why)
+        return
+    known = set() if known is None else known
+    if known.issuperset(found):
+        for place in found:
+            _add(findings, found, [place], "warning", _EARLIER)
         return
     if not (differs := reaches(frozenset(found))):
         return
@@ -37,6 +50,7 @@ def judge_rows(found: Mapping[int, UndefinedField], reaches: Reaches | None, fin
         if reached:
             why = f"its row of D reaches a result: with other values there {reached}"
             _add(findings, found, places, "warning", why)
+            known.update(places)
 
 
 def _parts(places: Sequence[int]) -> Iterator[Sequence[int]]:

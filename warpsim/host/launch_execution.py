@@ -39,6 +39,7 @@ from ..machine.run.wave import Entry
 from ..machine.state.device import Buffer
 from ..machine.state.device import Device as DeviceState
 from ..machine.state.device_runtime import DeviceRuntime, Printed
+from ..machine.state.slots import Slot
 from ..machine.state.undefined_metadata import UndefinedMetadata
 from ..ptx.symbols import shown_variable
 from ..recording.recorder import LaunchEvent, Recorder
@@ -256,17 +257,13 @@ class LaunchExecution:
 
     def _judge(self, launch: Launch, repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> None:
         """Judge whether unwritten bytes and rows of undefined metadata matter: both at once, if neither."""
-        rows, findings = launch.undefined.found, self.findings
+        rows, findings, reaching = launch.undefined.found, self.findings, _REACHING.of(self.entry)
         reads = repetition is not None and any_questionable(findings)
         fills = next_fills(self.entry) if reads else ()
-        if (
-            repetition
-            and reads
-            and rows
-            and judge_reads(repetition, findings, counts, fills, frozenset(rows))
-        ):
+        both = reads and rows and not reaching.issuperset(rows)
+        if both and repetition and judge_reads(repetition, findings, counts, fills, frozenset(rows)):
             return
-        judge_rows(rows, _rows_reach(repetition, counts), findings)
+        judge_rows(rows, _rows_reach(repetition, counts), findings, reaching)
         if repetition and reads:
             judge_reads(repetition, findings, counts, fills)
 
@@ -334,6 +331,13 @@ class LaunchExecution:
             memory=memory.data,
             fresh=memory.fresh,
         )
+
+
+def _none_reaching(entry: Entry) -> set[int]:
+    return set()
+
+
+_REACHING = Slot(_none_reaching)  # statements whose rows of undefined metadata have reached a result
 
 
 def _rows_reach(repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> Reaches | None:
