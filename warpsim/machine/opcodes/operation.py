@@ -29,6 +29,18 @@ Fidelity = Literal["exact", "inferred", "approximate"]
 Version = tuple[int, int]
 
 
+def array(values: Any) -> Values:
+    """Return values as an array, a number of NumPy's as one of shape (); what is traced stays as it is."""
+    found: Values = np.asarray(values) if isinstance(values, np.generic) else values
+    return found
+
+
+def looked_up(table: Values, places: Values) -> Values:
+    """Return elements of a table of one axis at places that do not leave it."""
+    take: Callable[[Values], Values] | None = getattr(places, "taken_from", None)
+    return array(table[places]) if take is None else take(table)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """One form: what it writes and reads, and how the one follows from the other.

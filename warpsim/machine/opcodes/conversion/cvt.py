@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Compute, Operation, Row, Values
+from ..operation import Compute, Operation, Row, Values, array
 from .codes import LAYOUTS, Layout
 from .elements import Array, Modifiers, NotANumber, Step, format_conversion
 from .integer_elements import INTEGERS, from_integer, integer_conversion, to_integer
@@ -49,7 +49,7 @@ def lanewise(function: Callable[..., Array]) -> Compute:
     """
 
     def compute(*sources: Values) -> tuple[Values, ...]:
-        result = function(*[x if x.ndim else x.reshape(1) for x in map(np.asarray, sources)])
+        result = function(*[x if x.ndim else x.reshape(1) for x in map(array, sources)])
         return (result if any(np.ndim(x) for x in sources) else result.reshape(()),)
 
     return compute
@@ -112,8 +112,8 @@ def _operation(step: Step, result: str, source: str, note: str = "") -> Operatio
 
 def _from_nan(layout: Layout, sources: Sequence[Array], results: Sequence[Array]) -> Array:
     """Return in which lanes the source is a NaN."""
-    codes = np.asarray(sources[0])
-    return np.asarray((codes & codes.dtype.type(layout.magnitude)) > layout.exponent_mask)
+    codes = array(sources[0])
+    return array((codes & codes.dtype.type(layout.magnitude)) > layout.exponent_mask)
 
 
 def _between_formats(modifiers: Modifiers, result: str, source: str) -> Operation:

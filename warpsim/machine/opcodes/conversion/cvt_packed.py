@@ -15,7 +15,7 @@ import numpy as np
 
 from ....isa.features import Feature
 from ...bind.value_types import dtype_of
-from ..operation import Operation, Row
+from ..operation import Operation, Row, looked_up
 from .codes import LAYOUTS, Layout, Random
 from .cvt import RELU, SATFINITE, lanewise, register
 from .elements import Array, Modifiers, Step, format_conversion, stochastic
@@ -86,7 +86,7 @@ def _tabulated(convert: Step, source: np.dtype[Any]) -> Step:
     def table() -> Array:
         return convert(np.arange(1 << 8 * source.itemsize).astype(source))
 
-    return lambda values: np.asarray(table()[values])
+    return lambda values: looked_up(table(), values)
 
 
 # --- stochastic rounding ---------------------------------------------------------------------------

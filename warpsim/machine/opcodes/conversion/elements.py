@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ..operation import looked_up
 from .codes import LAYOUTS, Layout, Random, decode, encode, rounded
 
 Array = npt.NDArray[Any]
@@ -50,9 +51,9 @@ _NORMAL, _NEAREST_NORMAL, _AWAY_NORMAL = map(
 def format_conversion(source: Layout, result: Layout, modifiers: Modifiers) -> Step:
     """Return codes of ``source`` to codes of ``result``."""
     if source.bits <= 16:
-        return lambda codes: np.asarray(_table(source, result, modifiers)[codes])
+        return lambda codes: looked_up(_table(source, result, modifiers), codes)
     if result.bits <= 8:
-        return lambda codes: np.asarray(_joined_table(source, result, modifiers)[_joined(codes, source)])
+        return lambda codes: looked_up(_joined_table(source, result, modifiers), _joined(codes, source))
     core = _core(source, result, modifiers)
     before = [flushing(source)] if modifiers.ftz and source.name == "f32" else []
     return chain(*before, core, *after(source, result, modifiers))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..operation import looked_up
 from .codes import Layout, Numbers, decode, encode, integers, whole_magnitudes
 from .elements import Array, Modifiers, Step, after, chain, flushing
 
@@ -81,14 +82,14 @@ def from_integer(source: Integer, result: Layout, modifiers: Modifiers) -> Step:
     def cast(values: Array) -> Array:
         return values.view(source.by_value).astype(f"f{result.bits // 8}").view(result.dtype)
 
-    def looked_up(values: Array) -> Array:
-        return np.asarray(_integer_table(source, result, modifiers.rounding)[values])
+    def from_table(values: Array) -> Array:
+        return looked_up(_integer_table(source, result, modifiers.rounding), values)
 
     def exact(values: Array) -> Array:
         return encode(integers(values.view(source.by_value)), result, modifiers.rounding)
 
     nearest = modifiers.rounding == "rn" and result.bits >= 32
-    core = cast if nearest else looked_up if source.bits <= 16 else exact
+    core = cast if nearest else from_table if source.bits <= 16 else exact
     return chain(core, *after(result, result, replace(modifiers, ftz=False)))
 
 
@@ -104,7 +105,7 @@ def to_integer(source: Layout, result: Integer, modifiers: Modifiers) -> Step:
     NaN becomes 0 where neither type is of 64 bits, otherwise 1 << (bits - 1).
     """
     if source.bits <= 16:
-        return lambda codes: np.asarray(_whole_table(source, result, modifiers)[codes])
+        return lambda codes: looked_up(_whole_table(source, result, modifiers), codes)
     before = [flushing(source)] if modifiers.ftz else []
     if result.bits <= 32:
         return chain(*before, lambda codes: _whole_by_cast(codes, source, result, modifiers))

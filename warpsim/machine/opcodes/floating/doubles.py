@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Values
+from ..operation import Values, array
 from . import exact_doubles as exact
 from .float_bits import FORMATS, is_nan
 from .rounding import odd_sum
@@ -32,7 +32,7 @@ _SPLITTER = np.float64(2**27 + 1)
 def add(a: Values, b: Values, rounding: str) -> Values:
     """Return uint64 bits of a + b."""
     x, y = a.view(np.float64), b.view(np.float64)
-    near = np.asarray(x + y)
+    near = array(x + y)
     if rounding == "rn":
         return with_nans(near.view(np.uint64), a, b)
     larger = np.abs(x) >= np.abs(y)
@@ -53,7 +53,7 @@ def sub(a: Values, b: Values, rounding: str) -> Values:
 def mul(a: Values, b: Values, rounding: str) -> Values:
     """Return uint64 bits of a * b."""
     x, y = a.view(np.float64), b.view(np.float64)
-    near = np.asarray(x * y)
+    near = array(x * y)
     if rounding == "rn":
         return with_nans(near.view(np.uint64), a, b)
     safe = _product_is_safe(a, b)
@@ -69,7 +69,7 @@ def fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
     a float64 and a small float64 that decides the rounding (Boldo and Melquiond, section 4).
     """
     x, y, z = a.view(np.float64), b.view(np.float64), c.view(np.float64)
-    product = np.asarray(x * y)
+    product = array(x * y)
     safe = _product_is_safe(a, b) & (_exponent(c) < 2040)
     near, error = _fused(product, _product_error(x, y, product), z)
     finite = _are_finite(a, b)
@@ -84,7 +84,7 @@ def fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
 def div(a: Values, b: Values, rounding: str) -> Values:
     """Return uint64 bits of a / b."""
     x, y = a.view(np.float64), b.view(np.float64)
-    near = np.asarray(x / y)
+    near = array(x / y)
     if rounding == "rn":
         return with_nans(near.view(np.uint64), a, b)
     safe = _in_range(a, 300, 1700) & _in_range(b, 300, 1700) & _in_range(near.view(np.uint64), 300, 1700)
@@ -103,7 +103,7 @@ def rcp(a: Values, rounding: str) -> Values:
 def sqrt(a: Values, rounding: str) -> Values:
     """Return uint64 bits of the square root of a."""
     x = a.view(np.float64)
-    near = np.asarray(np.sqrt(x))
+    near = array(np.sqrt(x))
     if rounding == "rn":
         return with_nans(near.view(np.uint64), a)
     safe = _in_range(a, 300, 2000)
@@ -172,7 +172,7 @@ def _fused(product: Values, error: Values, addend: Values) -> tuple[Values, Valu
 
 def _stepped(near: Values, error: Values, rounding: str) -> Values:
     """Return bits of ``near``, a step further where need be; ``error`` has the sign of exact - near."""
-    bits = np.asarray(near).view(np.uint64)
+    bits = array(near).view(np.uint64)
     if rounding == "rn":
         return bits
     outward = np.signbit(near) == (error < 0)  # the exact result is larger in magnitude

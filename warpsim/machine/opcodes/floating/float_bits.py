@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Compute, Values
+from ..operation import Compute, Values, array
 
 Constant = np.unsignedinteger[Any]
 
@@ -103,7 +103,7 @@ def quiet(compute: Compute) -> Compute:
     @wraps(compute)
     def silent(*sources: Values) -> tuple[Values, ...]:
         with np.errstate(all="ignore"):
-            return tuple(np.asarray(result) for result in compute(*sources))
+            return tuple(array(result) for result in compute(*sources))
 
     return silent
 
@@ -117,7 +117,17 @@ def in_pairs(function: Callable[..., Values], type_name: str) -> Callable[..., V
     half = format_of(type_name).word
     whole = _WORDS[2 * format_of(type_name).bits]
 
+    def apart(*sources: Values) -> Values:
+        """Compute the halves in turn: what is traced has no axis to put them in."""
+        bits = whole(8 * half().itemsize)
+        low = function(*(source.astype(half) for source in sources)).astype(whole)
+        high = function(*((source >> bits).astype(half) for source in sources)).astype(whole)
+        joined: Values = low | high << bits
+        return joined
+
     def paired(*sources: Values) -> Values:
+        if not all(isinstance(source, np.ndarray) for source in sources):
+            return apart(*sources)
         halves = [np.ascontiguousarray(source[..., None]).view(half) for source in sources]
         joined: Values = np.ascontiguousarray(function(*halves)).view(whole)[..., 0]
         return joined
@@ -136,9 +146,13 @@ def nan_results(type_name: str) -> Callable[[Sequence[Values], Sequence[Values]]
     """
     form = format_of(type_name)
 
+    shifts = (0, form.bits) if type_name.endswith("x2") else (0,)
+
     def where(sources: Sequence[Values], results: Sequence[Values]) -> Values:
-        words = np.ascontiguousarray(results[0][..., None]).view(form.word)
-        return np.asarray(is_nan(words, form).any(axis=-1))
+        words = results[0]
+        parts = [is_nan((words >> words.dtype.type(shift)).astype(form.word), form) for shift in shifts]
+        either: Values = parts[0] | parts[-1]
+        return either
 
     return where
 

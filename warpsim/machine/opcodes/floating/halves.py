@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Operation, Row, Values, opcode_row
+from ..operation import Operation, Row, Values, array, opcode_row
 from .float_bits import FORMATS, in_pairs, quiet, widened
 from .rounding import TININESS, Exact, brain, half, odd_fma, odd_product, odd_sum
 from .stages import Arithmetic, native
@@ -35,7 +35,7 @@ def _brain_add(a: Values, b: Values) -> Values:
     total = (a.astype(np.uint32) << np.uint32(16)).view(np.float32) + (
         b.astype(np.uint32) << np.uint32(16)
     ).view(np.float32)
-    return brain(np.asarray(total).view(np.uint32))
+    return brain(array(total).view(np.uint32))
 
 
 def _through_double(exact: Exact, type_name: str) -> Callable[..., Values]:

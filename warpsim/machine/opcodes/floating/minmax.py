@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Operation, Row, Values, opcode_row
+from ..operation import Operation, Row, Values, array, opcode_row
 from .float_bits import FORMATS, Format, flushed, format_of, in_pairs, is_nan, nan_results, quiet
 
 NAN_OF_SIGN = (
@@ -37,7 +37,7 @@ def _ordered(bits: Values, form: Format) -> Values:
 def _extremum(a: Values, b: Values, *, largest: bool, propagate: bool, form: Format) -> Values:
     """Return bits of min or max of two sources."""
     pick = np.maximum if largest else np.minimum
-    result = _ordered(np.asarray(pick(_ordered(a, form), _ordered(b, form))), form).view(form.word)
+    result = _ordered(array(pick(_ordered(a, form), _ordered(b, form))), form).view(form.word)
     not_a, not_b = is_nan(a, form), is_nan(b, form)
     if not (not_a.any() or not_b.any()):
         return result

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Values
+from ..operation import Values, array
 from .float_bits import Format, widened
 
 TININESS = (
@@ -51,7 +51,7 @@ def _odd(nearest: Values, error: Values, inexact: Values) -> Values:
     """Return ``nearest`` where it is exact or its last bit is set, else its neighbour on the side of
     ``error``.
     """
-    bits = np.asarray(nearest).view(np.int64)
+    bits = array(nearest).view(np.int64)
     outward = np.where((error > 0) == (nearest > 0), _LAST, -_LAST)
     step = np.where(inexact & ((bits & _LAST) == 0), outward, np.int64(0))
     return (bits + step).view(np.float64)
@@ -69,14 +69,14 @@ def odd_fma(a: Values, b: Values, c: Values, rounding: str) -> Values:
 
 def single(value: Values, rounding: str) -> Values:
     """Return uint32 bits of ``value``, float64 rounded to odd, as f32."""
-    near = np.asarray(value.astype(np.float32))
+    near = array(value.astype(np.float32))
     bits = near.view(np.uint32)
     if rounding == "rn":
         return bits
     wide = near.astype(np.float64)
     up, down = wide < value, wide > value  # where the result must go up, or down, to get beyond the value
     if rounding == "rz":
-        return np.asarray(bits - (np.abs(wide) > np.abs(value)).astype(np.uint32))
+        return array(bits - (np.abs(wide) > np.abs(value)).astype(np.uint32))
     moved = up if rounding == "rp" else down
     toward_infinity = up & (value > 0) | down & (value < 0)
     step = np.where(toward_infinity, np.uint32(1), np.uint32(0xFFFF_FFFF))
@@ -89,8 +89,8 @@ def half(value: Values, type_name: str) -> Values:
     To bf16 by way of f32, whose own rounding does harm only where it makes a tie.
     """
     if type_name == "f16":
-        return np.asarray(value.astype(np.float16)).view(np.uint16)
-    near = np.asarray(value.astype(np.float32))
+        return array(value.astype(np.float16)).view(np.uint16)
+    near = array(value.astype(np.float32))
     bits = near.view(np.uint32)
     tie = (bits & np.uint32(0xFFFF)) == np.uint32(0x8000)
     return brain(single_odd(value) if tie.any() and (tie & (near != value)).any() else bits)
@@ -98,7 +98,7 @@ def half(value: Values, type_name: str) -> Values:
 
 def single_odd(value: Values) -> Values:
     """Return uint32 bits of ``value``, float64 rounded to odd, as f32 rounded to odd."""
-    near = np.asarray(value.astype(np.float32))
+    near = array(value.astype(np.float32))
     bits = near.view(np.uint32)
     wide = near.astype(np.float64)
     too_far = np.abs(wide) > np.abs(value)
@@ -124,7 +124,7 @@ def is_tiny(value: Values, form: Format, rounding: str) -> Values:
     if rounding == "rz":
         return toward
     if rounding == "rn":
-        return np.asarray(magnitude < smallest - smallest * 2.0 ** (-precision - 1))
+        return array(magnitude < smallest - smallest * 2.0 ** (-precision - 1))
     away = value > 0 if rounding == "rp" else value < 0
     return np.where(away, magnitude <= smallest - smallest * 2.0**-precision, toward)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ....isa.features import Feature
-from ..operation import Operation, Row, Values, opcode_row
+from ..operation import Operation, Row, Values, array, opcode_row
 from . import doubles
 from .float_bits import in_pairs, nan_results, quiet, widened
 from .rounding import TININESS, Exact, odd_fma, odd_product, odd_sum, single
@@ -30,7 +30,7 @@ def fma_nearest(a: Values, b: Values, c: Values) -> Values:
     so because the result is hardly normal: then the error of the sum decides.
     """
     product = a.view(np.float32).astype(np.float64) * b.view(np.float32)
-    total = np.asarray(product + c.view(np.float32))
+    total = array(product + c.view(np.float32))
     bits = single(total, "rn")
     ties = (total.view(np.uint64) & np.uint64(0x1FFF_FFFF)) == np.uint64(0x1000_0000)
     small = (bits & np.uint32(0x7FFF_FFFF)) <= np.uint32(0x0080_0000)

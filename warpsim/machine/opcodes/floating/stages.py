@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Values
+from ..operation import Values, array
 from .float_bits import FORMATS, Format, canonical, flushed, rectified, saturated
 from .rounding import Exact, flush_result, single, wide_values
 
@@ -54,7 +54,7 @@ def native(function: Callable[..., Values], real: type[np.floating[Any]]) -> Cal
     """Return ``function`` of values of the NumPy type ``real``, as one of bits."""
 
     def on_bits(*sources: Values) -> Values:
-        values = np.asarray(function(*(source.view(real) for source in sources)))
+        values = array(function(*(source.view(real) for source in sources)))
         return values.view(f"u{values.dtype.itemsize}")
 
     return on_bits

@@ -18,7 +18,7 @@ import numpy as np
 
 from ....isa.features import Feature
 from ...bind.value_types import bits_of
-from ..operation import Compute, Operation, Row, Values
+from ..operation import Compute, Operation, Row, Values, array
 from .words import UNSIGNED, halves, is_signed, number_dtype, packed, signed, unsigned, wide_dtype
 
 _ALL = ("u16", "u32", "u64", "s16", "s32", "s64")
@@ -297,8 +297,8 @@ def _divide(type_name: str) -> Operation:
     def where(given: Sequence[Values], results: Sequence[Values]) -> Values:
         a, b = given
         if not is_signed(type_name):
-            return np.asarray(b == 0)
-        return np.asarray((b == 0) | ((signed(a) == np.iinfo(signed(a).dtype).min) & (signed(b) == -1)))
+            return array(b == 0)
+        return array((b == 0) | ((signed(a) == np.iinfo(signed(a).dtype).min) & (signed(b) == -1)))
 
     return replace(_operation(type_name, 2, compute, _QUOTIENT), fidelity="inferred", where=where)
 
@@ -309,8 +309,8 @@ def _remainder(type_name: str) -> Operation:
     def where(given: Sequence[Values], results: Sequence[Values]) -> Values:
         a, b = given
         if not is_signed(type_name):
-            return np.asarray(b == 0)
-        return np.asarray((signed(a) < 0) | (signed(b) <= 0))
+            return array(b == 0)
+        return array((signed(a) < 0) | (signed(b) <= 0))
 
     return replace(_operation(type_name, 2, compute, _REMAINDER), fidelity="inferred", where=where)
 

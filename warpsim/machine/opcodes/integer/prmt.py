@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..operation import Operation, Row, Values
+from ..operation import Operation, Row, Values, looked_up
 
 # Which byte goes where, for the selector's low two bits 0, 1, 2, 3; the most significant byte first.
 _MODES = {
@@ -65,7 +65,7 @@ def _build(type_name: str, mode: str) -> Operation:
     return Operation(
         results=("b32",),
         sources=("b32",) * 3,
-        compute=lambda a, b, c: (_permute(a, b, selectors[c & 3]),),
+        compute=lambda a, b, c: (_permute(a, b, looked_up(selectors, c & 3)),),
     )
 
 
