@@ -47,9 +47,9 @@ def scalar_step(binder: StatementBinder, operation: Operation) -> Step:
     _check_constants(binder, operation, sources)
     if operation.reads_carry or operation.writes_carry:
         return _with_carry(operation, readers, writers)
+    binder.computes(operation.compute, readers, writers, operation.single, operation.where)
     if operation.where is not None:
         return _noting(operation, operation.where, readers, writers)
-    binder.computes(operation.compute, readers, writers, operation.single)
     if len(writers) == 1 and len(operation.results) == 1:
         return _single(operation, readers, writers[0])
     return _several(operation, readers, writers)

@@ -33,7 +33,7 @@ from ...ptx.statements import InstructionStatement, operand_names
 from ..bind.constants import constant_bits
 from ..bind.functions import ModuleNames
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
-from ..bind.twins import NOWHERE, Source, Twin
+from ..bind.twins import NOWHERE, Load, Source, Twin, Widening
 from ..bind.value_types import bits_of, dtype_of
 from ..run.clusters import cluster_addresses
 from ..run.wave import Wave
@@ -60,7 +60,8 @@ class StatementBinder:
     matrix: Bound | None = field(init=False, default=None)  # the operands by role
     twin: Twin | None = field(init=False, default=None)  # of a statement that computes lane by lane
     sources: dict[Reader, Source] = field(init=False, default_factory=dict)  # what readers read
-    targets: dict[Writer, int] = field(init=False, default_factory=dict)  # the registers of writers
+    targets: dict[Writer, int] = field(init=False, default_factory=dict)  # the registers of writers,
+    widened: dict[Writer, Widening] = field(init=False, default_factory=dict)  # and how values fill them
     _values: set[int] = field(init=False, default_factory=set)
     _addresses: set[int] = field(init=False, default_factory=set)
     _written: set[int] = field(init=False, default_factory=set)
@@ -173,8 +174,7 @@ class StatementBinder:
         Raises IllegalInstruction for what does not suit the type.
         """
         if isinstance(operand, Immediate):
-            constant = self.constant(operand, type_name, index, element)
-            return self.apart(lambda wave, path: constant)
+            return self.constantly(self.constant(operand, type_name, index, element))
         if isinstance(operand, NegatedPredicate):
             if type_name != "pred":
                 raise self.illegal(
@@ -215,19 +215,39 @@ class StatementBinder:
         """Return a reader of what is in no register and stays the same while a stretch is executed."""
         return self._known(read, Source(read=read))
 
+    def constantly(self, constant: Values, read: Reader | None = None) -> Reader:
+        """Return a reader of a constant, shape (); or ``read``, which reads it."""
+
+        def itself(wave: Wave, path: DivergentPath) -> Values:
+            return constant
+
+        read = read or itself
+        return self._known(read, Source(read=read, constant=constant))
+
     def computes(
         self,
         compute: Compute | None,
         readers: Sequence[Reader],
         writers: Sequence[Writer],
         single: Callable[..., Values] | None = None,
+        where: Callable[..., Values] | None = None,
     ) -> None:
         """Keep the twin of the statement, where it only computes, and all its operands are registers or
-        stay the same; ``single`` is as Operation has it.
+        stay the same; ``single`` and ``where`` are as Operation has them.
         """
+        self._twin(Twin(compute, (), (), single, where=where), readers, writers)
+
+    def loads(self, load: Load, address: Reader, writers: Sequence[Writer]) -> None:
+        """Keep the twin of the statement, which loads from an address."""
+        self._twin(Twin(None, (), (), load=load), [address], writers)
+
+    def _twin(self, twin: Twin, readers: Sequence[Reader], writers: Sequence[Writer]) -> None:
         if all(read in self.sources for read in readers) and all(write in self.targets for write in writers):
-            sources = tuple(self.sources[read] for read in readers)
-            self.twin = Twin(compute, sources, tuple(self.targets[write] for write in writers), single)
+            self.twin = twin._replace(
+                sources=tuple(self.sources[read] for read in readers),
+                targets=tuple(self.targets[write] for write in writers),
+                widened=tuple(self.widened.get(write) for write in writers),
+            )
 
     def _special(self, name: str, type_name: str, index: int, element: int | None) -> Reader:
         known = special_registers.type_of(name)
@@ -279,7 +299,7 @@ class StatementBinder:
         if type_name[0] not in "bus" or type_name.startswith("bf") or type_name.endswith("x2"):
             raise self.illegal(f".{type_name} does not take the address of {base}", index, element)
         address = self.address_of(found)
-        return lambda wave, path: (address(wave, path) + offset).astype(dtype)
+        return self.apart(lambda wave, path: (address(wave, path) + offset).astype(dtype))
 
     def constant(self, operand: Immediate, type_name: str, index: int, element: int | None = None) -> Values:
         """Return the bits of a constant read as a type, shape ()."""
@@ -401,6 +421,9 @@ class StatementBinder:
                 values = values.view(signed).astype(wide_signed).view(dtype)
             wave.write(path, lanes, number, values.astype(dtype, copy=False))
 
+        self.targets[extended] = number
+        value = signed or dtype_of(type_name)
+        self.widened[extended] = Widening(value=value, register=wide_signed if signed else dtype)
         return extended
 
     def policy(self, index: int) -> None:
@@ -457,6 +480,15 @@ class StatementBinder:
         """
         return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
 
+    def offset(self, index: int) -> tuple[int, bool]:
+        """Return what ``address`` adds to the register of an operand, and whether their sum has 32 bits."""
+        operand = self.operands[index]
+        base = operand.base if isinstance(operand, Address) else None
+        found = self.scope.find(base.name) if base else None
+        if not isinstance(operand, Address) or not isinstance(found, RegisterName):
+            return 0, False
+        return operand.offset, bits_of(found.type) == 32
+
     def address(self, index: int, space: str, *, box: bool = False) -> Reader:
         """Return the addresses (lanes,) or () of an address operand ``[...]`` in a space, int64.
 
@@ -470,7 +502,7 @@ class StatementBinder:
         if operand.base is None:
             if space != "local":
                 raise self.illegal(f"a constant address lies in .local, not in .{space}", index)
-            return lambda wave, path: np.array(offset, np.int64)
+            return self.apart(lambda wave, path: np.array(offset, np.int64))
         found = self.meaning(operand.base.name, index)
         if isinstance(found, RegisterName):
             if found.type not in _ADDRESSES:
@@ -480,7 +512,10 @@ class StatementBinder:
                 raise self.narrow(f"the address {operand.base}", index)
             self._addresses.add(found.number)
             number, narrow = found.number, bits_of(found.type) == 32
-            return lambda wave, path: _address(_value(wave, path, number), offset, narrow)
+            return self._known(
+                lambda wave, path: _address(_value(wave, path, number), offset, narrow),
+                Source(register=number),
+            )
         if not isinstance(found, Variable):
             raise self.illegal(f"{operand.base} has no address", index)
         base = self.address_of(found)
@@ -488,7 +523,7 @@ class StatementBinder:
         near = space in ("generic", found.space) or (space, found.space) == ("shared::cluster", "shared")
         if not near or (space == "generic" and found.space == "param" and not box):
             raise self.illegal(f"{operand.base} is in .{found.space}, not in .{space}", index)
-        return lambda wave, path: base(wave, path) + (offset + shift)
+        return self.apart(lambda wave, path: base(wave, path) + (offset + shift))
 
 
 def _no_values(wave: Wave) -> dict[str, Values]:

@@ -254,6 +254,11 @@ class DeviceMemory:
         found = self.allocation_at(address)
         return found if address + max(size, 1) <= found.address + max(found.size, 1) else None
 
+    def holds(self, allocation: Allocation) -> bool:
+        """Return whether an allocation is one of this memory still."""
+        place = bisect_right(self._bases, allocation.address) - 1
+        return place >= 0 and self.allocations[place] is allocation
+
     def offsets(self, addresses: Offsets, size: int, lanes: Lanes) -> Offsets:
         """Return places in ``data`` of words that lie each within one allocation. Raises InvalidAccess."""
         check_alignment(addresses, size, lanes)

@@ -6,7 +6,8 @@ mov.v2.type d, a;
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ..effect import Effect
+from ..operation import Compute
 from ..special_registers import type_of
 from ..statement_binder import Reader, StatementBinder, Writer
 from ..wide import WIDE, needed, word_readers, word_type, word_writers
@@ -64,25 +66,27 @@ def _move(binder: StatementBinder, type_name: str) -> Step:
     _check_constant(binder, source, type_name)
     readers = word_readers(binder, source, type_name, 1)
     if isinstance(source, Immediate):
-        readers = [binder.apart(_everywhere(read)) for read in readers]
+        readers = [_everywhere(binder, read) for read in readers]
     writers = word_writers(binder, target, type_name, 0)
     binder.computes(None, readers, writers)
     return _written(writers, readers)
 
 
-def _everywhere(read: Reader) -> Reader:
+def _everywhere(binder: StatementBinder, read: Reader) -> Reader:
     """Return a constant in all lanes: of few, one array for all times that it is read."""
     kept: dict[int, Values] = {}
+    value = binder.sources[read].constant
+    assert value is not None
 
     def constant(wave: Wave, path: DivergentPath) -> Values:
         if wave.lanes > _FEW:
-            return read(wave, path)
+            return value
         found = kept.get(wave.lanes)
         if found is None:
-            found = kept[wave.lanes] = np.full(wave.lanes, read(wave, path))
+            found = kept[wave.lanes] = np.full(wave.lanes, value)
         return found
 
-    return constant
+    return binder.constantly(value, constant)
 
 
 def _check_constant(
@@ -162,16 +166,33 @@ def _packed(binder: StatementBinder, type_name: str) -> Step:
     readers = [binder.reader(element, part, 1, place) for place, element in enumerate(vector.elements)]
     each = len(readers) // len(writers)
 
-    def joined(parts: list[Reader], wave: Wave, path: DivergentPath) -> Values:
-        word: Values = parts[0](wave, path).astype(whole)
-        for place, read in enumerate(parts[1:], 1):
-            word = word | read(wave, path).astype(whole) << whole.type(bits * place)
-        return word
+    def compute(*values: Values) -> tuple[Values, ...]:
+        return tuple(
+            _joined(values[place : place + each], whole, bits) for place in range(0, len(values), each)
+        )
 
-    words: list[Reader] = [
-        partial(joined, readers[place : place + each]) for place in range(0, len(readers), each)
-    ]
-    return _written(writers, words)
+    return _computed(binder, compute, readers, writers)
+
+
+def _joined(parts: Sequence[Values], whole: np.dtype[Any], bits: int) -> Values:
+    """Return words of parts of some bits, the first lowest."""
+    word: Values = parts[0].astype(whole)
+    for place, part in enumerate(parts[1:], 1):
+        word = word | part.astype(whole) << whole.type(bits * place)
+    return word
+
+
+def _computed(
+    binder: StatementBinder, compute: Compute, readers: list[Reader], writers: list[Writer]
+) -> Step:
+    """Return a step that writes what is computed of what it reads."""
+    binder.computes(compute, readers, writers)
+
+    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        for write, values in zip(writers, compute(*[read(wave, path) for read in readers]), strict=True):
+            write(wave, path, lanes, values)
+
+    return step
 
 
 def _unpacked(binder: StatementBinder, type_name: str) -> Step:
@@ -181,18 +202,18 @@ def _unpacked(binder: StatementBinder, type_name: str) -> Step:
     part = _element_type(binder, vector, type_name, 0)
     readers = word_readers(binder, binder.operands[1], type_name, 1)
     bits, narrow, each = bits_of(part), dtype_of(part), len(vector.elements) // len(readers)
-    writers = [
+    parts = [
         (*divmod(place, each), binder.writer(element, part, 0, place))
         for place, element in enumerate(vector.elements)
         if not isinstance(element, Sink)
     ]
 
-    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        words = [read(wave, path) for read in readers]
-        for word, place, write in writers:
-            write(wave, path, lanes, (words[word] >> words[word].dtype.type(bits * place)).astype(narrow))
+    def compute(*words: Values) -> tuple[Values, ...]:
+        return tuple(
+            (words[word] >> words[word].dtype.type(bits * place)).astype(narrow) for word, place, _ in parts
+        )
 
-    return step
+    return _computed(binder, compute, readers, [write for *_, write in parts])
 
 
 def _converted(binder: StatementBinder, to: str, space: str, type_name: str) -> Step:
@@ -205,11 +226,11 @@ def _converted(binder: StatementBinder, to: str, space: str, type_name: str) -> 
     window, dtype = _WINDOWS[space], dtype_of(type_name)
     shift = dtype.type((-window if to else window) & (1 << bits_of(type_name)) - 1)
 
-    def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+    def compute(address: Values) -> tuple[Values]:
         with np.errstate(over="ignore"):
-            write(wave, path, lanes, read(wave, path) + shift)
+            return (address + shift,)
 
-    return step
+    return _computed(binder, compute, [read], [write])
 
 
 def _window_address(binder: StatementBinder, to: str, space: str, type_name: str) -> Reader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....isa.features import Feature
+from ...bind.twins import Load
 from ...bind.value_types import bits_of, dtype_of
 from ...run.events import Observer, observers_of
 from ...run.wave import Step, Wave
@@ -37,6 +38,7 @@ _L1 = (
 _L2 = ("", "L2::evict_normal", "L2::evict_first", "L2::evict_last")  # of 256 bits only
 _HINTS = ("", "L2::cache_hint")
 _PREFETCHES = ("", "L2::64B", "L2::128B", "L2::256B")
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})  # loads that may wait for others
 _VECTORS = ("", "v2", "v4", "v8")
 _WIDEST = 128  # bits, of all but the cached spaces
 
@@ -135,6 +137,8 @@ def loading(binder: StatementBinder, space: str, count: int, type_name: str) -> 
         for write in word_writers(binder, element, type_name, 0, place if count > 1 else None, wide=True)
     ]
     address, space = binder.place(1, space)
+    if _STRONG.isdisjoint(binder.statement.modifiers):
+        binder.loads(Load(space, size, count * each, *binder.offset(1)), address, targets)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         where = address(wave, path)
