@@ -31,7 +31,7 @@ ROOMS = {  # package -> its rooms in order; modules beside the rooms come last
         "verdicts",
         "linting",
     ),
-    "machine": ("state", "bind", "run", "opcodes", "load"),
+    "machine": ("state", "bind", "native", "run", "opcodes", "load"),
     "generation": ("sums", "cases", "coverage"),
 }
 NEVER = {  # part of the package -> parts and packages that it must not import, though they come before it
@@ -55,6 +55,7 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
 }
 ONLY_IN = {  # other packages, print -> the parts that may use them
     "numba": ("arithmetic.kernels", "host.compilers.numba_kernels"),
+    "llvmlite": ("machine.native.objects",),
     "triton": ("host.compilers.triton_kernels",),
     "pytest": ("testing.plugin",),
     **dict.fromkeys(("click", "rich", "prompt_toolkit", "print"), ("cli",)),

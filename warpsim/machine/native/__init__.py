@@ -1,0 +1,1 @@
+"""Machine code of statements: their rows are traced, traces become LLVM's, and what is made is kept."""

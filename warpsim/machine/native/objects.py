@@ -1,0 +1,146 @@
+"""Machine code of functions: compiled by LLVM for this processor, kept in the user's cache, loaded at need.
+
+It calls nothing: an object that lacks a function of a library is refused. An object is kept under the digest
+of its text, the processor and the version of LLVM, behind a digest of its own; what is damaged is compiled
+again. Where there is no LLVM, or it does not know this text, there are no functions. Knows text and bytes;
+does not know statements.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache
+from threading import RLock
+from typing import Any
+
+from ...files.kept import KeptFiles
+
+Function = Callable[[Any, int, Any, Any], int]
+_KEPT = KeptFiles("machine-code", 64 << 20)
+_LEVEL = 2
+
+
+class NoCompiler(Exception):
+    """There is no LLVM here that compiles such text."""
+
+
+class Compiler:
+    """LLVM for this processor."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self.llvm = llvm
+        if llvm.llvm_version_info < (20, 0):
+            raise NoCompiler("LLVM is older than 20")
+        if sys.platform != "linux":
+            raise NoCompiler("objects are looked through as Linux has them")
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features()
+        self.name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+        self.features = "" if self.name == "generic" else features.flatten()
+        target = llvm.Target.from_default_triple()
+        options = {"cpu": self.name, "features": self.features, "opt": _LEVEL, "jit": True}
+        self.machine = target.create_target_machine(**options, reloc="default", codemodel="jitdefault")
+        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
+        self.lock = RLock()
+        self.functions: dict[str, Function] = {}  # by name
+
+    def compiled(self, text: str) -> bytes:
+        """Return the object of a function; raises NoCompiler."""
+        llvm = self.llvm
+        try:
+            module = llvm.parse_assembly(text)
+            module.triple, module.data_layout = llvm.get_default_triple(), str(self.machine.target_data)
+            module.verify()
+        except RuntimeError as error:
+            raise NoCompiler(str(error)) from None
+        options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+        options.loop_vectorization = True
+        options.loop_unrolling = options.loop_interleaving = options.slp_vectorization = False
+        passes = llvm.create_pass_builder(self.machine, options)
+        passes.getModulePassManager().run(module, passes)
+        found: bytes = self.machine.emit_object(module)
+        if not found.startswith(_MAGIC):
+            raise NoCompiler("an object that is not ELF of 64 bits")
+        if calls_others(found):
+            raise NoCompiler("this processor needs functions of a library for it")
+        return found
+
+    def loaded(self, content: bytes, name: str) -> Function:
+        """Return the function of an object, which is the only one of this name in the process."""
+        self.engine.add_object_file(self.llvm.ObjectFileRef.from_data(content))
+        self.engine.finalize_object()
+        address = self.engine.get_function_address(name)
+        kind = ctypes.PYFUNCTYPE(
+            ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+        )
+        return kind(address)
+
+
+def calls_others(content: bytes) -> bool:
+    """Return whether an object needs what it does not have: a symbol that lies in no section (ELF-64)."""
+    (sections,) = struct.unpack_from("<Q", content, 0x28)
+    size, count = struct.unpack_from("<HH", content, 0x3A)
+    for place in range(sections, sections + size * count, size):
+        (kind,) = struct.unpack_from("<I", content, place + 4)
+        start, length = struct.unpack_from("<QQ", content, place + 24)
+        if kind == _SYMBOLS:
+            symbols = struct.iter_unpack("<IBBHQQ", content[start : start + length])
+            if any(name and not section for name, _, _, section, _, _ in symbols):
+                return True
+    return False
+
+
+_SYMBOLS = 2  # the type of the section of symbols
+_MAGIC = b"\x7fELF\x02\x01"  # of 64 bits, the lowest byte first
+
+
+@cache
+def _compiler() -> Compiler | None:
+    try:
+        return Compiler()
+    except (ImportError, NoCompiler, RuntimeError, AttributeError):
+        return None
+
+
+def available() -> bool:
+    """Return whether functions can be compiled here."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and _compiler() is not None
+
+
+def is_kept(text: str) -> bool:
+    """Return whether the function of a text needs no compiler: it is loaded, or in the user's cache."""
+    compiler = _compiler()
+    assert compiler is not None
+    name = _name(compiler, text)
+    return name in compiler.functions or _KEPT.find(name) is not None
+
+
+def function(text: str) -> Function:
+    """Return the function of a text, whose place is taken by ``@stretch``. Raises NoCompiler."""
+    compiler = _compiler()
+    if compiler is None:
+        raise NoCompiler("there is no LLVM here")
+    name = _name(compiler, text)
+    with compiler.lock:
+        known = compiler.functions.get(name)
+        if known is None:
+            content = _KEPT.find(name)
+            if content is None:
+                content = compiler.compiled(text.replace("@stretch", f"@{name}"))
+                _KEPT.keep(name, content)
+            known = compiler.functions[name] = compiler.loaded(content, name)
+    return known
+
+
+def _name(compiler: Compiler, text: str) -> str:
+    """Return the name of a function: another for another text, processor or compiler."""
+    parts = (text, compiler.name, compiler.features, str(compiler.llvm.llvm_version_info), str(_LEVEL))
+    return f"stretch_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"
