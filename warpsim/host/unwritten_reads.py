@@ -2,8 +2,8 @@
 
 Kernels read rows that they never use, as FlashAttention-2 does of the last tile. Where nothing that a launch
 leaves depends on such bytes (no result, no text, no fault, and each statement is executed as often), reading
-them is worth a note only. The first launch of a kernel is tried with two fillings, others with one, each of
-its own. Does not say which read matters.
+them is worth a note only. The first launch of a kernel is tried with two fillings, each later launch with a
+filling of its own. Does not say which read matters.
 """
 
 from __future__ import annotations

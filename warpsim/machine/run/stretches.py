@@ -24,14 +24,16 @@ from ...errors import OperandError
 from ...ptx.operands import Register
 from ..bind.scope import LabelName, LabelTable
 from ..bind.twins import NOWHERE, Source, Twin
+from ..native.objects import available
 from ..state.lanes import DivergentPath, Values
 from ..state.slots import Slot
+from .native_stretches import LONGEST, SHORTEST, NativeStretch
+from .native_stretches import compiles as native_compiles
 from .wave import Entry, Record, Wave
 
 HOT = 8  # executions of a statement by a wave, or by all launches of a kernel, from which on it is compiled
 STATEMENTS = "WARPSIM_STATEMENTS"  # the variable of the environment that chooses
-_WAYS = ("compiled", "interpreted")
-_SHORTEST = 2  # statements
+_WAYS = ("compiled", "numpy", "interpreted")
 _LONGEST = 512
 _JUMPS = frozenset({"bra", "brx"})
 
@@ -42,8 +44,8 @@ def statements_are_compiled() -> bool:
     """Return whether stretches are compiled; raises OperandError for a way that does not exist."""
     way = os.environ.get(STATEMENTS, "") or "compiled"
     if way not in _WAYS:
-        raise OperandError(f"{STATEMENTS}={way!r}: it is {' or '.join(map(repr, _WAYS))}")
-    return way == "compiled"
+        raise OperandError(f"{STATEMENTS}={way!r}: it is {', '.join(map(repr, _WAYS))}")
+    return way != "interpreted"
 
 
 class Stretch:
@@ -115,17 +117,53 @@ def warm(entry: Entry, counts: npt.NDArray[np.int64]) -> None:
 
 def begin(entry: Entry, pc: int) -> None:
     """Make the stretch that begins at a statement, where that is the first of some."""
+    record = entry.code[pc]
+    if record.stretch is None:
+        _begin_computing(entry, pc)
+    if not isinstance(record.stretch, NativeStretch) and is_native():
+        _begin_native(entry, pc)
+
+
+def is_native() -> bool:
+    """Return whether stretches become machine code."""
+    return (os.environ.get(STATEMENTS, "") or "compiled") == "compiled" and available()
+
+
+def _begin_native(entry: Entry, pc: int) -> None:
+    """Make the stretch of machine code that begins at a statement, where that is the first of some."""
     code, labels = entry.code, _LABELS.of(entry)
-    record = code[pc]
-    if record.stretch is not None or not _compiles(record):
+    if not native_compiles(code[pc]):
         return
-    if pc not in labels and pc > entry.start and _compiles(code[pc - 1]) and not _full(code, pc):
-        return
-    past = pc + 1
-    while past < len(code) and past - pc < _LONGEST and past not in labels and _compiles(code[past]):
+    if pc not in labels and pc > entry.start and native_compiles(code[pc - 1]):
+        before = code[pc - LONGEST].stretch if pc >= LONGEST else None
+        if not isinstance(before, NativeStretch) or before.past != pc:
+            return
+    past = _end(code, pc, labels, native_compiles, LONGEST)
+    if past - pc >= SHORTEST:
+        code[pc].stretch = NativeStretch(code, pc, past, code[pc].stretch or _computing(entry, pc))
+
+
+def _begin_computing(entry: Entry, pc: int) -> None:
+    """Make the stretch of Python's that begins at a statement, where that is the first of some."""
+    code, labels = entry.code, _LABELS.of(entry)
+    if pc in labels or pc <= entry.start or not _compiles(code[pc - 1]) or _full(code, pc):
+        code[pc].stretch = _computing(entry, pc)
+
+
+def _computing(entry: Entry, pc: int) -> Stretch | None:
+    """Return a stretch of Python's from a statement on, None where there is not more than that."""
+    past = _end(entry.code, pc, _LABELS.of(entry), _compiles, _LONGEST)
+    return Stretch(entry.code, pc, past) if past - pc >= SHORTEST else None
+
+
+def _end(
+    code: Sequence[Record], pc: int, labels: frozenset[int], compiles: Callable[[Record], bool], longest: int
+) -> int:
+    """Return where a stretch ends that begins at a statement, which itself may not compile."""
+    past, end = pc, min(pc + longest, len(code))
+    while past < end and (past == pc or past not in labels) and compiles(code[past]):
         past += 1
-    if past - pc >= _SHORTEST:
-        record.stretch = Stretch(code, pc, past)
+    return past
 
 
 def _full(code: Sequence[Record], pc: int) -> bool:
@@ -135,7 +173,7 @@ def _full(code: Sequence[Record], pc: int) -> bool:
 
 
 def _compiles(record: Record) -> bool:
-    return record.guard < 0 and record.twin is not None
+    return record.guard < 0 and record.twin is not None and record.twin.plain
 
 
 def _labels(entry: Entry) -> frozenset[int]:

@@ -1,0 +1,299 @@
+"""Machine code of rows gives the bits of their functions; machine code that is kept, damaged or missing."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers.opcode_values import arrays_of, lanes_of, operations
+from warpsim.host.launching import load_text
+from warpsim.machine.bind.twins import Source, Twin
+from warpsim.machine.native import objects
+from warpsim.machine.native.lane_functions import SAID, Piece, Uncompiled, Writer
+from warpsim.machine.native.objects import NoCompiler, available, function, is_kept
+from warpsim.machine.opcodes import rows
+from warpsim.machine.opcodes.effect import Effect
+from warpsim.machine.opcodes.operation import Operation
+from warpsim.machine.run import execute, native_stretches, stretches
+from warpsim.machine.run.native_stretches import Native
+from warpsim.machine.run.stretches import STATEMENTS
+
+pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
+
+_TOGETHER = 24  # operations in one function
+_EACH = int(os.environ.get("WARPSIM_TEST_FORMS", "6"))  # forms of an opcode that are tried
+_WITHOUT = {"cos", "sin", "lg2", "ex2", "tanh", "rsqrt"}  # approximations, which NumPy computes
+_UNTRACED = {"rcp", "sqrt", "div", "fma", "mad", "add", "sub", "mul", "vabsdiff4"}  # some of their forms
+
+
+def _pieces(operation: Operation, first: int, constant: bool) -> tuple[Piece, list[np.ndarray]]:
+    """An operation whose registers begin at a number, and what the registers of its sources hold."""
+    arrays = arrays_of(operation, lanes_of(operation, f"machine code {operation.sources}", 160))
+    sources = [Source(register=first + place) for place in range(len(arrays))]
+    fixed = range(len(arrays) - 1, len(arrays)) if constant and len(arrays) > 1 else operation.constants
+    for place in fixed:
+        value = np.asarray(arrays[place][7])
+        sources[place] = Source(read=lambda wave, path, value=value: value, constant=value)
+    targets = tuple(range(first + len(arrays), first + len(arrays) + len(operation.results)))
+    twin = Twin(operation.compute, tuple(sources), targets, where=operation.where)
+    return Piece(twin=twin), arrays
+
+
+def _given(piece: Piece, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the sources of an operation are: arrays, or constants in their place."""
+    pairs = zip(piece.twin.sources, arrays, strict=True)
+    return [array if source.constant is None else source.constant for source, array in pairs]
+
+
+def _forms() -> Iterator[tuple[str, Operation]]:
+    """Yield the first forms of each opcode, and some of the others."""
+    scalar = [row for group in rows().values() for row in group if not isinstance(row, Effect)]
+    tried: dict[str, int] = {}
+    for opcode, words, operation in operations(scalar):
+        number = tried[opcode] = tried.get(opcode, -1) + 1
+        if number < _EACH or number % 17 == 0:
+            yield f"{opcode} {words}", operation
+
+
+def _check(batch: Sequence[tuple[str, Operation]], constant: bool) -> set[str]:
+    """Compare a function of several operations with theirs; return those that have no machine code."""
+    left = list(batch)
+    without = set[str]()
+    while left:
+        types, pieces, content = list[np.dtype](), list[Piece](), list[np.ndarray]()
+        for _, operation in left:
+            piece, arrays = _pieces(operation, len(types), constant)
+            results = operation.compute(*_given(piece, arrays))[: len(piece.twin.targets)]
+            types += [array.dtype for array in (*arrays, *results)]
+            content += [*arrays, *(np.zeros_like(np.resize(result, arrays[0].size)) for result in results)]
+            pieces.append(piece)
+        try:
+            _compare(left, types, pieces, content)
+            return without
+        except Uncompiled as error:
+            without.add(left.pop(error.place)[0])
+    return without
+
+
+def _compare(
+    batch: Sequence[tuple[str, Operation]],
+    types: Sequence[np.dtype],
+    pieces: Sequence[Piece],
+    content: Sequence[np.ndarray],
+) -> None:
+    places = Writer(types, (), False).write(pieces)
+    made = {number: np.empty_like(content[number]) for number in places.outputs}
+    active = np.ones(content[0].size, np.bool_)
+    objects = [*(content[number] for number in places.reads), *[active] * places.mask, *places.tables]
+    objects += made.values()
+    addresses = (ctypes.c_size_t * len(objects))(*map(id, objects))
+    answer = function(places.text)(addresses, active.size, (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)())
+    said = False
+    for (name, operation), piece in zip(batch, pieces, strict=True):
+        given = _given(piece, [content[source.register] for source in piece.twin.sources])
+        expected = operation.compute(*given)
+        for target, result in zip(piece.twin.targets, expected, strict=False):
+            wanted = np.broadcast_to(result, active.shape)
+            assert made[target].tobytes() == np.ascontiguousarray(wanted).tobytes(), name
+        if operation.where is not None:
+            said |= bool(np.any(operation.where(given, expected)))
+    assert answer == SAID * said
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["registers", "constants"])
+def test_every_opcode(constant: bool) -> None:
+    """Nasty values, of all opcodes and many of their forms; what has no machine code is known."""
+    forms, without = _forms(), set[str]()
+    while batch := list(islice(forms, _TOGETHER)):
+        without |= _check(batch, constant)
+    assert {name.split()[0] for name in without} <= _WITHOUT | _UNTRACED
+
+
+# --- programs with guards, loads and divergent paths ------------------------------------------------------
+
+_PROGRAM = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out, .param .u32 times) {
+.reg .b32 %r<12>; .reg .b16 %h<4>; .reg .b64 %d<6>; .reg .pred %p<4>; .shared .align 16 .b8 s[1024];
+.reg .b32 %n, %t, %u, %never;
+ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %n, [times]; mov.u32 %t, %tid.x; mov.u32 %u, s;
+shl.b32 %r0, %t, 2; add.u32 %r1, %u, %r0; st.shared.u32 [%r1], %r0; bar.sync 0; cvta.to.global.u64 %d0, %d0;
+SETUP
+AGAIN:
+BODY
+sub.u32 %n, %n, 1; setp.ne.u32 %p3, %n, 0;
+@%p3 bra AGAIN;
+mul.wide.u32 %d2, %t, 48; add.u64 %d1, %d1, %d2;
+STORES
+ret; }"""
+_THREADS, _WORDS = 96, 64
+_PLAIN = (
+    "add.u32 {d}, {a}, {b};",
+    "xor.b32 {d}, {a}, {b};",
+    "mad.lo.s32 {d}, {a}, {b}, {d};",
+    "shr.u32 {d}, {a}, 3;",
+)
+_LOADS = (
+    "and.b32 {d}, {a}, 63; mul.wide.u32 %d2, {d}, 4; add.u64 %d3, %d0, %d2; {g}ld.global.u32 {d}, [%d3];",
+    "and.b32 {d}, {a}, 31; mul.wide.u32 %d2, {d}, 8; add.u64 %d3, %d0, %d2; "
+    "{g}ld.global.v2.u32 {{{d}, {e}}}, [%d3];",
+    "and.b32 {d}, {a}, 255; cvt.u64.u32 %d2, {d}; add.u64 %d3, %d0, %d2; {g}ld.global.s8 {d}, [%d3];",
+    "and.b32 {d}, {a}, 63; shl.b32 {d}, {d}, 2; add.u32 {d}, {d}, %u; {g}ld.shared.u32 {d}, [{d}+64];",
+)
+
+
+def _body(random: Random, lines: int, label: str = "SKIP") -> Iterator[str]:
+    register = lambda: f"%r{random.randrange(12)}"  # noqa: E731
+    for _ in range(lines):
+        guard = random.choice(["", "", f"@%p{random.randrange(3)} ", f"@!%p{random.randrange(3)} "])
+        given = {"d": register(), "e": register(), "a": register(), "b": register(), "g": guard}
+        kind = random.random()
+        if kind < 0.45:
+            yield guard + random.choice(_PLAIN).format(**given)
+        elif kind < 0.65:
+            yield f"setp.lt.u32 %p{random.randrange(3)}, {given['a']}, {given['b']};"
+        elif kind < 0.9:
+            yield random.choice(_LOADS).format(**given)
+        elif label:
+            name = f"{label}_{random.getrandbits(30)}"
+            yield f"@%p{random.randrange(3)} bra {name};"
+            yield from _body(random, 4, "")
+            yield f"{name}:"
+
+
+def _kernel(random: Random) -> Any:
+    ready = [
+        f"mov.u32 %r{number}, {random.getrandbits(31)};" for number in range(12) if random.random() < 0.8
+    ]
+    ready += [f"xor.b32 %r{number}, %r{number}, %t;" for number in range(6)]
+    ready += [f"setp.gt.u32 %p{number}, %t, {random.randrange(96)};" for number in range(3)]
+    stores = [f"st.global.u32 [%d1+{4 * number}], %r{number};" for number in range(12)]
+    text = _PROGRAM.replace("SETUP", "\n".join(ready)).replace("STORES", "\n".join(stores))
+    return load_text(text.replace("BODY", "\n".join(_body(random, 30))))["k"]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Compile every stretch at once; collect the first statements of those that ran as machine code."""
+    found, run = list[int](), Native.run
+
+    def noted(native: Native, wave: Any, path: Any, first: int) -> bool:
+        if done := run(native, wave, path, first):
+            found.append(first)
+        return done
+
+    for module in (execute, stretches):
+        monkeypatch.setattr(module, "HOT", 1)
+    monkeypatch.setattr(native_stretches, "COLD", 1)
+    monkeypatch.setattr(Native, "run", noted)
+    return found
+
+
+@pytest.mark.parametrize("checks", ["off", "warn"])
+@pytest.mark.parametrize("seed", range(10))
+def test_programs_with_guards_and_loads(
+    seed: int, checks: str, ran: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes, findings and counts are those of the interpreter, twice: registers lack a value at first."""
+    kernel = _kernel(Random(f"machine code {seed}"))
+    given = np.random.default_rng(seed).integers(0, 1 << 32, _WORDS, np.uint32)
+
+    def launch(way: str) -> Any:
+        monkeypatch.setenv(STATEMENTS, way)
+        out = np.zeros((2 * _THREADS, 12), np.uint32)
+        report = kernel(2, _THREADS, [given.copy(), out, 3], checks=checks, schedule=f"random:{seed}")
+        return out.tobytes(), list(map(str, report.hazards)), report.fidelity
+
+    expected = launch("interpreted")
+    assert launch("compiled") == expected
+    assert launch("compiled") == expected
+    assert ran
+
+
+# --- what is kept, and what is refused --------------------------------------------------------------------
+
+_TEXT = "define i64 @stretch(ptr %o, i64 %n, ptr %w, ptr %r) {{\n  ret i64 {}\n}}"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the user, in a process that has loaded nothing."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _forgotten()
+    return tmp_path / "warpsim" / "machine-code"
+
+
+def _forgotten() -> None:
+    """Forget which functions are loaded, as another process does not know them."""
+    compiler = objects._compiler()
+    assert compiler is not None
+    compiler.functions.clear()
+
+
+def test_objects_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = _TEXT.format(11)
+    assert not is_kept(text)
+    assert function(text)(None, 0, None, None) == 11
+    (file,) = cache.iterdir()
+    assert file.stat().st_mode & 0o077 == 0
+    _forgotten()
+    assert is_kept(text)
+    monkeypatch.setattr(objects.Compiler, "compiled", None)
+    assert function(text)(None, 0, None, None) == 11
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-1], lambda content: b"", lambda content: b"x" * 99]
+)
+def test_damaged_objects_are_compiled_again(cache: Path, damage: Any) -> None:
+    text = _TEXT.format(12)
+    function(text)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    _forgotten()
+    assert not is_kept(text)
+    assert function(text)(None, 0, None, None) == 12
+    assert file.read_bytes() == whole
+
+
+def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert function(_TEXT.format(13))(None, 0, None, None) == 13
+
+
+def test_cache_keeps_its_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest objects go."""
+    function(_TEXT.format(14))
+    (first,) = cache.iterdir()
+    monkeypatch.setattr(objects._KEPT, "most", first.stat().st_size * 2 + 1)
+    os.utime(first, (1, 1))
+    function(_TEXT.format(15))
+    function(_TEXT.format(16))
+    assert len(list(cache.iterdir())) == 2
+    assert not first.exists()
+
+
+def test_code_that_calls_a_library_is_refused(cache: Path) -> None:
+    text = (
+        "define i64 @stretch(ptr %o, i64 %n, ptr %w, ptr %r) {\n  %d = load double, ptr %o\n"
+        "  %h = fptrunc double %d to half\n  store half %h, ptr %o\n  ret i64 0\n}"
+    )
+    with pytest.raises(NoCompiler, match="needs functions of a library"):
+        function(text)
+    assert not cache.exists()
+
+
+def test_text_that_is_none_is_refused() -> None:
+    with pytest.raises(NoCompiler):
+        function("define i64 @stretch(")
