@@ -183,7 +183,7 @@ def _units(matrix: npt.NDArray[Any], pattern: Pattern) -> npt.NDArray[Any]:
 
 @cache
 def _kept_units(pattern: Pattern) -> npt.NDArray[Any]:
-    """``(_RANKS ** choices,)``: the units that are kept, one a byte of an integer, by the ranks of all units
+    """``(_RANKS ** choices,)``: the units that are kept, a byte of an integer each, by the ranks of all units
     of a chunk; _TOO_MANY where more are not zero.
     """
     units = np.ascontiguousarray(_strongest(_chunks(pattern), pattern), np.uint8)
