@@ -250,7 +250,19 @@ static void hints(void) {
     cudaMemAdvise(p, 64, cudaMemAdviseUnsetPreferredLocation, node);
     cudaMemRangeGetAttribute(&number[1], 4, cudaMemRangeAttributePreferredLocation, p, 64);
     cudaMemRangeGetAttribute(&number[2], 4, cudaMemRangeAttributeLastPrefetchLocationType, p, 64);
-    printf(" %d %d %d\n", number[0], number[1], number[2]);
+    printf(" %d %d %d", number[0], number[1], number[2]);
+    void *both[] = {p, (char *)p + 32};
+    size_t sizes[] = {32, 32}, firsts[] = {0, 1}, wrong[] = {1};
+    struct cudaMemLocation places[] = {host, device};
+    cudaMemAdvise(p, 64, cudaMemAdviseSetAccessedBy, host), cudaMemAdvise(p, 64, cudaMemAdviseSetAccessedBy, device);
+    cudaMemRangeGetAttribute(number, 12, cudaMemRangeAttributeAccessedBy, p, 64);
+    printf(" %d %d %d", number[0], number[1], number[2]), p[0] = p[8] = 1;
+    printf(" %d", cudaMemPrefetchBatchAsync(both, sizes, 2, places, firsts, 2, 0, stream));
+    cudaMemRangeGetAttribute(number, 4, cudaMemRangeAttributeLastPrefetchLocation, p, 64);
+    printf(" %d %d", number[0], cudaMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 1, 0, stream));
+    printf(" %d", cudaMemDiscardAndPrefetchBatchAsync(both, sizes, 1, places, firsts, 1, 0, stream));
+    launch(&put, p + 8, 0), launch(&put, p, 0), cudaDeviceSynchronize(); /* the first was written, not discarded */
+    printf(" %d\n", cudaMemDiscardBatchAsync(both, sizes, 0, 0, stream));
 }
 
 /* two streams that change a word, with an event between them or without; a launch that cannot be */

@@ -27,8 +27,9 @@ PRINTED = {
     "captured": "1 1 0 0 224 900 901",
     # sizes; without access, with it; it is gone; the bytes of the handle; not twice; whole ranges; too large
     "placed": "1 0 1 0 3 1 22 1 1 0 0 2",
-    # ... preferred locations: none; a node of the host, and as an attribute of one number; none. A prefetch
-    "hints": "1 -1 -2 64 1 3 9 1 9 9 0 3 3 -1 -2 2",
+    # ... preferred locations: none; a node of the host, and as an attribute of one number; none. A prefetch;
+    # accesses by two; prefetches of two stretches, the last to the device; no place for the first; discarded
+    "hints": "1 -1 -2 64 1 3 9 1 9 9 0 3 3 -1 -2 2 0 -1 -2 0 0 1 0 1",
 }
 
 
@@ -53,6 +54,13 @@ def test_calls_that_fail_say_why(done: Any) -> None:
     assert "cudaFuncGetParamInfo" not in text  # programs look for the last parameter by its error
     assert "/nowhere/graph.dot: No such file or directory" in text
     assert "mistake of warpsim" not in done.stderr
+
+
+def test_what_was_discarded_is_read(done: Any) -> None:
+    """Of two launches that read managed memory, one reads what the program had discarded."""
+    found = [message for kind, message in done.findings("warning") if kind == "uninitialised"]
+    assert len(found) == 1, found
+    assert "were never written" in found[0]
 
 
 def test_work_of_streams_is_done_in_the_order_that_a_schedule_chooses(run: Run, runtime_modes: Path) -> None:

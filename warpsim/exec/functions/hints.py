@@ -10,20 +10,22 @@ from typing import Any, NamedTuple
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client import Process
 from ..error_codes import CudaError
+from ..graphs import GraphNode
 from ..memory_transfers import range_of
+from ..streams import Touches
 
 _READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _LAST_PREFETCH = 1, 2, 3, 4  # of cudaMemRangeAttribute
 _HOST, _NOWHERE = -1, -2  # cudaCpuDeviceId, cudaInvalidDeviceId
 _DEVICE_KIND, _HOST_KIND = 1, 2  # of cudaMemLocationType; 0 is no location
 _PARTS = {  # of a location, by attributes -> what was said, and which part
     _PREFERRED: (_PREFERRED, "device"),
-    _ACCESSED_BY: (_ACCESSED_BY, "device"),
     _LAST_PREFETCH: (_LAST_PREFETCH, "device"),
     5: (_PREFERRED, "kind"),
     6: (_PREFERRED, "number"),
     7: (_LAST_PREFETCH, "kind"),
     8: (_LAST_PREFETCH, "number"),
 }
+_LOCATION_BYTES, _UNWRITTEN = 8, 255
 _STREAM_VALUE_BYTES = 64  # of cudaLaunchAttributeValue
 _PRIORITY = 8  # of cudaLaunchAttributeID
 _MOST_OF_GRAPHS = (1, 3)  # high watermarks of cudaGraphMemAttributeType: used and reserved
@@ -63,13 +65,80 @@ def prefetch(call: Call, address: Pointer, size: Size, location: Size, fourth: S
     _noted(call.process, address, size)[_LAST_PREFETCH] = _location(call, location)
 
 
+class Batch(NamedTuple):
+    """Stretches of memory: arrays of addresses and sizes, and how many."""
+
+    addresses: Pointer
+    sizes: Pointer
+    number: Size
+
+
+class Places(NamedTuple):
+    """Where stretches go: arrays of locations and of the first stretch of each, and how many."""
+
+    locations: Pointer
+    firsts: Pointer
+    number: Size
+
+
+def _stretches(call: Call, batch: Batch) -> list[tuple[int, int]]:
+    """Return addresses and sizes. Raises CudaError."""
+    if not batch.number:
+        raise CudaError("InvalidValue", f"{call.name}: no stretches of memory")
+    layout = f"{batch.number}Q"
+    found = list(zip(call.get(batch.addresses, layout), call.get(batch.sizes, layout), strict=True))
+    for stretch in found:
+        _noted(call.process, *stretch)
+    return found
+
+
+@row("cudaMemPrefetchBatchAsync", "cuMemPrefetchBatchAsync")
+def prefetch_batch(call: Call, batch: Batch, places: Places, flags: Size, stream: Handle) -> None:
+    """Note of each stretch where it goes: nothing moves."""
+    call.stream(stream)
+    firsts = call.get(places.firsts, f"{places.number}Q") if places.number else ()
+    if not firsts or firsts[0] or list(firsts) != sorted(set(firsts)):
+        raise CudaError(
+            "InvalidValue", f"{call.name}: locations begin at stretches {list(firsts)}, not 0 and on"
+        )
+    for number, (address, size) in enumerate(_stretches(call, batch)):
+        place = sum(first <= number for first in firsts) - 1
+        location = Location(*call.get(places.locations + _LOCATION_BYTES * place, "ii"))
+        _noted(call.process, address, size)[_LAST_PREFETCH] = location
+
+
+@row("cudaMemDiscardBatchAsync", "cuMemDiscardBatchAsync")
+def discard_batch(call: Call, batch: Batch, flags: Size, stream: Handle) -> None:
+    """Say that nothing reads what memory has until it is written again."""
+    stretches = _stretches(call, batch)
+
+    def run(later: Call) -> Touches:
+        for address, size in stretches:
+            fresh = later.process.fresh_at(address, size)
+            if fresh is not None:
+                fresh[:] = _UNWRITTEN
+        return Touches(writes=tuple((address, address + size) for address, size in stretches))
+
+    call.process.submit(call, call.stream(stream), GraphNode(f"{call.name} of {batch.number}", run))
+
+
+@row("cudaMemDiscardAndPrefetchBatchAsync", "cuMemDiscardAndPrefetchBatchAsync")
+def discard_and_prefetch_batch(call: Call, batch: Batch, places: Places, flags: Size, stream: Handle) -> None:
+    """Do both."""
+    discard_batch(call, batch, flags, stream)
+    prefetch_batch(call, batch, places, flags, stream)
+
+
 @row("cudaMemAdvise", "cuMemAdvise", "cudaMemAdvise_v2", "cuMemAdvise_v2")
 def advise(call: Call, address: Pointer, size: Size, advice: Int, location: Size) -> None:
     """Keep an advice: pairs of setting and taking back, of the attributes from 1 on."""
     if not 1 <= advice <= 6:
         raise CudaError("InvalidValue", f"{call.name}: advice {advice}")
     noted, attribute = _noted(call.process, address, size), (advice + 1) // 2
-    if advice % 2 == 0:
+    if attribute == _ACCESSED_BY:
+        others = [each for each in noted.get(attribute, ()) if each != _location(call, location)]
+        noted[attribute] = [*others, _location(call, location)] if advice % 2 else others
+    elif advice % 2 == 0:
         noted.pop(attribute, None)
     else:
         noted[attribute] = 1 if attribute == _READ_MOSTLY else _location(call, location)
@@ -80,13 +149,15 @@ def _range_attribute(call: Call, result: int, attribute: int, place: tuple[int, 
     size, attribute = attribute >> 32, attribute & 0xFFFF_FFFF
     if attribute == _READ_MOSTLY:
         call.put(result, "i", noted.get(attribute, 0))
+    elif attribute == _ACCESSED_BY:
+        devices = sorted((each.device for each in noted.get(attribute, ())), reverse=True)
+        room = size // 4
+        call.put(result, f"{room}i", *[*devices, *[_NOWHERE] * room][:room])
     elif attribute in _PARTS:
         said, part = _PARTS[attribute]
         call.put(result, "i", getattr(noted.get(said, Location()), part))
     else:
         raise CudaError("NotSupported", f"{call.name}: attribute {attribute}")
-    for more in range(1, size // 4 if attribute == _ACCESSED_BY else 0):
-        call.put(result + 4 * more, "i", _NOWHERE)
 
 
 @row("cudaMemRangeGetAttribute", "cuMemRangeGetAttribute")

@@ -282,6 +282,8 @@ def kernel_set_cache(call: Call, kernel: Handle, config: Int, device: Int) -> No
 @row("cudaFuncGetName", "cuFuncGetName", "cuKernelGetName")
 def func_get_name(call: Call, result: Pointer, function: Pointer) -> None:
     """Give the name of a kernel."""
+    if not function and call.name.startswith("cu") and not call.name.startswith("cuda"):
+        raise CudaError("InvalidValue", f"{call.name}: a null pointer for a kernel")
     call.put(result, "Q", call.kept(kernel_of(call, function).name))
 
 

@@ -12,6 +12,7 @@ from .registration import image_of
 
 _PITCH_ALIGNMENT = 512
 _HOST, _DEVICE, _MANAGED = 1, 2, 3  # of cudaMemoryType
+_READ_AND_WRITE = 3  # of CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS
 _MAPPED = 2  # of the flags of registered memory
 _WITH_FLAGS = ("cudaHostAlloc", "cuMemHostAlloc")
 _HOST_FLAGS = 7  # portable, mapped, write-combined
@@ -252,13 +253,21 @@ def _pointer_attribute(call: Call, attribute: int, address: int) -> tuple[str, i
         7: ("Q", base),
         8: ("I", int(kind == _MANAGED)),
         9: ("i", 0),
+        10: ("I", 0),  # no other process opens it
         11: ("Q", base),
         12: ("Q", size),
         13: ("I", 1),
+        14: ("Q", 0),
+        15: ("I", 0),  # no network card reads it
+        16: ("I", _READ_AND_WRITE),
+        17: ("Q", 0),
     }
     if attribute not in values:
         raise CudaError("NotSupported", f"{call.name}: attribute {attribute}")
     return values[attribute]
+
+
+_WORDS = frozenset({2, 6, 8, 10, 13, 15, 16})  # attributes of 32 bits
 
 
 @row("cuPointerGetAttributes")
@@ -272,7 +281,7 @@ def driver_pointer_attributes(
         try:
             layout, value = _pointer_attribute(call, number, address)
         except CudaError:
-            layout, value = ("i", -2) if number == 9 else ("I" if number in (2, 6, 8, 13) else "Q", 0)
+            layout, value = ("i", -2) if number == 9 else ("I" if number in _WORDS else "Q", 0)
         call.put(place, layout, value)
 
 
