@@ -52,6 +52,7 @@ class Moment:
         return self.wave.code[self.pc]
 
 
+_LARGEST = 1 << 28  # bytes of a device of which there may be several
 Plan = Callable[["Execution", Moment], object]  # what to stop for before a statement, None for nothing
 
 
@@ -85,6 +86,11 @@ class Recipe:
         self._fresh = None if memory.fresh is None else memory.fresh.copy()
         self._heap, self._heap_bytes = home.heap.state(), home.heap.limit
         self.symbols = home.symbols[kernel.module]
+
+    @property
+    def allows_several(self) -> bool:
+        """Whether several executions may wait at a time: each has a device of its own, which is not large."""
+        return self._given is None and self._data.nbytes <= _LARGEST
 
     def device(self) -> Device:
         """Return a device as it was before the launch: that of the buffers among the arguments, or a new
@@ -125,9 +131,7 @@ class Execution(Observer):
     ``waves`` are those that have begun, ``writes`` what was written to watched bytes since the last moment.
     """
 
-    def __init__(
-        self, recipe: Recipe, history: History, output: Callable[[str], object] | None = None
-    ) -> None:
+    def __init__(self, recipe: Recipe, history: History) -> None:
         self.history = history
         self.time = 0
         self.moment: Moment | None = None
@@ -142,7 +146,8 @@ class Execution(Observer):
         self._abandoned = False
         self._crash: BaseException | None = None
         self._go, self._parked = threading.Semaphore(0), threading.Semaphore(0)
-        self._execution = recipe.execution(self, output)
+        self.printed: list[str] = []  # by device code
+        self._execution = recipe.execution(self, self.printed.append)
         self._device = recipe.device()
         self._recipe = recipe
         self._thread = threading.Thread(target=self._work, name="warpsim-debug", daemon=True)

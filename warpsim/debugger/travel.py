@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +22,9 @@ from ..isa.warps import WARP
 from ..machine.run.wave import Record, Wave
 from .break_places import source_line
 from .call_frames import Call, calls_of
+from .checkpoints import Checkpoints
 from .contexts import At, Standing, map_addresses, parameter_values, shapes_of, standing
-from .executions import INTERRUPTED, Execution, Moment, Recipe
+from .executions import INTERRUPTED, Execution, Moment, Plan, Recipe
 from .expressions import Expression
 from .halts import Stop
 from .history import History
@@ -101,9 +103,10 @@ class Travel:
         self.watchpoints: list[Watchpoint] = []
         self.numbers = 0
         self.last = Stop(kind="start", time=0)
-        self.printed: list[str] = []
+        self.checkpoints = Checkpoints(lambda: Execution(self.recipe, self.history))
         self._taken = 0
         self._level = 0, self.focus, 0
+        self._pace = 0.0  # seconds that a statement takes
         self.log: Callable[[str], object] | None = None  # takes the messages of breakpoints that log
         self.origins: Any = None  # of operands, found when they are asked for
         self._lines: dict[int, Line] = {}
@@ -117,6 +120,7 @@ class Travel:
 
     def close(self) -> None:
         """End the execution; memory of buffers among the arguments is as before the session."""
+        self.checkpoints.close()
         if self.execution is not None:
             self.execution.abandon()
             self.execution = None
@@ -129,7 +133,8 @@ class Travel:
 
     def output(self) -> str:
         """Return what device code has printed and was not returned before."""
-        texts, self._taken = self.printed[self._taken :], max(self._taken, len(self.printed))
+        printed = [] if self.execution is None else self.execution.printed
+        texts, self._taken = printed[self._taken :], max(self._taken, len(printed))
         return "".join(texts)
 
     # --- where the session stands ---
@@ -281,16 +286,33 @@ class Travel:
         """Begin the launch again, before its first statement."""
         if self.execution is not None:
             self.execution.abandon()
+        return self._go_on_with(Execution(self.recipe, self.history))
+
+    def _go_on_with(self, execution: Execution) -> Execution:
+        """Take another execution of the launch in place of that which there is."""
         self._parameters = None
-        self.printed.clear()
-        self.execution = Execution(self.recipe, self.history, self.printed.append)
+        self.execution = execution
         self._set_areas()
-        return self.execution
+        return execution
+
+    def _behind(self, time: int) -> Execution:
+        """Return an execution that stands at a position or before it: a checkpoint, or the beginning."""
+        found = self.checkpoints.take(time)
+        if found is None:
+            return self.begin()
+        if self.execution is not None:
+            self.execution.abandon()
+        return self._go_on_with(found)
+
+    def _resume(self, execution: Execution, plan: Plan) -> object:
+        """Go on; no checkpoint is made meanwhile."""
+        with self.checkpoints.moving():
+            return execution.resume(plan)
 
     def start(self) -> Stop:
         """Begin the launch, and stop before its first statement."""
         execution = self.begin()
-        execution.resume(lambda *_: True)
+        self._resume(execution, lambda *_: True)
         if execution.moment is not None:
             self._follow(execution.moment, execution.moment.lanes.mask)
         return self._stopped("start")
@@ -315,7 +337,7 @@ class Travel:
                 return Stop(kind="breakpoint", time=moment.time, hit=hit)
             return Stop(kind="step", time=moment.time) if done and done(moment) else None
 
-        return self._settle(execution.resume(plan))
+        return self._settle(self._resume(execution, plan))
 
     def _settle(self, reason: object) -> Stop:
         """Return the stop of a reason, and move the focus there."""
@@ -456,12 +478,21 @@ class Travel:
             raise OperandError("a position in time is at least 0")
         execution = self.execution
         if execution is None or execution.ended is not None or execution.time > time:
-            execution = self.begin()
-        if execution.moment is not None and execution.time == time:
-            return self._stopped("time")
-        execution.resume(lambda _, moment: True if moment.time >= time else None)
+            execution = self._behind(time)
+        first, began = execution.time, perf_counter()
+        if execution.moment is None or execution.time != time:
+            self._resume(execution, lambda _, moment: True if moment.time >= time else None)
         self._check_interrupted(execution)
+        self._want_checkpoints(first, perf_counter() - began)
         return self._stopped("time" if execution.ended is None else "end")
+
+    def _want_checkpoints(self, first: int, seconds: float) -> None:
+        """Ask for checkpoints where the way to here would take long from the beginning."""
+        if not self.recipe.allows_several or self.time <= first:
+            return
+        if self.time - first > _SAMPLE:
+            self._pace = seconds / (self.time - first)
+        self.checkpoints.want(self.time, self._pace * self.time)
 
     def _check_interrupted(self, execution: Execution) -> None:
         """Raise Interrupted where the execution was stopped on its way."""
@@ -519,6 +550,8 @@ class Travel:
         self.go_to(found.time)
         if found.hit is not None and self.moment is not None:
             self._follow(self.moment, found.hit.lanes)
+            if found.hit.point.temporary:
+                self.breakpoints.remove(found.hit.point)
         elif found.changes:
             self._look_at_change(found.changes[0])
         self.last = found
@@ -530,7 +563,16 @@ class Travel:
         watches = [watch for watch in self.watchpoints if watch.enabled]
         if not watches and all(point.condition is None for point in plain):
             return self._last_of_history(plain, limit)
-        execution = self.begin()
+        near = self.checkpoints.take(limit - 1)
+        if near is None:
+            return self._last_executed(self.begin(), plain, limit)
+        if self.execution is not None:
+            self.execution.abandon()
+        found = self._last_executed(self._go_on_with(near), plain, limit)
+        return found or self._last_executed(self.begin(), plain, limit)
+
+    def _last_executed(self, execution: Execution, plain: Sequence[Breakpoint], limit: int) -> Stop | None:
+        """Return the last stop that an execution comes to before a time."""
         self._rewatch(execution)
         found: list[Stop] = []
 
@@ -543,7 +585,7 @@ class Travel:
             found[:] = [*self._hits(plain, moment)] or found
             return None
 
-        execution.resume(plan)
+        self._resume(execution, plan)
         self._check_interrupted(execution)
         changes = self._changes(execution, None) if execution.ended is not None else ()
         if changes:
@@ -567,3 +609,6 @@ class Travel:
         point = next(point for point in points if executed.pc in point.place.pcs)
         hit = Hit(point=point, time=executed.time, lanes=self.history.mask(executed.lanes))
         return Stop(kind="breakpoint", time=executed.time, hit=hit)
+
+
+_SAMPLE = 100  # statements that say how long a statement takes

@@ -212,6 +212,8 @@ def _findings(session: Travel) -> Iterator[str]:
 
 def _time(session: Travel) -> Iterator[str]:
     yield f"time {session.time}, {_some(len(session.history), 'statement')} known"
+    if session.checkpoints.positions:
+        yield f"  checkpoints at {', '.join(map(str, session.checkpoints.positions))}"
     if session.execution is not None:
         for number, wave in enumerate(session.execution.waves):
             if wave is not None:
