@@ -82,6 +82,9 @@ function pasted(name, operand, text, selector) {
   const shown = cells.map(({ place, code, text }) => [place.row, place.column, written(code), text]);
   return JSON.stringify({ error, note, cells: shown });
 }
+function guessed(name, text) {
+  return JSON.stringify(modules["pasting.js"].operandOf(forms.get(name), text));
+}
 function described(name, word, major, rows, columns, size) {
   const { readMatrix, tileOf, troubleOf, boxesOf, touched } = modules["words.js"];
   const kind = data.words.matrix[name], keys = ["name", "span", "raw", "text", "meaning"];

@@ -13,7 +13,7 @@ from tests.helpers.recorded import repeated_recording
 from tests.helpers.reports import example
 from tests.report.test_timeline_browser import recorded
 
-SPARSE, QUADS = "mma_sp_m16n8k32_f16", "mma_m8n8k4_f16_volta"
+SPARSE, QUADS, DENSE = "mma_sp_m16n8k32_f16", "mma_m8n8k4_f16_volta", "mma_m16n8k16_f16"
 F32 = "#instruction=8"  # of the sparse example: 17 columns of registers
 OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 CUT = """return [...document.querySelectorAll(arguments[0])].filter(one => one.scrollWidth > one.clientWidth)
@@ -62,9 +62,10 @@ def sized(driver: Any, path: Path, width: int, scheme: str = "light", address: s
 
 @pytest.fixture(scope="module")
 def paths(folder: Path) -> dict[str, Path]:
-    made = {name: folder / f"{name}.html" for name in (SPARSE, QUADS, "launch", "many", "explorer")}
+    made = {name: folder / f"{name}.html" for name in (SPARSE, QUADS, DENSE, "launch", "many", "explorer")}
     warpsim.view(example(SPARSE)).save(made[SPARSE])
     warpsim.view(example(QUADS)).save(made[QUADS])
+    warpsim.view(example(DENSE)).save(made[DENSE])
     warpsim.view(recorded("multicast_f16", "cta=0 step=0")).save(made["launch"])
     warpsim.view(repeated_recording(80)).save(made["many"])
     warpsim.explore().save(made["explorer"])
@@ -150,7 +151,10 @@ canvas.dispatchEvent(new PointerEvent(arguments[2], {bubbles: true, ...where}));
 def test_thousands_of_instructions_are_seen_at_once_and_chosen(browser, paths):
     assert paths["many"].stat().st_size < 4_000_000
     page = sized(browser, paths["many"], 1600)
-    assert "2,560 by line, warp and step; the matrices of 512 are in this page" in page.one("#overview").text
+    assert (
+        "2,560 by line, warp and step; matrices in this page: 512, the tall cells"
+        in page.one("#overview").text
+    )
     told = "#overview-told"
     page.run(AT, 3, 0, "click")  # line 15, CTA (1, 0, 0), warp 1: the first step
     assert page.one(told).text.startswith(
@@ -209,3 +213,65 @@ def test_pasted_words_show_at_once_what_they_hold(browser, paths):
     page.run("document.querySelector('#paste').scrollIntoView()")
     page.picture("pasted-800")
     assert browser.get_log("browser") == []
+
+
+def test_what_is_pasted_anywhere_goes_to_the_box(browser, paths):
+    page = sized(browser, paths["explorer"], 1600, address="#view=cells")
+    paste = """const data = new DataTransfer();
+        data.setData('text/plain', arguments[0]);
+        const event = new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true});
+        document.body.dispatchEvent(event);"""
+    page.run(paste, "\n".join(["3c003c00 4000c000"] * 32))  # 64 words: B of the form that is shown
+    assert page.run("return document.querySelector('#paste-operand').value") == "b"
+    assert page.one("#paste-note").text == "64 words: 32 lanes of 2 registers"
+    assert page.run("return document.activeElement.id") == "paste-text"
+    top = page.run("return document.querySelector('#paste').getBoundingClientRect().top")
+    assert 0 <= top < 450
+    page.press(Keys.TAB)
+    page.run(
+        "document.activeElement.blur(); scrollTo(0, 0); document.querySelector('#paste-text').value = ''"
+    )
+    page.press("v")
+    assert page.run("return document.activeElement.id") == "paste-text"
+
+
+def test_every_form_of_the_list_reads_differently(browser, paths):
+    page = sized(browser, paths["explorer"], 1600)
+    groups = page.run("""let family = '';
+        return [...document.querySelectorAll('#forms li')].map(one => {
+            if (one.classList.contains('family')) family = one.textContent;
+            return [family, one.textContent].join(' ');
+        })""")
+    assert len(groups) == len(set(groups)) > 200
+    assert "mma m8n8k4f32 ← f16 · f16 + f32row.col" not in groups  # C is named where it is not of D's type
+    assert "mma m8n8k4f32 ← f16 · f16 + f16row.col" in groups
+
+
+PAPER = """return [...document.querySelectorAll('.panel .scroll, .part .scroll')]
+    .map(one => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight,
+        one.getBoundingClientRect().right - 1.3 * innerWidth])
+    .filter(one => one.some(beyond => beyond > 1))"""  # Chromium shrinks a page that is wider than paper
+
+
+@pytest.mark.parametrize("name", [SPARSE, "explorer"])
+def test_nothing_is_cut_off_or_dark_on_paper(browser, paths, name):
+    page = sized(browser, paths[name], 1047, "dark")  # an A4 page on its side, less its margins
+    page.run("document.documentElement.dataset.theme = 'dark'; dispatchEvent(new Event('beforeprint'))")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert page.run(PAPER) == []
+        assert page.run("return document.querySelectorAll('.waiting').length") == 0
+        assert page.run("return getComputedStyle(document.documentElement).colorScheme") == "light"
+        hidden = (
+            "return [...document.querySelectorAll('.rail, .tools, #dock')].every(one => !one.offsetHeight)"
+        )
+        assert page.run(hidden)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_registers_of_f32_stand_beside_b_at_1600_pixels(browser, paths):
+    page = sized(browser, paths[DENSE], 1600, address="#instruction=4")
+    top, bottom = page.run("""const box = name => document.getElementById(name).getBoundingClientRect();
+        return [box('panel-b').top, box('panel-registers').bottom]""")
+    assert top < bottom

@@ -41,6 +41,26 @@ def test_every_print_holds_what_unpack_says(scripts: Scripts, style: str) -> Non
     }
 
 
+@pytest.mark.parametrize(
+    ("mnemonic", "text", "operand"),
+    [
+        (DENSE, "0 " * 128, "a"),
+        (DENSE, "3c003c00\n" * 64, "b"),
+        (DENSE, "d0 = 0x3c003c00", "d"),
+        (DENSE, "T5: %c0=1 %c1=2", "c"),
+        (DENSE, "lane 3: b[0]: 1, b[1]: 2", "b"),
+        (DENSE, "a0 = 1, b0 = 2", None),  # names two: as undecided as no name
+        (DENSE, "1 2 3", None),
+        (DENSE, "", None),
+        (SPARSE, "0x44444444\n" * 32, "e"),
+    ],
+)
+def test_the_operand_is_found_by_name_or_by_size(
+    scripts: Scripts, mnemonic: str, text: str, operand: str | None
+) -> None:
+    assert scripts("guessed", mnemonic, text) == operand
+
+
 def test_values_are_shown(scripts: Scripts) -> None:
     cells = scripts("pasted", DENSE, "a", "0xc0003c00", 0)["cells"]
     assert {(row, column): text for row, column, _, text in cells if text} == {(0, 0): "1", (0, 1): "-2"}

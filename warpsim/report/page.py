@@ -1,7 +1,7 @@
 """The page around the data: template, style and scripts, all in one text of HTML.
 
 The scripts are plain modules in static/. In the page they stand in one script, each in a function of
-its own: ``import`` and ``export`` become assignments. Needs jinja2 (``pip install 'warpsim[report]'``).
+its own: ``import`` and ``export`` become assignments.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def page(report: ReportData) -> str:
         timeline=report.timeline,
         document=_embedded(json.dumps(report.document, separators=(",", ":"))),
         arrays=report.pool.text(),
-        style=source("static/report.css"),
+        style=source("static/report.css") + source("static/print.css"),
         script=bundle("main.js"),
     )
 

@@ -1,7 +1,7 @@
 """The explorer: one HTML file with the layouts of all forms of all targets, that needs nothing but itself.
 
 catalogue.py gathers what the tables of isa and the views know, as few numbers; scripts in static/ evaluate,
-draw and write them. Where the explorer has no script or style of a name, the report's is taken. Needs jinja2.
+draw and write them. Where the explorer has no script or style of a name, the report's is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from .catalogue import catalogue
 __all__ = ["Explorer", "explore"]
 
 FOLDERS = ("explorer/static", "explorer/described", "static")
-STYLES = ("static/report.css", "explorer/static/explorer.css", "explorer/described/described.css")
+STYLES = (
+    "static/report.css",
+    "explorer/static/explorer.css",
+    "explorer/described/described.css",
+    "static/print.css",
+)
 START = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 
@@ -39,7 +44,7 @@ class Explorer:
 
     @cached_property
     def html(self) -> str:
-        """The page of HTML. Raises ModuleNotFoundError where jinja2 is not installed."""
+        """The page of HTML."""
         return _page(self.form)
 
     def save(self, path: str | Path) -> None:

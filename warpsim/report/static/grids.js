@@ -123,7 +123,7 @@ function operandLine(instruction) {
   const cells = instruction.operands.map((operand) =>
     make("th", {
       scope: "colgroup", colspan: instruction.layout.operands[operand].registers, class: `of-${operand}`,
-    }, operand === "e" ? "metadata" : operand.replace("_", " ")));
+    }, make("span", {}, operand === "e" ? "metadata" : operand.replace("_", " "))));
   return make("tr", { class: "operands" }, make("td", { class: "corner" }), cells);
 }
 

@@ -54,11 +54,12 @@ export class Chooser {
   item({ at, forms }) {
     const [form] = forms;
     const type = (operand) => make("i", { class: `of-${operand}` }, form.types[operand]);
+    const added = form.types.c === form.types.d ? [] : [" + ", type("c")];
     const more = forms.length > 1 ? [make("small", { class: "many" }, `${forms.length} N`)] : [];
     return make(
       "li", { role: "option", id: `group-${at}`, "data-group": at, "aria-selected": "false", title: form.mnemonic },
       make("b", {}, forms.length > 1 ? shapeName(form) : form.size),
-      make("span", { class: "types" }, type("d"), " ← ", type("a"), " · ", type("b")),
+      make("span", { class: "types" }, type("d"), " ← ", type("a"), " · ", type("b"), ...added),
       ...tagsOf(form).map((tag) => make("span", { class: "tag" }, tag)), ...more,
     );
   }

@@ -3,6 +3,7 @@
 import { copyText, notice, saveText } from "./copying.js";
 import { COLOURINGS } from "./controls.js";
 import { byId } from "./elements.js";
+import { goToPaste } from "./pasting.js";
 import { nextTheme } from "./theme.js";
 
 export function listenToFigures(page) {
@@ -34,6 +35,7 @@ export function listenToControls(page) {
   });
   byId("export-save").addEventListener("click", () => saveText(page.written.name, page.written.text));
   addEventListener("hashchange", () => page.recall());
+  addEventListener("beforeprint", () => page.board.fillAll(page.room));
   new ResizeObserver(() => {
     const room = byId("main").clientWidth - 40;
     if (Math.abs(room - page.room) > 8) page.redraw();
@@ -79,6 +81,7 @@ const KEYS = {
   1: (page) => page.copy("ptx"),
   2: (page) => page.copy("cute"),
   3: (page) => page.copy("c"),
+  v: (page) => goToPaste(page),
   t: nextTheme,
   "?": () => byId("help").showModal(),
 };
@@ -143,7 +146,7 @@ export function listenToKeys(page) {
   });
 }
 
-const ANYWHERE = ["/", "[", "]", "t", "?"]; // keys that belong to no form
+const ANYWHERE = ["/", "[", "]", "t", "v", "?"]; // keys that belong to no form
 
 function pressed(page, event) {
   const known = page.views.now === "forms" || ANYWHERE.includes(event.key);

@@ -255,6 +255,11 @@ export class Board {
     });
   }
 
+  // Draw those that have not come near the window yet: paper has no window.
+  fillAll(room) {
+    this.others.filter((one) => one.matches(".waiting")).forEach((one) => this.fill(one, room));
+  }
+
   fill(place, room) {
     this.watcher.unobserve(place);
     const { name } = place.dataset;

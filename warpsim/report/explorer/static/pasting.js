@@ -98,6 +98,18 @@ function noteOf(given, needed, registers, lanes) {
   return `${given} of ${needed} words (${whole}): cells of the others are empty`;
 }
 
+// The operand that the text names, as "%b0 =" or "b[0]:" does, or else the first that has so many words; null where
+// nothing fits.
+export function operandOf(form, text) {
+  const named = form.operands.filter((one) => new RegExp(`(?<![\\w])%?${one}(?:\\d+|\\[\\d+\\])?\\s*[=:]`, "i").test(text));
+  if (named.length === 1) return named[0];
+  const fits = (one) => {
+    const { words, error } = wordsIn(text, "abcd".includes(one) ? form.register_bits : 32, form.registers[one]);
+    return !error && Object.keys(words).length === form.lanes * form.registers[one];
+  };
+  return form.operands.find(fits) ?? null;
+}
+
 // --- the box ---------------------------------------------------------------------------------------
 
 const DESCRIPTORS = { words64: "descriptors, 64 bits", words32: "instruction descriptors, 32 bits" };
@@ -107,12 +119,13 @@ const NAMES = { e: "metadata", scale_a: "scales of A", scale_b: "scales of B", .
 export function showPasted({ form, state, catalogue, views }) {
   const select = byId("paste-operand");
   const choices = [...form.operands, ...Object.keys(DESCRIPTORS)];
-  const now = choices.includes(select.value) ? select.value : choices[0];
+  const text = byId("paste-text").value;
+  const chosen = select.dataset.chosen ?? operandOf(form, text) ?? select.value;
+  const now = choices.includes(chosen) ? chosen : choices[0];
   select.replaceChildren(...choices.map((one) =>
     make("option", { value: one, selected: one === now }, NAMES[one] ?? one.toUpperCase())));
   const [place, note] = [byId("paste-matrix"), byId("paste-note")];
   place.replaceChildren();
-  const text = byId("paste-text").value;
   if (!text.trim()) return void (note.textContent = "");
   if (now in DESCRIPTORS) return showDescribed(text, now === "words64" ? 64 : 32, catalogue.words, views);
   const bits = "abcd".includes(now) ? form.register_bits : 32;
@@ -163,7 +176,27 @@ function matrixOf(cells) {
   return table("What the words hold", ["", ...heading], lines);
 }
 
+// Go to the box from any view, with a text to put in if there is one.
+export function goToPaste(page, text = null) {
+  if (page.views.now !== "forms") page.views.show("forms");
+  const box = byId("paste-text");
+  if (text !== null) box.value = text;
+  showPasted(page);
+  byId("paste").scrollIntoView({ block: "start" });
+  box.focus({ preventScroll: true });
+}
+
 export function listenToPaste(page) {
   byId("paste-text").addEventListener("input", () => showPasted(page));
-  byId("paste-operand").addEventListener("change", () => showPasted(page));
+  byId("paste-operand").addEventListener("change", ({ target }) => {
+    target.dataset.chosen = target.value;
+    showPasted(page);
+  });
+  byId("to-paste").addEventListener("click", () => goToPaste(page));
+  document.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain").trim();
+    if (!text || event.target.closest?.("input, textarea, dialog")) return;
+    event.preventDefault();
+    goToPaste(page, text);
+  });
 }
