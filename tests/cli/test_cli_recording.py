@@ -335,7 +335,6 @@ def test_diff_of_a_recording_alone() -> None:
 
 
 def test_view_shows_the_launch() -> None:
-    pytest.importorskip("jinja2")
     done = run("view", "whole.npz", "--select", "warp=1")
     assert done.return_value == 0
     assert done.stdout == "whole.html: 16 instructions, 0.2 MB\n"
@@ -352,7 +351,6 @@ def test_view_shows_the_launch() -> None:
 
 
 def test_a_page_is_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("jinja2")
     monkeypatch.setattr("warpsim.report.overview.MOST_EVENTS", 31)
     write_recording("many.npz", whole())
     done = run("view", "many.npz")

@@ -83,7 +83,6 @@ def test_the_document_has_operands_expectations_and_checks() -> None:
 @pytest.mark.parametrize(("made", "code"), [(GOOD, 0), (wrong(), 1)])
 @pytest.mark.parametrize("suffix", [".npz", ".jsonl"])
 def test_view_takes_a_set(tmp_path: Path, monkeypatch: Any, made: VectorSet, code: int, suffix: str) -> None:
-    pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     write_vectors(f"unit{suffix}", made)
     done = CliRunner().invoke(cli, ["view", f"unit{suffix}"], standalone_mode=False)
@@ -100,7 +99,6 @@ def test_view_takes_a_set(tmp_path: Path, monkeypatch: Any, made: VectorSet, cod
 
 
 def test_bad_sets_and_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)
     Path("bad.npz").write_bytes(b"\x00\xff not a zip")
     done = CliRunner().invoke(cli, ["view", "bad.npz"], standalone_mode=False)

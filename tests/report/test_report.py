@@ -9,7 +9,6 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -587,7 +586,7 @@ def test_the_command_tells_of_failed_checks(capsys, tmp_path, monkeypatch):
     }
 
 
-def test_the_command_reports_what_it_cannot_do(capsys, tmp_path, monkeypatch):
+def test_the_command_reports_what_it_cannot_do(capsys, tmp_path):
     missing = tmp_path / "missing.ptx"
     code, text, complaint = view(capsys, missing, "-o", tmp_path / "x.html")
     assert (code, text) == (3, "")
@@ -598,10 +597,6 @@ def test_the_command_reports_what_it_cannot_do(capsys, tmp_path, monkeypatch):
     assert complaint == f"{nowhere}: error: No such file or directory\n"
     code, _, complaint = view(capsys, TRACES / f"{SPARSE}.ptx", "--target", "sm_1")
     assert code == 2
-    monkeypatch.setattr(import_module("warpsim.cli.view"), "find_spec", lambda name: None)
-    code, _, complaint = view(capsys, TRACES / f"{SPARSE}.ptx")
-    assert code == 2
-    assert "a report needs jinja2: pip install 'warpsim[report]'" in complaint
 
 
 def test_the_verb_is_listed_and_needs_no_template_library_to_be_so():

@@ -75,7 +75,6 @@ def test_lines_know_their_instructions(recording: Any) -> None:
 
 
 def test_the_page_has_sources_statements_and_matrices(recording: Any) -> None:
-    pytest.importorskip("jinja2")
     warpsim.view(recording).save("k.html")
     html = Path("k.html").read_text()
     pane = html[html.index('<section id="source"') : html.index('<div id="shown"')]

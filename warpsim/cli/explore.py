@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +32,6 @@ def explore(mnemonic: str | None, out: Path, as_json: bool) -> int:
     B above D and A beside it, metadata, scales and shared tiles, from element to lane and back; PTX, CuTe
     layouts and C code to copy; figures as text, CSV, Markdown and LaTeX. It opens at MNEMONIC.
     """
-    if find_spec("jinja2") is None:
-        raise click.UsageError("the page needs jinja2: pip install 'warpsim[report]'")
     made = attempt(_explorer, Path("MNEMONIC"), mnemonic)
     if isinstance(made, Failure):
         return fail(made, as_json)

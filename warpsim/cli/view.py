@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,8 +47,6 @@ def view(
     its explanation. Broken ordering rules of wgmma are listed in it. Of a launch it has the timeline, and
     all instructions at a glance; of a vector set the cases whose D is not as computed here.
     """
-    if find_spec("jinja2") is None:
-        raise click.UsageError("a report needs jinja2: pip install 'warpsim[report]'")
     check_unselected(str(trace), selection)
     if is_recording(str(trace)) and (target or allow_undefined):
         raise click.UsageError("--target and --allow-undefined go with a trace: a recording is not run")

@@ -54,7 +54,7 @@ class Report:
 
     @cached_property
     def html(self) -> str:
-        """The page. Raises ModuleNotFoundError where jinja2 is not installed."""
+        """The page."""
         return page(self.data)
 
     def save(self, path: str | Path) -> None:
