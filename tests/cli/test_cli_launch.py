@@ -121,6 +121,18 @@ def test_kernels_are_listed_where_none_is_named():
     )
 
 
+def test_the_only_kernel_needs_no_name():
+    alone = SCALE[: SCALE.index(".visible .entry race")]
+    Path("alone.ptx").write_text(alone)
+    assert run("alone.ptx", *SIZES[2:], *GIVEN, "--expect", "0=good.npy").exit_code == 0
+    assert usage("alone.ptx").startswith(
+        "--entry is missing\nkernels:\n  scale\n"
+    )  # without arguments it is listed
+    with Path("alone.ptx").open("a") as file:
+        file.write(".visible .entry nothing() { ret; }\n")
+    assert usage("alone.ptx", *SIZES[2:], *GIVEN).startswith("--entry is missing\n")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

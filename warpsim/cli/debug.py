@@ -152,10 +152,7 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
     from ..host.loading import load
 
     module = load(file, options["target"], options["nvcc"], options["keep"])
-    name = options["entry"]
-    if name is None and len(module.entries) == 1:
-        name = module.entries[0]
-    kernel = module[entry_of(module, name)]
+    kernel = module[entry_of(module, options["entry"], alone=True)]
     set_symbols(module, options["symbols"])
     pairs = [placed("--expect", text, len(values)) for text in options["expect"]]
     for index, path in pairs:

@@ -88,7 +88,11 @@ class _Done:
 
 @click.command(context_settings=CONTEXT)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--entry", metavar="NAME", help="Which kernel; without it, kernels and parameters are listed.")
+@click.option(
+    "--entry",
+    metavar="NAME",
+    help="Which kernel, where there are several; without it and --arg, kernels and parameters are listed.",
+)
 @click.option("--grid", default="1", show_default=True, metavar="X,Y,Z", help="CTAs.")
 @click.option("--block", default="1", show_default=True, metavar="X,Y,Z", help="Threads of a CTA.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster.")
@@ -274,7 +278,7 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
-    name = entry_of(module, asked.entry)
+    name = entry_of(module, asked.entry, alone=bool(asked.arguments))
     saves, expects = (
         [placed(option, text, len(values)) for text in texts]
         for option, texts in (("--save", asked.save), ("--expect", asked.expect))
@@ -364,7 +368,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
-    name = entry_of(module, asked.entry)
+    name = entry_of(module, asked.entry, alone=bool(asked.arguments))
     set_symbols(module, asked.symbols)
     pairs = [placed("--expect", text, len(values)) for text in asked.expect]
     try:
@@ -395,7 +399,7 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         from ..host.loading import load
 
         module = load(file, asked.target, asked.nvcc)
-        return module[entry_of(module, asked.entry)]
+        return module[entry_of(module, asked.entry, alone=True)]
 
     return Launched(
         kernel=kernel,
@@ -408,8 +412,13 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     )
 
 
-def entry_of(module: LoadedModule, name: str | None) -> str:
-    """Find the kernel, by its symbol or its C++ name. Raises UsageError, which lists all."""
+def entry_of(module: LoadedModule, name: str | None, *, alone: bool) -> str:
+    """Find the kernel, by its symbol or its C++ name, or ``alone``: the only kernel where no name is given.
+
+    Raises UsageError, which lists all.
+    """
+    if name is None and alone and len(module.entries) == 1:
+        return module.entries[0]
     found = [] if name is None else matching(name, module.entries)
     if len(found) == 1:
         return found[0]
