@@ -1,9 +1,11 @@
 """Keep the pages honest: ``python tools/pages.py [--check] [PAGE...]``.
 
-Reruns the command behind every ``<!-- run: COMMAND -->`` of the README and of the rooms' pages, and puts what
-it prints into the block that follows. With --check, changes nothing, shows what would change and exits 1 if
-something would. Commands of a page run one after the other in a folder of their own, which has copies of
-traces/ and tools/; ``warpsim`` is this checkout, installed or not.
+Reruns the commands of the README and of the rooms' pages, and puts what they print behind them. A block of
+``console`` shows its commands, in lines that begin with ``$ `` and go on behind a backslash. A comment
+``<!-- run: COMMAND -->`` before a block of ``text`` has a command that is not shown. With --check,
+changes nothing, shows what would change and exits 1 if something would. Commands of a page run one after
+the other in a folder of their own, which has copies of traces/ and tools/; ``warpsim`` is this checkout,
+installed or not.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("warpsim", "tests", "tools", "traces")
 TOGETHER = 2  # pages at a time: most commands keep one core busy
 
-_RUN = re.compile(r"(<!-- run: (.+?) -->\n+```text\n)(.*?)(\n?```)", re.DOTALL)
+_HIDDEN = r"(?P<before><!-- run: (?P<command>.+?) -->\n+```text\n)(?P<output>.*?)(?P<after>\n?```)"
+_SHOWN = r"^```console\n(?P<session>.*?)^```$"
+_RUN = re.compile(f"{_HIDDEN}|{_SHOWN}", re.DOTALL | re.MULTILINE)
+_PROMPT = re.compile(r"^\$ (?P<command>(?:.*\\\n)*.*)\n", re.MULTILINE)
 
 
 def pages() -> Iterator[Path]:
@@ -63,7 +68,18 @@ def rewritten(text: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = workplace(folder)
-        return _RUN.sub(lambda match: match[1] + output(match[2], folder, environment) + "\n```", text)
+        return _RUN.sub(lambda match: _again(match, folder, environment), text)
+
+
+def _again(match: re.Match[str], folder: Path, environment: dict[str, str]) -> str:
+    """Return a block with what its commands print now."""
+    if match["session"] is None:
+        return match["before"] + output(match["command"], folder, environment) + "\n```"
+    commands = _PROMPT.finditer(match["session"])
+    printed = ((one[0], output(one["command"], folder, environment)) for one in commands)
+    return "".join(
+        ["```console\n", *(f"{prompt}{lines}\n" if lines else prompt for prompt, lines in printed), "```"]
+    )
 
 
 def changes(page: Path, text: str, fresh: str) -> str:

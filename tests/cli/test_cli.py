@@ -381,6 +381,7 @@ def test_where_the_registers_cannot_be_written(run: Any, folder: Path) -> None:
          "Error: --out takes the registers of one trace, but several traces are given"),
         (["run", "--bogus"], "Error: No such option"),
         (["bogus"], "Error: No such command 'bogus'."),
+        (["verfy"], "Error: No such command 'verfy'. Is it verify?"),
         (["info", "--target", "x"], "Error: Invalid value for '--target': 'x' is none of sm_70, "),
         (["info", "--ptx-version", "9"],
          "Error: Invalid value for '--ptx-version': PTX version '9': expected major.minor, such as '8.5'"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.helpers.command_runner import CliRunner
 from tests.test_imports import ORDER
 from tools.pages import ROOT, changes, pages, rewritten
 from warpsim.cli import cli
@@ -57,6 +58,11 @@ def test_every_output_block_names_its_command(page: str) -> None:
 
 
 @every_page
+def test_every_session_begins_with_a_command(page: str) -> None:
+    assert [block for block in blocks(page, "console") if not block.startswith("$ ")] == []
+
+
+@every_page
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     named = re.findall(r"`([\w-]+/[\w/.-]*?(?:\.py|\.md|/))`", PAGES[page])
     folders = (ROOT, (ROOT / page).parent, ROOT / "warpsim")
@@ -73,7 +79,7 @@ def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.encode()) <= 12 * 1024
+    assert len(README.encode()) <= 10 * 1024
 
 
 def test_the_readme_links_to_nothing_that_a_package_index_lacks() -> None:
@@ -88,9 +94,19 @@ def test_continuous_integration_runs_the_test_command() -> None:
     assert commands[1] in script
 
 
-def test_the_readme_has_every_verb_and_every_room() -> None:
-    assert rows(README, "The verbs") == cli.list_commands(click.Context(cli))
-    assert rows(README, "The house") == [room for room in ORDER if not room.startswith("__")]
+def test_the_readme_and_the_help_have_every_verb_in_the_same_words() -> None:
+    said = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", README, re.MULTILINE))
+    assert list(said) == rows(README, "The verbs") == cli.list_commands(click.Context(cli))
+    helped = CliRunner().invoke(cli, ["--help"], terminal_width=80).output
+    assert not [
+        text for name, text in said.items() if not re.search(rf"^  {name} +{re.escape(text)}$", helped, re.M)
+    ]
+
+
+def test_the_architecture_has_every_room() -> None:
+    assert rows(PAGES["warpsim/README.md"], "The house") == [
+        room for room in ORDER if not room.startswith("__")
+    ]
 
 
 # --- rerunning -------------------------------------------------------------------------------------
@@ -101,6 +117,15 @@ STALE = "<!-- run: echo 'a  b  '; ls; echo c >&2; exit 3 -->\n```text\nold\n```\
 def test_outputs_are_what_commands_print() -> None:
     fresh = rewritten(STALE)
     assert fresh == STALE.replace("old", "a  b\ntools\ntraces\nc")
+    assert rewritten(fresh) == fresh
+
+
+SESSION = "```console\n$ echo a \\\n    b > c\n$ cat c; exit 3\nold\n```\n"
+
+
+def test_commands_that_are_shown_are_rerun_in_order() -> None:
+    fresh = rewritten(SESSION)
+    assert fresh == SESSION.replace("old", "a b")
     assert rewritten(fresh) == fresh
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from difflib import get_close_matches
 from importlib import import_module
 from traceback import format_exc
 
@@ -26,50 +27,80 @@ from .output import (
     prepare_streams,
 )
 
-_MODULES = {  # modules of each verb, in the order of --help; imported when the verb is used
-    "run": "run",
-    "launch": "launch",
-    "debug": "debug",
-    "exec": "exec",
-    "check": "check",
-    "gemm": "gemm",
-    "vectors": "vectors",
-    "verify": "verify",
-    "convert": "convert",
-    "replay": "replay",
-    "info": "info",
-    "desc": "desc",
-    "layout": "layout",
-    "explore": "explore",
-    "view": "view",
-    "explain": "explain",
-    "diff": "diff",
-    "lint": "lint",
-    "metadata": "metadata",
-    "unpack": "registers",
-    "pack": "registers",
-    "compress": "registers",
-    "warmup": "warmup",
+_VERBS = {  # what people come for: verbs, with the module of each, imported when it is used, and what it does
+    "Run": {
+        "run": ("run", "execute PTX with data, and compare every bit"),
+        "launch": ("launch", "execute a kernel on arrays; --why says why it is wrong"),
+        "debug": ("debug", "the same in a debugger that goes backwards, too"),
+        "exec": ("exec", "run a program that uses CUDA as it is"),
+        "check": ("check", "check a whole module without running it"),
+        "gemm": ("gemm", "multiply whole matrices as one instruction along k does"),
+        "replay": ("replay", "execute the instructions of a GPU's register trace"),
+    },
+    "Find a mistake": {
+        "diff": ("diff", "find the mistake that gives exactly this wrong D"),
+        "explain": ("explain", "show how an element of D comes about, chips side by side"),
+        "lint": ("lint", "look for mistakes in sparse operands"),
+    },
+    "Look": {
+        "view": ("view", "write a page of a trace, a launch or a vector set"),
+        "explore": ("explore", "write a page with the layouts of all instructions"),
+        "layout": ("layout", "draw which lane and register hold which element"),
+        "desc": ("desc", "explain a matrix descriptor, and what is wrong with it"),
+        "info": ("info", "list the instructions of a chip, or describe a form"),
+    },
+    "Convert": {
+        "pack": ("registers", "turn a matrix into registers"),
+        "unpack": ("registers", "turn registers into the matrix that they hold"),
+        "compress": ("registers", "turn a sparse A into registers and metadata"),
+        "metadata": ("metadata", "convert metadata: registers, indices, CUTLASS, PyTorch"),
+    },
+    "Test hardware and models": {
+        "vectors": ("vectors", "make cases that hit the corners of an instruction"),
+        "verify": ("verify", "execute vector sets and traces again"),
+        "convert": ("convert", "a vector set for $readmemh, TestFloat, C, CSV"),
+        "warmup": ("warmup", "compile every kernel ahead of use"),
+    },
 }
+_KNOWN = {name: verb for verbs in _VERBS.values() for name, verb in verbs.items()}
 
 
 class _Verbs(click.Group):
-    """Verbs that are imported at their first use."""
+    """Verbs that are imported at their first use, and listed in groups."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(_MODULES)
+        return list(_KNOWN)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in _MODULES:
+        if name not in _KNOWN:
             return None
-        command: click.Command = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        command: click.Command = getattr(import_module(f".{_KNOWN[name][0]}", __name__), name)
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; of a name that is none, the error says which verb is nearest."""
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], _KNOWN, n=1)
+            hint = f" Is it {near[0]}?" if near else ""
+            raise click.UsageError(f"{error.message}{hint}", context) from None
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the groups; no verb is imported."""
+        for title, verbs in _VERBS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, summary) for name, (_, summary) in verbs.items()])
 
 
 @click.group(cls=_Verbs, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="warpsim")
 def cli() -> None:
-    """Run PTX tensor-core instructions bit for bit, without a GPU.
+    """Run tensor-core instructions and whole CUDA kernels bit for bit, without a GPU, and find what is wrong.
+
+    `warpsim VERB --help` has examples and options.
 
     Exit codes: 0 as expected, 1 a bit differs or lint found an error, 2 usage, 3 input not readable or not
     legal PTX, 4 could not check, 70 a mistake of warpsim itself.
