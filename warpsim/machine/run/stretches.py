@@ -24,6 +24,7 @@ from ...errors import OperandError
 from ...ptx.operands import Register
 from ..bind.scope import LabelName, LabelTable
 from ..bind.twins import NOWHERE, Source, Twin
+from ..native.lane_functions import arrays_are_as_expected
 from ..native.objects import available
 from ..state.lanes import DivergentPath, Values
 from ..state.slots import Slot
@@ -126,7 +127,8 @@ def begin(entry: Entry, pc: int) -> None:
 
 def is_native() -> bool:
     """Return whether stretches become machine code."""
-    return (os.environ.get(STATEMENTS, "") or "compiled") == "compiled" and available()
+    way = os.environ.get(STATEMENTS, "") or "compiled"
+    return way == "compiled" and available() and arrays_are_as_expected()
 
 
 def _begin_native(entry: Entry, pc: int) -> None:
