@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import warpsim
 from warpsim.exec.calls import ROWS, row_of
 from warpsim.exec.clients.client import Process
 from warpsim.exec.clients.client_launches import LaunchRequest, execute
@@ -23,6 +24,7 @@ from warpsim.exec.clients.pending_work import Pending, PendingWork
 from warpsim.exec.error_codes import code, driver_name, runtime_name, words
 from warpsim.exec.fatbinary import MAGIC, Entry, FatBinaryError, best_ptx, entries_of
 from warpsim.exec.functions.device_calls import properties, property_bytes
+from warpsim.exec.functions.launch_calls import declared_shared_bytes
 from warpsim.exec.graphs import GraphNode
 from warpsim.exec.libraries import driver_place, function_named, table
 from warpsim.exec.settings import Settings
@@ -437,3 +439,12 @@ def test_launches_of_many_ctas_go_to_a_cluster(monkeypatch: pytest.MonkeyPatch) 
 def stores(kernel: Kernel, ctas: int, place: int) -> LaunchRequest:
     parameters = [place.to_bytes(8, "little")]
     return LaunchRequest(kernel=kernel, grid=(ctas, 1, 1), block=(1, 1, 1), parameters=parameters)
+
+
+@pytest.mark.parametrize(("declared", "size"), [(".shared .align 4 .b8 s[40];", 40), ("", 0)])
+def test_shared_memory_of_a_kernel_is_what_it_declares(declared: str, size: int) -> None:
+    """As ptxas -v counts it, whatever the alignment of dynamic shared memory behind it."""
+    text = f".version 8.0\n.target sm_80\n.address_size 64\n{declared}\n.extern .shared .align 16 .b8 d[];\n"
+    body = f"mov.u32 %r, {'s' if declared else 'd'}; ret;"
+    kernel = warpsim.load(f"{text}.visible .entry k()\n{{ .reg .b32 %r; {body} }}")["k"]
+    assert declared_shared_bytes(kernel._entry) == size

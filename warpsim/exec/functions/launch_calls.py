@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...isa.architectures import ARCHITECTURES
+from ...machine.run.wave import Entry
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client_launches import (
     ATTRIBUTE_BYTES,
@@ -202,6 +203,12 @@ def set_attribute(kernel: Kernel, attribute: int, value: int) -> None:
     kernel.attributes[attribute] = value
 
 
+def declared_shared_bytes(entry: Entry) -> int:
+    """Return the bytes of shared memory that declarations take, less those that align the dynamic part."""
+    ends = (each.offset + each.size for each in entry.shared if not each.dynamic)
+    return min(entry.static_shared_bytes, max(ends, default=0))
+
+
 def attribute_of(kernel: Kernel, attribute: int) -> int:
     """Return an attribute of a kernel, by its number in CUfunction_attribute."""
     limits = ARCHITECTURES[kernel.image.chip].limits
@@ -209,7 +216,7 @@ def attribute_of(kernel: Kernel, attribute: int) -> int:
     number = ARCHITECTURES[kernel.image.chip].number
     known = {
         0: entry.tuning.most_threads or limits.threads,
-        1: entry.static_shared_bytes,
+        1: declared_shared_bytes(entry),
         2: sum(each.size for each in kernel.image.module.variables if each.space == "const"),
         3: entry.local_bytes,
         4: min(
