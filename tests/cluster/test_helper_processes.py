@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from warpsim.errors import OperandError, WarpsimError
+from warpsim.host import forks
 from warpsim.host import helper_processes as processes
 from warpsim.host.helper_processes import Helpers
 from warpsim.host.launching import load_text
@@ -56,10 +57,10 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         begun.append(fork())
         return begun[-1]
 
-    begun, fork = list[int](), processes._forked
-    monkeypatch.setattr(processes, "_forked", forked)
+    begun, fork = list[int](), forks.forked
+    monkeypatch.setattr(forks, "forked", forked)
     monkeypatch.setattr(Helpers, "taken", noted)
-    monkeypatch.setattr(processes.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(forks.threading, "active_count", lambda: 1)
     yield found
     for process in begun:
         with pytest.raises(ChildProcessError):
@@ -142,12 +143,13 @@ def _no_room(*_: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "fails"), [("_check_marked", _dies), ("_forked", _no_room), ("_shared", _no_room)]
+    ("room", "name", "fails"),
+    [(processes, "check_marked", _dies), (forks, "forked", _no_room), (forks, "shared_pages", _no_room)],
 )
 def test_helpers_that_die_or_have_no_room(
-    monkeypatch: pytest.MonkeyPatch, taken: list[int], name: str, fails: Callable[..., None]
+    monkeypatch: pytest.MonkeyPatch, taken: list[int], room: object, name: str, fails: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(processes, name, fails)
+    monkeypatch.setattr(room, name, fails)
     assert launched(SCALED, 2) == launched(SCALED, 1)
     assert taken == []
 
@@ -155,7 +157,7 @@ def test_helpers_that_die_or_have_no_room(
 def test_a_helper_that_never_answers(monkeypatch: pytest.MonkeyPatch, taken: list[int]) -> None:
     monkeypatch.setattr(processes, "_PATIENCE", 0.01)
     monkeypatch.setattr(processes, "_RATIO", 0.01)
-    monkeypatch.setattr(processes, "_check_marked", lambda *_: signal.pause())
+    monkeypatch.setattr(processes, "check_marked", lambda *_: signal.pause())
     assert launched(SCALED, 2) == launched(SCALED, 1)
     assert taken == []
 
@@ -169,7 +171,7 @@ def test_an_interrupt_ends_helpers() -> None:
 
 
 def test_long_launches_get_helpers_by_themselves(monkeypatch: pytest.MonkeyPatch, taken: list[int]) -> None:
-    monkeypatch.setattr(processes, "_processors", lambda: 2)
+    monkeypatch.setattr(processes, "processors", lambda: 2)
     assert launched(SCALED, 1) == launched(SCALED, None)  # type: ignore[arg-type]
     assert taken == []
     monkeypatch.setattr(processes, "WORTH", 0.0)

@@ -50,6 +50,11 @@ __global__ void endless(volatile int *p) { while (p[0] == 0) p[1] = p[1] + 1; }
 
 __global__ void first(int *p) { if (threadIdx.x == 0) atomicCAS(p, 0, blockIdx.x + 1); }
 
+__global__ void chain(int *p, const int *q, int value) {
+    p[threadIdx.x] = q[threadIdx.x] + value;
+    if (threadIdx.x == 0) printf("launch %d\n", value);
+}
+
 static int vectors() {
     const int n = 1000;
     std::vector<float> a(n), b(n), c(n);
@@ -145,6 +150,24 @@ static int streams(bool ordered) {
     CHECK(cudaDeviceSynchronize());
     fill<<<1, 64, 0, one>>>(p, 64, 0);
     CHECK(cudaStreamDestroy(one)), CHECK(cudaDeviceSynchronize());
+    return 0;
+}
+static int together(bool chained) {
+    int *p[3], *q, out[3], sum = 0;
+    cudaStream_t s[3];
+    CHECK(cudaMallocManaged(&q, 256)), q[0] = 5;
+    for (int i = 0; i < 3; i++)
+        CHECK(cudaMalloc(&p[i], 256)), CHECK(cudaMemset(p[i], 0, 256)), CHECK(cudaStreamCreateWithFlags(&s[i], cudaStreamNonBlocking));
+    for (int i = 0; i < 64; i++) q[i] = 5;
+    chain<<<1, 64>>>(p[0], q, 0), CHECK(cudaDeviceSynchronize());
+    for (int r = 0; r < 2; r++) {
+        for (int i = 0; i < 3; i++) chain<<<1, 64, 0, s[i]>>>(p[i], chained && i ? p[i - 1] : q, 10 * r + i + 1);
+        CHECK(cudaGetLastError()), CHECK(cudaDeviceSynchronize());
+    }
+    chain<<<1, 64, 0, s[1]>>>(q, p[1], 30);  // the host waits for the memory that it sees, and calls nothing
+    while (((volatile int *)q)[0] == 5) usleep(1000);
+    for (int i = 0; i < 3; i++) CHECK(cudaMemcpy(out + i, p[i], 4, cudaMemcpyDeviceToHost)), sum = 100 * sum + out[i];
+    printf("%d %d\n", sum, q[0]);
     return 0;
 }
 static int managed() {
@@ -294,6 +317,7 @@ int main(int argc, char **argv) {
         {"vectors", vectors}, {"tensor", tensor}, {"errors", errors}, {"forgotten", forgotten}, {"race", race},
         {"managed", managed}, {"graphs", graphs}, {"threads", threads}, {"dies", dies}, {"limit", limit},
         {"copies", copies}, {"order", order}, {"shown", shown}, {"device", device}, {"lacking", lacking},
+        {"together", [] { return together(false); }}, {"chained", [] { return together(true); }},
         {"streams", [] { return streams(false); }}, {"ordered", [] { return streams(true); }},
     };
     if (argc > 1 && !strcmp(argv[1], "forks")) return forks(argv);

@@ -11,7 +11,7 @@ from warpsim.cli.host_looking import HostLooking
 from warpsim.cli.host_origins import HostOrigins
 from warpsim.diagnosis.origins.element_origins import find_allocation_origins
 from warpsim.errors import OperandError
-from warpsim.exec.clients.client_launches import ByteMask
+from warpsim.exec.clients.access_log import ByteMask
 from warpsim.exec.fills import Fills
 from warpsim.exec.host_launch import HostLaunch
 from warpsim.host.device import Device

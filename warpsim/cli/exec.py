@@ -216,7 +216,7 @@ def _folder(command: tuple[str, ...], options: dict[str, Any]) -> int:
 
 def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
     """Return what options ask for. Raises UsageError."""
-    from ..exec.settings import DEFAULT_CHIP, Settings
+    from ..exec.settings import DEFAULT_CHIP, Settings, Unobserved
 
     names = ("trace_mma", "breaks", "selection", "kernel", "launch")
     origins = HostOrigins.given(options["origins"], options["fragment"], once=not options["launch"])
@@ -232,8 +232,8 @@ def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
         compares=options["schedules"] > 1,
         multiprocessors=options["multiprocessors"],
         resident=options["resident"],
-        torch_on_cpu=options["torch_on_cpu"],
-        looking=looking,
+torch_on_cpu=options["torch_on_cpu"],
+        looking=looking if looking.observes else Unobserved(),
         scheduler=options["scheduler"],
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,
     )

@@ -88,6 +88,11 @@ class HostLooking:
     stops: list[Any] = field(default_factory=list)
     _stopped: set[Break] = field(default_factory=set)
 
+    @property
+    def observes(self) -> bool:
+        """Whether any launch is to be observed."""
+        return self.trace_mma is not None or bool(self.breaks) or self.origins is not None
+
     def check(self) -> None:
         """Raise UsageError for options that need others, and for a folder that cannot be made."""
         looks = self.trace_mma is not None or self.breaks
@@ -128,7 +133,7 @@ class HostLooking:
 
     def _chosen(self, kernel: LaunchableKernel) -> bool:
         """Return whether to observe the next launch."""
-        if self.trace_mma is None and not self.breaks and self.origins is None:
+        if not self.observes:
             return False
         if self.kernel is not None and not matching(self.kernel, [kernel.name]):
             return False

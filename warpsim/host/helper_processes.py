@@ -12,20 +12,13 @@ Knows waves, pages and processes; does not know statements.
 
 from __future__ import annotations
 
-import gc
 import mmap
 import os
-import pickle
-import select
-import signal
-import sys
-import threading
 import time
-import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,14 +30,13 @@ from ..machine.independence import dependence
 from ..machine.state.spaces import Bytes
 from ..machine.state.undefined_metadata import UndefinedField
 from .array_use import ArrayNotes, ArrayUse
+from .forks import Cursor, Fork, begun, check_marked, processors, room_for, why_no_forks
 from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put_pages
 
 MOST = 256  # processes
 WORTH = 5.0  # seconds that a launch takes by estimate before helpers begin by themselves
 _PATIENCE = 60.0  # seconds to wait for a helper, or
 _RATIO = 4.0  # so many times of what this process has computed since
-_ROOM = 0.5  # of the memory that is available, for what helpers write
-_NORESERVE = 0x4000  # of Linux; from Python 3.13 on in mmap
 _OWNED = 4  # bytes of a CTA, and of a statement, for each byte written
 
 
@@ -67,13 +59,11 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class _Helper:
-    """A process that executes ``count`` waves from ``first`` on; ``answer`` is a pipe."""
+    """A process that executes ``count`` waves from ``first`` on."""
 
-    process: int
-    answer: int
+    fork: Fork
     first: int
     count: int
-    pages: mmap.mmap
 
 
 class Helpers:
@@ -112,13 +102,13 @@ class Helpers:
         if self.used > 1 or self.reason or self._asked is not None:
             return
         if (time.monotonic() - self._begun) * self._waves > WORTH * (self._number + 1):
-            self._begin(self._number + 1, begun=1)
+            self._begin(self._number + 1, half=1)
 
     def taken(self, number: int) -> int:
         """Take what a helper has executed from a wave on; return how many waves that are."""
         self._number = number
         if self._asked is not None and self.used == 1 and not self.reason:
-            self._begin(number, begun=0)
+            self._begin(number, half=0)
         if not self._helpers or self._helpers[0].first != number:
             return 0
         helper = self._helpers.pop(0)
@@ -126,26 +116,26 @@ class Helpers:
             done = self._answer(helper)
             return helper.count if done is not None and self._take(helper, done) else 0
         finally:
-            _end(helper)
+            helper.fork.end()
 
     def interleave(self) -> None:
         """End all helpers: from now on waves take turns here, or the launch has ended."""
         while self._helpers:
-            _end(self._helpers.pop())
+            self._helpers.pop().fork.end()
 
     # --- to begin ---
 
-    def _begin(self, first: int, *, begun: int) -> None:
-        """Begin helpers for the waves from ``first`` on; ``begun`` waves are half done here."""
+    def _begin(self, first: int, *, half: int) -> None:
+        """Begin helpers for the waves from ``first`` on; ``half`` waves are half done here."""
         memory, left = self.launch.device.memory, self._waves - first
-        self.reason = "" if left + begun > 1 else "all CTAs left are in one wave"
-        count = min(self._asked or _processors(), left + begun, _room(memory.data.size))
+        self.reason = "" if left + half > 1 else "all CTAs left are in one wave"
+        count = min(self._asked or processors(), left + half, room_for(memory.data.size, MOST))
         if count < 2:
             self.reason = self.reason or "there is one processor, or too little memory"
             return
         self._data = memory.data.copy()
         self._fresh = None if memory.fresh is None else memory.fresh.copy()
-        own = round((left + begun / 2) / count - begun / 2) if begun else -(-left // count)
+        own = round((left + half / 2) / count - half / 2) if half else -(-left // count)
         bounds = np.linspace(first + own, self._waves, count).round().astype(int).tolist()
         for start, end in pairwise(bounds):
             if end > start and not self._fork(start, end - start):
@@ -155,21 +145,10 @@ class Helpers:
 
     def _fork(self, first: int, count: int) -> bool:
         """Begin one helper; return whether there is room for it."""
-        try:
-            pages = _shared(self._data.size)
-        except (OSError, ValueError):
+        fork = begun(lambda pages: self._execute(first, count, pages), _most(self._data.size))
+        if fork is None:
             return False
-        answer, answering = os.pipe()
-        try:
-            process = _forked()
-        except OSError:
-            os.close(answer)
-            os.close(answering)
-            return False
-        if process == 0:
-            _work(lambda: self._execute(first, count, pages), answering)
-        os.close(answering)
-        self._helpers.append(_Helper(process=process, answer=answer, first=first, count=count, pages=pages))
+        self._helpers.append(_Helper(fork=fork, first=first, count=count))
         return True
 
     # --- in a helper ---
@@ -193,9 +172,9 @@ class Helpers:
         if touched.marks.size != memory.data.size:
             touched.marks = np.zeros(memory.data.size, np.uint8)
         writing = pages_of(touched.marks, WRITTEN)
-        _check_marked(memory.data, self._data, touched.marks)
+        check_marked(memory.data, self._data, touched.marks)
         reading = pages_of(touched.marks, READ)
-        cursor = _Cursor(np.frombuffer(room, np.uint8))
+        cursor = Cursor(np.frombuffer(room, np.uint8))
         for pages in (reading, writing):
             cursor.put(pages)
             cursor.put(gathered(touched.marks, pages))
@@ -220,21 +199,12 @@ class Helpers:
     def _answer(self, helper: _Helper) -> Done | None:
         """Return what a helper has done; None where it has failed, died, or takes much too long."""
         spent = time.monotonic() - self._begun
-        end, parts = time.monotonic() + max(_PATIENCE, _RATIO * spent), list[bytes]()
-        while (left := end - time.monotonic()) > 0:
-            if not select.select([helper.answer], [], [], left)[0]:
-                break
-            part = os.read(helper.answer, 1 << 16)
-            if not part:
-                content = b"".join(parts)
-                return pickle.loads(content) if content.endswith(b".") else None
-            parts.append(part)
-        return None
+        return cast("Done | None", helper.fork.wait(max(_PATIENCE, _RATIO * spent)))
 
     def _take(self, helper: _Helper, done: Done) -> bool:
         """Take what a helper has done; return whether this process would have done the same."""
         launch, memory = self.launch, self.launch.device.memory
-        cursor = _Cursor(np.frombuffer(helper.pages, np.uint8))
+        cursor = Cursor(np.frombuffer(helper.fork.pages, np.uint8))
         reading, read = cursor.take(np.int64, done.read), cursor.pages(np.uint8, done.read)
         writing, written = cursor.take(np.int64, done.written), cursor.pages(np.uint8, done.written)
         content = cursor.pages(np.uint8, done.written)
@@ -294,30 +264,6 @@ class _Strict:
         raise RuntimeError("waves take turns")
 
 
-class _Cursor:
-    """A place in shared bytes, where arrays are put behind each other."""
-
-    def __init__(self, room: Bytes) -> None:
-        self._room = room
-        self._place = 0
-
-    def put(self, array: npt.NDArray[Any]) -> None:
-        """Copy an array there."""
-        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self._room[self._place : self._place + content.size] = content
-        self._place += content.size
-
-    def take(self, dtype: Any, count: int) -> npt.NDArray[Any]:
-        """Return the next array, a view."""
-        size = count * np.dtype(dtype).itemsize
-        self._place += size
-        return self._room[self._place - size : self._place].view(dtype)
-
-    def pages(self, dtype: Any, count: int) -> npt.NDArray[Any]:
-        """Return the next pages, an element for each byte."""
-        return self.take(dtype, count * PAGE).reshape(count, PAGE)
-
-
 def checked_processes(given: object) -> int | None:
     """Return the processes of a launch, None for the default; raises OperandError."""
     if given is None:
@@ -333,71 +279,12 @@ def _hindrance(launch: Launch) -> str:
         return "all CTAs are in one wave"
     if launch.most_statements is not None:
         return "most_statements counts those of all CTAs together"
-    if not hasattr(os, "fork") or sys.platform != "linux":
-        return "only Linux has helpers"
-    if threading.active_count() > 1:
-        return "this process has other threads, which a helper would lack"
-    return dependence(launch.entry)
+    return why_no_forks() or dependence(launch.entry)
 
 
-def _processors() -> int:
-    """Return the processors that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
-def _room(size: int) -> int:
-    """Return how many processes have room for their copies of a memory of ``size`` bytes."""
-    try:
-        pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return MOST
-    each = max(size, 1) * 3  # its copy, marks, and what comes back
-    return int(min(MOST, 1 + pages * _ROOM // each))
-
-
-def _shared(size: int) -> mmap.mmap:
-    """Return room for all pages of a memory, which takes no memory before it is used."""
-    most = size * (3 + 2 * _OWNED) + 32 * (size // PAGE + 2) * 8 + (1 << 16)
-    return mmap.mmap(-1, most, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE)
-
-
-def _forked() -> int:
-    """Fork; native threads, which libraries stop and start by themselves, are no reason for a warning."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
-
-
-def _work(execute: Callable[[], Done], answering: int) -> None:
-    """Execute in a helper, answer, and leave; an error is found again where it counts."""
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        gc.freeze()
-        content = pickle.dumps(execute())
-        while content:
-            content = content[os.write(answering, content) :]
-    except BaseException:  # whatever it was, this range is executed again
-        os._exit(1)
-    os._exit(0)
-
-
-def _end(helper: _Helper) -> None:
-    """End a helper and everything that it holds."""
-    os.close(helper.answer)
-    try:
-        os.kill(helper.process, signal.SIGKILL)
-        os.waitpid(helper.process, 0)
-    except (ProcessLookupError, ChildProcessError):
-        pass
-
-
-def _check_marked(now: Bytes, then: Bytes, marks: Bytes) -> None:
-    """Check that all bytes that have changed are marked as written."""
-    if ((now != then) & (marks & WRITTEN == 0)).any():
-        raise RuntimeError("bytes have changed that no event names")
+def _most(size: int) -> int:
+    """Return the bytes that all pages of a memory take, with what else comes back of them."""
+    return size * (3 + 2 * _OWNED) + 32 * (size // PAGE + 2) * 8 + (1 << 16)
 
 
 def _inferred_alike(known: Mapping[int, str], other: Mapping[int, str]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,12 @@ from ..streams import PER_THREAD, Clock, Conflict, Event, Order, Stream, Touches
 from ..tally import Tally
 from .client_memory import DEVICE, PAGE, PINNED, ClientMemory, Kind, OutOfMemory
 from .client_modules import ModulePool, Modules
+from .held_launches import HeldLaunches
 from .pending_work import IN_ORDER, Pending, PendingWork
 from .shared_writes import SharedWrites
+
+if TYPE_CHECKING:
+    from ...host.launch_ahead import LaunchAhead
 
 _TEXT_BYTES = 256  # of a string that the client keeps
 _FIRST_HANDLE, _HANDLE_STEP = 0x10000, 16
@@ -89,6 +93,7 @@ class Process:
         self.fills = Fills()
         self.shared_writes = SharedWrites(self.memory)
         self.pending = PendingWork(self.settings.schedule)
+        self.together = HeldLaunches(self.settings)
         self._given_work = count(1)
         self.captures: dict[int, Capture] = {}  # by the handle of the stream
         self.modules = Modules(self.settings.chip, self.tally.program, self.pool)
@@ -280,17 +285,34 @@ class Process:
         self._given(call, work, stream.line, self.order.begin(stream))
 
     def _given(self, call: Any, work: GraphNode, line: int, clock: Clock) -> None:
-        """Do work now; or, where a schedule chooses, when the host waits."""
+        """Do work now; or, where a schedule chooses, when the host waits; or long launches together."""
         pending = Pending(work, line, clock, call.name, next(self._given_work))
-        if self.settings.schedule == IN_ORDER:
-            self._do(call, pending)
-        else:
+        if self.settings.schedule != IN_ORDER:
             self.pending.add(pending)
+        elif self.order.several and self.together.takes(work):
+            self.together.add(call, pending)
+        else:
+            self.do_held()
+            self._do(call, pending)
 
-    def _do(self, call: Any, pending: Pending) -> None:
+    def do_held(self) -> None:
+        """Do launches that are held. Raises CudaError for what a launch ends with."""
+        if self.together:
+            from . import client_launches as launches  # which know processes
+
+            self.together.do(
+                lambda request: launches.begin(self, request), self._do, lambda: self.failed is not None
+            )
+
+    def _do(self, call: Any, pending: Pending, ahead: LaunchAhead | None = None) -> None:
         work = pending.work
         self.tally.copies.place = pending.number
-        touches = work.run(call) if work.run and work.enabled else Touches()
+        if ahead is not None:
+            from . import client_launches as launches
+
+            touches = launches.taken(self, work.fields, ahead)
+        else:
+            touches = work.run(call) if work.run and work.enabled else Touches()
         if self.settings.compares and work.kind is not NodeKind.COPY:  # which is compared itself
             self.shared_writes.note(touches)
         if self.order.several:

@@ -12,25 +12,26 @@ import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from ...checks.undefined_rows import KIND as UNDEFINED
 from ...errors import WarpsimError
+from ...host.forks import idle_threads
+from ...host.launch_ahead import LaunchAhead
 from ...isa.architectures import ARCHITECTURES
 from ...machine.grid import IN_FLIGHT, sizes_of
-from ...machine.run.events import Observer, helper
-from ...machine.run.pending import Pending
-from ...machine.run.wave import Wave
-from ...machine.state.memory_access import MemoryAccess
-from ...machine.state.spaces import DEVICE_BASE, Offsets
+from ...machine.run.events import Observer
 from ..deadlines import Deadline, shortened
 from ..error_codes import CudaError, error_of
 from ..host_launch import HostLaunch
 from ..messages import Gone
-from ..streams import Stretch, Touches
+from ..streams import Touches
+from .access_log import AccessLog
 from .client import Process
 from .client_modules import Kernel
+
+if TYPE_CHECKING:
+    from ...host.launching import LaunchReport
 
 Dimensions3 = tuple[int, int, int]
 COOPERATIVE, CLUSTER = 2, 4  # of cudaLaunchAttributeID and CUlaunchAttributeID
@@ -38,9 +39,8 @@ ATTRIBUTE_BYTES = 64  # of cudaLaunchAttributeValue
 _PORTABLE_SHARED = 48 << 10
 _MANY_CTAS = 256  # of a launch that goes to a cluster of machines
 _PATIENCE = 5.0  # seconds without a word
+_OF_ALL_MEMORY = ("uninitialised", UNDEFINED)  # findings that other bytes are tried for
 Say = Callable[[str], object]
-Mask = npt.NDArray[np.bool_]
-_BLOCK = 16  # bits of the places in a block of a mask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,42 +139,97 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     Returns the bytes that it touches, where the process has several streams or is compared with another run.
     """
     settings, tally = process.settings, process.tally
-    kernel = request.kernel.launchable
+    name = request.kernel.signature
     log = AccessLog() if process.order.several or settings.compares else None
     others = [] if log is None else [log]
     try:
         with (
             settings.looking.at(request.on(process)) as watching,
-            Deadline(settings.limit, kernel.signature) as process.deadline,
+            Deadline(settings.limit, name) as process.deadline,
+            idle_threads(),
         ):
             start = time.perf_counter()
-            report = kernel(
-                request.grid,
-                request.block,
-                request.parameters,
-                request.shared_bytes,
-                request.cluster,
-                schedule=settings.schedule,
-                checks=settings.checks,
-                undefined=settings.undefined,
-                device=process.device,
-                observers=[*watching, *others],
-                output=process.printed.append,
-                cooperative=request.cooperative,
-                resident=settings.resident,
-                scheduler=settings.scheduler if _spreads(request, [*watching, *others]) else None,
-                progress=progress(kernel.signature, tally.progress),
-            )
+            report = _launched(process, request, [*watching, *others], process.printed.append)
     except Gone:
-        tally.say(f"{kernel.signature} was stopped: its program has left")
+        tally.say(f"{name} was stopped: its program has left")
         raise
     except WarpsimError as error:
         _failed(process, request, error)
         return Touches() if log is None else log.touches()
-    tally.launched(kernel.signature, replace(report, launched=None), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    process.together.note(request, seconds)
+    tally.launched(name, report, seconds)
     if settings.compares:
         tally.copies.launched(report.open_words, process.memory.data)
     return Touches() if log is None else log.touches()
+
+
+def _launched(
+    process: Process,
+    request: LaunchRequest,
+    observers: Sequence[Observer],
+    output: Callable[[str], object],
+    processes: int | None = None,
+) -> LaunchReport:
+    """Execute a launch. Raises WarpsimError."""
+    settings, kernel = process.settings, request.kernel.launchable
+    report = kernel(
+        request.grid,
+        request.block,
+        request.parameters,
+        request.shared_bytes,
+        request.cluster,
+        schedule=settings.schedule,
+        checks=settings.checks,
+        undefined=settings.undefined,
+        device=process.device,
+        observers=observers,
+        output=output,
+        cooperative=request.cooperative,
+        resident=settings.resident,
+        scheduler=settings.scheduler if _spreads(request, observers) else None,
+        progress=progress(kernel.signature, process.tally.progress),
+        processes=processes,
+    )
+    return replace(report, launched=None)
+
+
+# --- a launch before its turn ----------------------------------------------------------------------
+
+
+class Ahead(NamedTuple):
+    """What a launch did that was executed before its turn."""
+
+    report: LaunchReport
+    seconds: float
+    touches: Touches
+    printed: Sequence[str]
+
+
+def begin(process: Process, request: LaunchRequest) -> LaunchAhead:
+    """Begin a launch before its turn, in another process."""
+
+    def executed(touched: Observer) -> Ahead:
+        log, printed, start = AccessLog(), list[str](), time.perf_counter()
+        report = _launched(process, request, [touched, log], printed.append, processes=1)
+        if any(finding.kind in _OF_ALL_MEMORY for finding in report.hazards):
+            raise RuntimeError("findings depend on bytes that the launch has not read")
+        return Ahead(report, time.perf_counter() - start, log.touches(), printed)
+
+    return LaunchAhead(process.memory, executed)
+
+
+def taken(process: Process, request: LaunchRequest, ahead: LaunchAhead) -> Touches:
+    """Take what a launch did before its turn, or execute it, where it would do something else now."""
+    with Deadline(None, request.kernel.signature) as process.deadline:
+        found: Ahead | None = ahead.take()
+    if found is None:
+        process.together.wasted += 1
+        return execute(process, request)
+    process.together.note(request, found.seconds)
+    process.printed += found.printed
+    process.tally.launched(request.kernel.signature, found.report, found.seconds)
+    return found.touches
 
 
 def _spreads(request: LaunchRequest, observers: Sequence[Observer]) -> bool:
@@ -248,90 +303,3 @@ def progress(kernel: str, say: Say) -> Callable[[int, int], None]:
             say(f"{name}: {done} of {total} CTAs, about {left:.0f} s left")
 
     return watch
-
-
-# --- which bytes of global memory a launch reads, writes and changes by atomics -----------------------
-
-
-class ByteMask:
-    """Which bytes of a memory are touched; ``blocks`` has which stretches of 64 KiB hold any of them."""
-
-    def __init__(self, size: int) -> None:
-        self.bytes: Mask = np.zeros(size, np.bool_)
-        self.blocks: Mask = np.zeros(-(-size >> _BLOCK), np.bool_)
-
-    def add(self, offsets: Offsets, size: int) -> None:
-        """Note words of so many bytes, each aligned to its size."""
-        self.bytes.reshape(-1, size)[offsets // size] = True
-        self.blocks[offsets >> _BLOCK] = True
-
-    def add_range(self, first: int, past: int) -> None:
-        """Note bytes."""
-        self.bytes[first:past] = True
-        self.blocks[first >> _BLOCK : -(-past >> _BLOCK)] = True
-
-    def stretches(self) -> tuple[Stretch, ...]:
-        """Return stretches of addresses."""
-        found = list[Stretch]()
-        for first, past in _runs(self.blocks):
-            start = first << _BLOCK
-            part = self.bytes[start : past << _BLOCK]
-            base = DEVICE_BASE + start
-            found += [(base + begin, base + end) for begin, end in _runs(part)]
-        return tuple(found)
-
-
-def _runs(mask: Mask) -> list[tuple[int, int]]:
-    """Return where stretches of what is set begin and end."""
-    edges = np.flatnonzero(np.diff(mask.view(np.int8), prepend=0, append=0))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-
-
-class AccessLog(Observer):
-    """The bytes of one launch, as masks over the memory of the device."""
-
-    def __init__(self) -> None:
-        self.masks: dict[str, ByteMask] = {}
-
-    def load(self, wave: Wave, access: MemoryAccess) -> None:
-        """Note what is read."""
-        self._note(wave, access, "reads")
-
-    def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """Note what is written."""
-        self._note(wave, access, "writes")
-
-    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
-        """Note what atomics change."""
-        self._note(wave, access, "atomics")
-
-    def completed(self, wave: Wave, pending: Pending) -> None:
-        """Note what an asynchronous operation has read and written."""
-        for name, all_of in (("reads", pending.reads), ("writes", pending.writes)):
-            for stretches in all_of:
-                if stretches.space == "global":
-                    mask = self._mask(wave, name)
-                    for first, past in stretches.ranges.tolist():
-                        mask.add_range(first, past)
-
-    def touches(self) -> Touches:
-        """Return all bytes as stretches of addresses."""
-        return Touches(
-            *(self.masks[name].stretches() if name in self.masks else () for name in Touches._fields)
-        )
-
-    @helper
-    def _note(self, wave: Wave, access: MemoryAccess, name: str) -> None:
-        if access.memory is wave.memories.device.data:
-            self._mask(wave, name).add(access.offsets, access.size)
-
-    @helper
-    def _mask(self, wave: Wave, name: str) -> ByteMask:
-        size = wave.memories.device.data.size
-        mask = self.masks.get(name)
-        if mask is None or mask.bytes.size < size:
-            grown = ByteMask(size)
-            if mask is not None:
-                grown.bytes[: mask.bytes.size], grown.blocks[: mask.blocks.size] = mask.bytes, mask.blocks
-            self.masks[name] = mask = grown
-        return mask

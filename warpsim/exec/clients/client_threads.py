@@ -6,6 +6,7 @@ Knows the order of a call: message, row, orders, return. Does not know functions
 from __future__ import annotations
 
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,8 +19,10 @@ from ..error_codes import SUCCESS, CudaError, code, driver_name, error_of
 from ..libraries import function_named
 from ..messages import CALLED, ENDS, HELLO, Channel, Gone, Message
 from .client import Process
+from .held_launches import goes_together
 
 _IN_DRIVER = {"InvalidDeviceFunction": "InvalidResourceHandle"}  # of codes that the runtime alone has
+_PAUSE = 0.02  # seconds for other threads
 _NOT_SUPPORTED, _UNKNOWN = "NotSupported", "Unknown"
 _FOREVER = frozenset(  # functions that answer also after an error that no call survives
     {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaDeviceReset"}
@@ -107,6 +110,7 @@ class Connection:
             self._ends = True
             call = Call(self, self.process, "the end of the process", message)
             with suppress(CudaError):
+                self.process.do_held()
                 self.process.do_until(call)
         return SUCCESS
 
@@ -151,6 +155,7 @@ class Connection:
         if row is None:
             self.process.tally.lacking(call.name)
             return code(_NOT_SUPPORTED)
+        self._do_held(call)
         if self.process.failed is not None and call.name not in _FOREVER:
             self.process.failure_given = True
             return self.process.failed.code
@@ -158,6 +163,16 @@ class Connection:
             raise CudaError("DeviceUninitialized", f"{call.name}: no context is current in this thread")
         result = row.function(call, *row.arguments(call.message))
         return SUCCESS if result is None else result
+
+    def _do_held(self, call: Call) -> None:
+        """Do launches that are held, before what is no launch; threads beside this may add theirs before."""
+        if not self.process.together or goes_together(call.name):
+            return
+        if self.process.threads > 1:
+            self._lock.release()
+            time.sleep(_PAUSE)
+            self._lock.acquire()
+        self.process.do_held()
 
     def _failed(self, library: str, name: str, error: CudaError) -> int:
         """Return the code of an error; the driver has no errors of its own for some."""

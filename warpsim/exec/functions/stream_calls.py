@@ -163,6 +163,8 @@ def _record(call: Call, event: int, handle: int) -> None:
     if capture is not None:
         capture.events[event] = list(capture.ends.get(stream.handle, ()))
         return
+    if found.timed:
+        process.do_held()
     found.clock, found.seconds = process.order.begin(stream), time.perf_counter()
 
 

@@ -25,6 +25,7 @@ from ...machine.state.spaces import DEVICE_BASE
 from ..clients.client import Process
 from ..clients.client_modules import ModulePool
 from ..clients.client_threads import Connection
+from ..error_codes import CudaError
 from ..libraries import libraries
 from ..messages import ASKS, HELLO, Channel, Gone, Message
 from ..processes import adopt_orphans, alive, ancestors
@@ -135,6 +136,8 @@ class Server:
         while not self._ended.wait(_WATCH):
             for client in list(self.clients.values()):
                 deadline = client.process.deadline
+                if client.process.together.waited() and self.lock.acquire(blocking=False):
+                    threading.Thread(target=self._do_held, args=(client,), daemon=True).start()
                 if deadline is None:
                     continue
                 if not alive(client.process.number):
@@ -142,6 +145,14 @@ class Server:
                 elif (text := deadline.progress()) is not None:
                     with suppress(Gone):  # what would show it has left
                         client.run.tally.progress(text)
+
+    def _do_held(self, client: Client) -> None:
+        """Do the launches that a client has given, which calls nothing; the lock is held, and released."""
+        try:
+            with default_environment(), suppress(CudaError, Gone):
+                client.process.do_held()
+        finally:
+            self.lock.release()
 
     def _serve(self, connection: socket.socket) -> None:
         """Serve one thread of a client to its end."""
