@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from warpsim.exec.clients import held_launches
 from warpsim.exec.clients.client import Process
+from warpsim.exec.clients.client_memory import ClientMemory
 from warpsim.exec.clients.held_launches import HeldLaunches, goes_together
 from warpsim.exec.graphs import GraphNode, NodeKind
 from warpsim.exec.serving.runs import Run
@@ -18,6 +20,7 @@ from warpsim.exec.serving.server import Server
 from warpsim.exec.settings import Settings
 from warpsim.exec.tally import Tally
 from warpsim.host import forks
+from warpsim.host.launch_ahead import LaunchAhead
 
 Ran = tuple[str, dict[str, Any], list[HeldLaunches]]
 
@@ -148,3 +151,24 @@ def test_errors_of_held_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done == ["a", "b"]
     assert not process.together
     process.close()
+
+
+def test_forks_have_memory_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although its file is shared, and the other process writes to it before they have a copy."""
+    fork = forks.forked
+
+    def late() -> int:
+        process = fork()
+        if process == 0:
+            time.sleep(0.2)
+        return process
+
+    monkeypatch.setattr(forks, "forked", late)
+    memory = ClientMemory(1 << 16)
+    memory.host_allocate(256, "bytes")
+    memory.data[0] = 5
+    ahead = LaunchAhead(memory, lambda observer: int(memory.data[0]))
+    memory.data[0] = 6
+    assert ahead.take() == 5
+    assert memory.data[0] == 6
+    memory.close()

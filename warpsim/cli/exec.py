@@ -232,7 +232,7 @@ def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
         compares=options["schedules"] > 1,
         multiprocessors=options["multiprocessors"],
         resident=options["resident"],
-torch_on_cpu=options["torch_on_cpu"],
+        torch_on_cpu=options["torch_on_cpu"],
         looking=looking if looking.observes else Unobserved(),
         scheduler=options["scheduler"],
         memory_bytes=int(options["memory"] * _GIB) // _PAGE * _PAGE,

@@ -5,10 +5,10 @@ Knows nodes and what each comes after; does not know what work is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
 
 from .streams import Touches
 
@@ -28,6 +28,7 @@ class NodeKind(IntEnum):
     RECORD = 7
     ALLOCATE = 10
     FREE = 11
+    CONDITIONAL = 13
 
 
 @dataclass(eq=False)
@@ -72,7 +73,7 @@ class Graph:
         """Return the same nodes as they are now, with copies of graphs in them, and the same references."""
         made = {node: GraphNode(node.label, enabled=node.enabled) for node in self.nodes}
         for node, other in made.items():
-            other.take(node_of_graph(node.fields.copy()) if node.kind is NodeKind.GRAPH else node)
+            other.take(_COPIES[node.kind](node.fields.copy()) if node.kind in _COPIES else node)
             other.after = [made[before] for before in node.after]
         return Graph(list(made.values()), dict(self.kept), made)
 
@@ -82,6 +83,9 @@ class Graph:
         for node in self.nodes:
             if node.kind is NodeKind.GRAPH:
                 yield from node.fields.every()
+            elif node.kind is NodeKind.CONDITIONAL:
+                for body in node.fields.bodies:
+                    yield from body.every()
 
     def edges(self) -> list[tuple[GraphNode, GraphNode]]:
         """Return the pairs of which the second node comes after the first."""
@@ -96,11 +100,82 @@ class Graph:
 def node_of_graph(inner: Graph) -> GraphNode:
     """Return a node that does the work of a graph."""
 
-    def run(later: Any) -> Touches:
-        works = [node.run(later) for node in inner.ordered() if node.run and node.enabled]
-        return Touches(*(tuple(each for work in works for each in part) for part in zip(*works, strict=True)))
+    return GraphNode(
+        "a graph", lambda later: _together(_done(inner, later)), kind=NodeKind.GRAPH, fields=inner
+    )
 
-    return GraphNode("a graph", run, kind=NodeKind.GRAPH, fields=inner)
+
+def _done(inner: Graph, later: Any) -> list[Touches]:
+    """Do the work of a graph in a node; return what it touches."""
+    return [node.run(later) for node in inner.ordered() if node.run and node.enabled]
+
+
+def _together(works: Iterable[Touches]) -> Touches:
+    """Return what some works touch, each stretch once."""
+    found = Touches()
+    for work in works:
+        found = Touches(*(tuple(dict.fromkeys((*a, *b))) for a, b in zip(found, work, strict=True)))
+    return found
+
+
+class Branching(IntEnum):
+    """What a condition decides, as cudaGraphConditionalNodeType numbers it."""
+
+    IF = 0
+    WHILE = 1
+    SWITCH = 2
+
+
+class Condition(Protocol):
+    """A value that device code sets: functions/conditional_nodes.py has it."""
+
+    def value(self, later: Any) -> int:
+        """Return it as it is now."""
+
+    def touches(self) -> Touches:
+        """Return what is read of it."""
+
+
+@dataclass(eq=False)
+class Conditional:
+    """Graphs of which a condition says which is done, and how often."""
+
+    branching: Branching
+    condition: Condition
+    bodies: list[Graph]
+
+    def copy(self) -> Conditional:
+        """Return the same with copies of the graphs."""
+        return Conditional(self.branching, self.condition, [body.copy() for body in self.bodies])
+
+    def chosen(self, later: Any) -> Iterator[Graph]:
+        """Yield the graphs to be done, one after the other."""
+        value = self.condition.value(later)
+        if self.branching is Branching.WHILE:
+            while self.condition.value(later):
+                yield self.bodies[0]
+        else:
+            place = int(not value) if self.branching is Branching.IF else value
+            yield from self.bodies[place : place + 1]
+
+
+def node_of_condition(inner: Conditional) -> GraphNode:
+    """Return a node that does what a condition says."""
+
+    def run(later: Any) -> Touches:
+        found = inner.condition.touches()
+        for body in inner.chosen(later):
+            found = _together([found, *_done(body, later)])
+        return found
+
+    label = f"a conditional node ({inner.branching.name.lower()})"
+    return GraphNode(label, run, kind=NodeKind.CONDITIONAL, fields=inner)
+
+
+_COPIES: dict[NodeKind, Callable[[Any], GraphNode]] = {
+    NodeKind.GRAPH: node_of_graph,
+    NodeKind.CONDITIONAL: node_of_condition,
+}
 
 
 @dataclass(eq=False)

@@ -156,7 +156,7 @@ class Helpers:
     def _execute(self, first: int, count: int, room: mmap.mmap) -> Done:
         """Execute some waves; return what they did, and put the bytes that they touched in place."""
         launch, touched, memory = self.launch, Touched(), self.launch.device.memory
-        memory.detach()
+        memory.detach(self._data)
         parent, known = os.getppid(), len(self.findings.found)
         part = replace(
             launch,

@@ -72,7 +72,7 @@ class LaunchAhead:
         """Execute the launch in the fork, and put the bytes that it touched in place."""
         ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
         memory, touched = self._memory, Touched()
-        memory.detach()
+        memory.detach(self._data)
         kept = tuple(memory.allocations)
         result = execute(touched)
         if memory.data.size != self._data.size or tuple(memory.allocations) != kept:

@@ -67,9 +67,9 @@ class ClientMemory(DeviceMemory):
             raise OutOfMemory(f"the device has {self.capacity} bytes")
         return self._all[: min(-(-size // PAGE) * PAGE, self.capacity)]
 
-    def detach(self) -> None:
-        """Leave the file of memory, and keep a copy."""
-        self.data = self.data.copy()
+    def detach(self, data: Bytes) -> None:
+        """Leave the file of memory, which may have changed meanwhile, for a copy of what it held."""
+        self.data = data.copy()
 
     def allocate(self, size: int, name: str = "", alignment: int = _ALIGNMENT, space: str = "") -> Allocation:
         """Allocate bytes for a variable, zero; whole pages where it is managed."""

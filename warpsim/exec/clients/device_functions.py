@@ -1,7 +1,7 @@
-"""The functions of the device runtime that cooperative grids call, in PTX.
+"""The functions of the device runtime that cooperative grids and conditional nodes call, in PTX.
 
 libcudadevrt.a has machine code. The handle of a grid is the address of what it synchronises by, in %envreg1
-and %envreg2.
+and %envreg2; that of a condition of a graph is the address of its value.
 """
 
 from __future__ import annotations
@@ -45,6 +45,15 @@ fence.acq_rel.gpu;
 done:
 barrier.sync 0;
 mov.b32 %now, 0; st.param.b32 [status], %now;
+ret;
+}
+""",
+    "cudaGraphSetConditional": """
+.visible .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value)
+{
+.reg .b64 %address; .reg .b32 %value;
+ld.param.b64 %address, [handle]; ld.param.b32 %value, [value];
+st.global.b32 [%address], %value;
 ret;
 }
 """,

@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401 (they fill the table of rows)
     capture_calls,
+    conditional_nodes,
     copy_calls,
     device_calls,
     driver_contexts,

@@ -10,6 +10,7 @@ from ..calls import Call, Handle, Pointer, Size, Unsigned, row
 from ..error_codes import CudaError
 from ..graphs import Graph, GraphNode, NodeKind
 from ..processes import working_folder
+from .conditional_nodes import defaults
 from .user_objects import copied_with_objects, release_all
 
 _TOPOLOGY_CHANGED, _KIND_CHANGED = 2, 3  # of cudaGraphExecUpdateResult
@@ -152,6 +153,9 @@ def exec_destroy(call: Call, executable: Handle) -> None:
 def graph_launch(call: Call, executable: Handle, stream: Handle) -> None:
     """Do the work of a graph as work of a stream."""
     found = call.process.held(executable, Executable, "executable graph")
+    begin = defaults(found.graph)
+    if begin is not None:
+        call.process.submit(call, call.stream(stream), begin)
     call.process.run_graph(call, call.stream(stream), found.graph)
 
 

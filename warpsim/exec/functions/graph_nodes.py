@@ -17,6 +17,7 @@ from ..error_codes import CudaError
 from ..graphs import Graph, GraphNode, NodeKind, node_of_graph
 from ..memory_transfers import Box, Plane, Rows
 from ..streams import Event, Touches
+from .conditional_nodes import conditional_node
 from .copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
 from .graph_calls import graph_of, has_edge_data, made_of, node_handle, node_of, nodes_at
 from .launch_calls import launch_work
@@ -171,13 +172,16 @@ def add_any(call: Call, asked: NewNode) -> None:
     """Add a node by cudaGraphNodeParams: its kind, and from byte 16 on its parameters."""
     shifted = has_edge_data(call)
     number, parameters = (asked.fifth, asked.sixth) if shifted else (asked.number, asked.fifth)
-    node = _of_any(call, parameters)
+    node = _of_any(call, parameters, graph_of(call, asked.graph))
     _add(call, asked._replace(number=number), node)
 
 
-def _of_any(call: Call, parameters: int) -> GraphNode:
+def _of_any(call: Call, parameters: int, graph: Graph | None = None) -> GraphNode:
+    """Return a node by cudaGraphNodeParams; only one that is added to a graph may be conditional."""
     (kind,) = call.get(parameters, "i")
     place = parameters + 16
+    if kind == NodeKind.CONDITIONAL and graph is not None:
+        return conditional_node(call, graph, place)
     if kind == NodeKind.EMPTY:
         return GraphNode("nothing")
     if kind == NodeKind.COPY:

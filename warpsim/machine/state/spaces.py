@@ -174,8 +174,11 @@ class DeviceMemory:
         grown[: self.data.size] = self.data
         return grown
 
-    def detach(self) -> None:
-        """Have bytes that another process does not see change; a fork has them by itself."""
+    def detach(self, data: Bytes) -> None:
+        """Have bytes that another process does not see change, and does not change: ``data``, as they were.
+
+        A fork has them by itself.
+        """
 
     def snapshot(self) -> Bytes | None:
         """Return a copy of all bytes; None where that would take too much."""
