@@ -11,18 +11,17 @@ import argparse
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
+os.environ.pop("OPENBLAS_CORETYPE", None)  # BLAS has kernels for this processor, not for another
 
 import json
-import platform
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
-
 from .batches import batch_cases
 from .measure import Result
 from .peer import peer_cases
+from .processor import machine
 from .products import product_cases
 from .whole import whole_cases
 
@@ -41,17 +40,6 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _machine() -> str:
-    """Return the processor, as Linux names it, and what computes."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    name = names[0] if names else platform.processor() or platform.machine()
-    return f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, NumPy {np.__version__}"
-
-
 def main() -> int:
     """Run the cases whose name contains the given text."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
@@ -62,15 +50,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where to write the results")
     options = parser.parse_args()
     results = []
+    if not options.markdown:
+        print(machine())
     if options.markdown:
-        print(f"{datetime.now(UTC):%Y-%m-%d}, {_machine()}\n\n| case | measured | goal |\n|---|---|---|")
+        print(f"{datetime.now(UTC):%Y-%m-%d}, {machine()}\n\n| case | measured | goal |\n|---|---|---|")
     cases = (*product_cases(options.size), *batch_cases(), *whole_cases(), *peer_cases())
     for case in cases:
         if options.only in case.name:
             results.append(case.run(options.repeat))
             print((_row if options.markdown else _line)(results[-1]), flush=True)
     if options.json:
-        record: dict[str, object] = {"machine": _machine(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+        record: dict[str, object] = {"machine": machine(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
         record["size"] = options.size
         record["results"] = [result.record() for result in results]
         options.json.write_text(json.dumps(record, indent=1) + "\n")
