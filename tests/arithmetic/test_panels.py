@@ -34,7 +34,7 @@ from warpsim.products.gemm import gemm
 
 Array = Any
 BLOCKS, SIDE = 2, 16  # instructions along k; rows and columns
-SHARE = fused_registers._SHARE // 128  # instructions of 128 words of D that one thread takes
+SHARE = 512  # instructions of 128 words of D that one thread takes under the fixture
 
 # Of the 25 pairs of formats that 8-bit kinds have, those of equal formats and those with e5m2 first.
 FORMS = [
@@ -379,9 +379,16 @@ def test_leading_axes_broadcast() -> None:
     np.testing.assert_array_equal(d[2, 1], fused_registers.execute(form, Inputs(registers=one)))
 
 
+@pytest.fixture
+def few_for_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Share work that is small among threads."""
+    monkeypatch.setattr(fused_registers, "_SHARE", 128 * SHARE)
+    monkeypatch.setattr(matrix_kernels, "_SHARED", matrix_kernels.LARGE)
+
+
 @compiled
 @pytest.mark.parametrize("make", ["from registers", "from matrices"])
-def test_bits_do_not_depend_on_threads(make: str) -> None:
+def test_bits_do_not_depend_on_threads(make: str, few_for_a_thread: None) -> None:
     form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
     rng = np.random.default_rng(1)
     count = 3 * SHARE + 5
@@ -399,7 +406,19 @@ def test_bits_do_not_depend_on_threads(make: str) -> None:
 
 
 @compiled
-def test_an_illegal_field_in_any_threads_share_is_reported() -> None:
+def test_calls_that_end_in_less_time_than_threads_start_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 and 3 million products."""
+    monkeypatch.setattr(fused_registers, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(matrix_kernels, "ThreadPoolExecutor", None)
+    form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
+    words = {name: np.zeros((2 * SHARE, 32, form.registers[name]), np.uint32) for name in "abc"}
+    assert not warpsim.execute(form, **words, threads=2).any()
+    left, right = np.ones((3 * SHARE, 16, 16), np.float16), np.ones((3 * SHARE, 16, 8), np.float16)
+    assert (warpsim.matmul(form, left, right, threads=2) == 16).all()
+
+
+@compiled
+def test_an_illegal_field_in_any_threads_share_is_reported(few_for_a_thread: None) -> None:
     form = warpsim.decode("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
     count = 3 * SHARE
     counts = {name: number for name, number in form.registers.items() if name != "d"}

@@ -21,7 +21,7 @@ from ..isa.operand_places.placements import NO_TENSOR_SETTINGS, Inputs
 from ..isa.registers import Words, with_registers
 from .recipes import Recipe, Table, recipe_of, table_by_register, tiles_of
 
-_SHARE = 1 << 16  # words of D that a thread makes at a time
+_SHARE = 1 << 20  # words of D that a thread makes at a time: some milliseconds, for its start takes a part
 
 _NO_WORDS = np.zeros(0, np.uint32)
 _WORD = np.dtype(np.uint32)

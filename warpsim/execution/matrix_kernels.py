@@ -29,6 +29,7 @@ from .recipes import narrow_plan
 Table = npt.NDArray[Any]
 
 LARGE = 1 << 21  # multiplications of a call from which on a kernel of its own is worth its compilation
+_SHARED = 1 << 26  # multiplications of a call from which on threads are worth their start: 5 ms and more
 
 
 @in_default_environment
@@ -37,7 +38,7 @@ def computed(
 ) -> Codes:
     """Return codes of D by the fastest kernel, in threads over the batch if there is enough to do."""
     kernel, count = _kernel_of(operands, rule, budget), operands.a.shape[0]
-    workers = thread_count(threads) if _is_large(operands) else 1
+    workers = thread_count(threads) if _multiplications(operands) >= _SHARED else 1
     if workers == 1:
         return kernel(operands, rule)
     share = -(-count // (4 * workers))
@@ -63,7 +64,11 @@ def _are_many(operands: Operands, rule: Rule, budget: CompilationBudget) -> bool
 
 
 def _is_large(operands: Operands) -> bool:
-    return bool(operands.a.size * operands.b.shape[2] >= LARGE)
+    return _multiplications(operands) >= LARGE
+
+
+def _multiplications(operands: Operands) -> int:
+    return int(operands.a.size * operands.b.shape[2])
 
 
 def has_matrix_kernel(operands: Operands, rule: Rule) -> bool:
