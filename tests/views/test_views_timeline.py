@@ -76,6 +76,7 @@ def test_it_says_what_it_is() -> None:
     assert any(one.startswith("An order of events, not a performance model") for one in texts)
     assert {"fence", "at a barrier", "ends the wait"} <= set(texts)
     assert "does not end" not in texts
+    assert not [one for one in texts if "Point at" in one]  # paper cannot be pointed at
 
 
 def test_a_long_axis_is_broken() -> None:

@@ -238,7 +238,7 @@ def legend_of(timeline: Timeline) -> list[tuple[str, str]]:
 FOLDED = "CTAs behind the first are folded: a row has what all warps of a CTA do, each event once."
 CAPTION = (
     "An order of events, not a performance model: a column is an event, whatever time it would take.",
-    "Loads, stores and arithmetic are no events. Point at anything for its statement.",
+    "Loads, stores and arithmetic are no events.",
 )
 
 
