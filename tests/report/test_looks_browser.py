@@ -247,6 +247,16 @@ def test_every_form_of_the_list_reads_differently(browser, paths):
     assert "mma m8n8k4f32 ← f16 · f16 + f16row.col" in groups
 
 
+SMALL = """return [...document.querySelectorAll('button, summary, select, #steps li, .choice label')]
+    .map(one => [one.textContent.trim(), one.getBoundingClientRect().height])
+    .filter(([, height]) => height > 0 && height < 24)"""
+
+
+def test_what_is_pressed_is_24_pixels_high(browser, paths):  # WCAG 2.2, 2.5.8
+    for name in (SPARSE, "launch"):
+        assert sized(browser, paths[name], 400).run(SMALL) == []
+
+
 PAPER = """return [...document.querySelectorAll('.panel .scroll, .part .scroll')]
     .map(one => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight,
         one.getBoundingClientRect().right - 1.3 * innerWidth])
