@@ -32,7 +32,8 @@ from .wave import Record, Wave
 
 COLD = 96  # executions from which on a stretch is worth a compiler
 LONGEST = 192  # statements: the time to compile more grows faster than their number
-SHORTEST = 2
+_LEAST = 6  # of what statements weigh, from which on a call of machine code takes less time than they do
+_WEIGHT = 5  # of a statement that Python executes by itself: with a guard, a load, a result that is widened
 _PATIENCE = 16  # executions in vain, without others between, from which on there are no more
 _SPACES = frozenset({"global", "const", "generic", "shared", "local", "param"})
 _DEVICE = frozenset({"global", "const", "generic"})
@@ -49,6 +50,12 @@ def compiles(record: Record) -> bool:
     """Return whether a statement may have machine code: it computes, or loads from a memory known here."""
     twin = record.twin
     return twin is not None and (twin.load is None or twin.load.space in _SPACES)
+
+
+def pays(records: Sequence[Record]) -> bool:
+    """Return whether machine code of some statements takes less time than they do."""
+    plain = sum(record.guard < 0 and record.twin is not None and record.twin.plain for record in records)
+    return plain + _WEIGHT * (len(records) - plain) >= _LEAST
 
 
 class NativeStretch:
@@ -109,11 +116,11 @@ class NativeStretch:
     def _shorten(self, place: int) -> None:
         """End before a statement that has no machine code; what is behind it is a stretch of its own."""
         behind = self.first + place + 1
-        if self.past - behind >= SHORTEST:
+        if pays(self.records[place + 1 :]):
             record = self.code[behind]
             record.stretch = NativeStretch(self.code, behind, self.past, record.stretch)
         self.past, self.records = self.first + place, self.records[:place]
-        self.times, self.refused = 0, place < SHORTEST
+        self.times, self.refused = 0, not pays(self.records)
 
 
 def _piece(record: Record, wave: Wave, path: DivergentPath) -> Piece:
@@ -151,6 +158,7 @@ class Native:
         self.needed = (*places.reads, *places.merged)
         self.outputs = [(number, types[number]) for number in places.outputs]
         self.guarded = frozenset(places.guarded)
+        self.simple = not (places.guarded or places.offsets)  # it leaves nothing but registers
         self.loads = [_Place(load, piece, pieces[piece].guard >= 0) for piece, load, _ in places.loads]
         objects = len(self.inputs) + len(places.apart) + places.mask + places.bases + len(self.loads)
         objects += len(places.tables) + len(self.outputs) + len(self.guarded)
@@ -166,6 +174,11 @@ class Native:
             return False
         lanes = wave.lanes
         made = [np.empty(lanes, dtype) for _, dtype in self.outputs]
+        if self.simple:
+            if not self._called(wave, path, taken, made):
+                return False
+            self._write(wave, path, made, {})
+            return True
         written = [np.empty(lanes, np.bool_) for _ in self.places.guarded]
         offsets = [np.empty(lanes, np.int64) for _ in self.places.offsets]
         ran = [np.empty(lanes, np.bool_) for _ in self.places.ran]
@@ -263,6 +276,10 @@ class Native:
         """Write registers."""
         frame, lanes = path.frame, path.lanes
         whole = lanes.count == wave.alive
+        if whole and self.simple and not frame.partial:
+            for (number, _), values in zip(self.outputs, made, strict=True):
+                frame.values[number] = values
+            return
         for (number, _), values in zip(self.outputs, made, strict=True):
             if number in self.guarded:
                 _merge(frame, number, values, written[number], wave.alive)

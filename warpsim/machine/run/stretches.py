@@ -28,13 +28,14 @@ from ..native.lane_functions import arrays_are_as_expected
 from ..native.objects import available
 from ..state.lanes import DivergentPath, Values
 from ..state.slots import Slot
-from .native_stretches import LONGEST, SHORTEST, NativeStretch
+from .native_stretches import LONGEST, NativeStretch, pays
 from .native_stretches import compiles as native_compiles
 from .wave import Entry, Record, Wave
 
 HOT = 8  # executions of a statement by a wave, or by all launches of a kernel, from which on it is compiled
 STATEMENTS = "WARPSIM_STATEMENTS"  # the variable of the environment that chooses
 _WAYS = ("compiled", "numpy", "interpreted")
+_SHORTEST = 2  # statements
 _LONGEST = 512
 _JUMPS = frozenset({"bra", "brx"})
 
@@ -141,7 +142,7 @@ def _begin_native(entry: Entry, pc: int) -> None:
         if not isinstance(before, NativeStretch) or before.past != pc:
             return
     past = _end(code, pc, labels, native_compiles, LONGEST)
-    if past - pc >= SHORTEST:
+    if pays(code[pc:past]):
         code[pc].stretch = NativeStretch(code, pc, past, code[pc].stretch or _computing(entry, pc))
 
 
@@ -155,7 +156,7 @@ def _begin_computing(entry: Entry, pc: int) -> None:
 def _computing(entry: Entry, pc: int) -> Stretch | None:
     """Return a stretch of Python's from a statement on, None where there is not more than that."""
     past = _end(entry.code, pc, _LABELS.of(entry), _compiles, _LONGEST)
-    return Stretch(entry.code, pc, past) if past - pc >= SHORTEST else None
+    return Stretch(entry.code, pc, past) if past - pc >= _SHORTEST else None
 
 
 def _end(
