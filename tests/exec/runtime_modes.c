@@ -262,7 +262,13 @@ static void hints(void) {
     printf(" %d %d", number[0], cudaMemPrefetchBatchAsync(both, sizes, 2, places, wrong, 1, 0, stream));
     printf(" %d", cudaMemDiscardAndPrefetchBatchAsync(both, sizes, 1, places, firsts, 1, 0, stream));
     launch(&put, p + 8, 0), launch(&put, p, 0), cudaDeviceSynchronize(); /* the first was written, not discarded */
-    printf(" %d\n", cudaMemDiscardBatchAsync(both, sizes, 0, 0, stream));
+    printf(" %d", cudaMemDiscardBatchAsync(both, sizes, 0, 0, stream));
+    unsigned synchronous[2] = {9, 9}, yes = 1;
+    cuPointerGetAttribute(&synchronous[0], CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)p);
+    printf(" %d", cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)p + 4));
+    cuPointerGetAttribute(&synchronous[1], CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)p);
+    printf(" %u %u", synchronous[0], synchronous[1]);
+    printf(" %d\n", cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)p));
 }
 
 /* two streams that change a word, with an event between them or without; a launch that cannot be */

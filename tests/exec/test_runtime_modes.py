@@ -28,8 +28,9 @@ PRINTED = {
     # sizes; without access, with it; it is gone; the bytes of the handle; not twice; whole ranges; too large
     "placed": "1 0 1 0 3 1 22 1 1 0 0 2",
     # ... preferred locations: none; a node of the host, and as an attribute of one number; none. A prefetch;
-    # accesses by two; prefetches of two stretches, the last to the device; no place for the first; discarded
-    "hints": "1 -1 -2 64 1 3 9 1 9 9 0 3 3 -1 -2 2 0 -1 -2 0 0 1 0 1",
+    # accesses by two; prefetches of two stretches, the last to the device; no place for the first; discarded;
+    # synchronous copies are asked for, which is kept
+    "hints": "1 -1 -2 64 1 3 9 1 9 9 0 3 3 -1 -2 2 0 -1 -2 0 0 1 0 1 0 0 1 1",
 }
 
 

@@ -12,6 +12,7 @@ from .registration import image_of
 
 _PITCH_ALIGNMENT = 512
 _HOST, _DEVICE, _MANAGED = 1, 2, 3  # of cudaMemoryType
+_SYNCHRONOUS, _SYNCHRONOUS_NOTE = 6, -6  # an attribute of pointers; among what is said of an allocation
 _READ_AND_WRITE = 3  # of CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS
 _MAPPED = 2  # of the flags of registered memory
 _WITH_FLAGS = ("cudaHostAlloc", "cuMemHostAlloc")
@@ -249,7 +250,7 @@ def _pointer_attribute(call: Call, attribute: int, address: int) -> tuple[str, i
         2: ("I", _DRIVER_HOST if kind == _HOST else _DRIVER_DEVICE),
         3: ("Q", address),
         4: ("Q", address),
-        6: ("I", 1),
+        _SYNCHRONOUS: ("I", process.hints.get(base, {}).get(_SYNCHRONOUS_NOTE, 0)),
         7: ("Q", base),
         8: ("I", int(kind == _MANAGED)),
         9: ("i", 0),
@@ -265,6 +266,15 @@ def _pointer_attribute(call: Call, attribute: int, address: int) -> tuple[str, i
     if attribute not in values:
         raise CudaError("NotSupported", f"{call.name}: attribute {attribute}")
     return values[attribute]
+
+
+@row("cuPointerSetAttribute")
+def set_pointer_attribute(call: Call, value: Pointer, attribute: Int, address: Pointer) -> None:
+    """Keep whether copies of an allocation are synchronous, as all are here. Raises CudaError for others."""
+    if attribute != _SYNCHRONOUS:
+        raise CudaError("InvalidValue", f"{call.name}: attribute {attribute} cannot be set")
+    base, _ = range_of(call.process, address)
+    call.process.hints.setdefault(base, {})[_SYNCHRONOUS_NOTE] = int(any(call.get(value, "I")))
 
 
 _WORDS = frozenset({2, 6, 8, 10, 13, 15, 16})  # attributes of 32 bits
