@@ -178,6 +178,23 @@ GROUPS = (
 COMMANDS = {name: row for group in GROUPS for row in group.commands for name in row.names}
 
 
+ELSEWHERE = {  # commands of other debuggers, and what there is in their place
+    "block": "cta X,Y,Z looks at another CTA",
+    "call": "a launch is looked at, not changed",
+    "checkpoint": "goto TIME goes to any position, and info time lists checkpoints",
+    "condition": "delete the breakpoint, and set it again with if EXPRESSION",
+    "cuda": "cta, warp, lane and info warps are commands without cuda before them",
+    "disassemble": "list LINE prints lines of the source, and stepi goes by statements of the PTX",
+    "display": "print shows a value where the launch stands",
+    "file": "the kernel is an argument of warpsim debug",
+    "jump": "goto TIME goes to a position in time; a launch is looked at, not changed",
+    "record": "every launch goes backwards: reverse-step, reverse-continue",
+    "set": "a launch is looked at, not changed: give it other arguments",
+    "thread": "warp NUMBER and lane NUMBER look at another thread, info lanes lists them",
+    "tui": "list prints the source around the statement",
+}
+
+
 def find(name: str) -> Command:
     """Return the command of a name, or of a prefix of a name. Raises OperandError with what is near."""
     if name in COMMANDS:
@@ -187,6 +204,8 @@ def find(name: str) -> Command:
         return next(iter(found.values()))
     if found:
         raise OperandError(f"{name} may be {', '.join(found)}")
+    if name in ELSEWHERE:
+        raise OperandError(f"there is no command {name}: {ELSEWHERE[name]}")
     near = get_close_matches(name, COMMANDS, 1, 0.6)
     hint = f"; did you mean {near[0]}?" if near else "; help lists the commands"
     raise OperandError(f"there is no command {name if name.isprintable() else ascii(name)}{hint}")
