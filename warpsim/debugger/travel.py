@@ -1,7 +1,7 @@
 """A launch that goes forwards and backwards in time, and the lane that is looked at while it stands.
 
 A position in time is the count of statements that have been executed. To go back the launch is executed again
-from its beginning, up to the position: it is deterministic. Arrays among the arguments are never written.
+from its beginning, or from a checkpoint, up to the position: it is deterministic. Arrays are never written.
 Knows points, steps and the focus; does not know commands.
 """
 
