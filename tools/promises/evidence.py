@@ -63,7 +63,9 @@ EVIDENCE = {
             "paths",
         ),
     ),
-    "statements in stretches": Evidence(tests=("tests/machine/test_stretches.py",)),
+    "statements in stretches": Evidence(
+        tests=("tests/machine/test_stretches.py", "tests/machine/test_machine_code.py")
+    ),
     "clusters of machines": Evidence(
         tests=(
             "tests/cluster/test_distribution.py",

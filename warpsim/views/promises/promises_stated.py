@@ -60,8 +60,9 @@ GUARANTEED = (
     _guaranteed(
         "statements in stretches",
         BITS,
-        "and with the same findings, for launches whose statements are compiled in stretches, and for those "
-        "whose statements are interpreted; another value of WARPSIM_STATEMENTS is refused",
+        "and with the same findings, for launches whose statements are compiled in stretches, to functions of "
+        "Python or to machine code, and for those whose statements are interpreted; another value of "
+        "WARPSIM_STATEMENTS is refused",
         "machine/run/stretches.py",
     ),
     _guaranteed(
