@@ -23,7 +23,7 @@ import numpy as np
 
 from ..bind.twins import NOWHERE, Load, Source, Twin
 from .instructions import Instructions, type_of
-from .traced import Node, Trace, Traced, Untraceable, traced
+from .traced import Node, Untraceable, traced
 
 LEFT, SAID, APART = 1, 2, 4  # bits of what a function returns
 MOST_LOADS = 32
@@ -145,9 +145,8 @@ class Writer:
         ]
         nodes, said = _operations(twin, given)
         found = self.code.results((*nodes, *said), names)
-        if said:
-            self._said.append(self._among_active(found.pop(), guard))
-        return [(name, node.dtype) for name, node in zip(found, nodes, strict=True)]
+        self._said += [self._among_active(name, guard) for name in found[len(nodes) :]]
+        return [(name, node.dtype) for name, node in zip(found, nodes, strict=False)]
 
     def _source(self, source: Source) -> tuple[str, np.dtype[Any]]:
         """Return the value of a source and its type."""
@@ -403,21 +402,17 @@ class Writer:
         return left, said, lowest
 
 
-def _operations(twin: Twin, given: Sequence[Any]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Return the operations of a twin's results, and of where something is said of them, if anything is."""
-    assert twin.compute is not None
-    if twin.where is None:
-        return traced(twin.compute, given)[: len(twin.targets)], ()
-    where, compute = twin.where, twin.compute
+def _operations(twin: Twin, given: Sequence[Any]) -> tuple[tuple[Node, ...], list[Node]]:
+    """Return the operations of a twin's results, and of where its statement has to be executed by itself."""
+    where, compute, count = twin.where, twin.compute, len(twin.targets)
+    assert compute is not None
 
     def both(*sources: Any) -> tuple[Any, ...]:
         results = compute(*sources)
-        return (*results[: len(twin.targets)], where(sources, results))
+        return (*results[:count], *(() if where is None else (where(sources, results),)))
 
-    *nodes, said = traced(both, given)
-    if said.name == "constant":
-        said = Trace().node(Traced(Trace(), said))
-    return (*nodes,), (said,)
+    nodes, refused = traced(both, given)
+    return nodes[:count], [*nodes[count:], *refused]
 
 
 def _prologue(arrays: Sequence[tuple[str, int]], numbers: Sequence[str]) -> list[str]:

@@ -98,6 +98,10 @@ class Traced(NDArrayOperatorsMixin):
         """Return the value."""
         return self
 
+    def refuse(self) -> None:
+        """Have the row executed as it is where this holds in a lane."""
+        self.trace.refused.append(self.node)
+
     def any(self, **options: object) -> bool:
         """Return True: rows ask only whether they may leave out what changes no lane."""
         return True
@@ -112,6 +116,7 @@ class Trace:
 
     def __init__(self) -> None:
         self._count = 0
+        self.refused: list[Node] = []  # where the row has to be executed as it is
 
     def source(self, number: int, dtype: np.dtype[Any]) -> Traced:
         """Return a source of the row."""
@@ -216,9 +221,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 def traced(
     compute: Callable[..., Sequence[Any]], sources: Sequence[np.dtype[Any] | np.ndarray[Any, Any]]
-) -> tuple[Node, ...]:
-    """Return the operations of each result of a row's function, for sources of some types; of a constant the
-    array, shape (). Raises Untraceable.
+) -> tuple[tuple[Node, ...], list[Node]]:
+    """Return the operations of each result of a row's function, and where that does not compute them, for
+    sources of some types; of a constant the array, shape (). Raises Untraceable.
     """
     trace = Trace()
     given = [
@@ -226,7 +231,7 @@ def traced(
         for number, source in enumerate(sources)
     ]
     try:
-        return tuple(trace.node(result) for result in compute(*given))
+        return tuple(trace.node(result) for result in compute(*given)), trace.refused
     except Untraceable:
         raise
     except Exception as error:  # what takes arrays alone, as an index of a table

@@ -35,10 +35,17 @@ def array(values: Any) -> Values:
     return found
 
 
+def is_recorded(values: Any) -> bool:
+    """Return whether values record what is done with them, as machine code is made (machine/native)."""
+    return hasattr(values, "refuse")
+
+
 def looked_up(table: Values, places: Values) -> Values:
     """Return elements of a table of one axis at places that do not leave it."""
-    take: Callable[[Values], Values] | None = getattr(places, "taken_from", None)
-    return array(table[places]) if take is None else take(table)
+    if is_recorded(places):
+        found: Values = places.taken_from(table)  # type: ignore[attr-defined]
+        return found
+    return array(table[places])
 
 
 @dataclass(frozen=True, kw_only=True)

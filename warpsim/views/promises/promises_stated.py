@@ -60,8 +60,8 @@ GUARANTEED = (
     _guaranteed(
         "statements in stretches",
         BITS,
-        "and with the same findings, for launches whose statements are compiled in stretches, to functions of "
-        "Python or to machine code, and for those whose statements are interpreted; another value of "
+        "and with the same findings, for launches whose statements are compiled in stretches, to functions "
+        "of Python or to machine code, and for those whose statements are interpreted; another value of "
         "WARPSIM_STATEMENTS is refused",
         "machine/run/stretches.py",
     ),

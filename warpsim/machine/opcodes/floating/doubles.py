@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Values, array
+from ..operation import Values, array, is_recorded
 from . import exact_doubles as exact
 from .float_bits import FORMATS, is_nan
 from .rounding import odd_sum
@@ -184,7 +184,10 @@ def _stepped(near: Values, error: Values, rounding: str) -> Values:
 def _repaired(
     bits: Values, lanes: Values, function: Callable[..., int], sources: tuple[Values, ...], rounding: str
 ) -> Values:
-    """Return ``bits``, those of ``lanes`` computed with integers."""
+    """Return ``bits``, those of ``lanes`` computed with integers; where they are traced, refuse these."""
+    if is_recorded(lanes):
+        lanes.refuse()  # type: ignore[attr-defined]
+        return bits
     if not lanes.any():
         return bits
     chosen = np.broadcast_to(lanes, bits.shape)

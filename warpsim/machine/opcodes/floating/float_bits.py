@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..operation import Compute, Values, array
+from ..operation import Compute, Values, array, is_recorded
 
 Constant = np.unsignedinteger[Any]
 
@@ -126,7 +126,7 @@ def in_pairs(function: Callable[..., Values], type_name: str) -> Callable[..., V
         return joined
 
     def paired(*sources: Values) -> Values:
-        if not all(isinstance(source, np.ndarray) for source in sources):
+        if any(map(is_recorded, sources)):
             return apart(*sources)
         halves = [np.ascontiguousarray(source[..., None]).view(half) for source in sources]
         joined: Values = np.ascontiguousarray(function(*halves)).view(whole)[..., 0]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operation import Values, array
+from ..operation import Values, array, is_recorded
 from .float_bits import Format, widened
 
 TININESS = (
@@ -88,6 +88,8 @@ def half(value: Values, type_name: str) -> Values:
 
     To bf16 by way of f32, whose own rounding does harm only where it makes a tie.
     """
+    if type_name == "f16" and is_recorded(value):  # processors convert singles alone to halves
+        return single_odd(value).view(np.float32).astype(np.float16).view(np.uint16)
     if type_name == "f16":
         return array(value.astype(np.float16)).view(np.uint16)
     near = array(value.astype(np.float32))
