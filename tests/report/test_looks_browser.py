@@ -257,6 +257,14 @@ def test_what_is_pressed_is_24_pixels_high(browser, paths):  # WCAG 2.2, 2.5.8
         assert sized(browser, paths[name], 400).run(SMALL) == []
 
 
+def test_no_line_strikes_a_label_through(browser, paths):
+    page = sized(browser, paths["explorer"], 400)  # boxes of two rows with a single line of text
+    lines = page.run("return document.querySelector('.part.of-b .separators').getAttribute('d')")
+    assert lines.count("h3") == lines.count("h") > 32
+    page = sized(browser, paths["explorer"], 1600)
+    assert "h3M" not in page.run("return document.querySelector('.part.of-b .separators').getAttribute('d')")
+
+
 PAPER = """return [...document.querySelectorAll('.panel .scroll, .part .scroll')]
     .map(one => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight,
         one.getBoundingClientRect().right - 1.3 * innerWidth])

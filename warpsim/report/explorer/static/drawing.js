@@ -117,11 +117,11 @@ export class Panel {
     return [draw("text", { x, y: y + 0.35 * size, class: "strong", transform: `rotate(-90 ${x} ${y})` }, first)];
   }
 
-  // Thin lines between the elements of a box.
+  // Thin lines between the elements of a box; ticks at its edge where a line would strike its text through.
   separators() {
     const lines = this.figure.cells.flatMap((cell) => cell.places.slice(1).map((_, at) => {
       const [x, y, width, height] = this.rectOfPlace({ cell, at: at + 1 });
-      if (cell.height > cell.width) return height < 7 ? "" : `M${x + 1} ${y}h${width - 2}`;
+      if (cell.height > cell.width) return height < 7 ? "" : `M${x + 1} ${y}h${this.twoLines ? width - 2 : 3}`;
       return width < 9 ? "" : `M${x} ${y + height - 4}v3`;
     }));
     return draw("path", { class: "separators", d: lines.join("") });
