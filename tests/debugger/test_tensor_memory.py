@@ -59,6 +59,7 @@ def test_a_dense_product_shows_its_operands_and_what_it_will_write(stored) -> No
     assert np.array_equal(numbers(session, "b"), B.T)
     assert session.do("fragment d[3,5]") == "d[3,5] = never written: tmem[3,453]"
     assert session.do("print tmem[3,453]") == "tmem[3,453] = never written"
+    assert session.do("x/1xw tmem[3,453]") == "tmem[3,453]:  never written"
     assert "allocated at line" in session.do("info tmem")
     assert "nothing is written" in session.do("info tmem")
     session.do("watch f32 tmem[3,453]")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import OperandError
+from ...machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ..addresses import address_of, offset_of
 from ..words_shown import TYPES, Array, check_format, shown
 from ..written import CELL, memory_of
@@ -37,7 +38,11 @@ def examine(session: Travel, text: str) -> str:
     content = memory_of(wave, given.space)[first : first + width * count]
     words = content.copy().view(f"u{width}")
     letters = letters or ("" if kind else "x")
-    return "\n".join(_rows(given.space, given.address, words, [shown(word, kind, letters) for word in words]))
+    texts = [shown(word, kind, letters) for word in words]
+    if given.space == "tmem":
+        known = TENSOR_MEMORY.of(wave).written.reshape(-1)[first // CELL :]
+        texts = [text if written else "never written" for text, written in zip(texts, known, strict=False)]
+    return "\n".join(_rows(given.space, given.address, words, texts))
 
 
 def _asked(text: str) -> tuple[int, str, int, str]:
