@@ -6,6 +6,7 @@ nothing. Knows names and records; does not know what is wrong with a use.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,22 @@ if TYPE_CHECKING:
 
 Key = tuple[int, int]  # of a register: its function, and its number there
 _METADATA = 3  # place of its operand
+
+
+_MOST = 4  # codes of which the uses are kept
+_KEPT: OrderedDict[tuple[int, int], RegisterUses] = OrderedDict()  # by identity and length of the code
+
+
+def uses_of(code: Sequence[Record]) -> RegisterUses:
+    """Return the uses of registers in a code; those of the latest codes are kept, as launches repeat them."""
+    key = id(code), len(code)
+    known = _KEPT.pop(key, None)
+    if known is None or known.original is not code:
+        known = RegisterUses(code)
+    _KEPT[key] = known
+    while len(_KEPT) > _MOST:
+        _KEPT.popitem(last=False)
+    return known
 
 
 class RegisterUses:

@@ -21,13 +21,12 @@ from ...machine.run.events import CHUNK, Observer, RegisterUse, helper
 from ...machine.run.pending import Pending
 from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ...machine.state.memory_access import MemoryAccess
-from ...machine.state.slots import Slot
 from ..findings import Findings, LaunchFinding
 from ..order import Order
 from ..shadow import OPERATION, Cells, has, places, times, whose
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
 from .register_order import Operation, RegisterOrder
-from .register_uses import RegisterUses
+from .register_uses import RegisterUses, uses_of
 
 if TYPE_CHECKING:
     from ...machine.opcodes.matrix.wgmma_groups import Verb
@@ -35,13 +34,6 @@ if TYPE_CHECKING:
     from ...machine.run.wave import Record, Wave
 
 _OPERANDS = {"a-desc": "a_descriptor", "b-desc": "b_descriptor", "scale-d": "scale_d"}  # by their roles
-
-
-def _no_uses(findings: Findings) -> dict[int, RegisterUses]:
-    return {}
-
-
-_USES = Slot(_no_uses)  # by identity of the code, which RegisterUses keeps alive
 
 
 @dataclass(eq=False)
@@ -67,10 +59,7 @@ class WarpgroupOrder(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code, with records that report where registers of wgmma are touched."""
-        known = _USES.of(self.findings)
-        if id(code) not in known:
-            known[id(code)] = RegisterUses(code)
-        kept = known[id(code)]
+        kept = uses_of(code)
         self.uses = kept if kept.names else None
         self.active = self.uses is not None
         return kept.code
