@@ -8,8 +8,11 @@ import os
 import random
 import signal
 import struct
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,12 +25,13 @@ from warpsim.exec.error_codes import code, driver_name, runtime_name
 from warpsim.exec.fatbinary import FatBinaryError, containers
 from warpsim.exec.functions.graph_calls import Executable
 from warpsim.exec.graphs import Graph, GraphNode
-from warpsim.exec.libraries import _LIBRARY_SHIFT, _TABLES, table
+from warpsim.exec.libraries import _LIBRARY_SHIFT, _TABLES, libraries, table
 from warpsim.exec.messages import Message
 from warpsim.exec.settings import Settings
 from warpsim.exec.streams import Event
 from warpsim.exec.tally import Tally
 
+HERE = Path(__file__).parent
 SIZE = 1 << 16
 WORDS = (
     0,
@@ -189,3 +193,25 @@ def test_the_driver_has_no_codes_of_the_runtime_alone(room: tuple[int, int]) -> 
 def test_containers_that_have_no_end(content: bytes) -> None:
     with pytest.raises(FatBinaryError):
         list(containers(content))
+
+
+# --- processes that send nonsense ------------------------------------------------------------------
+
+
+def test_processes_that_send_nonsense(run: Callable[..., Any], programs: Path) -> None:
+    """They take neither the server nor another client down, and what dies is no finding."""
+    done = run(command=(sys.executable, str(HERE / "nonsense_client.py"), str(programs)))
+    right = run("threads")
+    assert (done.code, done.stdout) == (0, 2 * right.stdout)
+    assert "mistake of warpsim" not in done.stderr
+    assert not [message for _, message in done.findings() if "has not mapped" in message]
+
+
+def test_a_server_that_is_gone(programs: Path, tmp_path: Path) -> None:
+    """Calls give an error, and texts of errors are texts."""
+    found = {"LD_LIBRARY_PATH": str(libraries()), "WARPSIM_EXEC_SOCKET": str(tmp_path / "socket")}
+    done = subprocess.run(
+        [programs, "race"], env={**os.environ, **found}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert done.stdout.count("no device: the server of warpsim exec does not answer") == 2

@@ -40,6 +40,7 @@ struct order {
     uint64_t arguments[7];
 };
 
+extern const uint32_t warpsim_texts[]; /* functions that return a text, 0 last */
 extern char warpsim_first[]; /* the first exported function; the others follow, 16 bytes each */
 
 static __thread int descriptor = -1, received = -1;
@@ -98,14 +99,16 @@ static int print(uint32_t size) {
 
 typedef uint64_t (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
-/* Obey the server until it orders the return, and return what it says. */
-static uint64_t obey(void) {
+/* Obey the server until it orders the return, and return what it says; gone where it does not. */
+static uint64_t obey(int *gone) {
+    *gone = 1;
     for (;;) {
         struct order order;
         if (receive_all(&order, sizeof order)) return UNKNOWN;
         uint64_t *a = order.arguments, result;
         switch (order.verb) {
         case RETURN:
+            *gone = 0;
             return a[0];
         case PUT:
             if (receive_all((void *)a[0], order.size)) return UNKNOWN;
@@ -157,7 +160,15 @@ static int connected(void) {
     hello.integers[0] = cookie, hello.integers[1] = (uint64_t)warpsim_first;
     hello.integers[2] = owner, hello.integers[3] = syscall(SYS_gettid);
     hello.integers[4] = parent;
-    return send_all(&hello, sizeof hello) == 0 && obey() == 0;
+    int gone;
+    return send_all(&hello, sizeof hello) == 0 && obey(&gone) == 0;
+}
+
+/* What a function returns without a server: a code, or a text where it returns texts. */
+static uint64_t without(uint32_t number, uint64_t code) {
+    for (const uint32_t *text = warpsim_texts; *text; text++)
+        if (*text == number) return (uint64_t)"no device: the server of warpsim exec does not answer";
+    return code;
 }
 
 uint64_t warpsim_call(uint32_t number, uint64_t *integers, uint64_t *stack, uint64_t caller) {
@@ -166,12 +177,17 @@ uint64_t warpsim_call(uint32_t number, uint64_t *integers, uint64_t *stack, uint
     if ((descriptor < 0 || owner != getpid()) && !connected()) {
         if (descriptor >= 0) close(descriptor);
         descriptor = -1;
-        return NO_DEVICE;
+        return without(number, NO_DEVICE);
     }
     memcpy(message.integers, integers, sizeof message.integers);
     memcpy(message.floats, integers + 6, sizeof message.floats);
     memcpy(message.stack, stack, sizeof message.stack);
-    uint64_t result = send_all(&message, sizeof message) ? UNKNOWN : obey();
+    int gone = 0;
+    uint64_t result = send_all(&message, sizeof message) ? (gone = 1, UNKNOWN) : obey(&gone);
+    if (gone) { /* what is left of the order would be taken for another */
+        close(descriptor), descriptor = -1;
+        result = without(number, result);
+    }
     errno = kept;
     return result;
 }
@@ -180,7 +196,10 @@ uint64_t warpsim_call(uint32_t number, uint64_t *integers, uint64_t *stack, uint
 __attribute__((destructor)) static void end(void) {
     struct message message = {.number = ENDS};
     if (cookie_owner == getpid() && ((descriptor >= 0 && owner == getpid()) || connected()))
-        if (!send_all(&message, sizeof message)) obey();
+        if (!send_all(&message, sizeof message)) {
+            int gone;
+            obey(&gone);
+        }
 }
 
 __asm__(".text\n"

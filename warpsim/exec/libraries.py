@@ -48,6 +48,7 @@ while [ $# -gt 0 ]; do
 done
 cp "$input" "$output"
 """
+_RETURN_TEXT = ("cudaGetErrorName", "cudaGetErrorString")
 _LIBRARY_SHIFT = 16  # of the library's number in the number of a function
 _ENTRY_BYTES = 16  # of an exported function
 _STUB = """.balign 16
@@ -159,10 +160,23 @@ def _compiled(compiler: str, path: Path, options: list[str]) -> None:
         raise HostError(f"{compiler} cannot compile the agent:\n{done.stderr.strip()}")
 
 
+def _texts() -> Iterator[str]:
+    """Yield the numbers of functions that return a text, and not a code, 0 last: what the agent reads."""
+    numbers = [
+        (library << _LIBRARY_SHIFT) + table(name).index(function)
+        for library, name in enumerate(_TABLES)
+        for function in _RETURN_TEXT
+        if function in table(name)
+    ]
+    yield ".section .rodata\n.balign 4\n.globl warpsim_texts\n.hidden warpsim_texts\nwarpsim_texts:"
+    yield f".long {', '.join(map(str, numbers))}, 0\n.text\n.balign 16"
+
+
 def _assembly(library: str) -> Iterator[str]:
     """Yield the exported functions of a library; all have the same size."""
     yield ".text\n.balign 16"
     if library == "driver":
+        yield from _texts()
         yield ".globl warpsim_first\n.hidden warpsim_first\nwarpsim_first:"
     first = _TABLES.index(library) << _LIBRARY_SHIFT
     for place, name in enumerate(table(library)):

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from .error_codes import CudaError
-from .messages import Channel
+from .messages import Channel, Gone
 
 _PIECE = 16 << 20  # bytes that are read at once
 _PR_SET_CHILD_SUBREAPER = 36
@@ -65,8 +65,14 @@ class HostMemory:
         except (OSError, OverflowError):
             pass
         if left:
-            raise CudaError("InvalidValue", f"{size} bytes at {address:#x}: the program has not mapped them")
+            self._unmapped(address, size)
         return b"".join(parts)
+
+    def _unmapped(self, address: int, size: int) -> NoReturn:
+        """Raise CudaError for bytes that the client has not mapped, Gone where it has left."""
+        if not alive(self._process):
+            raise Gone
+        raise CudaError("InvalidValue", f"{size} bytes at {address:#x}: the program has not mapped them")
 
     def read_into(self, channel: Channel, address: int, target: npt.NDArray[np.uint8]) -> None:
         """Read bytes into an array. Raises CudaError."""
@@ -87,8 +93,7 @@ class HostMemory:
         local, remote = _Vector(part.ctypes.data, part.size), _Vector(address, part.size)
         done = move(self._process, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
         if done != part.size:
-            message = f"{part.size} bytes at {address:#x}: the program has not mapped them"
-            raise CudaError("InvalidValue", message)
+            self._unmapped(address, part.size)
 
     def close(self) -> None:
         """Let go of the process."""
@@ -161,8 +166,10 @@ def alive(process: int) -> bool:
     """Return whether a process is there, and no zombie."""
     try:
         return _state(process)[0] not in "ZX"
-    except (OSError, IndexError):
+    except (FileNotFoundError, ProcessLookupError, IndexError):
         return False
+    except OSError:  # such as too many open files, which says nothing of the process
+        return True
 
 
 def adopt_orphans() -> None:

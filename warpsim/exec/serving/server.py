@@ -212,15 +212,24 @@ class Server:
         cookie, first, parent = hello.integers[0], hello.integers[1], hello.integers[4]
         channel.permit(os.getpid())
         process = Process(number, first, run.settings, run.tally, self.pool)
+        try:
+            self._map(channel, process)
+        except BaseException:  # it has left already
+            process.close()
+            raise
         run.tally.processes += 1
         if parent in run.registered:
             process.modules = run.registered[parent].forked()
         run.registered[cookie] = process.modules
+        return Client(process=process, run=run, cookie=cookie)
+
+    def _map(self, channel: Channel, process: Process) -> None:
+        """Let a new process map the memory of its device. Raises Gone."""
         memory = process.memory
         if channel.share(memory.descriptor, DEVICE_BASE, memory.capacity) != DEVICE_BASE:
-            run.tally.say(f"process {number} cannot map memory at {DEVICE_BASE:#x}: managed memory will fail")
+            place = f"process {process.number} cannot map memory at {DEVICE_BASE:#x}"
+            process.tally.say(f"{place}: managed memory will fail")
         process.descriptor = channel.descriptor
-        return Client(process=process, run=run, cookie=cookie)
 
     def _forget_earlier(self, number: int) -> None:
         """Forget processes that have ended, and what this process was before exec."""
