@@ -149,7 +149,7 @@ class Conditional:
         return Conditional(self.branching, self.condition, [body.copy() for body in self.bodies])
 
     def chosen(self, later: Any) -> Iterator[Graph]:
-        """Yield the graphs to be done, one after the other."""
+        """Yield the graphs to be done, in turn."""
         value = self.condition.value(later)
         if self.branching is Branching.WHILE:
             while self.condition.value(later):

@@ -35,7 +35,7 @@ _ROOM = 0.5  # of the memory that is available, for what forks write
 
 
 class _OtherThreads(threading.local):
-    """Whether a fork may lack the threads that this process has besides this one."""
+    """Whether a fork may lack the threads that this process has besides the own thread."""
 
     idle = False
 

@@ -298,19 +298,13 @@ class Process:
     def do_held(self) -> None:
         """Do launches that are held. Raises CudaError for what a launch ends with."""
         if self.together:
-            from . import client_launches as launches  # which know processes
-
-            self.together.do(
-                lambda request: launches.begin(self, request), self._do, lambda: self.failed is not None
-            )
+            self.together.do(lambda request: request.begin(self), self._do, lambda: self.failed is not None)
 
     def _do(self, call: Any, pending: Pending, ahead: LaunchAhead | None = None) -> None:
         work = pending.work
         self.tally.copies.place = pending.number
         if ahead is not None:
-            from . import client_launches as launches
-
-            touches = launches.taken(self, work.fields, ahead)
+            touches = work.fields.taken(self, ahead)
         else:
             touches = work.run(call) if work.run and work.enabled else Touches()
         if self.settings.compares and work.kind is not NodeKind.COPY:  # which is compared itself

@@ -58,6 +58,14 @@ class LaunchRequest:
     attributes: Mapping[int, bytes] = field(default_factory=dict)
     function: int = 0
 
+    def begin(self, process: Process) -> LaunchAhead:
+        """Begin the launch before its turn, in another process."""
+        return begin(process, self)
+
+    def taken(self, process: Process, ahead: LaunchAhead) -> Touches:
+        """Take what it did before its turn, or execute it."""
+        return taken(process, self, ahead)
+
     @property
     def cluster(self) -> Dimensions3 | None:
         """The size of clusters; None for that of the kernel."""

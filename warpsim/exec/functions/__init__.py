@@ -14,7 +14,6 @@ from . import (  # noqa: F401 (they fill the table of rows)
     launch_calls,
     links,
     memory_calls,
-    own_calls,
     pool_calls,
     refused_calls,
     registration,

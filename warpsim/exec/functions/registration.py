@@ -189,3 +189,11 @@ def pop_configuration(call: Call, grid: Pointer, block: Pointer, shared: Pointer
 def runtime_procedure(call: Call, name: Pointer, result: Pointer, version: Int) -> None:
     """Refuse: the runtime's own functions are found by the loader."""
     raise CudaError("NotSupported")
+
+
+@row("warpsimComputedOnCpu")
+def computed_on_cpu(call: Call, name: Pointer) -> None:
+    """Count an operator of PyTorch that the CPU has computed: of our own library, which has no other
+    function (client_torch.py).
+    """
+    call.process.tally.on_cpu[call.text(name)] += 1
