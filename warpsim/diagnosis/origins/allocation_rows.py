@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .loaded_operands import Mask, Operand, layout_of, mode, operands_of
+from .commonest import mode
+from .loaded_operands import Mask, Operand, layout_of, operands_of
 from .tagged_runs import Movement, TaggedBuffer
 from .tags import Indices
 

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from .loaded_operands import Mask, Tiles, mode
+from .commonest import mode
+from .loaded_operands import Mask, Tiles
 from .tags import Indices
 from .tile_patterns import Pattern, ordered
 
@@ -227,18 +228,17 @@ def _fitted(values: Indices, places: npt.NDArray[np.int64]) -> tuple[list[str], 
 
 def _factor(values: Indices, places: npt.NDArray[np.int64], axis: int, bit: int | None) -> int:
     """Return the commonest difference of values when one thing goes up by one, or one bit of it is set."""
-    by = np.zeros(places.shape[1], np.int64)
-    by[axis] = 1 if bit is None else 1 << bit
-    number = {place: n for n, place in enumerate(map(tuple, places.tolist()))}
-    pairs = [
-        (n, number[tuple(value)])
-        for n, value in enumerate((places + by).tolist())
-        if tuple(value) in number and (bit is None or not places[n, axis] >> bit & 1)
-    ]
-    if not pairs:
-        return 0
-    low, high = np.array(pairs).T
-    return mode(values[high] - values[low])
+    by = 1 if bit is None else 1 << bit
+    extents = places.max(axis=0, initial=0) + 1
+    numbers = np.ravel_multi_index(tuple(places.T), tuple(extents))
+    order = np.argsort(numbers)
+    low = np.flatnonzero(places[:, axis] + by < extents[axis])
+    if bit is not None:
+        low = low[places[low, axis] >> bit & 1 == 0]
+    wanted = numbers[low] + by * int(np.prod(extents[axis + 1 :]))
+    at = order[np.minimum(np.searchsorted(numbers, wanted, sorter=order), len(order) - 1)]
+    there = numbers[at] == wanted
+    return mode(values[at[there]] - values[low[there]]) if there.any() else 0
 
 
 def _terms(name: str, factors: list[int], by_bits: bool) -> list[str]:

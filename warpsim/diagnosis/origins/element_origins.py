@@ -212,12 +212,14 @@ class Origins(Displayed):
 
     def _used_bits(self, buffer: TaggedBuffer) -> Mask:
         """Return which bits of an array arrive."""
-        bits = np.zeros(8 * buffer.size, np.bool_)
+        firsts: dict[int, Mask] = {}
         for operand in self.operands:
-            width = operand.operand.width
             inside = operand.operand.bits - 8 * buffer.start
-            first = np.unique(inside[(inside >= 0) & (inside < 8 * buffer.size)])
-            bits[(first[:, None] + np.arange(width)).reshape(-1)] = True
+            inside = inside[(inside >= 0) & (inside < 8 * buffer.size)]
+            firsts.setdefault(operand.operand.width, np.zeros(8 * buffer.size, np.bool_))[inside] = True
+        bits = np.zeros(8 * buffer.size, np.bool_)
+        for width, marked in firsts.items():
+            bits[(np.flatnonzero(marked)[:, None] + np.arange(width)).reshape(-1)] = True
         return bits
 
 

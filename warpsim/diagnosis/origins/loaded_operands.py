@@ -7,7 +7,7 @@ does not know what should be where.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...isa.instruction import Instruction
 from ...isa.layouts.fragment_layout import Layout
 from ...isa.layouts.strides import modes
 from ...ptx.operands import Address
+from .commonest import mode
 from .tagged_runs import Given, Movement, TaggedBuffer
 from .tags import COMPUTED, CONSTANT, Indices
 
@@ -34,7 +35,7 @@ class Operand:
     """One operand of one statement in all its executions: ``bits (n, lanes, values)``.
 
     A bit is counted through all buffers, from 8 on; CONSTANT, COMPUTED and RESULT are none. ``width`` is of
-    an element in bits, ``each`` how many of them a register has.
+    an element in bits, ``each`` how many of them a register has. ``kept``: results of functions of it.
     """
 
     given: Given
@@ -43,6 +44,7 @@ class Operand:
     width: int
     each: int
     buffer: TaggedBuffer | None
+    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def instruction(self) -> Instruction:
@@ -159,10 +161,13 @@ def _elements(seen: Indices, width: int, result: int) -> Indices:
         return found.reshape(n, lanes, -1)
     parts = seen.reshape(n, lanes, registers * 8 * size // width, width // 8)
     first = parts[..., 0]
-    together = (parts == first[..., None] + np.arange(width // 8)).all(axis=-1) & (first > 0)
+    together, alike = first > 0, np.ones(first.shape, np.bool_)
+    for number in range(1, width // 8):  # byte by byte: an axis of two costs more than all else
+        together &= parts[..., number] == first + number
+        alike &= parts[..., number] == first
     found = np.where(together, 8 * first, COMPUTED)
     for index, kind in ((CONSTANT, CONSTANT), (result, RESULT)):
-        found = np.where((parts == index).all(axis=-1), kind, found)
+        found[alike & (first == index)] = kind
     return found
 
 
@@ -297,9 +302,3 @@ def _step(row: Indices, column: Indices, valid: Mask, axis: int) -> tuple[int, i
     common = mode(down * _FAR + right)  # two numbers in one word, for speed
     across = (common + _FAR // 2) % _FAR - _FAR // 2
     return (common - across) // _FAR, across
-
-
-def mode(values: npt.NDArray[Any]) -> int:
-    """Return the commonest value, the least of those that are equally common."""
-    different, counts = np.unique(values, return_counts=True)
-    return int(different[counts.argmax()])

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from ...errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
-from .loaded_operands import Mask, Operand, index_text, mode
+from .commonest import mode, modes_of_rows
+from .loaded_operands import Mask, Operand, index_text
 from .placed_tiles import Fit
 from .tags import Indices
 from .tile_patterns import named
@@ -279,6 +280,8 @@ def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
 
     A sum begins where C is no result: a kernel may compute a tile of D again for another purpose.
     """
+    if _are_different(products):
+        return
     seen: dict[tuple[object, ...], set[tuple[int, int]]] = {}
     found: dict[int, list[int]] = {}
     for number, event in _in_time(products):
@@ -299,6 +302,20 @@ def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
             f"step {int(a.tiles.operand.places[first, 4])}"
         )
         yield _finding(TilesAtFault(tiles=a, other=b, events=again), "repeated", message)
+
+
+def _are_different(products: Sequence[Products]) -> bool:
+    """Return whether no two executions have the same hash of warp, tile of D and first k: none is repeated.
+
+    Where hashes are equal, as by chance, nothing is known.
+    """
+    keys = [np.column_stack([each.sums, each.a.inner, each.b.inner]) for each in products]
+    rows = np.concatenate([np.zeros((0, _FACTORS.size), np.int64), *keys]).astype(np.uint64)
+    hashes = np.sort((rows * _FACTORS).sum(axis=1, dtype=np.uint64))
+    return bool((hashes[1:] != hashes[:-1]).all())
+
+
+_FACTORS = np.uint64(0x9E3779B97F4A7C15) ** np.arange(1, 9, dtype=np.uint64)
 
 
 def _in_time(products: Sequence[Products]) -> list[tuple[int, int]]:
@@ -355,10 +372,7 @@ def _sum(index: Indices, known: Mask) -> Indices:
     places = np.arange(index.shape[1])
     factors = [_factor(index, known, bit) for bit in range((index.shape[1] - 1).bit_length())]
     inner = (places[:, None] >> np.arange(len(factors)) & 1) @ np.array(factors, np.int64)
-    starts = [
-        mode((row - inner)[inside]) if inside.any() else 0 for row, inside in zip(index, known, strict=True)
-    ]
-    total: Indices = np.array(starts)[:, None] + inner
+    total: Indices = modes_of_rows(index - inner, known, 0)[:, None] + inner
     return total
 
 

@@ -38,6 +38,7 @@ from .tagged_observer import Event, Watch
 from .tags import Indices, Tagging
 
 Size = int | Sequence[int]
+Numbers = npt.NDArray[np.intp]
 Named = Mapping[str, Parameter] | Mapping[str, Allocation]
 
 
@@ -335,6 +336,7 @@ def _of_form(tagging: Tagging, runs: Sequence[Sequence[Event]], settings: tuple[
     ``settings`` are places, times and ignores_c.
     """
     first, every = runs[0][0], [event for events in runs for event in events]
+    orders = [_ordered(events)[1] for events in runs]
     roles = [
         role for role in first.inputs.registers if all(role in event.inputs.registers for event in every)
     ]
@@ -344,20 +346,19 @@ def _of_form(tagging: Tagging, runs: Sequence[Sequence[Event]], settings: tuple[
         selector=first.inputs.selector,
         scale_selectors=first.inputs.scale_selectors,
         places=settings[0],
-        bytes={role: _decoded(tagging, runs, role) for role in roles},
+        bytes={role: _decoded(tagging, runs, orders, role) for role in roles},
         times=settings[1],
         ignores_c=settings[2],
         tiles=first.tiles,
-        snapshots=tuple(_snapshots(runs)) if first.record.statement.opcode == "tcgen05" else (),
+        snapshots=tuple(_snapshots(runs, orders)) if first.record.statement.opcode == "tcgen05" else (),
     )
 
 
-def _snapshots(runs: Sequence[Sequence[Event]]) -> Iterator[Snapshot]:
+def _snapshots(runs: Sequence[Sequence[Event]], orders: Sequence[Numbers]) -> Iterator[Snapshot]:
     """Yield what was kept of the shared memory of executions, in all runs."""
-    orders = [_ordered(events)[1].tolist() for events in runs]
-    for place, number in enumerate(orders[0]):
+    for place, number in enumerate(orders[0].tolist()):
         event = runs[0][number]
-        alike = [events[order[place]] for events, order in zip(runs, orders, strict=True)]
+        alike = [events[int(order[place])] for events, order in zip(runs, orders, strict=True)]
         seen = [other.inputs.shared for other in alike]
         words = {role: word for role in "ab" if (word := event.inputs.descriptor(role)) is not None}
         kept = [memory for memory in seen if memory is not None]
@@ -373,7 +374,7 @@ def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:
     return table
 
 
-def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], Numbers]:
     """Return places by CTA, warp and count of executions of the warp, and their order."""
     places = np.concatenate([event.places for event in events])
     order = np.lexsort(places.T[::-1])
@@ -384,10 +385,17 @@ def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], npt.NDArra
     return np.column_stack([sorted_places, np.arange(len(order)) - first]), order
 
 
-def _decoded(tagging: Tagging, runs: Sequence[Sequence[Event]], role: str) -> Indices:
+def _decoded(
+    tagging: Tagging, runs: Sequence[Sequence[Event]], orders: Sequence[Numbers], role: str
+) -> Indices:
     """Return ``(n, 32, registers, bytes)``: the indices of the bytes of one operand."""
-    seen = list[npt.NDArray[np.uint8]]()
-    for events in runs:
-        words = np.concatenate([event.inputs.registers[role] for event in events])[_ordered(events)[1]]
-        seen.append(np.ascontiguousarray(words)[..., None].view(np.uint8))
-    return tagging.decoded(np.stack(seen))
+    seen = []
+    for events, order in zip(runs, orders, strict=True):
+        words = np.concatenate([event.inputs.registers[role] for event in events])
+        seen.append(words if _is_counted(order) else words[order])
+    return tagging.decoded(np.stack(seen)[..., None].view(np.uint8))
+
+
+def _is_counted(order: Numbers) -> bool:
+    """Return whether an order changes nothing."""
+    return bool((order[1:] > order[:-1]).all())

@@ -9,6 +9,7 @@ does not know kernels. The bytes of D of a matrix instruction have an index of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 CONSTANT = 0  # a byte that is the same in all runs
 COMPUTED = -1  # a byte that arithmetic has made
 _HASHES = 2
+_TABLE = 1 << 22  # indices of which tags are tabled
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # odd: golden ratio, and a prime
 
 Indices = npt.NDArray[np.int64]
@@ -51,15 +53,29 @@ class Tagging:
 
     def decoded(self, seen: Bytes) -> Indices:
         """Return ``(...)``: the index of bytes ``(runs, ...)``, CONSTANT, or COMPUTED."""
-        index = np.zeros(seen.shape[1:], np.int64)
-        for run in range(self.digits):
-            index |= seen[run].astype(np.int64) << 8 * run
+        index = seen[0].astype(np.int32 if self.digits < 4 else np.int64)
+        for run in range(1, self.digits):
+            index |= seen[run].astype(index.dtype) << 8 * run
         moved = (index >= 1) & (index <= self.result)
         for run in range(self.digits, self.runs):
-            moved &= self.tags(index, run) == seen[run]
-        constant = (seen == seen[0]).all(axis=0)
-        decoded: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED))
+            moved &= self._tags_of(index, run) == seen[run]
+        if moved.all():
+            return index.astype(np.int64)
+        constant = (seen[1:] == seen[0]).all(axis=0)
+        decoded: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED)).astype(np.int64)
         return decoded
+
+    def _tags_of(self, index: Indices, run: int) -> Bytes:
+        """Return ``tags``, from a table where there are few; of indices above ``result`` any bytes."""
+        if self.result > _TABLE:
+            return self.tags(index, run)
+        return _table(self, run).take(index, mode="clip")
+
+
+@lru_cache(maxsize=2)
+def _table(tagging: Tagging, run: int) -> Bytes:
+    """Return the tags of all indices."""
+    return tagging.tags(np.arange(tagging.result + 1), run)
 
 
 def _hash(index: Indices, number: int) -> Bytes:

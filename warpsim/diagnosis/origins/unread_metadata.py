@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +34,14 @@ class Metadata:
         """The metadata of the first statement."""
         return self.words[0].operand
 
-    @property
+    @cached_property
     def read(self) -> npt.NDArray[np.int64]:
         """The bytes of the buffer that are read."""
-        return np.unique(np.concatenate([words.byte[words.valid] for words in self.words]))
+        return _different(words.byte[words.valid] for words in self.words)
 
+    @cached_property
     def needed(self) -> int:
-        """Return how many bytes the different elements of A need; 0 if A is not of one buffer alone."""
+        """How many bytes the different elements of A need; 0 if A is not of one buffer alone."""
         names = {None if operand.buffer is None else operand.buffer.name for operand in self.a}
         shares = {
             (int(words.uses.used.sum()), operand.bits[0].size)
@@ -48,15 +50,14 @@ class Metadata:
         if len(names) > 1 or len(shares) > 1 or not all(operand.moved.all() for operand in self.a):
             return 0
         size, elements = shares.pop()
-        different = np.unique(np.concatenate([operand.index.reshape(-1) for operand in self.a]))
-        return int(len(different) * size // elements)
+        return int(len(_different(operand.index for operand in self.a)) * size // elements)
 
     def selectors(self) -> str:
         """Return which other selectors would read whole tiles of metadata that are never read although A
         needs them; empty where enough is read: what lies in other lanes is padding then.
         """
         form, read = self.operand.instruction, self.read
-        if read.size >= self.needed():
+        if read.size >= self.needed:
             return ""
         used = {words.operand.given.selector for words in self.words}
         texts = []
@@ -68,6 +69,15 @@ class Metadata:
             which = f"lane{'s'[: len(quad) != 1]} {', '.join(map(str, quad))}"
             texts.append(f"selector {selector} reads that of {which} of each quad")
         return f"; metadata is loaded that is never read: {', '.join(texts)}" if texts else ""
+
+
+def _different(parts: Iterable[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Return the different numbers, none of them negative, in ascending order."""
+    found = np.zeros(0, np.bool_)
+    for part in parts:
+        found = np.pad(found, (0, max(int(part.max(initial=-1)) + 1 - found.size, 0)))
+        found[part] = True
+    return np.flatnonzero(found)
 
 
 def _are_whole(words: Words, lanes: npt.NDArray[np.intp], read: npt.NDArray[np.int64]) -> bool:
@@ -111,7 +121,7 @@ def unread_metadata(groups: Sequence[Metadata], found: Sequence[PackingFinding])
     if any(finding.operand in ("a", "e") for finding in found):
         return
     for group in groups:
-        operand, needed, read = group.operand, group.needed(), group.read.size
+        operand, needed, read = group.operand, group.needed, group.read.size
         assert operand.buffer is not None
         if read >= needed or operand.buffer.size < needed:
             continue

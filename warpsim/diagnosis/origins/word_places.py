@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from ...isa.fragments import metadata_map
-from .loaded_operands import Mask, Operand, mode
+from .commonest import mode, modes_of_rows
+from .loaded_operands import Mask, Operand
 from .tags import Indices
 from .tensor_tags import cell_uses
 
@@ -88,7 +89,14 @@ def follow_sums(words: Words) -> bool:
 
 
 def words_of(operand: Operand) -> Words | None:
-    """Return the words of an operand; None where they come from no buffer."""
+    """Return the words of an operand, found once; None where they come from no buffer."""
+    if "words" not in operand.kept:
+        operand.kept["words"] = _words_of(operand)
+    words: Words | None = operand.kept["words"]
+    return words
+
+
+def _words_of(operand: Operand) -> Words | None:
     if operand.buffer is None:
         return None
     uses = uses_of(operand)
@@ -101,8 +109,8 @@ def words_of(operand: Operand) -> Words | None:
     bits = _bits_of_places(lanes)
     steps = np.array([_step(flat, known, bit) for bit in range(bits.shape[1])], np.int64)
     starts = flat - bits @ steps
-    base = [mode(row[inside]) if inside.any() else -1 for row, inside in zip(starts, known, strict=True)]
-    return Words(operand=operand, uses=uses, byte=byte, valid=valid, base=np.array(base), steps=steps)
+    base = modes_of_rows(starts, known, -1)
+    return Words(operand=operand, uses=uses, byte=byte, valid=valid, base=base, steps=steps)
 
 
 def uses_of(operand: Operand) -> Uses:
