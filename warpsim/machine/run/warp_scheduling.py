@@ -1,10 +1,10 @@
 """Which of several divergent paths runs next: in step, or in teams of warps of which one gets ahead.
 
 In step, the lanes at the lowest statement are next, so that all meet again. Were every warp by itself, a
-launch would cost as many times more as there are warps in a wave. Two teams cost about twice: each is in
-step, and one gets ahead of the other; the teams are drawn anew from time to time, so that any two
-warps diverge sooner or later. Small grids can afford a team for every warp,
-which often takes some of those along that stand where it does.
+launch would cost as many times more as there are warps in a wave. Two teams cost less than twice: each is in
+step, and one gets ahead of the other; where both stand at one place they mostly go on together, until the
+next choice. The teams are drawn anew from time to time, so that any two warps diverge sooner or later.
+Small grids can afford a team for every warp, which often takes some of those along that stand where it does.
 Knows paths and warps; does not know seeds, or when copies complete (schedules.py).
 """
 
@@ -25,7 +25,8 @@ _FEW = 32  # warps of a grid that need no teams
 _ALONG = 3 / 4  # the chance that there some of those that stand at the same place go along
 _ANEW = 1 / 32  # the chance that teams are drawn anew when a path is chosen,
 _TURNS = 1 / 32  # that the other team gets ahead,
-_ANY_PATH = 1 / 8  # and that any path is chosen, be it of the team behind or not the lowest
+_ANY_PATH = 1 / 8  # that any path is chosen, be it of the team behind or not the lowest,
+_TOGETHER = 3 / 4  # and that both teams go on together from a place where both stand
 
 Member = tuple[int, DivergentPath]  # the number of a team, and lanes of it
 
@@ -41,9 +42,15 @@ def joined(members: Iterable[Member]) -> list[Member]:
     for team, path in members:
         _, known = places.setdefault((id(path.frame), path.pc, team), (team, path))
         if known is not path:
-            known.lanes = Lanes(known.lanes.mask | path.lanes.mask)
-            known.turns = min(known.turns, path.turns)
+            join(known, path)
     return list(places.values())
+
+
+def join(path: DivergentPath, other: DivergentPath) -> DivergentPath:
+    """Return a path with the lanes of another at the same place, too."""
+    path.lanes = Lanes(path.lanes.mask | other.lanes.mask)
+    path.turns = min(path.turns, other.turns)
+    return path
 
 
 def in_step(scheduler: Scheduler, geometry: Geometry) -> DivergentPath:
@@ -126,7 +133,16 @@ class Drawn:
         if self.random.random() < _TURNS:
             self.ahead = 1 - self.ahead
         team = [path for number, path in members if number == self.ahead]
-        return min(team or (path for _, path in members), key=in_program)
+        return self._both(scheduler, min(team or (path for _, path in members), key=in_program))
+
+    def _both(self, scheduler: Scheduler, chosen: DivergentPath) -> DivergentPath:
+        """Return the path, now and then with the lanes of the other team that stand at the same place."""
+        for other in scheduler.paths:
+            here = other.pc == chosen.pc and other.frame is chosen.frame
+            if here and other is not chosen and self.random.random() < _TOGETHER:
+                scheduler.paths = [path for path in scheduler.paths if path is not other]
+                return join(chosen, other)
+        return chosen
 
     def _any_warp(self, scheduler: Scheduler) -> DivergentPath:
         """Choose any warp, often with others at the same place; never all that run, for then none diverge."""
