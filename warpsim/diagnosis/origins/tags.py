@@ -60,7 +60,8 @@ class Tagging:
         for run in range(self.digits, self.runs):
             moved &= self._tags_of(index, run) == seen[run]
         if moved.all():
-            return index.astype(np.int64)
+            whole: Indices = index.astype(np.int64)
+            return whole
         constant = (seen[1:] == seen[0]).all(axis=0)
         decoded: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED)).astype(np.int64)
         return decoded
