@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("distributed", "report", "test")  # triton and bench bring gigabytes, rtl and browser other programs
+EXTRAS = ("distributed", "test")  # triton and bench bring gigabytes, rtl and browser other programs
 RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
 COMPILED = ("numpy", "ml_dtypes", "numba", "llvmlite")  # of which only wheels are tried: nobody builds them
 SMOKE = (

@@ -143,7 +143,8 @@ class _Layout:
         each = self.groups // self.product.scale_chunks
         significands = np.repeat(number.significand.astype(np.int32), each, 2)
         exponents = np.repeat(number.exponent.astype(np.int32), each, 2)
-        nan = (number.special == NOT_A_NUMBER).reshape(*codes.shape[:2], self.steps, -1).any(3)
+        chunks = (*codes.shape[:2], self.steps, self.product.scale_chunks)
+        nan = (number.special == NOT_A_NUMBER).reshape(chunks).any(3)
         return significands, exponents, nan.astype(np.int32)
 
     def _columns(self, plane: Codes) -> Codes:
