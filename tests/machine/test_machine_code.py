@@ -18,13 +18,13 @@ from tests.helpers.opcode_values import arrays_of, lanes_of, operations
 from warpsim.host.launching import load_text
 from warpsim.machine.bind.twins import Source, Twin
 from warpsim.machine.native import objects
+from warpsim.machine.native.array_layout import arrays_are_as_expected
 from warpsim.machine.native.lane_functions import (
     APART,
     SAID,
     Piece,
     Uncompiled,
     Writer,
-    arrays_are_as_expected,
 )
 from warpsim.machine.native.objects import NoCompiler, available, function, is_kept
 from warpsim.machine.opcodes import rows
@@ -298,6 +298,33 @@ def test_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert function(_TEXT.format(13))(None, 0, None, None) == 13
+
+
+def test_full_disk_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that cannot be written whole is not there at all."""
+
+    def full(path: Path, content: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert function(_TEXT.format(17))(None, 0, None, None) == 17
+    assert not list(cache.iterdir())
+
+
+def test_numpy_leaves_machine_code_out(ran: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of stretches that have machine code already, too."""
+    kernel, out = _kernel(Random("machine code 0")), np.zeros((_THREADS, 12), np.uint32)
+    arguments = [np.arange(_WORDS, dtype=np.uint32), out, 3]
+    monkeypatch.setenv(STATEMENTS, "compiled")
+    for _ in range(2):
+        kernel(1, _THREADS, arguments)
+    assert ran
+    ran.clear()
+    monkeypatch.setenv(STATEMENTS, "numpy")
+    kernel(1, _THREADS, arguments)
+    assert not ran
 
 
 def test_cache_keeps_its_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ what functions do.
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import WarpsimError
+from ..files.kept import user_cache
 
 _HERE = Path(__file__).parent
 _SONAMES = {  # in the order of the numbers of libraries
@@ -95,15 +95,10 @@ def libraries() -> Path:
             f"warpsim exec runs programs of Linux on x86-64, and this is {platform.system()} on "
             f"{platform.machine()}"
         )
-    folder = _cache() / f"exec-{_digest()}"
+    folder = user_cache() / f"exec-{_digest()}"
     if not folder.is_dir():
         _compile(folder)
     return folder
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "warpsim"
 
 
 def _digest() -> str:

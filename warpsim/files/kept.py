@@ -41,9 +41,7 @@ class KeptFiles:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_room(folder, len(content))
-            with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
-                file.write(hashlib.sha256(content).digest() + content)
-            os.replace(file.name, folder / name)
+            _place(folder / name, hashlib.sha256(content).digest() + content)
         except OSError:
             return
 
@@ -56,6 +54,15 @@ class KeptFiles:
                 break
             os.unlink(path)
             total -= bytes_
+
+
+def _place(file: Path, content: bytes) -> None:
+    """Write a file that is whole from its first moment; raises OSError, and leaves nothing then."""
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".new-") as folder:
+        written = Path(folder) / file.name
+        written.touch(mode=0o600)
+        written.write_bytes(content)
+        os.replace(written, file)
 
 
 def _statuses(folder: Path) -> list[tuple[os.DirEntry[str], os.stat_result]]:

@@ -37,7 +37,7 @@ from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
 from .run.memories import Memories
 from .run.schedules import Schedule
-from .run.stretches import statements_are_compiled, warm
+from .run.stretches import is_native, statements_are_compiled, warm
 from .run.wave import Entry, Record, Wave
 from .run.windows import PLACES
 from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
@@ -222,7 +222,8 @@ class Launch:
     fill: int | None = None  # a seed of the bytes that shared and local memory begin with; None for zeros
     kept: dict[int, tuple[Sequence[Record], Sequence[Record]]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what executes later waves
-    compiled: bool = field(default_factory=statements_are_compiled)  # whether stretches of statements are
+    compiled: bool = field(default_factory=statements_are_compiled)  # whether stretches of statements are,
+    native: bool = field(default_factory=is_native)  # and to machine code
 
     @property
     def together(self) -> int:
@@ -273,7 +274,7 @@ class Launch:
         wave.modes, wave.inferred, wave.with_c = self.modes, self.inferred, self.with_c
         wave.runtime = self.runtime or DeviceRuntime(heap=self.device.heap)
         wave.symbols = symbols_of(self.device, self.module)
-        wave.compiled = self.compiled
+        wave.compiled, wave.native = self.compiled, self.native
         wave.scheduler.waits_at = self.waits_at
         wave.scheduler.order = self.schedule.order_of(number)
         ASYNCHRONY.set(wave, self.schedule.asynchrony(number))

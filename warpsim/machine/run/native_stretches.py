@@ -79,7 +79,7 @@ class NativeStretch:
             code is not self.code and list(code[self.first : self.past]) != self.records
         ):
             return False
-        if not self.refused:
+        if wave.native and not self.refused:
             observed = observers_of(wave).hear(Observer.load)
             native = self.natives.get(observed) or self._made(wave, path, observed)
             if native is not None and native.run(wave, path, self.first):

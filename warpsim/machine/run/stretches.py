@@ -24,7 +24,7 @@ from ...errors import OperandError
 from ...ptx.operands import Register
 from ..bind.scope import LabelName, LabelTable
 from ..bind.twins import NOWHERE, Source, Twin
-from ..native.lane_functions import arrays_are_as_expected
+from ..native.array_layout import arrays_are_as_expected
 from ..native.objects import available
 from ..state.lanes import DivergentPath, Values
 from ..state.slots import Slot

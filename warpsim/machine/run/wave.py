@@ -155,7 +155,8 @@ class Wave:
         self.code: Sequence[Record] = entry.code
         self.slots: dict[object, Any] = {}  # what groups of opcodes keep for the wave (state/slots.py)
         self.modes = DEFAULT_MODES
-        self.compiled = False  # whether stretches of statements are (stretches.py)
+        self.compiled = False  # whether stretches of statements are (stretches.py),
+        self.native = False  # and to machine code where that pays
         self.symbols: Mapping[str, int] = {}  # addresses of the module's variables in device memory
         self.runtime: DeviceRuntime | None = None  # what system calls use
         self.inferred: dict[int, str] = {}  # statements whose results rest on inferred behaviour, and why
