@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
+from threading import Event, Thread
 from typing import Any
 from unittest.mock import patch
 
@@ -325,6 +326,46 @@ def test_numpy_leaves_machine_code_out(ran: list[int], monkeypatch: pytest.Monke
     monkeypatch.setenv(STATEMENTS, "numpy")
     kernel(1, _THREADS, arguments)
     assert not ran
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 on, of forks with threads
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "compiling"])
+def test_forks_do_not_wait_for_a_thread_that_they_lack(cache: Path, busy: bool) -> None:
+    """They have the functions that are known, and others where nothing was compiled at that moment."""
+    known, other = _TEXT.format(18), _TEXT.format(19)
+    function(known)
+    compiler, held, done = objects._compiler(), Event(), Event()
+    assert compiler is not None
+
+    def compiling() -> None:
+        with compiler.lock:
+            held.set()
+            done.wait()
+
+    thread = Thread(target=compiling) if busy else None
+    if thread is not None:
+        thread.start()
+        held.wait()
+    child = os.fork()
+    if not child:
+        os._exit(_in_child(known, other, busy))
+    done.set()
+    if thread is not None:
+        thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _in_child(known: str, other: str, busy: bool) -> int:
+    """Return 0 where functions of a fork are as they should be, else 1."""
+    try:
+        if function(known)(None, 0, None, None) != 18:
+            return 1
+        function(other)
+    except NoCompiler:
+        return int(not busy)
+    except BaseException:
+        return 1
+    return int(busy)
 
 
 def test_cache_keeps_its_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

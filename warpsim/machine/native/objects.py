@@ -50,7 +50,14 @@ class Compiler:
         self.machine = target.create_target_machine(**options, reloc="default", codemodel="jitdefault")
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
         self.lock = RLock()
+        self.whole = True  # whether no thread that compiled is missing
         self.functions: dict[str, Function] = {}  # by name
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """Compile nothing in a fork that lacks the thread which was compiling: LLVM is as that left it."""
+        self.whole = self.lock.acquire(blocking=False)
+        self.lock = RLock()
 
     def compiled(self, text: str) -> bytes:
         """Return the object of a function; raises NoCompiler."""
@@ -131,6 +138,8 @@ def function(text: str) -> Function:
     name = _name(compiler, text)
     with compiler.lock:
         known = compiler.functions.get(name)
+        if known is None and not compiler.whole:
+            raise NoCompiler("this process was forked while its parent compiled")
         if known is None:
             content = _KEPT.find(name)
             if content is None:
