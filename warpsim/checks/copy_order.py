@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,7 @@ class CopyOrder(Watcher, Observer):
         """Return the code as it is; nothing is looked at where nothing is asynchronous."""
         _, _, self.active = kinds_of(self.findings, code)
         if self.active:
-            self.order.watchers.append(self)
+            self.order.watchers.append(proxy(self))  # each would hold the other after the launch
         return code
 
     @helper

@@ -214,15 +214,18 @@ def _uploaded(device: Device, parameter: Parameter, array: npt.NDArray[Any], arg
         arguments.known[place] = device.array(array, parameter.name)
     buffer = arguments.known[place]
     if array.flags.writeable:
-        arguments.write_back.append(lambda: _come_back(array, buffer, parameter.index, arguments))
+        before = arguments.before  # and not the arguments: they hold this function
+        arguments.write_back.append(lambda: _come_back(array, buffer, parameter.index, before))
     return buffer
 
 
-def _come_back(array: npt.NDArray[Any], buffer: Buffer, index: int, arguments: Arguments) -> None:
-    """Copy a buffer to an array; keep what was in the array if that is not the same."""
+def _come_back(
+    array: npt.NDArray[Any], buffer: Buffer, index: int, before: dict[int, npt.NDArray[Any]]
+) -> None:
+    """Copy a buffer to an array; keep in ``before`` what was in the array if that is not the same."""
     content = buffer.get()
     if content.tobytes() != array.tobytes():
-        arguments.before[index] = array.copy()
+        before[index] = array.copy()
         put_bits(array, content)
 
 

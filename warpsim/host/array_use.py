@@ -28,6 +28,7 @@ from .touched_bytes import gathered, put_pages
 
 if TYPE_CHECKING:
     from ..errors import Location
+    from ..machine.run.geometry import Geometry
     from ..machine.run.wave import Record, Wave
 
 _ALL = {size: int.from_bytes(b"\1" * size, "little") for size in (1, 2, 4, 8)}  # every byte is written
@@ -88,7 +89,7 @@ class ArrayUse(Observer):
         self.written: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # by byte of the device
         self.unit = 16  # bytes, the smallest that a store has written
         self.owner: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # by unit: the CTA that wrote it, plus 1
-        self.numbers: tuple[Wave | None, npt.NDArray[np.int32]] = None, np.zeros(0, np.int32)  # by lane: CTA
+        self.numbers: tuple[Geometry | None, npt.NDArray[np.int32]] = None, np.zeros(0, np.int32)  # by lane
         self.statement: npt.NDArray[np.int32] = np.zeros(0, np.int32)  # by unit: where
 
     # --- events ---
@@ -201,10 +202,10 @@ class ArrayUse(Observer):
     def _owned(self, wave: Wave, access: MemoryAccess) -> None:
         """Find bytes that another CTA has written with another value, then note the CTA that writes them."""
         lanes, stored = access.lane_of, access.stored
-        if self.numbers[0] is not wave:
+        if self.numbers[0] is not wave.geometry:
             x, y, _ = wave.grid
             ctas = wave.ctas[:, 0] + x * (wave.ctas[:, 1] + y * wave.ctas[:, 2]) + 1
-            self.numbers = wave, ctas[wave.cta].astype(np.int32)
+            self.numbers = wave.geometry, ctas[wave.cta].astype(np.int32)
         numbers = self.numbers[1][lanes][:, None]
         units = self._units(wave, access)
         before = self.owner[units] if stored is not None else numbers

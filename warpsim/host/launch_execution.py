@@ -179,7 +179,7 @@ class LaunchExecution:
         ordered = communicates(entry) or self.sizes.cluster.count > 1
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
-        self.helpers: Helpers | None = None
+        self.processes = 1  # that have executed CTAs
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
@@ -215,7 +215,7 @@ class LaunchExecution:
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
             printed=tuple(runtime.printed),
-            processes=1 if self.helpers is None else self.helpers.used,
+            processes=self.processes,
         )
 
     def _executed(
@@ -300,9 +300,10 @@ class LaunchExecution:
         processes, progress = checked_processes(self.modes.processes), self.watch.progress
         if processes == 1 or self.watching or callable(self.modes.engine):
             return run(launch, progress)
-        with Helpers(launch, self.findings, self.arrays, processes) as self.helpers:
-            helped = replace(launch, ahead=self.helpers)
-            return run(helped, progress) + self.helpers.counts
+        with Helpers(launch, self.findings, self.arrays, processes) as helpers:
+            counts = run(replace(launch, ahead=helpers), progress) + helpers.counts
+            self.processes = helpers.used
+        return counts
 
     def _job(self, launch: Launch) -> Job:
         """Return what another process needs to execute a part of the launch."""

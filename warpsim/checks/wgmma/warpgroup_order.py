@@ -45,16 +45,37 @@ class Cohort:
     steps: dict[tuple[int, int], int] = field(default_factory=dict)  # in flight, by wgmma-group and statement
 
 
+class _Report:
+    """Adds findings of ``where``, the warpgroup that is looked at."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings, self.where = findings, ""
+
+    def __call__(self, hazards: Sequence[Hazard]) -> None:
+        """Add findings; the warpgroup is named. What ptxas mends is a warning: chips execute mended code."""
+        for hazard in hazards:
+            what = f"{hazard.message}; {hazard.mended}" if hazard.mended else hazard.message
+            finding = LaunchFinding(
+                kind=hazard.rule,
+                severity="warning" if hazard.mended else hazard.severity,
+                message=f"{what} [{self.where}]",
+                location=hazard.second,
+                other=hazard.first,
+                note=hazard.note,
+                fix=hazard.fix,
+            )
+            self.findings.add((hazard.rule, *_place(hazard.second), *_place(hazard.first)), finding)
+
+
 class WarpgroupOrder(Observer):
     """An observer that finds what is missing between wgmma and other statements; of one wave."""
 
     def __init__(self, findings: Findings, order: Order) -> None:
-        self.findings, self.order = findings, order
+        self.report, self.order = _Report(findings), order
         self.uses: RegisterUses | None = None  # None where there is no wgmma
         self.active = True
         self.cohorts: list[Cohort] = []
         self.stores: dict[int, None] = {}  # statements, in the order of their latest stores
-        self._where = ""  # the warpgroup that is looked at
         self._seen: tuple[Lanes | None, Mask] = (None, np.zeros(0, np.bool_))
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -113,7 +134,7 @@ class WarpgroupOrder(Observer):
 
     def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
         """Report an operand that must be the same in the whole warpgroup and is not."""
-        self._where = Warpgroups.of(wave).place(wave, group)
+        self.report.where = Warpgroups.of(wave).place(wave, group)
         record = wave.code[path.pc]
         assert record.matrix is not None
         place = partial(record.statement.operand_location, record.matrix.places[_OPERANDS[role]])
@@ -164,7 +185,7 @@ class WarpgroupOrder(Observer):
             return
         group, cells, operation = found
         order = self._cohort(group).order
-        self._where = Warpgroups.of(wave).place(wave, group)
+        self.report.where = Warpgroups.of(wave).place(wave, group)
         ranges = runs_of(self.order.shared(wave).all_bytes(cells) % wave.memories.shared_stride)
         self.report([overwritten(ranges, operation.place, order.cause(operation, place), place)])
 
@@ -207,7 +228,7 @@ class WarpgroupOrder(Observer):
         if not late.any():
             return
         row = int(late.any(axis=1).argmax())
-        self._where = Warpgroups.of(wave).place(wave, int(groups[row]))
+        self.report.where = Warpgroups.of(wave).place(wave, int(groups[row]))
         stored = set(places(wrote[row][late[row]]).tolist())
         first = wave.code[[pc for pc in self.stores if pc in stored][-1]].statement.location
         chunks = shadow.bytes_of(cells[row][late[row]]) % wave.memories.shared_stride // CHUNK
@@ -233,25 +254,8 @@ class WarpgroupOrder(Observer):
             if not np.array_equal(inside, cohort.groups):
                 self.cohorts.append(Cohort(cohort.groups & ~groups, cohort.order.copy(), dict(cohort.steps)))
                 cohort.groups = inside
-            self._where = Warpgroups.of(wave).place(wave, int(inside.argmax()))
+            self.report.where = Warpgroups.of(wave).place(wave, int(inside.argmax()))
             yield cohort
-
-    # --- reporting ---
-
-    def report(self, hazards: Sequence[Hazard]) -> None:
-        """Add findings; the warpgroup is named. What ptxas mends is a warning: chips execute mended code."""
-        for hazard in hazards:
-            what = f"{hazard.message}; {hazard.mended}" if hazard.mended else hazard.message
-            finding = LaunchFinding(
-                kind=hazard.rule,
-                severity="warning" if hazard.mended else hazard.severity,
-                message=f"{what} [{self._where}]",
-                location=hazard.second,
-                other=hazard.first,
-                note=hazard.note,
-                fix=hazard.fix,
-            )
-            self.findings.add((hazard.rule, *_place(hazard.second), *_place(hazard.first)), finding)
 
 
 def _place(location: Any) -> tuple[Any, ...]:

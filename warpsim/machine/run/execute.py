@@ -109,7 +109,7 @@ def resume(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
     if frame.caller is None:
         return retire(wave, path, lanes)
     if frame.leave is not None:
-        frame.leave(lanes)
+        frame.leave(wave, lanes)
     frame.lanes -= lanes.count
     wave.scheduler.leave(path, lanes)
     wave.scheduler.paths.append(DivergentPath(frame.resume, frame.caller, lanes))

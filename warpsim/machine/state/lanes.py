@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -91,13 +92,14 @@ class Frame:
     ``values`` by number, None where nothing has been written; ``partial`` has the mask of those that were
     written in some lanes only. ``local`` is the first byte of this activation in the local memory of each
     lane, ``top`` (lanes,) the first one behind what its alloca took, None for nothing; ``leave`` is called
-    with the lanes that return, before they do; ``function`` is what runs, None for the kernel. ``lanes``
-    counts those that were called and have not returned; ``entered`` has the latest frame of each call that
-    was made here, by its place and function; ``kept`` are the bytes of the registers of all callers.
+    with the wave and the lanes that return, before they do; ``function`` is what runs, None for the kernel.
+    ``lanes`` counts those that were called and have not returned; ``entered`` refers to the latest frame of
+    each call that was made here, by its place and function, while lanes are in it; ``kept`` are the bytes of
+    the registers of all callers.
     """
 
     __slots__ = (
-        *("caller", "depth", "entered", "function", "kept", "lanes", "leave"),
+        *("__weakref__", "caller", "depth", "entered", "function", "kept", "lanes", "leave"),
         *("local", "partial", "resume", "top", "values"),
     )
 
@@ -108,11 +110,11 @@ class Frame:
         self.resume = resume
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.function: Any = None
-        self.leave: Callable[[Lanes], None] | None = None
+        self.leave: Callable[[Any, Lanes], None] | None = None
         self.local = local
         self.top: Values | None = None
         self.lanes = self.kept = 0
-        self.entered: dict[tuple[int, str], Frame] = {}
+        self.entered: dict[tuple[int, str], ref[Frame]] = {}
 
     def write(self, register: int, values: Values, lanes: Lanes, all_alive: bool) -> None:
         """Write a register in some lanes; ``all_alive``: no other lane will ever read it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -76,9 +77,7 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
             frame = _entered(wave, path, function, part)
             base, own = path.frame.local, frame.local
             _copied(wave, part, given, base, function.parameters, own)
-            frame.leave = partial(
-                _copied, wave, sources=function.results, base=own, targets=wanted, other=base
-            )
+            frame.leave = partial(_copied, sources=function.results, base=own, targets=wanted, other=base)
             entered.append(DivergentPath(function.start, frame, part))
         return wave.scheduler.call(path, lanes, entered)
 
@@ -131,13 +130,14 @@ def _entered(wave: Wave, path: DivergentPath, function: Function, lanes: Lanes) 
     Raises StackOverflow.
     """
     local = end_of(wave, path.frame)
-    known = path.frame.entered.get((path.pc, function.name))
+    latest = path.frame.entered.get((path.pc, function.name))
+    known = None if latest is None else latest()
     if known is not None and known.lanes and known.local >= local and known.top is None:
         return known
     frame = Frame(len(function.types), caller=path.frame, resume=path.pc + 1, local=local)
     check_stack(wave, path, lanes, frame, function)
     frame.function = function
-    path.frame.entered[path.pc, function.name] = frame
+    path.frame.entered[path.pc, function.name] = ref(frame)
     wave.memories.reserve_local(frame.local + function.local_bytes)
     return frame
 
