@@ -117,3 +117,49 @@ def test_the_memory_of_the_launch_is_left_alone() -> None:
 
 def test_what_a_launch_prints_once_is_printed_once() -> None:
     assert findings(READ, checks="off") == []
+
+
+HEAP = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 result) malloc (.param .b64 size);
+.visible .entry k(.param .u64 x, .param .u64 y)
+{
+  .reg .b64 %x, %y, %o, %h; .reg .b32 %t, %r<4>;
+  ld.param.u64 %x, [x]; ld.param.u64 %y, [y];
+  mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; add.u64 %y, %y, %o;
+  { .param .b64 size; .param .b64 result;
+    st.param.b64 [size], 64;
+    call.uni (result), malloc, (size);
+    ld.param.b64 %h, [result]; }
+  ld.global.b32 %r1, [%x]; and.b32 %r2, %r1, 0;
+  st.global.b32 [%h], %r2; st.global.b32 [%y], %t;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("room", [64, 100_000, 3_000_000])
+def test_malloc_gives_the_trials_the_same_places(room: int) -> None:
+    """Whether the memory has to grow for the heap or not: the trials begin with as much in use."""
+    device = warpsim.Device("sm_80")
+    device.empty(room)
+    x, y = device.empty(8, np.uint32), device.array(np.zeros(32, np.uint32))
+    report = warpsim.load(HEAP)["k"](1, 32, [x, y], device=device)
+    assert [one.severity for one in report.hazards if one.kind == "uninitialised"] == ["note"]
+
+
+def test_buffers_far_apart_are_filled_and_compared_each() -> None:
+    """Between them is what nothing has allocated, which is neither copied nor compared."""
+    device = warpsim.Device("sm_80")
+    x = device.empty(32, np.uint32)
+    device.empty(1 << 20)
+    y = device.array(np.zeros(32, np.uint32))
+    device.memory.free(device.memory.allocations[1].address)
+    assert len(device.memory.spans()) == 2
+    body = "ld.global.b32 %r7, [%x]; and.b32 %r7, %r7, 3; st.global.b32 [%y], %r7;"
+    report = warpsim.load(TEXT.format(body=body))["k"](1, 32, [x, y], device=device)
+    found = [one.message for one in report.hazards if one.kind == "uninitialised"]
+    assert found
+    assert all("with other bytes there" in each and "holds other values in" in each for each in found)

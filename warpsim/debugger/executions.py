@@ -27,6 +27,7 @@ from ..machine.run.wave import Record, Wave
 from ..machine.state.device import Device
 from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
+from ..machine.state.spaces import copied
 from .history import History
 from .written import Writes
 
@@ -83,7 +84,8 @@ class Recipe:
         if data is None:
             raise OperandError("the memory of the device is too large to be kept for another execution")
         self._data, self._allocations = data, tuple(memory.allocations)
-        self._fresh = None if memory.fresh is None else memory.fresh.copy()
+        self._spans, self._end = memory.spans(), memory.end
+        self._fresh = None if memory.fresh is None else copied(memory.fresh, self._spans)
         self._heap, self._heap_bytes = home.heap.state(), home.heap.limit
         self.symbols = home.symbols[kernel.module]
 
@@ -97,8 +99,8 @@ class Recipe:
         device.
         """
         device = self._given or Device(self.kernel.module.target, heap_bytes=self._heap_bytes)
-        fresh = None if self._fresh is None else self._fresh.copy()
-        device.memory.restore(self._data.copy(), self._allocations, fresh)
+        fresh = None if self._fresh is None else copied(self._fresh, self._spans)
+        device.memory.restore(copied(self._data, self._spans), self._allocations, fresh, self._end)
         device.heap.restore(self._heap)
         device.symbols[self.kernel.module] = self.symbols
         return device

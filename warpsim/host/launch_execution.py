@@ -343,10 +343,11 @@ _REACHING = Slot(_none_reaching)  # statements whose rows of undefined metadata 
 
 def _rows_reach(repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> Reaches | None:
     """Return what says what a launch leaves otherwise with other values in rows of undefined metadata."""
-    data = None if repetition is None else repetition.data
-    if repetition is None or data is None:
+    if repetition is None or repetition.data is None:
         return None
-    return lambda places: repetition.difference(data.copy(), counts, undefined=UndefinedMetadata(places))
+    return lambda places: repetition.difference(
+        repetition.copy(), counts, undefined=UndefinedMetadata(places)
+    )
 
 
 def _device(

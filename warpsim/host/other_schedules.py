@@ -75,15 +75,13 @@ class OtherSchedules:
         """Return the buffers after a launch under another schedule; none after an error, which is found."""
         repetition, additions = self.repetition, AdditionOrders()
         findings = Findings(mode=self.findings.mode, known=dict(self.findings.known))
-        assert repetition.data is not None
-        fresh = None if repetition.fresh is None else repetition.fresh.copy()
         changed = {
             "schedule": Schedule(schedule),
             "observers": lambda: self.checks(findings),
             "additions": additions,
         }
         try:
-            device, _, _ = repetition.again(repetition.data.copy(), fresh, **changed)
+            device, _, _ = repetition.again(repetition.copy(), repetition.fresh_copy(), **changed)
         except (Stopped, FindingError):
             raise
         except WarpsimError as error:

@@ -19,7 +19,7 @@ from ..machine.run.addition_orders import AdditionOrders
 from ..machine.state.device import Device
 from ..machine.state.device_runtime import DeviceRuntime
 from ..machine.state.heap import HeapBlock
-from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
+from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, DeviceMemory, Span, copied
 
 Counts = npt.NDArray[np.int64]
 
@@ -34,10 +34,22 @@ class Repetition:
         memory = launch.device.memory
         self.launch = launch
         self.data = memory.snapshot()
-        kept = self.data is not None and memory.fresh is not None
-        self.fresh: Bytes | None = memory.fresh.copy() if kept and memory.fresh is not None else None
         self.allocations: Sequence[Allocation] = tuple(memory.allocations)
+        self._spans, self._end = memory.spans(), memory.end
+        kept = self.data is not None and memory.fresh is not None
+        self.fresh: Bytes | None = (
+            copied(memory.fresh, self._spans) if kept and memory.fresh is not None else None
+        )
         self._heap: tuple[int, dict[int, HeapBlock]] = launch.device.heap.state()
+
+    def copy(self) -> Bytes:
+        """Return a copy of the memory, which is not None."""
+        assert self.data is not None
+        return copied(self.data, self._spans)
+
+    def fresh_copy(self) -> Bytes | None:
+        """Return a copy of ``fresh``."""
+        return None if self.fresh is None else copied(self.fresh, self._spans)
 
     def difference(self, data: Bytes, counts: Counts, **others: Any) -> str:
         """Return what the launch does or leaves otherwise with this memory, "" for nothing.
@@ -57,7 +69,7 @@ class Repetition:
             return "statements are executed more or less often"
         if printed != [item.text for item in runtime.printed]:
             return "other text is printed"
-        return _difference(first.device, device)
+        return self._difference(first.device, device)
 
     def again(self, data: Bytes, fresh: Bytes | None, **others: Any) -> tuple[Device, DeviceRuntime, Counts]:
         """Return the device after a launch that begins with this memory, its texts, and how often each
@@ -65,7 +77,7 @@ class Repetition:
         """
         first = self.launch
         device = Device(first.module.target, heap_bytes=first.device.heap.limit)
-        device.memory.restore(data, self.allocations, fresh)
+        device.memory.restore(data, self.allocations, fresh, self._end)
         device.heap.restore(self._heap)
         device.symbols[first.module] = first.device.symbols[first.module]
         workspace = first.runtime.grid_workspace if first.runtime else 0
@@ -73,24 +85,33 @@ class Repetition:
         kept: dict[str, Any] = {"inferred": {}, "with_c": {}, "kept": {}, "additions": AdditionOrders()}
         return device, runtime, run(replace(first, device=device, runtime=runtime, **kept | others))
 
+    def _difference(self, first: Device, second: Device) -> str:
+        """Return where what the first launch has written, or found, is not the same in both memories; "" for
+        nowhere.
+        """
+        if first.memory.data.size != second.memory.data.size:
+            return "other memory is allocated"
+        past = max(first.memory.end, second.memory.end)
+        for span in (*self._spans, (self._end, past)):
+            where = _differing(first.memory, second.memory, span)
+            if where:
+                return where
+        return ""
 
-def _difference(first: Device, second: Device) -> str:
-    """Return where what the first launch has written, or found, is not the same in both memories; "" for
-    nowhere.
-    """
-    data, other, fresh = first.memory.data, second.memory.data, first.memory.fresh
-    if data.size != other.size:
-        return "other memory is allocated"
-    differs = data != other
-    if fresh is not None:
-        differs &= fresh == 0
+
+def _differing(first: DeviceMemory, second: DeviceMemory, span: Span) -> str:
+    """Return where a part of two memories is not the same, "" for nowhere."""
+    part = slice(*span)
+    differs = first.data[part] != second.data[part]
+    if first.fresh is not None:
+        differs &= first.fresh[part] == 0
     if not differs.any():
         return ""
-    place = int(differs.argmax())
-    allocation = first.memory.find(DEVICE_BASE + place)
+    place = span[0] + int(differs.argmax())
+    allocation = first.find(DEVICE_BASE + place)
     if allocation is None:
         return "memory that device code has allocated holds other bytes"
     start = allocation.address - DEVICE_BASE
-    count = int(differs[start : start + allocation.size].sum())
+    count = int(differs[start - span[0] : start - span[0] + allocation.size].sum())
     plural = "s"[: count != 1]
     return f"{allocation} holds other values in {count} byte{plural}, from byte {place - start} on"

@@ -45,12 +45,11 @@ def judge_reads(
     Nothing depends on the rows of undefined metadata of the statements ``places`` either, then: they have
     other values, too. Where something depends on either, the warnings are left for another call.
     """
-    data = repetition.data
-    if data is None or not any_questionable(findings):
+    if repetition.data is None or not any_questionable(findings):
         return False
     tried = (
         repetition.difference(
-            _filled(repetition, data.copy(), fill), counts, fill=fill, undefined=UndefinedMetadata(places)
+            _filled(repetition, fill), counts, fill=fill, undefined=UndefinedMetadata(places)
         )
         for fill in fills
     )
@@ -62,14 +61,15 @@ def judge_reads(
     return not differs
 
 
-def _filled(repetition: Repetition, data: Bytes, fill: int) -> Bytes:
+def _filled(repetition: Repetition, fill: int) -> Bytes:
     """Return the memory with other bytes where none were written, variables apart."""
-    if repetition.fresh is not None:
-        places = repetition.fresh != 0
-        for allocation in repetition.allocations:
-            start = allocation.address - DEVICE_BASE
-            places[start : start + allocation.size] &= not allocation.space
-        data[places] = np.random.default_rng(fill).integers(0, 256, int(places.sum()), np.uint8)
+    data, fresh, random = repetition.copy(), repetition.fresh, np.random.default_rng(fill)
+    for allocation in () if fresh is None else repetition.allocations:
+        start = allocation.address - DEVICE_BASE
+        places = slice(start, start + allocation.size)
+        if fresh is not None and not allocation.space and fresh[places].any():
+            others = random.integers(0, 256, allocation.size, np.uint8)
+            data[places] = np.where(fresh[places] != 0, others, data[places])
     return data
 
 

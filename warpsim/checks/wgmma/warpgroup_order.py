@@ -45,7 +45,7 @@ class Cohort:
     steps: dict[tuple[int, int], int] = field(default_factory=dict)  # in flight, by wgmma-group and statement
 
 
-class _Report:
+class HazardReport:
     """Adds findings of ``where``, the warpgroup that is looked at."""
 
     def __init__(self, findings: Findings) -> None:
@@ -71,7 +71,7 @@ class WarpgroupOrder(Observer):
     """An observer that finds what is missing between wgmma and other statements; of one wave."""
 
     def __init__(self, findings: Findings, order: Order) -> None:
-        self.report, self.order = _Report(findings), order
+        self.report, self.order = HazardReport(findings), order
         self.uses: RegisterUses | None = None  # None where there is no wgmma
         self.active = True
         self.cohorts: list[Cohort] = []

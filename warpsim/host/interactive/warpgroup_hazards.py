@@ -20,7 +20,7 @@ from ...checks.wgmma.hazard import Hazard, HazardError, Kind, Mode, hazard_of, i
 from ...checks.wgmma.register_order import RegisterOrder
 from ...checks.wgmma.register_uses import RegisterUses
 from ...checks.wgmma.tile_reads import TileReads, first_of_tiles
-from ...checks.wgmma.warpgroup_order import Cohort, WarpgroupOrder
+from ...checks.wgmma.warpgroup_order import Cohort, HazardReport, WarpgroupOrder
 from ...errors import Location
 from ...isa.warps import WARP
 from ...machine.run.events import Observer
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 Place = Callable[[], Location]
 
 
-class _Found:
+class _Found(HazardReport):
     """Hazards in the order in which they were found, each of them once."""
 
     def __init__(self, mode: Mode) -> None:
+        super().__init__(Findings(mode=mode))
         self.mode = mode
         self.hazards: dict[Hazard, None] = {}
 
@@ -99,7 +100,7 @@ class _Rules(WarpgroupOrder):
         self.uses = cast(RegisterUses, _Names(file))
         self.registers = RegisterOrder(found)
         self.cohorts = [Cohort(np.ones(1, np.bool_), self.registers)]
-        self.report = found  # type: ignore[method-assign]
+        self.report = found
 
 
 class _Races(Races):

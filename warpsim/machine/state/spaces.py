@@ -24,6 +24,7 @@ from .lanes import Lanes, Values
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
+Span = tuple[int, int]  # the first byte, and the one past
 
 DEVICE_BASE = (
     0x2000_0000_0000  # of the first allocation: where Linux maps nothing of a host program by itself
@@ -34,6 +35,7 @@ PARAM_WINDOW = 0x7C00_0000_0000
 WINDOW_BYTES = 1 << 32
 _ALIGNMENT = 256  # of allocations, as cudaMalloc gives
 _GAP = 256  # bytes between them that belong to no allocation
+_NEAR = 4096  # bytes between allocations that are copied with both
 
 
 class InvalidAccess(Exception):
@@ -62,6 +64,14 @@ class Allocation:
 def padded(size: int) -> Bytes:
     """Return zero bytes, rounded up to whole words of 16."""
     return np.zeros(-(-size // 16) * 16, np.uint8)
+
+
+def copied(content: Bytes, spans: Sequence[Span]) -> Bytes:
+    """Return a copy of some bytes, with zeros everywhere else, which take no memory until written."""
+    copy = np.zeros(content.size, np.uint8)
+    for first, past in spans:
+        copy[first:past] = content[first:past]
+    return copy
 
 
 # What is copied at once, by bytes: bits as they are, whatever the type says of them.
@@ -181,14 +191,34 @@ class DeviceMemory:
         """
 
     def snapshot(self) -> Bytes | None:
-        """Return a copy of all bytes; None where that would take too much."""
-        return self.data.copy()
+        """Return a copy of all allocations, at their places; None where that would take too much."""
+        return copied(self.data, self.spans())
 
-    def restore(self, data: Bytes, allocations: Sequence[Allocation], fresh: Bytes | None) -> None:
-        """Take the memory of another device, and its allocations, in place of what is here."""
+    def restore(
+        self, data: Bytes, allocations: Sequence[Allocation], fresh: Bytes | None, end: int | None = None
+    ) -> None:
+        """Take the memory of another device, and its allocations, in place of what is here.
+
+        ``end`` is that of the other; None for all bytes.
+        """
         self.data, self.fresh, self.allocations = data, fresh, list(allocations)
         self._bases = [allocation.address for allocation in allocations]
-        self._end = data.size
+        self._end = data.size if end is None else end
+
+    @property
+    def end(self) -> int:
+        """Bytes handed out so far: the next allocation begins behind them."""
+        return self._end
+
+    def spans(self) -> list[Span]:
+        """Return the first byte of allocations in ``data`` and the one past them; neighbours are together."""
+        found = list[Span]()
+        for allocation in self.allocations:
+            first = allocation.address - DEVICE_BASE
+            near = bool(found) and first - found[-1][1] <= _NEAR
+            start = found.pop()[0] if near else first
+            found.append((start, first + allocation.size))
+        return found
 
     def release(self, count: int, keep: Container[int] = ()) -> None:
         """Forget all but the first ``count`` allocations, and those at addresses in ``keep``.
