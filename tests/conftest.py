@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests.helpers.compilation import done_by_kernels
+from tests.helpers.compilation import done_by_kernels, loops_at_once
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,6 +49,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @pytest.fixture(scope="session", autouse=True)
 def kernels_at_once() -> Iterator[None]:
-    """No instruction's first work is left to NumPy, in this process."""
-    with done_by_kernels():
+    """No instruction's first work is left to NumPy, in this process, and no check of an access."""
+    with done_by_kernels(), loops_at_once():
         yield

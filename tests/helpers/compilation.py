@@ -1,10 +1,12 @@
-"""What computes the first, small calls of a product: kernels, as in most tests, or NumPy."""
+"""What computes the first, small calls of a product, and looks at accesses: what is compiled, or NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from warpsim.checks.quiet import LOOPS
 from warpsim.execution.compilation_budget import PROCESS
 
 
@@ -30,3 +32,27 @@ def _limit(multiplications: int) -> Iterator[None]:
         yield
     finally:
         vars(PROCESS).update(before)
+
+
+@contextmanager
+def loops_at_once() -> Iterator[None]:
+    """A block in which compiled loops look at accesses, however few they are."""
+    with _looking(words=1 << 60):
+        yield
+
+
+@contextmanager
+def no_loops() -> Iterator[None]:
+    """A block in which NumPy alone looks at accesses."""
+    with _looking(found=None, refused=True):
+        yield
+
+
+@contextmanager
+def _looking(**changed: Any) -> Iterator[None]:
+    before = dict(vars(LOOPS))
+    vars(LOOPS).update(changed)
+    try:
+        yield
+    finally:
+        vars(LOOPS).update(before)

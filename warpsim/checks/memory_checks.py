@@ -20,6 +20,7 @@ from ..machine.state.lanes import DivergentPath, Lanes
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import DEVICE_BASE, Allocation
 from ..ptx.symbols import shown
+from . import quiet
 from .findings import Findings, LaunchFinding
 from .order import Order
 from .wgmma.tile_reads import TileFault, tile_finding
@@ -64,8 +65,7 @@ class UninitialisedReads(Observer):
         """Mark the bytes as written."""
         shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
-            cells = shadow.of(access)
-            shadow.filled[cells] = 1
+            quiet.become(wave, shadow, "filled", 1, access)
         elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
             marks, places = access.marks_in(wave.memories.device.fresh)
             marks[places] = 0
@@ -124,6 +124,8 @@ class UninitialisedReads(Observer):
         """Report bytes without a write."""
         shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
+            if quiet.all_are(wave, shadow, shadow.filled, 1, access):
+                return
             cells = shadow.of(access)
             missing = shadow.filled[cells] == 0
         elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
@@ -233,16 +235,12 @@ class CopiesInFlight(Observer):
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Mark the bytes as in flight."""
-        shadow = self.order.shared(wave)
-        cells = shadow.of(access)
-        shadow.flying[cells] = access.path.pc + 1
+        quiet.become(wave, self.order.shared(wave), "flying", access.path.pc + 1, access)
         self.words += access.offsets.size
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Mark the bytes as written by their copy."""
-        shadow = self.order.shared(wave)
-        cells = shadow.of(access)
-        shadow.flying[cells] = 0
+        quiet.become(wave, self.order.shared(wave), "flying", 0, access)
         self.words -= access.offsets.size
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
@@ -260,6 +258,8 @@ class CopiesInFlight(Observer):
         if not self.words or access.memory is not wave.memories.shared:
             return
         shadow = self.order.shared(wave)
+        if quiet.all_are(wave, shadow, shadow.flying, 0, access):
+            return
         cells = shadow.of(access)
         started = shadow.flying[cells]
         if not started.any():

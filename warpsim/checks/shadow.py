@@ -124,6 +124,11 @@ class Shadow:
 
     # --- cells ---
 
+    @property
+    def places(self) -> tuple[Cells, Cells]:
+        """By page: the bits of a place in a cell; and what the first cell would be of byte 0."""
+        return self._shifts, self._bases
+
     def of(self, access: MemoryAccess) -> Cells:
         """Return ``(words, cells)``: the cells of the words of an access."""
         if self._latest[0] is not access:
@@ -281,6 +286,14 @@ class Shadow:
         for rows, cells, records in self._noted:
             self._read.reshape(-1, copy=False)[rows * self._read.shape[1] + cells] = records
         self.forget_noted()
+
+    def tables(self, count: int) -> tuple[Records, npt.NDArray[np.int32], Records, npt.NDArray[np.int32]]:
+        """Return ``wrote``, ``writes``, ``read`` and ``reads``, with rows of so many warps at least."""
+        if self._noted or min(len(self._read), len(self.reads), len(self.writes)) < count:
+            self._read, self.reads, self.writes = (
+                _with(count - 1, count, table)[0] for table in (self.read, self.reads, self.writes)
+            )
+        return self.wrote, self.writes, self._read, self.reads
 
     @property
     def read(self) -> Records:

@@ -10,7 +10,7 @@ shadow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from ..machine.run.convergence import warp_words
 from ..machine.run.events import Observer, helper
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
+from . import quiet
 from .findings import Findings
 from .order import Order
 from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
@@ -74,7 +75,7 @@ class Races(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written before, with nothing in between: a race."""
-        if access.memory is not wave.memories.shared:
+        if access.memory is not wave.memories.shared or self._is_quiet(wave, access):
             return
         reach = self._reach(wave, access)
         if self._fresh(reach, reach.shadow.writes).size:
@@ -86,7 +87,7 @@ class Races(Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Written or read before, with nothing in between: a race."""
-        if access.memory is not wave.memories.shared:
+        if access.memory is not wave.memories.shared or self._is_quiet_store(wave, access):
             return
         reach = self._reach(wave, access)
         self._check_store(reach)
@@ -106,6 +107,45 @@ class Races(Observer):
         self.landing = True
         self.store(wave, access)
         self.landing = False
+
+    # --- accesses of which nothing is to be said ---
+
+    def _is_quiet(self, wave: Wave, access: MemoryAccess) -> bool:
+        """Note a load of which nothing is to be said; false where it has to be looked at more closely."""
+        loops = self._loops(wave, access)
+        return loops is not None and bool(loops.load(*self._operands(loops, wave, access)) == loops.QUIET)
+
+    def _is_quiet_store(self, wave: Wave, access: MemoryAccess) -> bool:
+        """Note a store, as ``_is_quiet`` does a load."""
+        loops = self._loops(wave, access)
+        if loops is None:
+            return False
+        found = loops.store(*self._operands(loops, wave, access))
+        if found == loops.SEVERAL and wave.lanes > WARP:
+            reach = self._reach(wave, access)
+            self._check_together(reach, reach.shadow.wrote[reach.cells])
+        return bool(found != loops.CLOSER)
+
+    def _loops(self, wave: Wave, access: MemoryAccess) -> Any:
+        """Return the loops that look at an access, if there are any; None where lanes of a warp are apart."""
+        loops = quiet.loops_for(wave, access)
+        if loops is None or self.together:
+            return None
+        if access.path.lanes.count != wave.alive and self._parted(wave, access.path).any():
+            return None
+        return loops
+
+    def _operands(self, loops: Any, wave: Wave, access: MemoryAccess) -> tuple[Any, Any]:
+        """Return what the loops are given."""
+        shadow, clocks, pc = self.prepare(wave), self.order.clocks, access.path.pc
+        flags = STRONG * int(self._is_strong(wave, pc))
+        words = quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size
+        tables = shadow.tables(clocks.of_cluster)
+        return loops.Tables(*shadow.places, *tables, clocks.visible), loops.Words(
+            *words, pc, flags, clocks.of_cluster
+        )
+
+    # --- accesses that are looked at ---
 
     def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
         shadow, clocks = self.prepare(wave), self.order.clocks

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..checks import quiet
 from ..checks.findings import Findings, LaunchFinding, Severity
 from ..machine.run.events import Observer, helper
 from ..machine.run.pending import Pending
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ..machine.run.wave import Record, Wave
 
 _ALL = {size: int.from_bytes(b"\1" * size, "little") for size in (1, 2, 4, 8)}  # every byte is written
+_NONE = np.zeros((0, 1), np.uint8)  # bytes that are stored, where they are not known
 _UNNAMED = frozenset({1})  # bytes of accesses that say nothing of the type: any array may be copied so
 
 
@@ -116,6 +118,8 @@ class ArrayUse(Observer):
         if (access.path.pc, True) not in self.seen:
             self._typed(wave, access, stores=True)
         self._room(wave)
+        if not self.waiting and self._is_quiet(wave, access):
+            return
         if not self.waiting:
             self._owned(wave, access)
         marks, places = access.marks_in(self.written.view(np.uint8))
@@ -199,14 +203,38 @@ class ArrayUse(Observer):
             self.unit = least
 
     @helper
-    def _owned(self, wave: Wave, access: MemoryAccess) -> None:
-        """Find bytes that another CTA has written with another value, then note the CTA that writes them."""
-        lanes, stored = access.lane_of, access.stored
+    def _numbers(self, wave: Wave) -> npt.NDArray[np.int32]:
+        """Return ``(lanes,)``: the number of the CTA of each, plus 1."""
         if self.numbers[0] is not wave.geometry:
             x, y, _ = wave.grid
             ctas = wave.ctas[:, 0] + x * (wave.ctas[:, 1] + y * wave.ctas[:, 2]) + 1
             self.numbers = wave.geometry, ctas[wave.cta].astype(np.int32)
-        numbers = self.numbers[1][lanes][:, None]
+        return self.numbers[1]
+
+    @helper
+    def _is_quiet(self, wave: Wave, access: MemoryAccess) -> bool:
+        """Note a store that changes no bytes of other CTAs; false where it has to be looked at."""
+        loops = quiet.loops_for(wave, access)
+        if loops is None:
+            return False
+        self._part(access.size & -access.size)
+        place, stored = access.path.pc, access.stored
+        tables = self.owner, self.statement, self.written.view(np.uint8), access.memory
+        words = loops.Words(
+            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0
+        )
+        owners = loops.Owners(self.unit.bit_length() - 1, *tables)
+        given = _NONE if stored is None else quiet.plain(stored)
+        found = loops.own(owners, words, self._numbers(wave), given)
+        if found == loops.SEVERAL and stored is not None:
+            self._together(wave, access, access.cells, stored)
+        return bool(found != loops.CLOSER)
+
+    @helper
+    def _owned(self, wave: Wave, access: MemoryAccess) -> None:
+        """Find bytes that another CTA has written with another value, then note the CTA that writes them."""
+        lanes, stored = access.lane_of, access.stored
+        numbers = self._numbers(wave)[lanes][:, None]
         units = self._units(wave, access)
         before = self.owner[units] if stored is not None else numbers
         other = (before != 0) & (before != numbers)
@@ -316,7 +344,7 @@ class ArrayUse(Observer):
         size, start = buffer.dtype.itemsize, buffer.address - DEVICE_BASE
         if use.first is None or use.reads or use.atomics or not buffer.allocation.size:
             return
-        left = ~self.written[start : start + buffer.allocation.size].reshape(-1, size).any(axis=1)
+        left = _none_of(self.written[start : start + buffer.allocation.size], size)
         if not left.any() or left.all():
             return
         rest = memory.bytes_of(buffer.allocation).reshape(-1, size)[left]
@@ -328,6 +356,13 @@ class ArrayUse(Observer):
             f"the first of them {list(first)}; {use.first.statement.mnemonic} is the first that writes there"
         )
         yield _finding("unwritten", "note", message, use.first.statement.location())
+
+
+def _none_of(marks: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.bool_]:
+    """Return which elements of so many bytes have no mark."""
+    if size in _ALL:
+        return np.equal(marks.view(f"u{size}"), 0)  # ten times as fast as to look at each byte
+    return ~marks.reshape(-1, size).any(axis=1)
 
 
 def _parted(table: npt.NDArray[np.int32], held: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.int32]:

@@ -1,0 +1,206 @@
+"""Loops over accesses say and know what NumPy does: of kernels as they are, and with order left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers import kernel_cases
+from tests.helpers.compilation import loops_at_once, no_loops
+from tests.helpers.kernel_products import Case
+from warpsim.checks.findings import Findings
+from warpsim.checks.memory_checks import CopiesInFlight, UninitialisedReads
+from warpsim.checks.order import Order
+from warpsim.checks.shadow import Shadow
+from warpsim.checks.shared_races import Races
+from warpsim.errors import WarpsimError
+from warpsim.host.launching import load_text
+from warpsim.machine.grid import Launch, sizes_of
+from warpsim.machine.run.events import Observer, observers_of
+from warpsim.machine.run.schedules import Schedule
+from warpsim.machine.run.wave import Wave
+from warpsim.machine.state.device import Device
+from warpsim.machine.state.lanes import DivergentPath, Lanes
+from warpsim.machine.state.memory_access import MemoryAccess
+from warpsim.machine.state.spaces import padded
+
+_ORDERING = re.compile(r"^\s*(@!?\S+\s+)?(bar\.|barrier\.|cp\.async\.wait|mbarrier\.try_wait|fence|membar)")
+KERNELS = (
+    *("sum_all", "largest", "last_adds", "cluster_sum", "cluster_histogram", "softmax", "interpret"),
+    *("sparse_product normal", "dense_f16 normal", "ragged_f16 33x17x19 normal", "split_k_s32 normal"),
+    *("warpgroup_f16 normal", "cooperative_f16", "tensor_f16", "tensor_ring of parts of tiles"),
+)
+
+
+class _Waves(Observer):
+    """Keeps what is known of the memories of waves, as it is when lanes exit."""
+
+    def __init__(self) -> None:
+        self.known: list[dict[str, bytes]] = []
+
+    def exit(self, wave: Wave, path: Any, lanes: Any) -> None:
+        """Keep the tables."""
+        shadows = [held for held in _held(wave) if isinstance(held, Shadow)]
+        self.known += [_tables(shadow) for shadow in shadows]
+
+
+def _held(wave: Wave) -> Iterator[Any]:
+    for observer in observers_of(wave):
+        order = getattr(observer, "order", None)
+        if order is not None and order.ready:
+            yield from order.shadows.of.values()
+            return
+
+
+def _tables(shadow: Shadow) -> dict[str, bytes]:
+    """Whatever decides what is said of later accesses."""
+    filled = {name: getattr(shadow, name).tobytes() for name in ("wrote", "filled", "flying")}
+    rows = {name: _rows(getattr(shadow, name)) for name in ("writes", "reads")}
+    return filled | rows | {"widths": shadow.widths.tobytes()}
+
+
+def _rows(latest: Any) -> bytes:
+    """Rows to the last in which there is anything: others may be there or not."""
+    return bytes(latest[: 1 + int(np.max(np.flatnonzero(latest.any(axis=1)), initial=-1))].tobytes())
+
+
+def said(case: Case, text: str, **options: Any) -> tuple[list[str], list[dict[str, bytes]], list[bytes]]:
+    """What a launch says, what is known at the ends of lanes, and what it leaves."""
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    waves, messages = _Waves(), list[str]()
+    entry = load_text(text, case.file)[case.entry]
+    options |= {"shared_bytes": case.shared_bytes, "cluster": case.cluster, "checks": "warn"}
+    with suppress(WarpsimError):
+        try:
+            report = entry(case.grid, case.block, case.passed(given), observers=[waves], **options)
+            messages = [str(found) for found in report.hazards]
+        except WarpsimError as error:
+            messages = [*(str(found) for found in error.earlier), str(error)]
+    return messages, waves.known, [value.tobytes() for value in given if isinstance(value, np.ndarray)]
+
+
+@cache
+def texts(file: str) -> list[str]:
+    """A kernel as it is, and without each statement that orders something."""
+    lines = (kernel_cases.FOLDER / file).read_text().split("\n")
+    ordering = [place for place, line in enumerate(lines) if _ORDERING.match(line)]
+    without = ["\n".join([*lines[:place], "", *lines[place + 1 :]]) for place in ordering]
+    return ["\n".join(lines), *without]
+
+
+@pytest.mark.parametrize("schedule", ["program", 2])
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_same_is_said_and_known(name: str, schedule: str | int) -> None:
+    case = kernel_cases.case(name)
+    for text in texts(case.file)[:6]:
+        with no_loops():
+            expected = said(case, text, schedule=schedule, most_statements=20_000)
+        with loops_at_once():
+            assert said(case, text, schedule=schedule, most_statements=20_000) == expected
+
+
+# --- accesses at random -------------------------------------------------------------------------------
+
+TEXT = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+  .shared .align 16 .b8 tile[12288]; .local .b8 own[64];
+  .reg .b32 %r<4>;
+  ld.shared.b32 %r0, [tile]; st.shared.b32 [tile], %r0; ld.volatile.shared.b32 %r1, [tile];
+  st.volatile.shared.b32 [tile], %r1; atom.shared.add.u32 %r2, [tile], 1; ret;
+}
+"""
+CTAS, WARPS, BYTES = 2, 3, 12288
+
+
+class Looked:
+    """A wave, and the observers that look at its accesses."""
+
+    def __init__(self) -> None:
+        module = load_text(TEXT).module
+        entry, device = module.entry("k"), Device("sm_90")
+        sizes = sizes_of(entry, CTAS, 32 * WARPS, None, 0, "sm_90")
+        launch = Launch(
+            module=module, entry=entry, device=device, parameters=padded(0), schedule=Schedule("program"),
+            **vars(sizes),
+        )  # fmt: skip
+        self.wave = next(launch.waves())
+        self.wave.native = True
+        self.findings = Findings(mode="warn")
+        self.order = Order(self.findings)
+        self.races = Races(self.findings, self.order)
+        self.reads, self.flying = (
+            UninitialisedReads(self.findings, self.order),
+            CopiesInFlight(self.findings, self.order),
+        )
+        self.clocks = self.order.prepare(self.wave)
+
+    def sees(self, verb: str, pc: int, mask: Any, offsets: Any, size: int, words: Any) -> None:
+        """Lanes access shared memory."""
+        lanes = Lanes(mask)
+        path = DivergentPath(pc, self.wave.frame, lanes)
+        access = MemoryAccess(path, lanes, self.wave.memories.shared, offsets, size, words)
+        for observer in (self.reads, self.flying, self.races):
+            getattr(observer, verb)(self.wave, access)
+
+    def known(self) -> tuple[Any, ...]:
+        """What is known, reads included: of these some may have been forgotten that all warps know of."""
+        shadow = self.order.shared(self.wave)
+        fresh = np.zeros(0) if not len(shadow.reads) else self.order.fresh(shadow, shadow.reads)
+        read = shadow.read[: len(fresh)]
+        seen = np.where(fresh[:, shadow.pages(np.arange(read.shape[1]))], read, 0) if len(read) else read
+        return _tables(shadow), _rows(seen), [str(found) for found in self.findings.found]
+
+
+def _access(rng: np.random.Generator) -> tuple[str, int, Any, Any, int, Any]:
+    """An access of whole warps, mostly in the memories of their CTAs."""
+    verb = str(rng.choice(["load", "load", "store", "store", "atomic", "copying", "landed"]))
+    warps = rng.random(CTAS * WARPS) < rng.choice([0.2, 0.6, 1.0])
+    warps[rng.integers(CTAS * WARPS)] = True
+    index = np.flatnonzero(np.repeat(warps, 32))
+    size, rounds = (
+        int(rng.choice([1, 2, 4, 8, 16, 32], p=[0.01, 0.04, 0.3, 0.25, 0.3, 0.1])),
+        rng.integers(1, 4),
+    )
+    lanes = np.tile(index, rounds)
+    spread = int(rng.choice([256, 1024, BYTES]))
+    step = lanes % 96 * size * rng.integers(0, 3) + rng.integers(
+        0, spread, 1 if rng.random() < 0.7 else lanes.size
+    )
+    offsets = lanes // 96 * BYTES + step % (BYTES // size * size) // size * size
+    words = rng.integers(0, 2, (lanes.size, size)).astype(np.uint8) if rng.random() < 0.7 else None
+    pc = {"load": rng.choice([0, 2]), "atomic": 4}.get(verb, rng.choice([1, 3]))
+    return verb, int(pc), np.repeat(warps, 32), offsets, size, words
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_accesses_at_random_are_known_alike(seed: int) -> None:
+    """Barriers of CTAs come in between, and warps that learn what another has done."""
+    rng = np.random.default_rng(seed)
+    one, other = Looked(), Looked()
+    often = rng.choice([0.1, 0.4, 0.8])
+    for _ in range(120):
+        if rng.random() < often:
+            cta, warp = rng.integers(CTAS), rng.integers(WARPS)
+            for looked in (one, other):
+                here = np.arange(WARPS) + WARPS * cta
+                if often > 0.2:
+                    looked.clocks.meet(here[None])
+                else:
+                    looked.clocks.acquire(here[:1], looked.clocks.release(here[warp : warp + 1]))
+        access = _access(rng)
+        with no_loops():
+            one.sees(*access)
+        with loops_at_once():
+            other.sees(*access)
+        assert one.known() == other.known()
+    assert any("race" in message for message in one.known()[2])
