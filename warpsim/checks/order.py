@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from ..machine.opcodes.matrix.wgmma_groups import Verb
     from ..machine.run.events import Groups, Share, WgmmaStatement
     from ..machine.run.pending import Pending
-    from ..machine.run.wave import Record, Wave
+    from ..machine.run.wave import Entry, Record, Wave
 
 _WGMMA = "wgmma"  # the family of its groups
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
 
-def _no_widths(findings: Findings) -> dict[str, Cells]:
+def _no_widths(entry: Entry) -> dict[str, Cells]:
     return {}
 
 
-_WIDTHS = Slot(_no_widths)  # by memory: the bytes of cells, as waves of a launch before left them
+_WIDTHS = Slot(_no_widths)  # of a kernel, by memory: the bytes of cells, as waves before left them
 
 
 class Watcher:
@@ -98,7 +98,7 @@ class Order(Observer):
             self.committed = np.zeros(len(Warpgroups.of(wave).first), np.int64)
             self.clocks = Clocks(wave.lanes // WARP, wave.warps * wave.cluster.count)
             self.converged = np.zeros(wave.lanes // WARP, np.int32)
-            self.shadows = Shadows(_WIDTHS.of(self.findings), wave.warps)
+            self.shadows = Shadows(_WIDTHS.of(wave.entry), wave.warps)
         return self.clocks
 
     @helper
