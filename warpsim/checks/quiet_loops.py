@@ -220,8 +220,8 @@ def store(tables: Tables, words: Words) -> int:
 
 
 class Owners(NamedTuple):
-    """The writes to global memory, as ``ArrayUse`` has them: by unit of ``1 << shift`` bytes the number of the
-    CTA, 0 for none, and the statement; by byte whether there was any; and the memory.
+    """The writes to global memory, as ``ArrayUse`` has them: by unit of ``1 << shift`` bytes the number of
+    the CTA, 0 for none, and the statement; by byte whether there was any; and the memory.
     """
 
     shift: int

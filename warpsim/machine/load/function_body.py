@@ -250,7 +250,8 @@ def execution_of(
     """Bind a statement: return what it does, its fidelity and note."""
     binder = StatementBinder(statement, scope, module)
     bound = bind(binder)
-    return Execution(bound.step, binder.flow(), binder.matrix, binder.twin), bound.fidelity, bound.note
+    found = Execution(bound.step, binder.flow(), binder.matrix, binder.twin, binder.member)
+    return found, bound.fidelity, bound.note
 
 
 def _broken(record: Record) -> Execution:

@@ -32,6 +32,7 @@ from ...ptx.operands import Address, Displacement, NegatedPredicate, Operand, Re
 from ...ptx.statements import InstructionStatement, operand_names
 from ..bind.constants import constant_bits
 from ..bind.functions import ModuleNames
+from ..bind.members import Member
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
 from ..bind.twins import NOWHERE, Load, Source, Twin, Widening
 from ..bind.value_types import bits_of, dtype_of
@@ -59,6 +60,7 @@ class StatementBinder:
     declared: ClassVar[bool] = True  # whether every register has a declared type
     matrix: Bound | None = field(init=False, default=None)  # the operands by role
     twin: Twin | None = field(init=False, default=None)  # of a statement that computes lane by lane
+    member: Member | None = field(init=False, default=None)  # of one that others may be executed with
     sources: dict[Reader, Source] = field(init=False, default_factory=dict)  # what readers read
     targets: dict[Writer, int] = field(init=False, default_factory=dict)  # the registers of writers,
     widened: dict[Writer, Widening] = field(init=False, default_factory=dict)  # and how values fill them

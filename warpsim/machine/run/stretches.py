@@ -28,6 +28,7 @@ from ..native.array_layout import arrays_are_as_expected
 from ..native.objects import available
 from ..state.lanes import DivergentPath, Values
 from ..state.slots import Slot
+from .member_runs import run_from
 from .native_stretches import LONGEST, NativeStretch, pays
 from .native_stretches import compiles as native_compiles
 from .wave import Entry, Record, Wave
@@ -120,6 +121,8 @@ def warm(entry: Entry, counts: npt.NDArray[np.int64]) -> None:
 def begin(entry: Entry, pc: int) -> None:
     """Make the stretch that begins at a statement, where that is the first of some."""
     record = entry.code[pc]
+    if record.stretch is None and record.member is not None:
+        record.stretch = run_from(entry.code, pc, _LABELS.of(entry))
     if record.stretch is None:
         _begin_computing(entry, pc)
     if not isinstance(record.stretch, NativeStretch) and is_native():

@@ -22,6 +22,7 @@ from ...errors import Fault, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.warps import WARP
 from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement
+from ..bind.members import Member
 from ..bind.scope import NOTHING, Flow, Scope, Variable
 from ..bind.tuning import Dimensions, Tuning
 from ..bind.twins import Twin
@@ -44,22 +45,24 @@ class Execution(NamedTuple):
     """What a statement does with its own operands.
 
     ``flow`` are the registers that its results come from, ``matrix`` the operands by role, of a matrix
-    instruction. ``twin`` is what it computes, of a statement that does nothing else.
+    instruction. ``twin`` is what it computes, of a statement that does nothing else; ``member`` is of one
+    that others may be executed with.
     """
 
     step: Step
     flow: Flow = NOTHING
     matrix: Bound | None = None
     twin: Twin | None = None
+    member: Member | None = None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Record:
     """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
 
-    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow``, ``matrix`` and ``twin`` are
-    those of ``bind(record)``, which is called when one of them is first asked for: most statements of a large
-    module are never executed, and what is wrong with any is known before.
+    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow``, ``matrix``, ``twin`` and
+    ``member`` are those of ``bind(record)``, which is called when one of them is first asked for: most
+    statements of a large module are never executed, and what is wrong with any is known before.
     """
 
     statement: InstructionStatement
@@ -73,6 +76,7 @@ class Record:
     flow: Flow = field(init=False, repr=False)
     matrix: Bound | None = field(init=False, repr=False)
     twin: Twin | None = field(init=False, repr=False)
+    member: Member | None = field(init=False, repr=False)
     stretch: Any = field(init=False, repr=False, default=None)  # that begins here (stretches.py), if compiled
 
     def __getattr__(self, name: str) -> Any:
@@ -84,7 +88,7 @@ class Record:
 
     def does(self, execution: Execution) -> Record:
         """Set what the statement does; return the record."""
-        self.step, self.flow, self.matrix, self.twin = execution
+        self.step, self.flow, self.matrix, self.twin, self.member = execution
         return self
 
     def stepping(self, step: Step) -> Record:

@@ -82,11 +82,10 @@ class UndefinedMetadata:
         """Keep what some warps execute that is undefined; return D ``(executions, lanes, registers)``."""
         if self._known(operand.pc):
             return d
-        words = np.ascontiguousarray(inputs.registers["e"]).reshape(-1, form.lanes)
-        halves, lanes, bits = _places(form, inputs.selector)
-        defined = _defined(form)[words.view(np.uint16)[:, halves]].all(axis=1)
+        words, defined = _looked_at(form, inputs)
         if defined.all():
             return d
+        _, lanes, bits = _places(form, inputs.selector)
         which = np.flatnonzero(~defined)
         fields = (words[which][:, lanes] >> bits & 15).astype(np.uint8)
         name = wave.name_of_execution
@@ -135,6 +134,19 @@ class UndefinedMetadata:
 
 
 UNDEFINED_METADATA = Slot(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
+
+
+def all_defined(form: Instruction, inputs: Inputs) -> bool:
+    """Return whether the metadata of all executions has a meaning."""
+    return bool(_looked_at(form, inputs)[1].all())
+
+
+def _looked_at(form: Instruction, inputs: Inputs) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+    """Return ``(executions, lanes)`` of metadata, and of which executions all fields have a meaning."""
+    words = np.ascontiguousarray(inputs.registers["e"]).reshape(-1, form.lanes)
+    halves = _places(form, inputs.selector)[0]
+    defined = _defined(form)[words.view(np.uint16)[:, halves]].all(axis=1)
+    return words, np.asarray(defined)
 
 
 def _described(form: Instruction, fields: npt.NDArray[np.uint8], selector: int | None, where: str) -> str:

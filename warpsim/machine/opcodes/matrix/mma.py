@@ -32,6 +32,7 @@ from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.undefined_metadata import UNDEFINED_METADATA, MetadataOperand
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
+from .mma_runs import member_of
 from .warpwide import Columns, Roles, Warps, whole_warps, write_registers
 
 Engine = Callable[[Instruction, Inputs], Values]
@@ -204,6 +205,7 @@ def _matrix(binder: StatementBinder, *modifiers: str) -> Step:
     form = bound.instruction
     sources, targets, choose = _sources(binder, bound), targets_of(binder, bound), _selectors(binder, bound)
     metadata = partial(binder.statement.operand_location, bound.places.get("e", 0))
+    binder.member = member_of(bound, sources, targets, metadata)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         inputs = Inputs.plain(sources.by_warp(wave, path, warps), bound.selector, wave.modes.literal)

@@ -90,10 +90,14 @@ class Roles:
             numbers += each.numbers
         (dtype,) = {each.dtype for each in columns.values()}
         self._columns = Columns(readers, dtype, tuple(numbers) if len(numbers) == len(readers) else ())
+        self.dtype, self.numbers = dtype, self._columns.numbers
 
     def by_warp(self, wave: Wave, path: DivergentPath, warps: Warps) -> dict[str, Values]:
         """Return ``(warps, 32, n)`` of each operand, which lies in memory as ``(n, warps, 32)``."""
-        words = self._columns.by_warp(wave, path, warps)
+        return self.parts_of(self._columns.by_warp(wave, path, warps))
+
+    def parts_of(self, words: Values) -> dict[str, Values]:
+        """Return the part of each operand of ``(warps, 32, all registers)``."""
         return {role: words[:, :, part] for role, part in self._parts.items()}
 
 

@@ -1,0 +1,34 @@
+"""Statements that may be executed at once with others of their kind: matrix instructions in a row.
+
+Knows registers by number; does not know paths or waves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+
+class Member(NamedTuple):
+    """One statement: ``reads`` and ``writes`` are registers.
+
+    ``execute`` takes a wave, a path and members of one ``kind``, none of which reads or writes what one
+    before it writes: it executes all and returns True; or nothing, where each has to be executed by itself.
+    ``given`` is for it.
+    """
+
+    kind: Hashable
+    reads: frozenset[int]
+    writes: frozenset[int]
+    given: Any
+    execute: Callable[[Any, Any, Sequence[Member]], bool]
+
+
+def at_once(members: Sequence[Member]) -> int:
+    """Return how many members, from the first on, are of one kind and do not depend on each other."""
+    written = set[int]()
+    for place, member in enumerate(members):
+        if member.kind != members[0].kind or not written.isdisjoint(member.reads | member.writes):
+            return place
+        written |= member.writes
+    return len(members)
