@@ -114,7 +114,7 @@ class Shown(NamedTuple):
 
 Kind = tuple[str, str, str]  # mnemonic, label and note
 _KINDS: WeakKeyDictionary[Module, dict[int, Kind]] = WeakKeyDictionary()  # by module and statement
-_LOCATIONS: WeakKeyDictionary[Module, dict[int, Location]] = WeakKeyDictionary()  # to find one takes 40 us
+_LOCATIONS: WeakKeyDictionary[Module, dict[int, Location]] = WeakKeyDictionary()  # each takes 40 us
 
 
 def fidelity_of(module: Module, counts: Sequence[int], shown: Shown) -> Fidelity:
