@@ -10,8 +10,8 @@ import pytest
 from warpsim.checks.findings import Findings
 from warpsim.checks.undefined_rows import judge_rows
 from warpsim.errors import Fault, Location, Stopped, WarpsimError
-from warpsim.host import repetition
 from warpsim.host.launching import load_text
+from warpsim.host.repeated import repetition
 from warpsim.machine.grid import Launch
 from warpsim.machine.state.undefined_metadata import UndefinedField
 

@@ -9,7 +9,7 @@ import pytest
 
 import warpsim
 from warpsim.checks.findings import LaunchFinding
-from warpsim.host import repetition
+from warpsim.host.repeated import repetition
 
 TEXT = """\
 .version 8.0

@@ -52,9 +52,9 @@ from .device_output import note_runtime
 from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
 from .helper_processes import Helpers, checked_processes
-from .other_schedules import OtherSchedules, number_of_schedules
-from .repetition import Repetition
-from .unwritten_reads import any_questionable, judge_reads, next_fills
+from .repeated.other_schedules import OtherSchedules, number_of_schedules
+from .repeated.repetition import Repetition
+from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills
 
 if TYPE_CHECKING:
     from distributed import Client

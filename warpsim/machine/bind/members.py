@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 class Member(NamedTuple):
     """One statement: ``reads`` and ``writes`` are registers.
 
-    ``execute`` takes a wave, a path and members of one ``kind``, none reading or writing what any before
-    it writes: it executes all and returns True; or nothing, where each has to be executed by itself.
+    ``execute`` takes a wave, a path and members of one ``kind``, of which none reads or writes what another
+    has written: it executes all and returns True; or nothing, where each has to be executed by itself.
     ``given`` is for it.
     """
 

@@ -60,7 +60,7 @@ class StatementBinder:
     declared: ClassVar[bool] = True  # whether every register has a declared type
     matrix: Bound | None = field(init=False, default=None)  # the operands by role
     twin: Twin | None = field(init=False, default=None)  # of a statement that computes lane by lane
-    member: Member | None = field(init=False, default=None)  # of one that others may be executed with
+    member: Member | None = field(init=False, default=None)  # of a statement of a run
     sources: dict[Reader, Source] = field(init=False, default_factory=dict)  # what readers read
     targets: dict[Writer, int] = field(init=False, default_factory=dict)  # the registers of writers,
     widened: dict[Writer, Widening] = field(init=False, default_factory=dict)  # and how values fill them

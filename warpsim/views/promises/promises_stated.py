@@ -209,7 +209,7 @@ SCHEDULED = (
         "their bits depend on the order, and old values of such additions that are used: a launch finds both "
         "from the values, and what they reach; old values of atomics of integers are not looked at; bounds "
         "are those of the schedules that a launch is repeated under, not of all orders",
-        modules=("machine/run/addition_orders.py", "host/fidelity.py", "host/other_schedules.py"),
+        modules=("machine/run/addition_orders.py", "host/fidelity.py", "host/repeated/other_schedules.py"),
     ),
 )
 

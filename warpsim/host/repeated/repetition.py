@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Stopped, WarpsimError
-from ..machine.grid import Launch, run
-from ..machine.run.addition_orders import AdditionOrders
-from ..machine.state.device import Device
-from ..machine.state.device_runtime import DeviceRuntime
-from ..machine.state.heap import HeapBlock
-from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes, DeviceMemory, Span, copied
+from ...errors import Stopped, WarpsimError
+from ...machine.grid import Launch, run
+from ...machine.run.addition_orders import AdditionOrders
+from ...machine.state.device import Device
+from ...machine.state.device_runtime import DeviceRuntime
+from ...machine.state.heap import HeapBlock
+from ...machine.state.spaces import DEVICE_BASE, Allocation, Bytes, DeviceMemory, Span, copied
 
 Counts = npt.NDArray[np.int64]
 

@@ -15,11 +15,11 @@ from itertools import count
 
 import numpy as np
 
-from ..checks.findings import Findings, LaunchFinding
-from ..machine.run.wave import Entry
-from ..machine.state.slots import Slot
-from ..machine.state.spaces import DEVICE_BASE, Bytes
-from ..machine.state.undefined_metadata import UndefinedMetadata
+from ...checks.findings import Findings, LaunchFinding
+from ...machine.run.wave import Entry
+from ...machine.state.slots import Slot
+from ...machine.state.spaces import DEVICE_BASE, Bytes
+from ...machine.state.undefined_metadata import UndefinedMetadata
 from .repetition import Counts, Repetition
 
 _FIRST = (1, 2)  # seeds of the bytes that are tried in the first launch of a kernel

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..checks.findings import FindingError, Findings, LaunchFinding, Severity
-from ..errors import Location, OperandError, Stopped, WarpsimError
-from ..isa.arrays import as_integer
-from ..machine.run.addition_orders import AdditionOrders, place_of
-from ..machine.run.events import Observer
-from ..machine.run.schedules import Schedule, other_schedules
-from ..machine.state.device import Buffer
-from ..machine.state.spaces import DEVICE_BASE, Allocation, Bytes
-from ..recording.compared_copies import OPEN, Copies, Copy, Spread, as_floats, spread_of
+from ...checks.findings import FindingError, Findings, LaunchFinding, Severity
+from ...errors import Location, OperandError, Stopped, WarpsimError
+from ...isa.arrays import as_integer
+from ...machine.run.addition_orders import AdditionOrders, place_of
+from ...machine.run.events import Observer
+from ...machine.run.schedules import Schedule, other_schedules
+from ...machine.state.device import Buffer
+from ...machine.state.spaces import DEVICE_BASE, Allocation, Bytes
+from ...recording.compared_copies import OPEN, Copies, Copy, Spread, as_floats, spread_of
 from .repetition import Repetition
 
 KIND = "schedule"
