@@ -89,6 +89,12 @@ def become(wave: Wave, shadow: Shadow, name: str, value: int, access: MemoryAcce
         getattr(shadow, name)[cells] = value
 
 
+def only_operations(wave: Wave, shadow: Shadow, cells: npt.NDArray[np.int64]) -> bool:
+    """Return whether cells ``(rows, cells)`` are known to be written by operations alone, as tiles are."""
+    loops = LOOPS.after(cells.size) if wave.native else None
+    return loops is not None and bool(loops.only_operations(shadow.wrote, plain(cells)))
+
+
 def plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values one behind the other, that may be written: loops are compiled for no others."""
     found = np.ascontiguousarray(values)

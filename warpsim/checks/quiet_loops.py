@@ -87,6 +87,17 @@ def all_become(shifts: Array, bases: Array, table: Array, value: int, offsets: A
 
 
 @kernel
+def only_operations(wrote: Array, cells: Array) -> bool:
+    """Return whether operations have written whatever has been written of cells ``(rows, cells)``."""
+    for row in range(len(cells)):
+        for place in range(cells.shape[1]):
+            seen = wrote[np.uint64(cells[row, place])]
+            if seen != 0 and seen & _OPERATION == 0:
+                return False
+    return True
+
+
+@kernel
 def _late(seen: int, visible: Array, warp: int) -> bool:
     """Return whether an access by a warp, 0 for none, need not be before what another warp does."""
     if seen == 0 or seen & _OPERATION != 0:
@@ -280,6 +291,7 @@ def compile_all() -> None:
     for kind in (np.uint8, np.int32):
         all_become(page, page, np.zeros(1, kind), 1, page, 1)
         all_are(page, page, np.zeros(1, kind), 1, page, 1)
+    only_operations(page, page.reshape(1, 1))
     load(tables, words)
     store(tables, words)
     numbers, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)

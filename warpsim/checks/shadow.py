@@ -357,7 +357,7 @@ class Shadow:
         if known is None:
             self._offsets[key] = offsets
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
-            pages = [np.unique(self._pages[row]) for row in cells]
+            pages = [np.flatnonzero(np.bincount(self._pages[row])) for row in cells]
             owners = np.repeat(np.arange(len(cells)), [len(page) for page in pages])
             known = self._tiles[key] = cells, owners, np.concatenate(pages)
         return known

@@ -22,6 +22,7 @@ from ...machine.run.convergence import Warpgroups, warps_of
 from ...machine.run.events import CHUNK, Observer
 from ...machine.state.lanes import DivergentPath, Mask
 from ...machine.state.memory_access import MemoryAccess
+from .. import quiet
 from ..findings import Findings, LaunchFinding, Severity
 from ..order import Order
 from ..shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
@@ -193,7 +194,7 @@ class TileReads(Observer):
     def _race(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells, shadow: Shadow) -> None:
         """Bytes that another warp has written, with nothing in between."""
         clocks = self.order.clocks
-        if not self.order.fresh(shadow, shadow.writes).any():
+        if quiet.only_operations(wave, shadow, cells) or not self.order.fresh(shadow, shadow.writes).any():
             return
         wrote = shadow.wrote[cells]
         column = whose(wrote) // WARP

@@ -21,6 +21,7 @@ from ...machine.run.events import CHUNK, Observer, RegisterUse, helper
 from ...machine.run.pending import Pending
 from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ...machine.state.memory_access import MemoryAccess
+from .. import quiet
 from ..findings import Findings, LaunchFinding
 from ..order import Order
 from ..shadow import OPERATION, Cells, has, places, times, whose
@@ -198,6 +199,8 @@ class WarpgroupOrder(Observer):
             here = ctas * each + own
             taken = shadow.taken_by(1 + here % (each * wave.cluster.count), cells)
             late = self.order.clocks.visible[groups.warps[here], whose(taken)] < times(taken)
+            if not late.any():
+                continue
             for group in dict.fromkeys(here[late].tolist()):
                 cohort = self._cohort(group)
                 reads = zip(times(taken).tolist(), places(taken).tolist(), strict=True)
@@ -218,6 +221,8 @@ class WarpgroupOrder(Observer):
         if not self.order.unfenced(shadow):
             return
         cells = self.order.tiles(wave, share)[np.searchsorted(share.groups, groups)]
+        if quiet.only_operations(wave, shadow, cells):
+            return
         wrote = shadow.wrote[cells]
         generic = (wrote != 0) & ~has(wrote, OPERATION) & (shadow.flying[cells] == 0)
         proxy, size = self.order.clocks.proxy, self.order.clocks.of_cluster

@@ -63,11 +63,13 @@ def shares_of(wave: Wave, path: DivergentPath, wgmma: Multiplication, groups: Gr
             settings[:, place] = wave.modes.interposed.descriptors(path.pc, name, settings[:, place])
     if len(groups) == 1:
         return [_share(wave, path, wgmma, groups, _named(wgmma, settings[0].tolist()))]
-    shares = list[Share]()
-    values, which = np.unique(settings, axis=0, return_inverse=True)
-    for number, row in enumerate(values.tolist()):
-        shares.append(_share(wave, path, wgmma, groups[which.reshape(-1) == number], _named(wgmma, row)))
-    return shares
+    rows = settings.tolist()
+    each = sorted(rows) if rows.count(rows[0]) < len(rows) else rows[:1]
+    return [
+        _share(wave, path, wgmma, groups[[other == row for other in rows]], _named(wgmma, row))
+        for place, row in enumerate(each)
+        if not place or row != each[place - 1]
+    ]
 
 
 def _named(wgmma: Multiplication, settings: list[int]) -> dict[str, int]:
