@@ -40,7 +40,7 @@ class MemberRun:
 
 
 def run_from(code: list[Record], pc: int, labels: frozenset[int]) -> MemberRun | None:
-    """Return the run that begins at a statement; None for a statement inside of one, or alone."""
+    """Return the run that begins at a statement; None where it begins inside of a run, or alone."""
     first, least = pc, max(pc - _LONGEST, 0)
     while first not in labels and first > least and _is_alike(code[first - 1], code[pc]):
         first -= 1

@@ -45,8 +45,8 @@ class Execution(NamedTuple):
     """What a statement does with its own operands.
 
     ``flow`` are the registers that its results come from, ``matrix`` the operands by role, of a matrix
-    instruction. ``twin`` is what it computes, of a statement that does nothing else; ``member`` is of one
-    that others may be executed with.
+    instruction. ``twin`` is what it computes, of a statement that does nothing else; ``member`` lets it be
+    executed with others.
     """
 
     step: Step
