@@ -108,7 +108,12 @@ def kernels_called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         called.append(form.mnemonic)
         return shortcut.fused_call(form, *rest)
 
-    noting = SimpleNamespace(fused_call=noted, run=shortcut.run)
+    def noted_plain(form: Instruction, *rest: Any) -> Any:
+        d = shortcut.straight(form, *rest)
+        called.extend([form.mnemonic] * (d is not None))
+        return d
+
+    noting = SimpleNamespace(fused_call=noted, straight=noted_plain, run=shortcut.run)
     monkeypatch.setattr(pipeline, "_shortcut", lambda: noting)
     return called
 

@@ -428,12 +428,14 @@ def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray
     if last < len(tables[0]):
         return tables
     count = max(1 << last.bit_length(), least)
-    return tuple(
-        np.concatenate([table, np.zeros((count - len(table), table.shape[1]), table.dtype)])
-        if len(table)
-        else np.zeros((count, table.shape[1]), table.dtype)
-        for table in tables
-    )
+    return tuple(_grown(table, count) for table in tables)
+
+
+def _grown(table: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """Return a table with so many rows; new rows take no memory until something is noted there."""
+    grown = np.zeros((count, table.shape[1]), table.dtype)
+    grown[: len(table)] = table
+    return grown
 
 
 def in_a_row(cells: Cells) -> Cells | slice:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ _SHARE = 1 << 20  # words of D that a thread makes at a time: some milliseconds,
 
 _NO_WORDS = np.zeros(0, np.uint32)
 _WORD = np.dtype(np.uint32)
+_PLAIN = ("a", "b", "c", "e")
 _NO_IDS = Inputs.scale_selectors  # the default
 
 
@@ -46,6 +48,29 @@ def fused_call(instruction: Instruction, inputs: Inputs) -> FusedCall | None:
     recipe = recipe_of(instruction, inputs.selector, inputs.literal, tiles)
     given = None if recipe is None else _matching(recipe, registers)
     return None if given is None or recipe is None else (recipe, given)
+
+
+def straight(
+    instruction: Instruction, registers: tuple[Any, ...], selector: int, literal: bool
+) -> Words | None:
+    """Return D of one execution whose registers, of a, b, c and metadata, are as the kernel takes them.
+
+    None for all others, which ``execute`` may convert: each further function takes a tenth of a call.
+    """
+    recipe = recipe_of(instruction, selector, literal, None)
+    if recipe is None or recipe.names != _PLAIN[: len(recipe.names)] or not is_default():
+        return None
+    for array, shape in zip(registers, recipe.shapes, strict=False):
+        if type(array) is not np.ndarray or array.dtype is not _WORD or array.shape != shape:
+            return None
+        if not array.flags.writeable:  # Numba would compile anew
+            return None
+    a, b, c, e = registers
+    if (e is None) != (len(recipe.names) == 3):
+        return None
+    d = np.empty(recipe.shapes[2], _WORD)
+    e = _NO_WORDS if e is None else e.ravel()
+    return d if recipe.kernel(a.ravel(), b.ravel(), c.ravel(), e, d.ravel(), 1, recipe.table) < 0 else None
 
 
 def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -> Words | None:

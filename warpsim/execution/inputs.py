@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy.typing as npt
 
 from ..errors import OperandError
 from ..isa.arrays import as_array, as_integer, as_words
 from ..isa.families.tcgen05_operands import as_lane_words
+from ..isa.instruction import Instruction
 from ..isa.operand_places.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors, TensorSettings
 from .pipeline import Undefined, is_literal
 
@@ -84,6 +85,19 @@ def _are_absent(settings: tuple[Any, ...]) -> bool:
     """Return whether all settings are absent or the default."""
     nowhere = settings[0] is settings[1] is settings[2] is None  # these may be arrays
     return nowhere and _are_equal(settings[3:], _NO_IMMEDIATES)
+
+
+_PLAIN = (None, None, *NO_SCALE_SELECTORS, *_NO_SETTINGS, 1, 0, 0, None, None, None, None, "kernel")
+
+
+def are_plain(instruction: Any, selector: Any, others: tuple[Any, ...]) -> TypeGuard[Instruction]:
+    """Return whether an instruction is given as such, with a selector at most: all other arguments of execute
+    are the default, but for registers.
+    """
+    try:
+        return type(instruction) is Instruction and type(selector) is int and others == _PLAIN
+    except ValueError:  # arrays
+        return False
 
 
 def with_tensor_settings(inputs: Inputs, settings: tuple[Any, ...]) -> Inputs:

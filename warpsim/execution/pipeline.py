@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -90,6 +90,18 @@ def execute_inputs(
     operands = gather(instruction, inputs)
     codes = _codes(operands, rule_for(instruction), path, threads, instruction.products, budget)
     return written_words(codes, instruction, inputs)
+
+
+def execute_plain(
+    instruction: Instruction, registers: tuple[Any, ...], selector: int, undefined: Undefined
+) -> Words | None:
+    """Return D of one execution by compiled kernels, whose a, b, c and metadata are as these take them;
+    None for all others.
+    """
+    if instruction.product not in PROCESS.compiled or instruction.family.arranged is not None:
+        return None
+    d: Words | None = _shortcut().straight(instruction, registers, selector, is_literal(undefined))
+    return d
 
 
 def path_of(
