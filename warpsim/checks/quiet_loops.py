@@ -112,52 +112,6 @@ def _record(time: int, row: int, words: Words) -> Any:
 
 
 @kernel
-def _may_load(tables: Tables, words: Words) -> bool:
-    """Return whether the warps know of all writes to what they read."""
-    turn, page, shift, base, count = 0, -1, 0, 0, 0
-    for word in range(len(words.offsets)):
-        offset = words.offsets[word]
-        if offset >> _PAGE != page:
-            page = offset >> _PAGE
-            shift, base = tables.shifts[page], tables.bases[page]
-            count = words.size >> shift
-            if count == 0:
-                return False
-        first = base + (offset >> shift)
-        for cell in range(first, first + count):
-            if _late(tables.wrote[np.uint64(cell)], tables.visible, words.lanes[np.uint64(turn)] >> _LANES):
-                return False
-        turn += 1
-        if turn == len(words.lanes):
-            turn = 0
-    return True
-
-
-@kernel
-def load(tables: Tables, words: Words) -> int:
-    """Note reads by lanes. Return CLOSER or QUIET."""
-    if not _may_load(tables, words):
-        return CLOSER
-    turn, page, warp, row, shift, base, count = 0, -1, -1, 0, 0, 0, 0
-    head = np.int64(0)
-    for word in range(len(words.offsets)):
-        offset, lane = words.offsets[word], words.lanes[np.uint64(turn)]
-        if lane >> _LANES != warp or offset >> _PAGE != page:
-            warp, page = lane >> _LANES, offset >> _PAGE
-            shift, base = tables.shifts[page], tables.bases[page]
-            count, row = words.size >> shift, warp % words.warps
-            head = _record(tables.visible[warp, row], row, words)
-            tables.reads[row, page] = max(tables.reads[row, page], tables.visible[warp, row])
-        first, new = base + (offset >> shift), head | (lane & _IN_WARP) << _LANE
-        for cell in range(first, first + count):
-            tables.read[np.uint64(row), np.uint64(cell)] = new
-        turn += 1
-        if turn == len(words.lanes):
-            turn = 0
-    return QUIET
-
-
-@kernel
 def _all_known(reads: Array, visible: Array, warp: int, page: int) -> bool:
     """Return whether a warp knows of all reads in a page."""
     known = True
@@ -177,8 +131,8 @@ def _knows(tables: Tables, warp: int, first: int, count: int) -> bool:
 
 
 @kernel
-def _may_store(tables: Tables, words: Words) -> bool:
-    """Return whether the warps know of all accesses to what they write."""
+def _all_before(tables: Tables, words: Words, stores: bool) -> bool:
+    """Return whether the warps know of all writes to the words, and of all reads where they store."""
     turn, page, warp, shift, base, count, known = 0, -1, -1, 0, 0, 0, True
     for word in range(len(words.offsets)):
         offset, lane = words.offsets[word], words.lanes[np.uint64(turn)]
@@ -188,7 +142,7 @@ def _may_store(tables: Tables, words: Words) -> bool:
             count = words.size >> shift
             if count == 0:
                 return False
-            known = _all_known(tables.reads, tables.visible, warp, page)
+            known = not stores or _all_known(tables.reads, tables.visible, warp, page)
         first = base + (offset >> shift)
         if not known and not _knows(tables, warp, first, count):
             return False
@@ -202,28 +156,47 @@ def _may_store(tables: Tables, words: Words) -> bool:
 
 
 @kernel
-def store(tables: Tables, words: Words) -> int:
-    """Note writes by lanes. Return CLOSER, QUIET or SEVERAL."""
-    if not _may_store(tables, words):
-        return CLOSER
+def _noted(tables: Tables, words: Words, table: Array, latest: Array) -> bool:
+    """Put the records of words in a table ``(rows of warps, or one, cells)``, and their times in ``latest``;
+    return whether several warps may have met in a cell.
+    """
     turn, page, warp, row, shift, base, count = 0, -1, -1, 0, 0, 0, 0
-    head, several = np.int64(0), False
+    head, several, own = np.int64(0), False, 0
     for word in range(len(words.offsets)):
         offset, lane = words.offsets[word], words.lanes[np.uint64(turn)]
         if lane >> _LANES != warp or offset >> _PAGE != page:
             warp, page = lane >> _LANES, offset >> _PAGE
             shift, base = tables.shifts[page], tables.bases[page]
             count, row = words.size >> shift, warp % words.warps
+            own = row if len(table) > 1 else 0
             head = _record(tables.visible[warp, row], row, words)
-            tables.writes[row, page] = max(tables.writes[row, page], tables.visible[warp, row])
+            latest[row, page] = max(latest[row, page], tables.visible[warp, row])
         first, new = base + (offset >> shift), head | (lane & _IN_WARP) << _LANE
         for cell in range(first, first + count):
-            before = tables.wrote[np.uint64(cell)]
+            before = table[np.uint64(own), np.uint64(cell)]
             several |= before >> _PLACE & _STATEMENT == words.place and before >> _WARP & _WARPS != row
-            tables.wrote[np.uint64(cell)] = new
+            table[np.uint64(own), np.uint64(cell)] = new
         turn += 1
         if turn == len(words.lanes):
             turn = 0
+    return several
+
+
+@kernel
+def load(tables: Tables, words: Words) -> int:
+    """Note reads by lanes. Return CLOSER or QUIET."""
+    if not _all_before(tables, words, False):
+        return CLOSER
+    _noted(tables, words, tables.read, tables.reads)
+    return QUIET
+
+
+@kernel
+def store(tables: Tables, words: Words) -> int:
+    """Note writes by lanes. Return CLOSER, QUIET or SEVERAL."""
+    if not _all_before(tables, words, True):
+        return CLOSER
+    several = _noted(tables, words, tables.wrote.reshape(1, -1), tables.writes)
     return SEVERAL if several else QUIET
 
 
