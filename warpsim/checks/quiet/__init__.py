@@ -1,7 +1,7 @@
 """Accesses of which nothing is to be said, in one compiled loop each: when that is worth a compiler.
 
 The checks of whole arrays (shared_races.py, memory_checks.py) say what is wrong. Of most accesses nothing is:
-a loop over their words (quiet_loops.py) finds that out, and notes them in the shadow, several times faster.
+a loop over their words (loops.py) finds that out, and notes them in the shadow, several times faster.
 Where it finds anything, or that cells have to be parted, it has changed nothing, and the checks look by
 themselves. A process begins with these: loops are loaded, or compiled, when so many words were looked at.
 Knows shadows; does not know which accesses may meet.
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..machine.state.memory_access import MemoryAccess
-from .shadow import Shadow
+from ...machine.state.memory_access import MemoryAccess
+from ..shadow import Shadow
 
 if TYPE_CHECKING:
-    from ..machine.run.wave import Wave
+    from ...machine.run.wave import Wave
 
 # Words that were looked at in the time that it takes to load loops, to load Numba as well, to compile them.
 _LOADED, _IMPORTED, _COMPILED = 1 << 20, 1 << 23, 1 << 26
@@ -48,7 +48,7 @@ class _Loops:
         if self.found is None and not self.refused:
             self.words += words
             if self.words > _limit():
-                loops = import_module(".quiet_loops", __package__)
+                loops = import_module(".loops", __package__)
                 loops.compile_all()
                 self.found = loops
         return self.found
@@ -59,7 +59,7 @@ def _limit() -> int:
     """Return the words that are looked at before loops are worth their time, by what Numba's cache has."""
     folder = os.environ.get(_CACHE)
     kept = Path(folder).rglob("*") if folder else Path(__file__).parent.glob("__pycache__/*")
-    if not any(path.name.startswith("quiet_loops.store") and path.suffix == ".nbi" for path in kept):
+    if not any(path.name.startswith("loops.store") and path.suffix == ".nbi" for path in kept):
         return _COMPILED
     return _LOADED if "numba" in sys.modules else _IMPORTED
 

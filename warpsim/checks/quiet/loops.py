@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arithmetic.kernels._jit import Array, kernel
+from ...arithmetic.kernels._jit import Array, kernel
 
 CLOSER, QUIET, SEVERAL = range(3)  # look closer; all is noted; the same, but warps may have met in a cell
 
@@ -157,7 +157,7 @@ def _all_before(tables: Tables, words: Words, stores: bool) -> bool:
 
 @kernel
 def _noted(tables: Tables, words: Words, table: Array, latest: Array) -> bool:
-    """Put the records of words in a table ``(rows of warps, or one, cells)``, and their times in ``latest``;
+    """Put the records of words in a table ``(rows of warps, or 1, cells)``, and their times in ``latest``;
     return whether several warps may have met in a cell.
     """
     turn, page, warp, row, shift, base, count = 0, -1, -1, 0, 0, 0, 0
