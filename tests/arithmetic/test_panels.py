@@ -349,8 +349,8 @@ def test_memory_is_aligned_and_used_again() -> None:
 
 
 def test_a_variant_survives_being_a_number() -> None:
-    for flags in range(64):
-        bits = [bool(flags >> i & 1) for i in range(6)]
+    for flags in range(128):
+        bits = [bool(flags >> i & 1) for i in range(7)]
         variant = Variant(
             width=64,
             stride=256,
@@ -362,6 +362,7 @@ def test_a_variant_survives_being_a_number() -> None:
             sparse=bits[3],
             compact=bits[4],
             floored=bits[5],
+            relative=bits[6],
         )
         assert Variant.of(variant.code | 123 << 36) == variant
 

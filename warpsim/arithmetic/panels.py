@@ -21,7 +21,7 @@ from ..errors import present
 from ..isa.codes import values_of
 from ..isa.formats import FORMATS, Format
 from ..isa.products import Codes
-from .kernels import decode, whole
+from .kernels import decode, distances, whole
 from .kernels._jit import interpreted
 from .kernels.panels import ROWS, canonical_nan, panel_kernel
 from .kernels.variants import LIFT_A, LIFT_B, SPECIAL, ZERO, Variant
@@ -90,10 +90,14 @@ def decoded_a(problem: Problem, first: int, stop: int) -> PlanesA:
             plan.unit,
             stride,
         )
+    if plan.variant.relative:
+        bounds, far = scratch("a_bounds", rows * passes, np.uint8), scratch("a_bytes", size, np.uint8)
+        distances.pack_distances_a(exponents, bounds, far, plan.products)
+        return values, exponents, offsets, bounds, far
     scales = np.empty(rows * passes if problem.scale_a is not None else 0, np.int16)
     if problem.scale_a is not None:
         decode.pack_scales_a(read_only(problem.scale_a[first:stop]), scales, *_scale_numbers(plan))
-    return values, exponents, offsets, scales, _lows(plan, "a_lows", values, negative=True)
+    return values, exponents, offsets, scales, _lows(plan, "a_bytes", values, negative=True)
 
 
 def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
@@ -107,10 +111,14 @@ def decoded_b(problem: Problem, first: int, count: int, n: int) -> PlanesB:
     order = np.arange(plan.depth) if plan.variant.sparse else plan.order
     coding = coding_of(element, as_half=plan.variant.emulated, lift=LIFT_B)
     decode.pack_b(read_only(problem.b), part, values, exponents, order, coding)
+    if plan.variant.relative:
+        bounds, far = scratch("b_bounds", passes * stride, np.uint8), scratch("b_bytes", size, np.uint8)
+        distances.pack_distances_b(exponents, bounds, far, (plan.depth, n, stride))
+        return values, exponents, bounds, far
     scales = np.empty(passes * stride if problem.scale_b is not None else 0, np.int16)
     if problem.scale_b is not None:
         decode.pack_scales_b(read_only(problem.scale_b), part, scales, *_scale_numbers(plan))
-    return values, exponents, scales, _lows(plan, "b_lows", values, negative=False)
+    return values, exponents, scales, _lows(plan, "b_bytes", values, negative=False)
 
 
 def _lows(plan: Plan, name: str, values: Floats, *, negative: bool) -> Plane:

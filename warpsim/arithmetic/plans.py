@@ -73,8 +73,10 @@ def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
     length = stored // 2 if emulated else min(step.length, stored)
     sparse = product.pattern is not None
     steps = 2 if emulated else 1
-    compact = columns is None and product.scale is None and _are_compact(product)
-    stride = columns or _stride(length * steps, sparse, compact)
+    bytewise = columns is None and product.scale is None
+    compact = bytewise and _are_compact(product)
+    relative = bytewise and not compact and steps == 1 and length % 4 == 0 and step.output.format == "f32"
+    stride = columns or _stride(length * steps, sparse, compact or relative)
     lanes = LANES if length <= 8 and not sparse else LANES // 2
     variant = Variant(
         width=min(lanes, stride & -stride),
@@ -86,6 +88,7 @@ def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
         scaled=product.scale is not None,
         sparse=sparse,
         compact=compact,
+        relative=relative,
         floored=compact and not emulated and _has_floors(product, step),
     )
     order = np.array(order_of(product, rule)[: variant.products])
@@ -101,12 +104,12 @@ def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
     )
 
 
-def _stride(products: int, sparse: bool, compact: bool) -> int:
+def _stride(products: int, sparse: bool, bytewise: bool) -> int:
     """Return columns of a panel: a pass of its planes, at 5 or 6 bytes, should stay in the first-level
     cache.
     """
-    rows = products if compact else products * (1 + sparse)
-    return 512 if compact and rows <= 8 and not sparse else 256 if rows <= 16 else 128
+    rows = products if bytewise else products * (1 + sparse)
+    return 512 if bytewise and rows <= 8 and not sparse else 256 if rows <= 16 else 128
 
 
 def _are_compact(product: Product) -> bool:

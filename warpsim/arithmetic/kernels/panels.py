@@ -4,11 +4,11 @@ The layouts, which the callers fill (see decode): a *pass* is the products that 
 steps of the rule. Rows of B are ``stride`` columns wide; of them n take part, a multiple of the lanes.
 
     a values, exponents, offsets   [pass][row][product]        offsets (sparse A): row of B, times stride
-    a scales                       [pass][row]                 exponents of block scales, int16
-    a lows                         [pass][row][product]        see variants; of floored variants alone
+    a scales                       [pass][row]                 exponents of block scales, int16; or bounds
+    a bytes                        [pass][row][product]        lowest bits or distances, see variants
     b values, exponents            [pass][row of the pass][column]
     b scales                       [pass][column]
-    b lows                         [pass][row of the pass][column]
+    b bytes                        [pass][row of the pass][column]
     accumulators                   [row][column]               float32, also where results are f16
 
 Arrays are flat; exponents are int16, or uint8 in compact variants. How a row is summed is stated in rows.
@@ -46,8 +46,8 @@ def row_sum(
 ) -> tuple[Any, Callable[..., Any]] | None:
     """Add a pass of products to a row of accumulators; return whether some lanes took the exact way.
 
-    ``code`` is a constant, ``literal(variant)``; ``a = (values, exponents, offsets, scales, lows)``, ``b =
-    (values, exponents, scales, lows)`` and ``c`` are arrays as the module describes, ``marks`` is int8
+    ``code`` is a constant, ``literal(variant)``; ``a = (values, exponents, offsets, scales, bytes)``, ``b =
+    (values, exponents, scales, bytes)`` and ``c`` are arrays as the module describes, ``marks`` is int8
     scratch for n columns; ``at`` = first index of the row in a, in its scales, of the pass in b, in its
     scales, of the row in c; ``numbers = (fraction bits, exponent floor, precision)``.
     """

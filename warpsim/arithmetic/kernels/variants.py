@@ -20,6 +20,13 @@ FLOORED_HIGHEST = 127 + 100  # above which there is no float32 whose last place 
 # to those of A that are negative and of B that are positive. Sums wrap to a byte: they are below MOST_LOW for
 # the negative products alone. Zeros have LOW_ZERO, with which no sum is below MOST_LOW.
 LIFT_LOW, OTHER_SIGN, LOW_ZERO, MOST_LOW = 16, 128, 96, 63
+# Planes of distances, bytes: how far below the bound of its row (A) or column (B) of a step an exponent is,
+# MOST_DISTANT where that is more, or zero. Bounds are bytes, 0 or more, with these numbers added, so that
+# their sum has f32's bias: it is UNBOUNDED where it would be more, and with Inf or NaN.
+MOST_DISTANT = 255
+BOUND_A, BOUND_B = 0, 127
+UNBOUNDED = 255
+NOTHING = -200  # the largest exponent up to which products sum to less than half of f32's smallest number
 SCALE_LIMIT = 600  # above every sum of two block scales' exponents
 INT32_SAFE = (1 << 31) - (1 << 27)  # a sum that leaves room for the accumulator
 CANONICAL_NAN = 0x7FFFFFFF
@@ -35,7 +42,8 @@ class Variant:
     is added to C in round to nearest. ``scaled``: the products of a pass have a block scale. ``sparse``: rows
     of B are selected. ``compact``: planes of exponents are of bytes. ``floored``: compact, products are of at
     most 8 bits, there are planes of their factors' lowest bits, and the CPU adds them with a rounding of its
-    own (see floors).
+    own (see floors). ``relative``: passes are of one step, whose exponents (int16) have planes of distances,
+    and bounds in the place of scales.
     """
 
     width: int
@@ -48,6 +56,7 @@ class Variant:
     sparse: bool = False
     compact: bool = False
     floored: bool = False
+    relative: bool = False
 
     @property
     def products(self) -> int:
@@ -55,10 +64,15 @@ class Variant:
         return self.length * self.steps
 
     @property
+    def bytewise(self) -> bool:
+        """Whether the largest exponents of all columns are found first, as bytes."""
+        return self.compact or self.relative
+
+    @property
     def code(self) -> int:
         """The variant as an integer, which Numba takes for a constant."""
         flags = self.half | self.emulated << 1 | self.scaled << 2 | self.sparse << 3
-        flags |= self.floored << 22 | self.compact << 23
+        flags |= self.relative << 19 | self.floored << 22 | self.compact << 23
         return flags | self.width << 4 | self.length << 12 | self.steps << 20 | self.stride << 24
 
     @staticmethod
@@ -70,7 +84,8 @@ class Variant:
             scaled=bool(code & 4),
             sparse=bool(code & 8),
             width=code >> 4 & 255,
-            length=code >> 12 & 255,
+            length=code >> 12 & 127,
+            relative=bool(code >> 19 & 1),
             floored=bool(code >> 22 & 1),
             compact=bool(code >> 23 & 1),
             steps=code >> 20 & 3,

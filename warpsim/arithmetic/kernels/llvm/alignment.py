@@ -2,15 +2,16 @@
 
 Emits LLVM code (see vectors). Exponents are a plane of int16, or of bytes where the formats of both factors
 have few exponents (see variants). Sums of bytes have the bias of float32, as accumulators' fields have; below
-BYTE_LOWEST all products are zero, so that m is at least -47 elsewhere. Knows the bounds for which the fast
-step of ``steps`` is proven, but not how it sums.
+BYTE_LOWEST all products are zero, so that m is at least -47 elsewhere. Formats with more exponents have
+planes of distances too: the largest sum of two exponents is the sum of their bounds less the smallest sum of
+their distances, all bytes. Knows for which m the fast step of ``steps`` is proven, but not how it sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 
 from ..variants import (
     ALL_ZERO,
@@ -21,7 +22,9 @@ from ..variants import (
     HIGHEST,
     LOWEST,
     NO_TERM,
+    NOTHING,
     SCALE_LIMIT,
+    UNBOUNDED,
     ZERO,
     Variant,
 )
@@ -53,7 +56,8 @@ class Terms:
     a_low: list[Load] = field(default_factory=list)
     b_low: list[Load] = field(default_factory=list)
     scale: Lanes | None = None
-    top: Lanes | None = None  # known before, of planes of bytes
+    bound: Lanes | None = None  # of relative variants: the sum of both factors' bounds, as bytes
+    top: Lanes | None = None  # known before, where the variant is bytewise
     too_low: Lanes | None = None  # see floors
 
     def largest(self) -> Lanes:
@@ -72,6 +76,16 @@ class Terms:
         """Return the largest exponent of the products, of planes of bytes, with float32's bias."""
         return combined(Lanes.unsigned_maximum, [x().unsigned_sum(y()) for x, y in self._exponents()])
 
+    def largest_by_distance(self) -> Lanes:
+        """Return what ``largest_byte`` is, of planes of distances: 0 also where it is below, UNBOUNDED so.
+
+        Other bounds are at most 254: a product so distant that bytes do not hold it is below 0.
+        """
+        bound = self.bound
+        assert bound is not None
+        distance = combined(Lanes.unsigned_minimum, [x().unsigned_sum(y()) for x, y in self._exponents()])
+        return bound.equals(UNBOUNDED - 256).choose(bound, bound.unsigned_difference(distance))
+
     def _exponents(self) -> list[tuple[Load, Load]]:
         return list(zip(self.a_exponent, self.b_exponent, strict=True))
 
@@ -88,7 +102,8 @@ class Alignment:
 
     ``top`` is m (of bytes with float32's bias), ``up`` and ``down`` are 2**(F - m) and its inverse,
     ``up_product`` the factor of products. ``doubtful`` are lanes for which the fast step is not proven,
-    unless they are ``excused``: where only zeros are added, the scale has no effect.
+    unless they are ``excused``, a function that is called where lanes are doubtful: where only zeros are
+    added, the scale has no effect.
     """
 
     top: Lanes
@@ -96,17 +111,17 @@ class Alignment:
     down: Lanes
     up_product: Lanes
     doubtful: Lanes
-    excused: Lanes
+    excused: Load
 
 
 def aligned(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
     """Return how the terms of a step are aligned; c None is zero."""
-    return (_by_bytes if variant.compact else _by_words)(terms, c, numbers, variant)
+    return (_by_bytes if variant.bytewise else _by_words)(terms, c, numbers, variant)
 
 
 def byte_tops(terms: Terms, c: Lanes | None, variant: Variant) -> Lanes:
     """Return the largest exponent of the products and the accumulator, of planes of bytes; c None is zero."""
-    top = terms.largest_byte()
+    top = terms.largest_by_distance() if variant.relative else terms.largest_byte()
     return top if c is None else top.unsigned_maximum(exponent_byte(c, variant))
 
 
@@ -114,7 +129,12 @@ def raised(top: Lanes, numbers: Numbers, variant: Variant) -> Lanes:
     """Return the exponent to align by, of a largest exponent with float32's bias; the floor of f16
     results counts.
     """
-    return top.unsigned_maximum((numbers.floor + 127).to(I8) if variant.half else BYTE_LOWEST)
+    return top.unsigned_maximum((numbers.floor + 127).to(I8) if variant.half else _lowest_byte(variant))
+
+
+def _lowest_byte(variant: Variant) -> int:
+    """Return the lowest exponent for which the fast step is proven, or below which all products are zero."""
+    return LOWEST + 127 if variant.relative else BYTE_LOWEST
 
 
 def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
@@ -124,11 +144,10 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
         top = top.unsigned_maximum(exponent_byte(c, variant))
     highest = FLOORED_HIGHEST if variant.floored else BYTE_HIGHEST
     if variant.half:
-        doubtful, excused = top.unsigned_above(highest), _nowhere(top)
+        doubtful, excused = top.unsigned_above(highest), partial(_nowhere, top)
     else:
-        doubtful, excused = top.outside(BYTE_LOWEST, highest), ~top.unsigned_above(BYTE_LOWEST - 1)
-        if c is not None:
-            excused = excused & c.equals(0.0)
+        doubtful = top.outside(_lowest_byte(variant), highest)
+        excused = partial(_none_counts, terms, top, c, variant)
     top = raised(top, numbers, variant)
     place = top.unsigned_to(I32) << 23
     up = ((numbers.fraction_bits + 254) << 23) - place
@@ -136,6 +155,12 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     up = up.seen_as(F32)
     down = down.seen_as(F32)
     return Alignment(top=top, up=up, down=down, up_product=up, doubtful=doubtful, excused=excused)
+
+
+def _none_counts(terms: Terms, top: Lanes, c: Lanes | None, variant: Variant) -> Lanes:
+    """Return where the accumulator is zero and no product is large enough to count."""
+    none = terms.largest() < NOTHING if variant.relative else ~top.unsigned_above(BYTE_LOWEST - 1)
+    return none if c is None else none & c.equals(0.0)
 
 
 def exponent_byte(c: Lanes, variant: Variant) -> Lanes:
@@ -160,8 +185,8 @@ def _by_words(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     up = power_of_two(distance, F32)
     down = (constant(top.builder, I32, 254 << 23, top.width) - up.seen_as(I32)).seen_as(F32)
     up_product = up if terms.scale is None else _scaled_up(distance, terms.scale)
-    more = {"up_product": up_product, "doubtful": doubtful, "excused": _nowhere(top)}
-    return Alignment(top=top, up=up, down=down, **more)
+    excused = partial(_nowhere, top)
+    return Alignment(top=top, up=up, down=down, up_product=up_product, doubtful=doubtful, excused=excused)
 
 
 def _nowhere(like: Lanes) -> Lanes:

@@ -10,8 +10,9 @@ processor works ahead in the loops that follow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 from ..variants import Variant
@@ -29,8 +30,8 @@ _BYTES = 64  # lanes of a loop over planes of bytes
 class Place:
     """LLVM values of a call: pointers to the planes of A, of B, to C and scratch, and indices in them."""
 
-    a: list[Any]  # values, exponents, offsets, scales, lows
-    b: list[Any]  # values, exponents, scales, lows
+    a: list[Any]  # values, exponents, offsets, scales, bytes
+    b: list[Any]  # values, exponents, scales, bytes
     c: Any
     marks: Any
     at: list[Any]  # of the row in a, in its scales, of the pass in b, in its scales, of the row in c
@@ -50,8 +51,8 @@ class _Planes:
 
     def __init__(self, builder: Any, variant: Variant, place: Place) -> None:
         self.builder, self.variant, self.place = builder, variant, place
-        self.a_values, self.a_exponents, self.a_offsets, self.a_scales, self.a_lows = place.a
-        self.b_values, self.b_exponents, self.b_scales, self.b_lows = place.b
+        self.a_values, self.a_exponents, self.a_offsets, self.a_scales, self.a_bytes = place.a
+        self.b_values, self.b_exponents, self.b_scales, self.b_bytes = place.b
         self.a_at, self.a_scale_at, self.b_at, self.b_scale_at, self.c_at = place.at
         self.starts = self._b_rows()
 
@@ -76,6 +77,15 @@ class _Planes:
         """Return scalars in every lane."""
         return [partial(splat, self.builder, scalar, width) for scalar in scalars]
 
+    def row_exponents(self, width: int) -> list[Load]:
+        """Return exponents of A in every lane, which are loaded where they are needed."""
+        return [partial(self._of_row, k, width) for k in range(self.variant.products)]
+
+    def _of_row(self, k: int, width: int) -> Lanes:
+        builder = self.builder
+        place = builder.add(self.a_at, ir.Constant(I64, k))
+        return splat(builder, builder.load(builder.gep(self.a_exponents, [place])), width)
+
     def columns(self, plane: Any, step: int, j: Any, width: int) -> list[Load]:
         """Return columns of the rows of B that the products of a step meet."""
         place = self.builder.add(self.b_at, j)
@@ -86,11 +96,16 @@ class _Planes:
 
     def scale(self, j: Any, width: int) -> Lanes | None:
         """Return exponents of block scales."""
+        return self._of_row_and_columns(Lanes.__add__, j, width) if self.variant.scaled else None
+
+    def bound(self, j: Any, width: int) -> Lanes | None:
+        """Return sums of both factors' bounds."""
+        return self._of_row_and_columns(Lanes.unsigned_sum, j, width) if self.variant.relative else None
+
+    def _of_row_and_columns(self, operation: Callable[[Lanes, Lanes], Lanes], j: Any, width: int) -> Lanes:
         builder = self.builder
-        if not self.variant.scaled:
-            return None
         of_row = splat(builder, builder.load(builder.gep(self.a_scales, [self.a_scale_at])), width)
-        return of_row + load(builder, self.b_scales, builder.add(self.b_scale_at, j), width)
+        return operation(of_row, load(builder, self.b_scales, builder.add(self.b_scale_at, j), width))
 
     def accumulators(self, j: Any, width: int) -> Lanes:
         """Return columns of C."""
@@ -111,10 +126,10 @@ class Row(_Planes):
     def emit(self, n: Any, numbers: list[Any], embedded: bool) -> Any:
         """Emit the whole row; return an i1: whether lanes were computed exactly."""
         builder, variant = self.builder, self.variant
-        tops = [self._tops(step, n) for step in range(variant.steps)] if variant.compact else []
+        tops = [self._tops(step, n) for step in range(variant.steps)] if variant.bytewise else []
         counts = [self._counts(tops[0], n, numbers)] if variant.floored else []
         values = self.of_row(self.a_values)
-        exponents = [] if variant.compact else self.of_row(self.a_exponents)
+        exponents = [] if variant.bytewise else self.of_row(self.a_exponents)
         found = cgutils.alloca_once_value(builder, ir.Constant(I1, 0))
         width = variant.width
         with self.loop(_zero(), n, width) as (j, _):
@@ -140,20 +155,23 @@ class Row(_Planes):
 
     def _tops(self, step: int, n: Any) -> Any:
         """Return the largest exponents of all columns, with those of C where the step continues from it."""
-        tops, row = self._scratch(), self.broadcast(self.of_row(self.a_exponents)[self.step(step)], _BYTES)
+        planes = self.a_exponents, self.b_exponents
+        of_a, of_b = (self.a_bytes, self.b_bytes) if self.variant.relative else planes
+        tops, row = self._scratch(), self.broadcast(self.of_row(of_a)[self.step(step)], _BYTES)
         with self.loop(_zero(), n, _BYTES) as (j, _):
             c = None if self.variant.emulated else self.accumulators(j, _BYTES)
-            terms = Terms(a_exponent=row, b_exponent=self.columns(self.b_exponents, step, j, _BYTES))
+            columns, bound = self.columns(of_b, step, j, _BYTES), self.bound(j, _BYTES)
+            terms = Terms(a_exponent=row, b_exponent=columns, bound=bound)
             byte_tops(terms, c, self.variant).store(tops, j)
         return tops
 
     def _counts(self, tops: Any, n: Any, numbers: list[Any]) -> Any:
         """Return how many products of all columns are too low."""
-        counts, row = self._scratch(), self.broadcast(self.of_row(self.a_lows), _BYTES)
+        counts, row = self._scratch(), self.broadcast(self.of_row(self.a_bytes), _BYTES)
         with self.loop(_zero(), n, _BYTES) as (j, _):
             of_rule = _numbers(self.builder, numbers, _BYTES)
             top = raised(load(self.builder, tops, j, _BYTES), of_rule, self.variant)
-            terms = Terms(a_low=row, b_low=self.columns(self.b_lows, 0, j, _BYTES), top=top)
+            terms = Terms(a_low=row, b_low=self.columns(self.b_bytes, 0, j, _BYTES), top=top)
             too_low(terms, of_rule).store(counts, j)
         return counts
 
@@ -162,10 +180,11 @@ class Row(_Planes):
     ) -> Terms:
         width, which = self.variant.width, self.step(step)
         tops, counts = known
+        relative = self.variant.relative
         return Terms(
             a=self.broadcast(values[which], width),
             b=self.columns(self.b_values, step, j, width),
-            a_exponent=self.broadcast(exponents[which], width),
+            a_exponent=self.row_exponents(width) if relative else self.broadcast(exponents[which], width),
             b_exponent=self.columns(self.b_exponents, step, j, width),
             scale=self.scale(j, width),
             top=tops[step] if tops else None,
@@ -177,23 +196,23 @@ class Row(_Planes):
         builder, variant = self.builder, self.variant
         c = self.accumulators(j, variant.width)
         value: Lanes | None = None if variant.emulated else c
-        doubtful, excused = _nowhere(builder, variant.width), ~_nowhere(builder, variant.width)
+        doubtful, results = _nowhere(builder, variant.width), list[Result]()
         for step in terms:
-            result = steps.fast(step, value, numbers, variant, embedded)
-            value = result.value
-            doubtful, excused = doubtful | result.doubtful, excused & (result.excused | ~result.doubtful)
+            results.append(steps.fast(step, value, numbers, variant, embedded))
+            value, doubtful = results[-1].value, doubtful | results[-1].doubtful
         assert value is not None
+        uncertain = _nowhere(builder, variant.width)
         if variant.emulated:
             value, uncertain = steps.emulated_sum(c, value, variant)
-            doubtful, excused = doubtful | uncertain, excused & ~uncertain
-        return Result(value=value, doubtful=doubtful, excused=excused)
+        excused = partial(_all_excused, results, uncertain)
+        return Result(value=value, doubtful=doubtful | uncertain, excused=excused)
 
     def _settle(self, result: Result, j: Any, found: Any) -> None:
         """Store the correct results of a vector of columns, and mark the other columns."""
         builder = self.builder
         c = self.accumulators(j, self.variant.width)
         settled = c.is_nan()
-        marks = result.doubtful & ~result.excused & ~settled
+        marks = result.doubtful & ~result.excused() & ~settled
         self.store(settled.choose(steps.canonical_nan(c), marks.choose(c, result.value)), j)
         marks.to(I8).store(self.place.marks, j)
         builder.store(builder.or_(builder.load(found), marks.any()), found)
@@ -244,6 +263,11 @@ class _ExactRow(_Planes):
             )
             value = steps.exact(terms, value, numbers, variant)
         return steps.exact_emulated_sum(c, value, variant) if variant.emulated else value
+
+
+def _all_excused(results: list[Result], uncertain: Lanes) -> Lanes:
+    """Return where every step is right, and so is their sum."""
+    return reduce(Lanes.__and__, [result.excused() | ~result.doubtful for result in results], ~uncertain)
 
 
 def _zero() -> Any:

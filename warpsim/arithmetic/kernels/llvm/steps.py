@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ..variants import CANONICAL_NAN, F16_LARGEST, F16_LOWEST, INT32_SAFE, NO_TERM, SCALE_LIMIT, Variant
-from .alignment import Numbers, Terms, aligned, combined
+from .alignment import Load, Numbers, Terms, aligned, combined
 from .floors import floored_sum
 from .vectors import F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
 
@@ -43,11 +43,13 @@ _INFINITY = 0x7F800000
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Results of a step, lanes whose result may be wrong, and those for which it is right nevertheless."""
+    """Results of a step, lanes whose result may be wrong, and those for which it is right nevertheless (which
+    a function returns, called where there are such lanes).
+    """
 
     value: Lanes
     doubtful: Lanes
-    excused: Lanes
+    excused: Load
 
 
 def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool) -> Result:
