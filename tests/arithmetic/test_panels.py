@@ -349,8 +349,8 @@ def test_memory_is_aligned_and_used_again() -> None:
 
 
 def test_a_variant_survives_being_a_number() -> None:
-    for flags in range(128):
-        bits = [bool(flags >> i & 1) for i in range(7)]
+    for flags in range(256):
+        bits = [bool(flags >> i & 1) for i in range(8)]
         variant = Variant(
             width=64,
             stride=256,
@@ -363,6 +363,7 @@ def test_a_variant_survives_being_a_number() -> None:
             compact=bits[4],
             floored=bits[5],
             relative=bits[6],
+            short=bits[7],
         )
         assert Variant.of(variant.code | 123 << 36) == variant
 

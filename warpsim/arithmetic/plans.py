@@ -89,6 +89,7 @@ def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
         sparse=sparse,
         compact=compact,
         relative=relative,
+        short=step.output.precision < 24 and step.output.format == "f32",
         floored=compact and not emulated and _has_floors(product, step),
     )
     order = np.array(order_of(product, rule)[: variant.products])

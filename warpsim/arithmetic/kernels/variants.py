@@ -43,7 +43,7 @@ class Variant:
     of B are selected. ``compact``: planes of exponents are of bytes. ``floored``: compact, products are of at
     most 8 bits, there are planes of their factors' lowest bits, and the CPU adds them with a rounding of its
     own (see floors). ``relative``: passes are of one step, whose exponents (int16) have planes of distances,
-    and bounds in the place of scales.
+    and bounds in the place of scales. ``short``: results are f32 of fewer than 24 bits.
     """
 
     width: int
@@ -57,6 +57,7 @@ class Variant:
     compact: bool = False
     floored: bool = False
     relative: bool = False
+    short: bool = False
 
     @property
     def products(self) -> int:
@@ -72,7 +73,7 @@ class Variant:
     def code(self) -> int:
         """The variant as an integer, which Numba takes for a constant."""
         flags = self.half | self.emulated << 1 | self.scaled << 2 | self.sparse << 3
-        flags |= self.relative << 19 | self.floored << 22 | self.compact << 23
+        flags |= self.short << 18 | self.relative << 19 | self.floored << 22 | self.compact << 23
         return flags | self.width << 4 | self.length << 12 | self.steps << 20 | self.stride << 24
 
     @staticmethod
@@ -84,7 +85,8 @@ class Variant:
             scaled=bool(code & 4),
             sparse=bool(code & 8),
             width=code >> 4 & 255,
-            length=code >> 12 & 127,
+            length=code >> 12 & 63,
+            short=bool(code >> 18 & 1),
             relative=bool(code >> 19 & 1),
             floored=bool(code >> 22 & 1),
             compact=bool(code >> 23 & 1),

@@ -150,10 +150,10 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
         excused = partial(_none_counts, terms, top, c, variant)
     top = raised(top, numbers, variant)
     place = top.unsigned_to(I32) << 23
-    up = ((numbers.fraction_bits + 254) << 23) - place
-    down = place - (numbers.fraction_bits << 23)
-    up = up.seen_as(F32)
-    down = down.seen_as(F32)
+    # Frozen, or LLVM would subtract first and shift both differences.
+    up = ((numbers.fraction_bits + 254) << 23).frozen() - place
+    down = place - (numbers.fraction_bits << 23).frozen()
+    up, down = up.seen_as(F32), down.seen_as(F32)
     return Alignment(top=top, up=up, down=down, up_product=up, doubtful=doubtful, excused=excused)
 
 
@@ -167,7 +167,7 @@ def exponent_byte(c: Lanes, variant: Variant) -> Lanes:
     """Return exponents of accumulators with their bias, 0 for zero and subnormal numbers: a subnormal
     accumulator is truncated to zero beside any term of BYTE_LOWEST.
     """
-    biased = (c.seen_as(I32) >> 23).to(I8)
+    biased = (c.seen_as(I32).upper_halves() << 1).upper_bytes()
     if not variant.half:
         return biased
     return biased.equals(0).choose(0, biased.unsigned_maximum(F16_LOWEST + 127))

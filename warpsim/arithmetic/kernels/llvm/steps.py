@@ -33,7 +33,7 @@ from functools import reduce
 from ..variants import CANONICAL_NAN, F16_LARGEST, F16_LOWEST, INT32_SAFE, NO_TERM, SCALE_LIMIT, Variant
 from .alignment import Load, Numbers, Terms, aligned, combined
 from .floors import floored_sum
-from .vectors import F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
+from .vectors import F16, F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
 
 _INFINITY = 0x7F800000
 
@@ -55,7 +55,7 @@ class Result:
 def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool) -> Result:
     """Return the result of one step, and where it must be computed exactly; c None is zero.
 
-    ``embedded``: the target converts integers to float32 toward zero in one instruction.
+    ``embedded``: the target converts integers to float32 toward zero in one instruction, and to f16.
     """
     by = aligned(terms, c, numbers, variant)
     doubtful = by.doubtful
@@ -71,12 +71,14 @@ def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embe
             doubtful = doubtful | large
         whole = reduce(Lanes.__add__, [*sums, *addend])
         if variant.half:
-            value, overflows = _nearest_half(whole, by.down)
+            value, overflows = (_embedded_half if embedded else _nearest_half)(whole, by.down)
             return Result(value=value, doubtful=doubtful | overflows, excused=excused)
         value = embedded_toward_zero(whole) if embedded else _toward_zero(whole)
     # Dropping low bits of the pattern cuts the magnitude further, to the rule's precision.
-    kept = constant(value.builder, I32, -1, value.width) << (numbers.precision * -1 + 24)
-    value = ((value * by.down).seen_as(I32) & kept).seen_as(F32)
+    value = value * by.down
+    if variant.short:
+        kept = constant(value.builder, I32, -1, value.width) << (numbers.precision * -1 + 24)
+        value = (value.seen_as(I32) & kept).seen_as(F32)
     return Result(value=value, doubtful=doubtful, excused=excused)
 
 
@@ -105,6 +107,19 @@ def _cut_to_single(parts: list[Lanes]) -> Lanes:
     """
     exact_sum = reduce(Lanes.__add__, [part.to(F64) for part in parts])
     return (exact_sum.seen_as(I64) & -(1 << 29)).seen_as(F64).to(F32)
+
+
+def _embedded_half(whole: Lanes, down: Lanes) -> tuple[Lanes, Lanes]:
+    """Return what ``_nearest_half`` does, by the target's conversions, whose infinities are right.
+
+    Cut to 24 bits, whose last stands for all that was cut (rounding to odd); the zero of a negative number
+    loses its sign.
+    """
+    cut = embedded_toward_zero(whole)
+    bits = cut.seen_as(I32)
+    odd = cut.to(I32).equals(whole).choose(bits, bits | 1).seen_as(F32)
+    nowhere = constant(whole.builder, I1, 0, whole.width)
+    return (odd * down).to(F16).to(F32) + 0.0, nowhere
 
 
 def _nearest_half(whole: Lanes, down: Lanes) -> tuple[Lanes, Lanes]:

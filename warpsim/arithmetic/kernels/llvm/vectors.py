@@ -21,8 +21,8 @@ types: Any = numba.core.types
 ir: Any = cgutils.ir
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
-F32, F64 = ir.FloatType(), ir.DoubleType()
-_BITS = {F32: 32, F64: 64}
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+_BITS = {F16: 16, F32: 32, F64: 64}
 
 
 def _bits(element: Any) -> int:
@@ -197,7 +197,7 @@ class Lanes:
         return (self.seen_as_integer() & ((1 << (bits - 1)) - 1)).seen_as(self.element)
 
     def to(self, element: Any) -> Lanes:
-        """Convert by value: integers are sign-extended or cut, floats become integers toward zero.
+        """Convert by value: integers are sign-extended or cut, floats become integers toward zero, or floats.
 
         A float that does not fit its integer becomes an arbitrary integer (frozen poison).
         """
@@ -220,11 +220,21 @@ class Lanes:
         """Return the bits of a float."""
         return self.seen_as(ir.IntType(_bits(self.element)))
 
+    def frozen(self) -> Lanes:
+        """Return the same lanes, of which LLVM forgets how they were computed."""
+        return self._with(_frozen(self.builder, self.value))
+
     def upper_halves(self) -> Lanes:
         """Return the upper 16 bits of 32-bit lanes, as 16-bit integers."""
         halves = self.builder.bitcast(self.value, ir.VectorType(I16, 2 * self.width))
         odd = [2 * lane + 1 for lane in range(self.width)]
         return self._with(_shuffled(self.builder, halves, halves, odd))
+
+    def upper_bytes(self) -> Lanes:
+        """Return the upper 8 bits of 16-bit lanes, as bytes."""
+        pieces = self.builder.bitcast(self.value, ir.VectorType(I8, 2 * self.width))
+        last = [2 * lane + 1 for lane in range(self.width)]
+        return self._with(_shuffled(self.builder, pieces, pieces, last))
 
     def part(self, start: int, width: int) -> Lanes:
         """Return lanes ``start`` up to ``start + width``."""
