@@ -23,8 +23,9 @@ from ..isa.formats import FORMATS, Format
 from ..isa.products import Codes
 from .kernels import decode, distances, whole
 from .kernels._jit import interpreted
-from .kernels.panels import ROWS, canonical_nan, panel_kernel
+from .kernels.panels import ROWS, canonical_nan, half_codes, panel_kernel
 from .kernels.variants import LIFT_A, LIFT_B, SPECIAL, ZERO, Variant
+from .planes import canonical as canonical_codes
 from .planes import converted, planes, read_only
 from .plans import LANES, Plan, coding_of
 
@@ -301,6 +302,16 @@ def canonical(codes: Codes) -> Codes:
         codes[codes & 0x7FFFFFFF > 0x7F800000] = 0x7FFFFFFF
     else:
         canonical_nan(codes.view(np.int32))
+    return codes
+
+
+def halves(numbers: Floats) -> Codes:
+    """Return f16 codes (m, n) of float32 numbers that f16 holds; every NaN is the canonical NaN."""
+    half = FORMATS["f16"]
+    if interpreted():
+        return canonical_codes(numbers.astype(half.dtype), half)
+    codes = np.empty(numbers.shape, half.code_dtype)
+    half_codes(numbers.reshape(-1), codes.reshape(-1))
     return codes
 
 

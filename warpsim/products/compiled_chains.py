@@ -12,7 +12,7 @@ import numpy as np
 from ..arithmetic.chains import applies as follow_on
 from ..arithmetic.integers import IntegerProblem, integer_product
 from ..arithmetic.numerics import compute
-from ..arithmetic.panels import Problem, canonical, multiply
+from ..arithmetic.panels import Problem, canonical, halves, multiply
 from ..arithmetic.plans import applies, plan_of
 from ..isa.products import Codes
 from ..isa.rules import BitCount, IntegerSum
@@ -74,7 +74,7 @@ def _panels(request: Request, promote_every: int | None, threads: int) -> Codes:
     if form.d.bits == 32:
         codes: Codes = out.view(np.uint32)
         return canonical(codes) if request.c is not None or promote_every else codes
-    return rounded(out, form.d)
+    return rounded(out, form.d) if promote_every else halves(out)
 
 
 def _contiguous(codes: Codes | None) -> Codes | None:

@@ -85,18 +85,20 @@ def _load(out: Array, place: Window, c: Array, n: int) -> None:
     """Copy columns ``first : first + count`` of some rows of out to the block c, n columns wide."""
     first, count, row, rows = place
     for i in range(rows):
+        block, given = c[i * n : (i + 1) * n], out[row + i, first : first + count]
         for j in range(count):
-            c[i * n + j] = out[row + i, first + j]
+            block[j] = given[j]
         for j in range(count, n):
-            c[i * n + j] = 0
+            block[j] = 0
 
 
 @kernel
 def _store(out: Array, place: Window, c: Array, n: int) -> None:
     first, count, row, rows = place
     for i in range(rows):
+        block, result = c[i * n : (i + 1) * n], out[row + i, first : first + count]
         for j in range(count):
-            out[row + i, first + j] = c[i * n + j]
+            result[j] = block[j]
 
 
 @kernel
@@ -104,8 +106,9 @@ def _promote(out: Array, place: Window, c: Array, n: int) -> None:
     """Add the block to out in float32, to nearest."""
     first, count, row, rows = place
     for i in range(rows):
+        block, result = c[i * n : (i + 1) * n], out[row + i, first : first + count]
         for j in range(count):
-            out[row + i, first + j] += c[i * n + j]
+            result[j] += block[j]
 
 
 @kernel
@@ -115,6 +118,12 @@ def canonical_nan(numbers: Array) -> None:
         for j in range(numbers.shape[1]):
             if numbers[i, j] & 0x7FFFFFFF > 0x7F800000:
                 numbers[i, j] = 0x7FFFFFFF
+
+
+@kernel
+def half_codes(numbers: Array, codes: Array) -> None:
+    """Write the f16 codes (uint16) of flat float32 numbers that are values of f16; every NaN is canonical."""
+    decode.encode_halves(numbers, codes, len(numbers))
 
 
 def panel_kernel(variant: Variant) -> Callable[..., int]:
