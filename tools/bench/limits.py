@@ -23,15 +23,15 @@ from .measure import best, matmul_seconds
 from .processor import machine
 from .products import product_cases
 
-_BYTES, _WORDS = "2 mul, cut, add; bytes", "2 mul, cut, add; words"
+_BYTES = "2 mul, cut, add; bytes"
 # case of tools.bench -> operations of a product; loops of bare_loops and how often a product passes each
 FAMILIES: dict[str, tuple[str, dict[str, float]]] = {
     "f16 to f32, 16 fused (sm_90a)": (_BYTES, {"cut": 1, "largest": 1}),
     "f16 to f32, 8 fused (sm_80)": (_BYTES, {"cut": 1, "largest": 1}),
-    "bf16, 16 fused (sm_90a)": (_WORDS, {"cut": 1, "largest": 2}),
-    "bf16, 8 fused (sm_80)": (_WORDS, {"cut": 1, "largest": 2}),
-    "tf32, 8 fused (sm_90a)": (_WORDS, {"cut": 1, "largest": 2}),
-    "tf32, 4 fused (sm_80)": (_WORDS, {"cut": 1, "largest": 2}),
+    "bf16, 16 fused (sm_90a)": (_BYTES, {"cut": 1, "largest": 1}),
+    "bf16, 8 fused (sm_80)": (_BYTES, {"cut": 1, "largest": 1}),
+    "tf32, 8 fused (sm_90a)": (_BYTES, {"cut": 1, "largest": 1}),
+    "tf32, 4 fused (sm_80)": (_BYTES, {"cut": 1, "largest": 1}),
     "f16 to f16, 16 fused (sm_90a)": (_BYTES, {"cut": 1, "largest": 1}),
     "f16 to f16, 8 fused (sm_80)": (_BYTES, {"cut": 1, "largest": 1}),
     "e4m3 to f32, F 25, 32 fused (sm_120a)": (_BYTES, {"cut": 1, "largest": 1}),
