@@ -67,7 +67,7 @@ def row_sum(
         )
         embedded = variant.width % 16 == 0 and rounds_by_instruction(context)
         numbers = cgutils.unpack_tuple(builder, values[7], 3)
-        return Row(builder, variant, place).emit(values[6], numbers, embedded)
+        return Row(builder, variant, place, (values[6], numbers, embedded)).emit()
 
     return signature, emit
 

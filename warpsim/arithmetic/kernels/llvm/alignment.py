@@ -140,8 +140,6 @@ def _lowest_byte(variant: Variant) -> int:
 def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
     top = terms.top
     assert top is not None
-    if c is not None and variant.emulated:
-        top = top.unsigned_maximum(exponent_byte(c, variant))
     highest = FLOORED_HIGHEST if variant.floored else BYTE_HIGHEST
     if variant.half:
         doubtful, excused = top.unsigned_above(highest), partial(_nowhere, top)

@@ -5,7 +5,7 @@ accumulators it does not change; the exact step, in a separate function, then co
 mark. A lane that is NaN already stays NaN and is not computed again.
 
 Where exponents are bytes, separate loops process them first: they have four times the lanes, and the
-processor works ahead in the loops that follow.
+processor works ahead in the loops that follow. Steps of a pass then have loops of their own, too.
 """
 
 from __future__ import annotations
@@ -121,89 +121,125 @@ class _Planes:
 
 
 class Row(_Planes):
-    """The emitter of the fast way over a row."""
+    """The emitter of the fast way over a row: over n columns, with the numbers of a rule (see steps.fast)."""
 
-    def emit(self, n: Any, numbers: list[Any], embedded: bool) -> Any:
+    def __init__(
+        self, builder: Any, variant: Variant, place: Place, of_rule: tuple[Any, list[Any], bool]
+    ) -> None:
+        super().__init__(builder, variant, place)
+        self.n, self.numbers, self.embedded = of_rule
+
+    def emit(self) -> Any:
         """Emit the whole row; return an i1: whether lanes were computed exactly."""
         builder, variant = self.builder, self.variant
-        tops = [self._tops(step, n) for step in range(variant.steps)] if variant.bytewise else []
-        counts = [self._counts(tops[0], n, numbers)] if variant.floored else []
-        values = self.of_row(self.a_values)
-        exponents = [] if variant.bytewise else self.of_row(self.a_exponents)
+        remaining, before = [*range(variant.steps)], None
+        while variant.bytewise and len(remaining) > 1:
+            before = self._early(remaining.pop(0), before)
+        known = self._known(remaining[0], before)
+        row = self._row()
         found = cgutils.alloca_once_value(builder, ir.Constant(I1, 0))
-        width = variant.width
-        with self.loop(_zero(), n, width) as (j, _):
-            known = [[load(builder, plane, j, width) for plane in planes] for planes in (tops, counts)]
-            terms = [self._terms(step, values, exponents, known, j) for step in range(variant.steps)]
-            result = self._fast(terms, j, _numbers(builder, numbers, width), embedded)
+        with self.loop(_zero(), self.n, variant.width) as (j, _):
+            terms = [self._terms(step, row, known, j) for step in remaining]
+            result = self._fast(terms, self._start(before, j, variant.width), j)
             with builder.if_else(result.doubtful.any(), likely=False) as (doubtful, clear):
                 with doubtful:
                     self._settle(result, j, found)
                 with clear:
                     self.store(result.value, j)
-                    constant(builder, I8, 0, width).store(self.place.marks, j)
+                    constant(builder, I8, 0, variant.width).store(self.place.marks, j)
         with builder.if_then(builder.load(found), likely=False):
-            arguments = [*self.place.flat(), n, *numbers]
+            arguments = [*self.place.flat(), self.n, *self.numbers]
             builder.call(_exact_function(builder.module, variant, arguments), arguments)
         return builder.load(found)
 
-    def _scratch(self) -> Any:
-        """Return a byte for each column."""
-        vectors = -(-self.variant.stride // _BYTES)
-        room = cgutils.alloca_once(self.builder, ir.ArrayType(ir.VectorType(I8, _BYTES), vectors))
-        return self.builder.bitcast(room, I8.as_pointer())
+    def _row(self) -> tuple[list[Any], list[Any]]:
+        """Return values and, if needed, exponents of A: loaded where they stay in registers from then on."""
+        exponents = [] if self.variant.bytewise else self.of_row(self.a_exponents)
+        return self.of_row(self.a_values), exponents
 
-    def _tops(self, step: int, n: Any) -> Any:
-        """Return the largest exponents of all columns, with those of C where the step continues from it."""
+    def _early(self, step: int, before: Any) -> Any:
+        """Return the results of a step that is not the last, NaN where they may be wrong: so is what follows.
+
+        In a loop of its own, as a group of columns is then short enough for the processor to begin the next.
+        """
+        variant, known, results = self.variant, self._known(step, before), self._scratch(F32)
+        row = self._row()
+        with self.loop(_zero(), self.n, variant.width) as (j, _):
+            terms, start = self._terms(step, row, known, j), self._start(before, j, variant.width)
+            result = steps.fast(terms, start, self._of_rule(variant.width), variant, self.embedded)
+            wrong = result.doubtful & ~result.excused()
+            wrong.choose(steps.canonical_nan(result.value), result.value).store(results, j)
+        return results
+
+    def _start(self, before: Any, j: Any, width: int) -> Lanes | None:
+        """Return what a step continues from, None for zero; ``before``: results of a step, or None."""
+        if before is not None:
+            return load(self.builder, before, j, width)
+        return None if self.variant.emulated else self.accumulators(j, width)
+
+    def _scratch(self, element: Any) -> Any:
+        """Return an element for each column."""
+        vectors = -(-self.variant.stride // _BYTES)
+        room = cgutils.alloca_once(self.builder, ir.ArrayType(ir.VectorType(element, _BYTES), vectors))
+        return self.builder.bitcast(room, element.as_pointer())
+
+    def _known(self, step: int, before: Any) -> list[Any]:
+        """Return planes of what is found first of a step: largest exponents and, where floored, counts."""
+        if not self.variant.bytewise:
+            return []
+        tops = self._tops(step, before)
+        return [tops, self._counts(tops)] if self.variant.floored else [tops]
+
+    def _tops(self, step: int, before: Any) -> Any:
+        """Return the largest exponents of all columns, with those of what the step continues from."""
         planes = self.a_exponents, self.b_exponents
         of_a, of_b = (self.a_bytes, self.b_bytes) if self.variant.relative else planes
-        tops, row = self._scratch(), self.broadcast(self.of_row(of_a)[self.step(step)], _BYTES)
-        with self.loop(_zero(), n, _BYTES) as (j, _):
-            c = None if self.variant.emulated else self.accumulators(j, _BYTES)
+        tops, row = self._scratch(I8), self.broadcast(self.of_row(of_a)[self.step(step)], _BYTES)
+        with self.loop(_zero(), self.n, _BYTES) as (j, _):
+            c = self._start(before, j, _BYTES)
             columns, bound = self.columns(of_b, step, j, _BYTES), self.bound(j, _BYTES)
             terms = Terms(a_exponent=row, b_exponent=columns, bound=bound)
             byte_tops(terms, c, self.variant).store(tops, j)
         return tops
 
-    def _counts(self, tops: Any, n: Any, numbers: list[Any]) -> Any:
+    def _counts(self, tops: Any) -> Any:
         """Return how many products of all columns are too low."""
-        counts, row = self._scratch(), self.broadcast(self.of_row(self.a_bytes), _BYTES)
-        with self.loop(_zero(), n, _BYTES) as (j, _):
-            of_rule = _numbers(self.builder, numbers, _BYTES)
+        counts, row = self._scratch(I8), self.broadcast(self.of_row(self.a_bytes), _BYTES)
+        with self.loop(_zero(), self.n, _BYTES) as (j, _):
+            of_rule = self._of_rule(_BYTES)
             top = raised(load(self.builder, tops, j, _BYTES), of_rule, self.variant)
             terms = Terms(a_low=row, b_low=self.columns(self.b_bytes, 0, j, _BYTES), top=top)
             too_low(terms, of_rule).store(counts, j)
         return counts
 
-    def _terms(
-        self, step: int, values: list[Any], exponents: list[Any], known: list[list[Lanes]], j: Any
-    ) -> Terms:
+    def _terms(self, step: int, row: Any, known: list[Any], j: Any) -> Terms:
         width, which = self.variant.width, self.step(step)
-        tops, counts = known
-        relative = self.variant.relative
+        (values, exponents), relative = row, self.variant.relative
+        top, count, *_ = [*(load(self.builder, plane, j, width) for plane in known), None, None]
         return Terms(
             a=self.broadcast(values[which], width),
             b=self.columns(self.b_values, step, j, width),
             a_exponent=self.row_exponents(width) if relative else self.broadcast(exponents[which], width),
             b_exponent=self.columns(self.b_exponents, step, j, width),
             scale=self.scale(j, width),
-            top=tops[step] if tops else None,
-            too_low=counts[step] if counts else None,
+            top=top,
+            too_low=count,
         )
 
-    def _fast(self, terms: list[Terms], j: Any, numbers: Numbers, embedded: bool) -> Result:
-        """Emit one vector of columns."""
-        builder, variant = self.builder, self.variant
-        c = self.accumulators(j, variant.width)
-        value: Lanes | None = None if variant.emulated else c
+    def _of_rule(self, width: int) -> Numbers:
+        return _numbers(self.builder, self.numbers, width)
+
+    def _fast(self, terms: list[Terms], value: Lanes | None, j: Any) -> Result:
+        """Emit one vector of columns, which continues from ``value``."""
+        builder, variant, numbers = self.builder, self.variant, self._of_rule(self.variant.width)
         doubtful, results = _nowhere(builder, variant.width), list[Result]()
         for step in terms:
-            results.append(steps.fast(step, value, numbers, variant, embedded))
+            results.append(steps.fast(step, value, numbers, variant, self.embedded))
             value, doubtful = results[-1].value, doubtful | results[-1].doubtful
         assert value is not None
         uncertain = _nowhere(builder, variant.width)
         if variant.emulated:
-            value, uncertain = steps.emulated_sum(c, value, variant)
+            value, uncertain = steps.emulated_sum(self.accumulators(j, variant.width), value, variant)
         excused = partial(_all_excused, results, uncertain)
         return Result(value=value, doubtful=doubtful | uncertain, excused=excused)
 
