@@ -77,7 +77,7 @@ def test_registers_or_matrices(folder, operands):
     assert result.return_value == 1
     assert result.output == (
         f"{SPARSE} on sm_90a\n"
-        "  D differs: 128 more\n"
+        "  D differs: 128 of 128 elements (by more than 1 ulp)\n"
         "  where: every element wrong\n"
         f"  {FOUND}\n"
         "    A's registers run over rows g and g + 8 first, then along k: a1 is row g + 8, a2 the next k\n"
@@ -220,9 +220,9 @@ def test_two_dumps(folder):
     result = run("good.npy", "other.npy")
     assert result.return_value == 1
     assert result.output == (
-        "126 equal, 1 1 ulp, 1 more, of 128 elements\n"
-        f"  lane 3, register 1: {GOOD[3, 1]:#010x} {other[3, 1]:#010x}  1 ulp\n"
-        f"  lane 5, register 2: {GOOD[5, 2]:#010x} {other[5, 2]:#010x}  more\n"
+        "different: 2 of 128 elements (1 by 1 ulp, 1 by more than 1 ulp)\n"
+        f"  lane 3, register 1: {GOOD[3, 1]:#010x} {other[3, 1]:#010x}  by 1 ulp\n"
+        f"  lane 5, register 2: {GOOD[5, 2]:#010x} {other[5, 2]:#010x}  by more than 1 ulp\n"
     )
     document = json.loads(run("good.npy", "other.npy", "--json").output)
     assert document["differences"] == [
@@ -241,10 +241,10 @@ def test_arrays_of_numbers_show_bits_values_and_ulps(folder):
     result = run("x.npy", "y.npy")
     assert result.return_value == 1
     assert result.output == (
-        "1 equal, 1 sign of zero, 2 more, of 4 elements\n"
-        "  [0, 0]: 0x40600000 0x40500000  3.5 against 3.25, -1,048,576 ulps  more\n"
-        "  [1, 0]: 0x80000000 0x00000000  -0.0 against 0.0, +0 ulps  sign of zero\n"
-        "  [1, 1]: 0x40000000 0x7f800000  2.0 against inf  more\n"
+        "different: 3 of 4 elements (1 in the sign of zero, 2 by more than 1 ulp)\n"
+        "  [0, 0]: 0x40600000 0x40500000  3.5 against 3.25, -1,048,576 ulps  by more than 1 ulp\n"
+        "  [1, 0]: 0x80000000 0x00000000  -0.0 against 0.0, +0 ulps  in the sign of zero\n"
+        "  [1, 1]: 0x40000000 0x7f800000  2.0 against inf  by more than 1 ulp\n"
     )
     np.save("x.npy", np.float64([0.1]))
     np.save("y.npy", np.nextafter([0.1], 1.0))
@@ -257,7 +257,7 @@ def test_arrays_of_numbers_show_bits_values_and_ulps(folder):
     assert "0x3c00 0xbc00  1.0 against -1.0, -30,720 ulps" in run("x.npy", "y.npy").output
     np.save("x.npy", np.int32([3, 4]))
     np.save("y.npy", np.int32([3, -4]))
-    assert "[1]: 0x00000004 0xfffffffc  4 against -4, -8  more" in run("x.npy", "y.npy").output
+    assert "[1]: 0x00000004 0xfffffffc  4 against -4, -8  by more than 1" in run("x.npy", "y.npy").output
 
 
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
@@ -323,7 +323,8 @@ def test_arrays_of_ml_dtypes_are_typed(folder):
     np.save("x.npy", np.array([1, 2, 3], ml_dtypes.float8_e4m3fn))
     np.save("y.npy", np.array([1, 2, 3.25], ml_dtypes.float8_e4m3fn))
     result = run("x.npy", "y.npy", "--type", "e4m3")
-    assert "2 equal, 1 1 ulp, of 3 elements\n  [2]: 0x44 0x45  3.0 against 3.25, +1 ulps" in result.output
+    assert result.output.splitlines()[0] == "different: 1 of 3 elements (by 1 ulp)"
+    assert "  [2]: 0x44 0x45  3.0 against 3.25, +1 ulps" in result.output
     result = run("x.npy", "y.npy")
     assert result.return_value == 3
     assert "an array of |V1: state its type by --type, one of e4m3, e5m2" in result.stderr
@@ -358,7 +359,8 @@ def test_many_differences_are_counted(folder):
 def test_the_format_of_a_dump(folder):
     (folder / "x.txt").write_text("0x3c008000")
     (folder / "y.txt").write_text("0x3c010000")
-    assert "1 sign of zero, 1 1 ulp, of 2 elements" in run("x.txt", "y.txt", "--format", "f16").output
+    said = run("x.txt", "y.txt", "--format", "f16").output
+    assert "different: 2 of 2 elements (1 in the sign of zero, 1 by 1 ulp)" in said
     result = run("x.txt", "y.txt", "--format", "f17")
     assert result.return_value == 3
     assert "format 'f17': it is one of" in result.stderr
@@ -376,8 +378,8 @@ def test_the_d_of_vector_sets(tmp_path):
     write_vectors(tmp_path / "y.npz", replace(vectors, d=other))
     result = run(tmp_path / "x.npz", tmp_path / "y.npz")
     assert result.output == (
-        "255 equal, 1 sign of zero, of 256 elements\n"
-        "  tile 1, lane 4, register 1: 0x00000000 0x80000000  sign of zero\n"
+        "different: 1 of 256 elements (in the sign of zero)\n"
+        "  tile 1, lane 4, register 1: 0x00000000 0x80000000  in the sign of zero\n"
     )
 
 

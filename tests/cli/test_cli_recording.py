@@ -288,7 +288,7 @@ def test_diff_of_two_recordings() -> None:
         "  D of the first is right for what was read, D of the second is not\n"
         "  the second's D against what both read:\n"
         f"    {DENSE} on sm_80\n"
-        "      D differs: 127 equal, 1 more\n"
+        "      D differs: 1 of 128 elements (by more than 1 ulp)\n"
     ) + _rest(done.stdout)
 
 
@@ -319,7 +319,7 @@ def test_diff_against_expected_registers() -> None:
     assert done.stdout.splitlines()[:3] == [
         "loop.ptx:15: CTA (0, 0, 0), warp 1, step 2: the expected D against what was read",
         f"  {DENSE} on sm_80",
-        "    D differs: 127 equal, 1 more",
+        "    D differs: 1 of 128 elements (by more than 1 ulp)",
     ]
     assert run("diff", "whole.npz", "d=d.npy", "--select", "line=20").stderr == (
         "whole.npz: error: D has 24 tiles, but 8 events are selected: expected one each\n"

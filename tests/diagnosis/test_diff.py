@@ -439,7 +439,7 @@ def test_report_of_a_match() -> None:
     case = trial(F16)
     found = case.diagnosis(case.d(case.mistake("A: registers 1 and 2 exchanged")))
     assert str(found) == (
-        "D differs: 128 more; every element wrong\n"
+        "D differs: 128 of 128 elements (by more than 1 ulp); every element wrong\n"
         "matches bit for bit: A: registers run along k first: A's registers run over rows g and g + 8 first, "
         "then along k: a1 is row g + 8, a2 the next k"
     )
@@ -672,7 +672,17 @@ def test_f16_words_and_counts() -> None:
     assert found.elements.shape == (1, 2, 2)
     assert [CLASSES[word] for word in found.words[0]] == ["1 ulp", "equal"]
     assert found.counts == {"equal": 2, "sign of zero": 1, "NaN payload": 0, "1 ulp": 1, "more": 0}
-    assert str(found) == "2 equal, 1 sign of zero, 1 1 ulp"
+    assert str(found) == "2 of 4 elements (1 in the sign of zero, 1 by 1 ulp)"
+
+
+def test_differences_are_said_of_how_many_and_by_how_much() -> None:
+    """Integers have no ulps."""
+    a = np.uint32([5, 6, 7, 9])
+    assert str(compare(a, a, "s32")) == "0 of 4 elements"
+    assert str(compare(a, a + 1, "s32")) == "4 of 4 elements (by 1)"
+    assert str(compare(a, np.uint32([5, 7, 9, 9]), "s32")) == "2 of 4 elements (1 by 1, 1 by more than 1)"
+    nans = np.uint32([0x7FFFFFFF]), np.uint32([0x7FC00001])
+    assert str(compare(*nans, "f32")) == "1 of 1 element (in the payload of a NaN)"
 
 
 def test_f64_and_float_dumps() -> None:

@@ -229,11 +229,10 @@ def _wrong_document(wrong: Wrong) -> Document:
 
 def comparison_lines(comparison: DumpComparison, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[str]:
     """Yield how many elements are of each class, and the first words or numbers that differ."""
-    total = comparison.elements.size
-    yield "equal, bit for bit" if comparison.equal else f"{comparison}, of {total} elements"
+    yield "equal, bit for bit" if comparison.equal else f"different: {comparison}"
     places = np.argwhere(comparison.words)
     for place in map(tuple, places[:_SHOWN].tolist()):
-        kind = CLASSES[int(comparison.words[place])]
+        kind = comparison.apart(int(comparison.words[place]))
         if comparison.numbers:
             yield f"  {list(place)}: {_numbers_text(x[place], y[place], comparison.format)}  {kind}"
         else:

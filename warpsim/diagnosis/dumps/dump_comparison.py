@@ -20,6 +20,12 @@ from ...isa.registers import Words, unpacked
 
 EQUAL, ZERO_SIGN, NAN_PAYLOAD, ONE_ULP, MORE = range(5)
 CLASSES = ("equal", "sign of zero", "NaN payload", "1 ulp", "more")
+_APART = {  # how elements of a class differ; integers have no ulps
+    ZERO_SIGN: ("in the sign of zero", ""),
+    NAN_PAYLOAD: ("in the payload of a NaN", ""),
+    ONE_ULP: ("by 1 ulp", "by 1"),
+    MORE: ("by more than 1 ulp", "by more than 1"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +56,17 @@ class DumpComparison:
         """Whether every bit is equal."""
         return not self.elements.any()
 
+    def apart(self, kind: int) -> str:
+        """Return how elements of a class other than EQUAL differ, as ``by 1 ulp``."""
+        return _APART[kind][not self.format.is_float]
+
     def __str__(self) -> str:
-        return ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
+        counted = list(enumerate(self.counts.values()))
+        parts = [(count, self.apart(kind)) for kind, count in counted[EQUAL + 1 :] if count]
+        different, total = sum(count for count, _ in parts), self.elements.size
+        of = f"{different:,} of {total:,} element{'s'[: total != 1]}"
+        hows = [how if count == different else f"{count:,} {how}" for count, how in parts]
+        return f"{of} ({', '.join(hows)})" if hows else of
 
 
 @in_default_environment
