@@ -53,6 +53,7 @@ NEVER = {  # part of the package -> parts and packages that it must not import, 
     "arithmetic.reference": {"kernels", "planes", "codes", "numerics", "ml_dtypes", "numba"},
     **{f"execution.{name}": {"ptx"} for name in ("pipeline", "inputs", "recipes", "fused_registers")},
 }
+TYPES_OF_LATER = {"host.launch_execution": {"diagnosis.verdicts"}}  # names that annotations alone use
 ONLY_IN = {  # other packages, print -> the parts that may use them
     "numba": ("arithmetic.kernels", "host.compilers.numba_kernels"),
     "llvmlite": ("machine.native.objects",),
@@ -88,14 +89,19 @@ def imports(path: Path) -> frozenset[str]:
 
 def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            folder = ".".join(path.parts[: -node.level]) if node.level else ""
-            origin = ".".join(filter(None, (folder, node.module)))
-            for alias in node.names:
-                name = ".".join(filter(None, (origin, alias.name)))
-                yield name if is_module(name) else origin
+        yield from imported_by(path, node)
+
+
+def imported_by(path: Path, node: ast.AST) -> Iterator[str]:
+    """Yield what a node of a module's tree imports; nothing of other nodes than imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name.partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        folder = ".".join(path.parts[: -node.level]) if node.level else ""
+        origin = ".".join(filter(None, (folder, node.module)))
+        for alias in node.names:
+            name = ".".join(filter(None, (origin, alias.name)))
+            yield name if is_module(name) else origin
 
 
 @cache
@@ -126,6 +132,7 @@ def test_who_imports_and_calls_what(path: Path) -> None:
     for name in imports(path):
         first = name.partition(".")[0]
         late = first in ORDER and ORDER.index(first) > ORDER.index(package)
+        late = late and name not in TYPES_OF_LATER.get(module, ())
         assert not late, f"{module} imports {name}, which comes after it"
         for part, forbidden in NEVER.items():
             assert not (within(module, part) and forbidden & set(name.split("."))), f"{module} imports {name}"
@@ -133,6 +140,18 @@ def test_who_imports_and_calls_what(path: Path) -> None:
         assert any(within(module, one) for one in ONLY_IN.get(name, (module,))), f"{module} uses {name}"
     reads = calls(path) & FILES
     assert not reads or any(within(module, part) for part in FILES_IN), f"{module} opens files"
+
+
+@pytest.mark.parametrize("module", TYPES_OF_LATER)
+def test_types_of_later_rooms_are_imported_for_annotations_alone(module: str) -> None:
+    """They stand under TYPE_CHECKING, so that no module is imported early while a program runs."""
+    path = Path(*module.split(".")).with_suffix(".py")
+    blocks = [node for node in tree(path).body if ast.unparse(node).startswith("if TYPE_CHECKING:")]
+    inside = {ast.unparse(node) for block in blocks for node in ast.walk(block)}
+    for name in TYPES_OF_LATER[module]:
+        named = [node for node in ast.walk(tree(path)) if name in imported_by(path, node)]
+        assert named
+        assert inside.issuperset(map(ast.unparse, named))
 
 
 @pytest.mark.parametrize("package", ROOMS)

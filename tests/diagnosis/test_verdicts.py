@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -127,6 +127,11 @@ def test_a_right_launch(right: np.ndarray) -> None:
     found = verdict(SOURCE, right, 0.0)
     assert found.as_expected
     assert str(found) == "verdict: nothing is wrong; 1 outputs are as expected"
+
+
+def test_type_checkers_know_what_a_report_returns() -> None:
+    hints = get_type_hints(warpsim.LaunchReport.why, localns={"Verdict": Verdict})
+    assert hints["return"] is Verdict
 
 
 def test_a_report_says_why_and_changes_nothing(right: np.ndarray) -> None:

@@ -59,6 +59,7 @@ from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills
 if TYPE_CHECKING:
     from distributed import Client
 
+    from ..diagnosis.verdicts import Verdict  # for the type of a result alone: that room comes later
     from .spreading import Job
 
 Size = int | Sequence[int]
@@ -87,7 +88,9 @@ class LaunchReport(Displayed):
         findings = ", ".join(f"{name} {count}" for name, count in found.items()) or "none"
         return f"<launch{kernel}: {self.fidelity}; findings: {findings}>"
 
-    def why(self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0) -> Any:
+    def why(
+        self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0
+    ) -> Verdict:
         """Return why the launch is wrong, as ``warpsim.why`` does, which executes it again and again.
 
         ``expected`` has the right content of arrays by argument, ``tolerance`` is relative, 0 compares bits.
@@ -103,9 +106,9 @@ class LaunchReport(Displayed):
         verdicts = import_module(
             ".diagnosis.verdicts", __name__.partition(".")[0]
         )  # it comes after this room
-        return verdicts.verdict_of(
-            verdicts.RepeatedLaunch(**self.launched._asdict()), expected or {}, tolerance
-        )
+        launch = verdicts.RepeatedLaunch(**self.launched._asdict())
+        verdict: Verdict = verdicts.verdict_of(launch, expected or {}, tolerance)
+        return verdict
 
 
 class Launched(NamedTuple):
