@@ -70,6 +70,38 @@ def test_what_looks_whole_is_taken_by_the_letter(whole: str) -> None:
         warpsim.decode(whole)
 
 
+EXAMPLES = {
+    "m16n8k16 f16": f"{MMA}.m16n8k16.row.col.f16.f16.f16.f16",
+    "bf16 64x64x16 gemm": "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16",
+    "mma.sp m16n8k32 bf16": "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
+    "m16n8k16 tf32": "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",  # dense ones have k 4 and 8
+    "mma.sync m16n8k8": f"{MMA}.m16n8k8.row.col.f16.f16.f16.f16",
+}
+
+
+@pytest.mark.parametrize("words", EXAMPLES)
+def test_words_that_are_no_instruction_are_answered_with_an_example(words: str) -> None:
+    with pytest.raises(warpsim.WarpsimError) as error:
+        warpsim.decode(words)
+    first = str(error.value).split("\n")[0]
+    assert first.endswith(f"; the nearest complete instruction is {EXAMPLES[words]}")
+    assert warpsim.decode(EXAMPLES[words]).mnemonic == EXAMPLES[words]
+
+
+@pytest.mark.parametrize("text", ["hello world", "add.f32", "ldmatrix x4", f"{MMA}.m16n8k16", "f16 {%r0};"])
+def test_no_example_where_no_word_asks_for_one(text: str) -> None:
+    with pytest.raises(warpsim.WarpsimError) as error:
+        warpsim.decode(text)
+    assert "the nearest complete instruction" not in str(error.value)
+
+
+def test_an_example_is_of_the_target() -> None:
+    with pytest.raises(warpsim.WarpsimError) as error:
+        warpsim.decode("f32 m16n8k16 bf16", target="sm_75")
+    example = str(error.value).split("\n")[0].rpartition(" ")[2]
+    assert "sm_75" in warpsim.decode(example).targets
+
+
 def test_every_sass_name_is_read_as_a_form_of_that_name() -> None:
     named = defaultdict(set)
     for form in warpsim.instructions():

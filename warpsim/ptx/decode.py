@@ -13,9 +13,10 @@ from ..isa.arrays import as_integer
 from ..isa.families import OPCODES, tcgen05
 from ..isa.instruction import Instruction
 from .binding import Bound, Types, bind
+from .opcode_names import OPCODES as OPCODE_NAMES
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
-from .short_spellings import read_short
+from .short_spellings import example_of, read_short
 from .statements import InstructionStatement, RegisterDeclaration
 from .tensor_operands import bind_tensor
 from .warpgroup import bind_warpgroup
@@ -84,10 +85,23 @@ def decode(
     except (PtxError, IllegalInstruction) as error:
         short = read_short(text, target)
         if short is None:
-            raise
+            raise _with_example(error, text, target) from None
         if len(short.found) != 1:
             raise IllegalInstruction(short.message(target), error.location) from None
     return _decoded(short.found[0].mnemonic, target, None, version, idesc, numerics)
+
+
+def _with_example(
+    error: PtxError | IllegalInstruction, text: str, target: str | None
+) -> PtxError | IllegalInstruction:
+    """Return an error with an instruction of the same words, where the text is words and not PTX."""
+    first, *others = text.split() or ("",)
+    opcode = first.partition(".")[0]
+    is_ptx = opcode in OPCODE_NAMES and (opcode not in OPCODES or not others)
+    example = "" if is_ptx else example_of(text, target)
+    if not example:
+        return error
+    return type(error)(f"{error.message}; the nearest complete instruction is {example}", error.location)
 
 
 def _decoded(

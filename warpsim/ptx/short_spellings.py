@@ -22,6 +22,7 @@ _BARE_SHAPE = re.compile(r"\d{3,8}")
 _WORD = re.compile(r"(?:@!?U?P\w+\s+)?([\w.:]{2,80})(\s[^{}\[\]]*)?;?", re.ASCII)
 _SASS = re.compile(r"[HIQOBD]G?MMA", re.IGNORECASE)
 _WHOLE = frozenset({"sync", "aligned"})  # of a mnemonic that is taken by the letter
+_PROSE = re.compile(r"[\w.:\s/-]{1,200}", re.ASCII)  # words, and no operands of PTX
 _MOST = 6  # forms that a message lists
 
 
@@ -59,6 +60,19 @@ def read_short(text: str, target: str | None) -> Short | None:
     if words[0] in OPCODES and not all(_is_shape(word) or word in _vocabulary() for word in words):
         return None  # the parser names the modifier that there is not
     return _of_words(name, words, target)
+
+
+def example_of(text: str, target: str | None) -> str:
+    """Return the mnemonic that has the most of the words of a text; empty where no form has any of them.
+
+    It is one that the words spell as a short name, if they do, and else the shortest of those with the most.
+    """
+    words = re.split(r"[.\s/]+", text.strip().lower())
+    known = [word for word in words if _is_shape(word) or word in _vocabulary()]
+    if not (known and _PROSE.fullmatch(text)):
+        return ""
+    short = _of_words(text, known, target)
+    return short.found[0].mnemonic if short.found else next(iter(short.near), "")
 
 
 @cache
