@@ -23,7 +23,7 @@ from warpsim.exec.clients.client_modules import Library
 from warpsim.exec.clients.client_threads import Connection
 from warpsim.exec.error_codes import code, driver_name, runtime_name
 from warpsim.exec.fatbinary import FatBinaryError, containers
-from warpsim.exec.functions.graph_calls import Executable
+from warpsim.exec.functions.graphs.graph_calls import Executable
 from warpsim.exec.graphs import Graph, GraphNode
 from warpsim.exec.libraries import _LIBRARY_SHIFT, _TABLES, libraries, table
 from warpsim.exec.messages import Message

@@ -127,7 +127,7 @@ class Branching(IntEnum):
 
 
 class Condition(Protocol):
-    """A value that device code sets: functions/conditional_nodes.py has it."""
+    """A value that device code sets: functions/graphs/conditional_nodes.py has it."""
 
     def value(self, later: Any) -> int:
         """Return it as it is now."""

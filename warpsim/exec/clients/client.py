@@ -49,7 +49,7 @@ class Context:
 
 
 class AddressRange(Protocol):
-    """A range of addresses that a program places memory in: functions/virtual_memory.py has it."""
+    """A range of addresses that a program places memory in: functions/memory/virtual_memory.py has it."""
 
     address: int
     size: int

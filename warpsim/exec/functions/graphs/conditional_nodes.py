@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..calls import Call, Handle, Pointer, Unsigned, row
-from ..clients.client_memory import DEVICE
-from ..error_codes import CudaError
-from ..graphs import Branching, Conditional, Graph, GraphNode, NodeKind, node_of_condition
-from ..streams import Touches
+from ...calls import Call, Handle, Pointer, Unsigned, row
+from ...clients.client_memory import DEVICE
+from ...error_codes import CudaError
+from ...graphs import Branching, Conditional, Graph, GraphNode, NodeKind, node_of_condition
+from ...streams import Touches
 
 _BYTES = 4  # of a value
 _ASSIGN_DEFAULT = 1  # of the flags of a condition

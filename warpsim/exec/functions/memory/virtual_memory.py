@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ..calls import Call, Handle, Int, Pointer, Size, row
-from ..clients.client_memory import OutOfMemory
-from ..error_codes import CudaError
+from ...calls import Call, Handle, Int, Pointer, Size, row
+from ...clients.client_memory import OutOfMemory
+from ...error_codes import CudaError
 from .pool_calls import location_of
 
 _GRANULARITY = 2 << 20

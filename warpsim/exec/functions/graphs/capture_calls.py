@@ -6,9 +6,9 @@ import struct
 from itertools import count
 from typing import NamedTuple
 
-from ..calls import Call, Handle, Int, Pointer, Size, row
-from ..error_codes import CudaError
-from ..graphs import Capture, GraphNode
+from ...calls import Call, Handle, Int, Pointer, Size, row
+from ...error_codes import CudaError
+from ...graphs import Capture, GraphNode
 from .graph_calls import has_edge_data, node_handle, nodes_at
 
 _NUMBERS = count(1)

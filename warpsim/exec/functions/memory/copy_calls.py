@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..calls import AsyncStream, Call, Extent, Handle, Int, Pitched, Pointer, Size, Unsigned, row
-from ..clients.client import Process
-from ..error_codes import CudaError
-from ..graphs import GraphNode, NodeKind
-from ..memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill_rows
+from ...calls import AsyncStream, Call, Extent, Handle, Int, Pitched, Pointer, Size, Unsigned, row
+from ...clients.client import Process
+from ...error_codes import CudaError
+from ...graphs import GraphNode, NodeKind
+from ...memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill_rows
 from .memory_calls import variable_of
 
 _DRIVER_HOST, _DRIVER_ARRAY = 1, 3  # of CUmemorytype

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from ..calls import Call, Handle, Int, Pointer, Size, row
-from ..clients.client_memory import DEVICE, MANAGED, PINNED, Kind
-from ..error_codes import CudaError
-from ..graphs import GraphNode, NodeKind
-from ..streams import Touches
-from .device_calls import check_device
+from ...calls import Call, Handle, Int, Pointer, Size, row
+from ...clients.client_memory import DEVICE, MANAGED, PINNED, Kind
+from ...error_codes import CudaError
+from ...graphs import GraphNode, NodeKind
+from ...streams import Touches
+from ..device_calls import check_device
 
 _POOL_BYTES = 88  # of cudaMemPoolProps
 _DEFAULT_POOL = struct.pack("<4i72x", 1, 0, 1, 0)  # pinned, no handles of other processes, device 0

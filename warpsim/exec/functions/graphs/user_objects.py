@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..calls import Call, Handle, Pointer, Unsigned, row
-from ..error_codes import CudaError
-from ..graphs import Graph
+from ...calls import Call, Handle, Pointer, Unsigned, row
+from ...error_codes import CudaError
+from ...graphs import Graph
 
 _MOVE = 1  # of cudaUserObjectRetainFlags: the references are the caller's
 

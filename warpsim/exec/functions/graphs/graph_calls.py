@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...files.archives import write_lines
-from ..calls import Call, Handle, Pointer, Size, Unsigned, row
-from ..error_codes import CudaError
-from ..graphs import Graph, GraphNode, NodeKind
-from ..processes import working_folder
+from ....files.archives import write_lines
+from ...calls import Call, Handle, Pointer, Size, Unsigned, row
+from ...error_codes import CudaError
+from ...graphs import Graph, GraphNode, NodeKind
+from ...processes import working_folder
 from .conditional_nodes import defaults
 from .user_objects import copied_with_objects, release_all
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...host.device import Symbol, symbol_of
-from ..calls import Call, Extent, Int, Pointer, Size, Unsigned, row
-from ..clients.client import Registered
-from ..clients.client_memory import DEVICE, MANAGED, PINNED, Kind
-from ..error_codes import CudaError
-from ..memory_transfers import range_of
-from .registration import image_of
+from ....host.device import Symbol, symbol_of
+from ...calls import Call, Extent, Int, Pointer, Size, Unsigned, row
+from ...clients.client import Registered
+from ...clients.client_memory import DEVICE, MANAGED, PINNED, Kind
+from ...error_codes import CudaError
+from ...memory_transfers import range_of
+from ..registration import image_of
 
 _PITCH_ALIGNMENT = 512
 _HOST, _DEVICE, _MANAGED = 1, 2, 3  # of cudaMemoryType

@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
-from ..clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
-from ..error_codes import CudaError
-from ..graphs import Graph, GraphNode, NodeKind, node_of_graph
-from ..memory_transfers import Box, Plane, Rows
-from ..streams import Event, Touches
+from ...calls import Call, Handle, Int, Pointer, Size, Unsigned, row
+from ...clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
+from ...error_codes import CudaError
+from ...graphs import Graph, GraphNode, NodeKind, node_of_graph
+from ...memory_transfers import Box, Plane, Rows
+from ...streams import Event, Touches
+from ..launch_calls import launch_work
+from ..memory.copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
+from ..memory.pool_calls import allocated_in_graph, freed_in_graph
+from ..registration import kernel_of
+from ..stream_calls import check_function
 from .conditional_nodes import conditional_node
-from .copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
 from .graph_calls import graph_of, has_edge_data, made_of, node_handle, node_of, nodes_at
-from .launch_calls import launch_work
-from .pool_calls import allocated_in_graph, freed_in_graph
-from .registration import kernel_of
-from .stream_calls import check_function
 from .user_objects import copied_with_objects
 
 Maker = Callable[[Call, int], GraphNode]

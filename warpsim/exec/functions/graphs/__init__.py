@@ -1,0 +1,1 @@
+"""Graphs of work: built, captured, read, changed, and what their nodes and objects are."""

@@ -1,0 +1,1 @@
+"""Memory: allocated, mapped, copied and filled."""
