@@ -84,7 +84,16 @@ static void contexts(void) {
     printf(" %u", value), printf(" %d", cuMemcpyDtoH(&value, p, 4)), printf(" %d", launch(put, q));
     printf(" %d", cuStreamSynchronize(stream));
     cuMemcpyDtoH(&value, q, 4), cuCtxDestroy(two), cuCtxGetCurrent(&now);
-    printf(" %u %d\n", value, now == NULL);
+    printf(" %u %d", value, now == NULL);
+    CUlibrary library; /* a kernel of no context: what it takes is known in a context */
+    CUkernel kernel;
+    size_t count = 9, offset, size;
+    cuLibraryLoadData(&library, PTX, 0, 0, 0, 0, 0, 0), cuLibraryGetKernel(&kernel, library, "put");
+    printf(" %d", cuKernelGetParamInfo(kernel, 0, &offset, &size)), printf(" %d", cuKernelGetParamCount(kernel, &count));
+    cuCtxCreate(&one, NULL, 0, 0);
+    printf(" %d", cuKernelGetParamInfo(kernel, 0, &offset, &size));
+    printf(" %d %d", (int)size, cuKernelGetParamCount(kernel, &count));
+    printf(" %d %d\n", (int)count, cuKernelGetParamInfo(kernel, 1, &offset, &size)), cuCtxDestroy(one);
 }
 
 static void options(void) {
@@ -229,7 +238,26 @@ static void captured(void) { /* the graph of a capture is known while it is capt
     cuStreamCreate(&stream, 0), cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
     printf("captured %d %d", INFO(&known), INFO(NULL)), cuStreamEndCapture(stream, &graph);
     printf(" %d", known == graph), printf(" %d", cuGraphInstantiateWithParams(&executable, graph, &with));
-    printf(" %d %d\n", with.result_out, cuGraphDestroy(graph));
+    printf(" %d %d", with.result_out, cuGraphDestroy(graph));
+    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_HOST, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .WidthInBytes = 8,
+                         .Height = 3, .Depth = 1, .srcPitch = 16, .dstPitch = 32, .srcXInBytes = 4}, had;
+    char *host = calloc(64, 1), back[16] = {0};
+    CUdeviceptr p;
+    CUgraphNode first, nodes[4];
+    CUcontext context;
+    cuCtxGetCurrent(&context), cuMemAlloc(&p, 96), cuMemsetD8(p, 9, 96), box.srcHost = host, box.dstDevice = p;
+    cuGraphCreate(&graph, 0), cuGraphAddMemcpyNode(&first, graph, NULL, 0, &box, context);
+    printf(" %d", cuGraphMemcpyNodeGetParams(first, &had)); /* it begins at the address, with x of it */
+    printf(" %d %d", had.srcMemoryType == 1 && had.srcHost == host + 4, had.dstMemoryType == 2 && had.dstDevice == p);
+    printf(" %d %d", had.srcPitch == 16 && had.dstPitch == 32, had.WidthInBytes == 8 && had.Height == 3 && had.Depth == 1);
+    size_t count = 4; /* a fill behind the copy, captured into the same graph */
+    printf(" %d", cuStreamBeginCaptureToGraph(stream, graph, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    cuMemsetD8Async(p, 7, 4, stream), printf(" %d", cuStreamEndCapture(stream, &known)), cuGraphGetNodes(graph, nodes, &count);
+    printf(" %d %d", known == graph, (int)count), count = 4, cuGraphNodeGetDependencies(nodes[1], &nodes[2], NULL, &count);
+    printf(" %d %d", (int)count, nodes[2] == first), host[4] = 5, host[10] = 6, cuGraphInstantiate(&executable, graph, 0);
+    cuGraphLaunch(executable, stream), cuStreamSynchronize(stream), cuMemcpyDtoH(back, p, 16);
+    printf(" %d %d %d", back[0], back[6], back[8]), cuGraphCreate(&known, 0);
+    printf(" %d\n", cuStreamBeginCaptureToGraph(stream, known, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
 static void linked(void) { /* a grid of two CTAs that synchronises by a function of libcudadevrt.a */

@@ -15,8 +15,8 @@ from warpsim.vectors.formats.recording import read_recording
 Run = Callable[..., Any]
 PRINTED = {
     # no context; two is current, a launch of one's kernel; the stream is of one; a copy to two; the value;
-    # memory, module and stream are gone
-    "contexts": "201 1 0 1 0 7 7 1 400 400 7 1",
+    # memory, module and stream are gone; the parameter of a kernel, without a context and in one
+    "contexts": "201 1 0 1 0 7 7 1 400 400 7 1 201 201 0 8 0 1 1",
     # registers, of the limit; logs; invalid PTX, whose log is cut to its room; the same for libraries
     "options": "0 1 2 '' '' 1 218 1 23 2 0 1",
     # twice; another address; type, place; 1100 + 3; what lies beside; as they were, after it; not from its
@@ -31,7 +31,9 @@ PRINTED = {
     # object of a graph in a graph, and in a copy of that; an allocation of nothing; edges of a node to itself
     # and to another graph; a node beside an allocation stays; of two attributes, the most bytes are reset
     "nests": "1 0 1 1 48 1 1 0 0 0 0 1 1 1 1 1 0 1",
-    "captured": "0 0 1 0 0 0",
+    # the graph of a capture. Parameters of a copy are read: sides, pitches, sizes. A capture to a graph with
+    # a node: its end gives that graph, with a node more, behind the first; what both leave; a node of another
+    "captured": "0 0 1 0 0 0 0 1 1 1 1 0 0 1 2 1 1 7 6 9 1",
     # a library; what is none; the result; a launch of two CTAs that wait for each other; what they leave;
     # threads of a block below a limit, and without; shared memory that is not asked for with an attribute;
     # an attribute, one of a later driver, and one of no kernel

@@ -189,6 +189,7 @@ class Capture:
     number: int
     graph: Graph = field(default_factory=Graph)
     handle: int = 0  # of the graph, once it is given
+    first: int = 0  # of the graph's nodes that are captured; it may have had others
     broken: bool = False  # by a call that no capture allows
     ends: dict[int, list[GraphNode]] = field(default_factory=dict)
     events: dict[int, list[GraphNode]] = field(default_factory=dict)  # recorded meanwhile, by handle

@@ -36,6 +36,7 @@ _BEFORE_USE = (  # functions that make no context
 _OF_A_CONTEXT = (  # functions of the driver that need a context
     *("cuMemAlloc", "cuMemFree", "cuMemcpy", "cuMemset", "cuMemHost", "cuModuleLoad", "cuStreamCreate"),
     *("cuEventCreate", "cuLaunchKernel"),
+    "cuKernelGetParam",  # "with no current context" an error, say cuda.core's tests of num_arguments
 )
 _STATELESS = frozenset({"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName"})
 

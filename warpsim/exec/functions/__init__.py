@@ -18,6 +18,7 @@ from .graphs import (  # noqa: F401
     conditional_nodes,
     graph_calls,
     graph_nodes,
+    node_reading,
     user_objects,
 )
 from .memory import (  # noqa: F401

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ...calls import Call, Handle, Int, Pointer, Size, row
 from ...error_codes import CudaError
-from ...graphs import Capture, GraphNode
-from .graph_calls import has_edge_data, node_handle, nodes_at
+from ...graphs import Capture, Graph, GraphNode
+from .graph_calls import graph_of, has_edge_data, node_handle, nodes_at
 
 _NUMBERS = count(1)
 _NONE, _ACTIVE = 0, 1  # of cudaStreamCaptureStatus
@@ -20,13 +20,43 @@ _EDGE_BYTES = 8  # of cudaGraphEdgeData; zeros are of a plain edge
 @row("cudaStreamBeginCapture", "cuStreamBeginCapture_v2")
 def begin_capture(call: Call, handle: Handle, mode: Int) -> None:
     """Begin to keep what is given to a stream."""
+    _begin(call, handle, Graph(), [])
+
+
+class CaptureToGraph(NamedTuple):
+    """The parameters of cudaStreamBeginCaptureToGraph."""
+
+    stream: Handle
+    graph: Handle
+    nodes: Pointer
+    edges: Pointer
+    number: Size
+    mode: Int
+
+
+@row("cudaStreamBeginCaptureToGraph", "cuStreamBeginCaptureToGraph")
+def begin_capture_to_graph(call: Call, asked: CaptureToGraph) -> None:
+    """Begin to add what is given to a stream to a graph, behind nodes of it."""
+    found = graph_of(call, asked.graph)
+    behind = nodes_at(call, asked.nodes, asked.number)
+    for node in behind:
+        if node not in found.nodes:
+            raise CudaError("InvalidValue", f"{call.name}: {node.label} is in another graph")
+    _begin(call, asked.stream, found, behind).handle = asked.graph
+
+
+def _begin(call: Call, handle: int, graph: Graph, behind: list[GraphNode]) -> Capture:
+    """Begin a capture of a stream to a graph, behind nodes. Raises CudaError."""
     process = call.process
     stream = call.stream(handle)
     if stream is process.order.legacy:
         raise CudaError("StreamCaptureUnsupported", "the legacy stream cannot be captured")
     if stream.handle in process.captures:
         raise CudaError("IllegalState", "the stream is captured already")
-    process.captures[stream.handle] = Capture(stream.handle, next(_NUMBERS))
+    capture = Capture(stream.handle, next(_NUMBERS), graph, first=len(graph.nodes))
+    capture.ends[stream.handle] = behind
+    process.captures[stream.handle] = capture
+    return capture
 
 
 @row("cudaStreamEndCapture", "cuStreamEndCapture")
@@ -45,7 +75,7 @@ def end_capture(call: Call, handle: Handle, result: Pointer) -> None:
         call.put(result, "Q", 0)
         raise CudaError("StreamCaptureInvalidated", "a call that no capture allows has ended the capture")
     joined = set(capture.ends.get(stream.handle, ()))
-    loose = [node for node in capture.graph.nodes if not _reached(node, joined)]
+    loose = [node for node in capture.graph.nodes[capture.first :] if not _reached(node, joined)]
     if loose:
         call.put(result, "Q", 0)
         raise CudaError(

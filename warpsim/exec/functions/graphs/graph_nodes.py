@@ -1,4 +1,4 @@
-"""Nodes of graphs: added, read and changed, by what they do.
+"""Nodes of graphs: added and changed, by what they do.
 
 A node's work is made of a structure of parameters: cudaKernelNodeParams, cudaMemcpy3DParms, cudaMemsetParams,
 cudaHostNodeParams, or a single handle. The driver's structures differ in copies alone.
@@ -6,7 +6,6 @@ cudaHostNodeParams, or a single handle. The driver's structures differ in copies
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from ...calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ...clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
 from ...error_codes import CudaError
 from ...graphs import Graph, GraphNode, NodeKind, node_of_graph
-from ...memory_transfers import Box, Plane, Rows
+from ...memory_transfers import Plane, Rows
 from ...streams import Event, Touches
 from ..launch_calls import launch_work
 from ..memory.copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
@@ -24,6 +23,7 @@ from ..registration import kernel_of
 from ..stream_calls import check_function
 from .conditional_nodes import conditional_node
 from .graph_calls import graph_of, has_edge_data, made_of, node_handle, node_of, nodes_at
+from .node_reading import held_node
 from .user_objects import copied_with_objects
 
 Maker = Callable[[Call, int], GraphNode]
@@ -338,108 +338,16 @@ def exec_set_symbol_copy(call: Call, executable: Handle, node: Handle, asked: Co
     _change(call, made_of(call, executable, node), work)
 
 
-# --- nodes are read --------------------------------------------------------------------------------
-
-
-def _held(call: Call, node: int, kind: NodeKind) -> GraphNode:
-    found = node_of(call, node)
-    if found.kind is not kind:
-        raise CudaError("InvalidValue", f"{call.name}: the node is {found.kind.name}, not {kind.name}")
-    return found
-
-
-@row("cudaGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2")
-def get_kernel_parameters(call: Call, node: Handle, result: Pointer) -> None:
-    """Give cudaKernelNodeParams; its arguments lie in memory that stays."""
-    request: LaunchRequest = _held(call, node, NodeKind.KERNEL).fields
-    process, channel = call.process, call.connection.channel
-    places = [process.kept_words(channel, content) for content in request.parameters]
-    arguments = process.kept_words(channel, struct.pack(f"<{len(places)}Q", *places)) if places else 0
-    sizes = (*request.grid, *request.block, request.shared_bytes)
-    call.put(result, "Q7I4xQQ", request.function, *sizes, arguments, 0)
-    if call.name.endswith("_v2"):
-        call.put(result + 56, "QQ", 0, 0)
-
-
-@row("cudaGraphMemcpyNodeGetParams")
-def get_copy_parameters(call: Call, node: Handle, result: Pointer) -> None:
-    """Give cudaMemcpy3DParms."""
-    box: Box = _held(call, node, NodeKind.COPY).fields
-    width, height, depth = box.sizes
-    words = list[int]()
-    for plane in (box.source, box.target):
-        pitch = plane.pitch or width
-        words += [0, 0, 0, 0, plane.address, pitch, width, plane.slice // pitch or height]
-    call.put(result, "19Qi", *words, width, height, depth, 4)
-
-
-@row("cudaGraphMemsetNodeGetParams", "cuGraphMemsetNodeGetParams")
-def get_fill_parameters(call: Call, node: Handle, result: Pointer) -> None:
-    """Give cudaMemsetParams."""
-    rows: Rows = _held(call, node, NodeKind.FILL).fields
-    value = int.from_bytes(rows.pattern, "little")
-    sizes = len(rows.pattern), rows.count, rows.rows
-    call.put(result, "2Q2I2Q", rows.target.address, rows.target.pitch, value, *sizes)
-
-
-@row("cudaGraphHostNodeGetParams", "cuGraphHostNodeGetParams")
-def get_host_parameters(call: Call, node: Handle, result: Pointer) -> None:
-    """Give cudaHostNodeParams."""
-    call.put(result, "QQ", *_held(call, node, NodeKind.HOST).fields)
-
-
-@row("cudaGraphChildGraphNodeGetGraph", "cuGraphChildGraphNodeGetGraph")
-def get_child(call: Call, node: Handle, result: Pointer) -> None:
-    """Give the graph of a node, which is changed in its place."""
-    inner: Graph = _held(call, node, NodeKind.GRAPH).fields
-    handles = call.process.handles
-    known = next((handle for handle, value in handles.items() if value is inner), None)
-    call.put(result, "Q", call.process.handle(inner) if known is None else known)
-
-
-@row("cudaGraphEventRecordNodeGetEvent", "cuGraphEventRecordNodeGetEvent")
-def get_record_event(call: Call, node: Handle, result: Pointer) -> None:
-    """Give the event that a node records."""
-    call.put(result, "Q", *_held(call, node, NodeKind.RECORD).fields)
-
-
-@row("cudaGraphEventWaitNodeGetEvent", "cuGraphEventWaitNodeGetEvent")
-def get_wait_event(call: Call, node: Handle, result: Pointer) -> None:
-    """Give the event that a node waits for."""
-    call.put(result, "Q", *_held(call, node, NodeKind.WAIT).fields)
-
-
-@row("cudaGraphMemAllocNodeGetParams", "cuGraphMemAllocNodeGetParams")
-def get_allocation(call: Call, node: Handle, result: Pointer) -> None:
-    """Give cudaMemAllocNodeParams, without its array of accesses."""
-    address, size, pool = _held(call, node, NodeKind.ALLOCATE).fields
-    call.write(result, pool)
-    call.put(result + len(pool), "4Q", 0, 0, size, address)
-
-
-@row("cudaGraphMemFreeNodeGetParams", "cuGraphMemFreeNodeGetParams")
-def get_free(call: Call, node: Handle, result: Pointer) -> None:
-    """Give the address that a node frees."""
-    call.put(result, "Q", *_held(call, node, NodeKind.FREE).fields)
-
-
 @row("cudaGraphKernelNodeSetAttribute", "cuGraphKernelNodeSetAttribute")
 def set_node_attribute(call: Call, node: Handle, attribute: Unsigned, value: Pointer) -> None:
     """Set an attribute of a launch: nothing depends on others than those of clusters and cooperation."""
-    found = _held(call, node, NodeKind.KERNEL)
+    found = held_node(call, node, NodeKind.KERNEL)
     content = call.read(value, ATTRIBUTE_BYTES)
     found.take(_with_attributes(found, {**found.fields.attributes, attribute: content}))
-
-
-@row("cudaGraphKernelNodeGetAttribute", "cuGraphKernelNodeGetAttribute")
-def get_node_attribute(call: Call, node: Handle, attribute: Unsigned, result: Pointer) -> None:
-    """Give an attribute of a launch, zero where none was set."""
-    attributes = _held(call, node, NodeKind.KERNEL).fields.attributes
-    call.write(result, attributes.get(attribute, bytes(ATTRIBUTE_BYTES)))
 
 
 @row("cudaGraphKernelNodeCopyAttributes", "cuGraphKernelNodeCopyAttributes")
 def copy_node_attributes(call: Call, target: Handle, source: Handle) -> None:
     """Give a launch the attributes of another."""
-    found, other = (_held(call, node, NodeKind.KERNEL) for node in (target, source))
+    found, other = (held_node(call, node, NodeKind.KERNEL) for node in (target, source))
     found.take(_with_attributes(found, other.fields.attributes))
