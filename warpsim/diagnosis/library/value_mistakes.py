@@ -17,13 +17,16 @@ from .mistake import Change, Mistake
 
 @dataclass(frozen=True, kw_only=True)
 class ValueRow:
-    """A mistake that changes values; the change is made for an instruction."""
+    """A mistake that changes values; the change, and what mends it if nothing is lost, are made for an
+    instruction.
+    """
 
     name: str
     advice: str
     operands: tuple[str, ...]
     applies: Callable[[Setting], bool]
     change: Callable[[Setting], Change]
+    mend: Callable[[Setting], Change] | None = None
 
 
 def value_mistakes(setting: Setting) -> Iterator[Mistake]:
@@ -31,7 +34,13 @@ def value_mistakes(setting: Setting) -> Iterator[Mistake]:
     present = {*setting.instruction.registers, *(name for name in "ab" if setting.in_shared(name))}
     for row in _VALUE_ROWS:
         if present.issuperset(row.operands) and row.applies(setting):
-            yield Mistake(name=row.name, advice=row.advice, operands=row.operands, change=row.change(setting))
+            yield Mistake(
+                name=row.name,
+                advice=row.advice,
+                operands=row.operands,
+                change=row.change(setting),
+                mend=None if row.mend is None else row.mend(setting),
+            )
 
 
 def _first_elements(setting: Setting, operand: str) -> tuple[Index, Index]:
@@ -122,6 +131,12 @@ def _as_indices(setting: Setting) -> Change:
     return lambda given: {"e": given["e"] >> np.uint32(3) & ones}
 
 
+def _as_fields(_: Setting) -> Change:
+    """Return the indices 0 and 1 of 1:2 sparsity written as fields: 0b0100 and 0b1110."""
+    ones = np.uint32(0x11111111)
+    return lambda given: {"e": (given["e"] & ones) * np.uint32(10) + ones * np.uint32(4)}
+
+
 def _one_of_two(setting: Setting) -> bool:
     pattern = setting.instruction.pattern
     return pattern is not None and pattern.kept == 1
@@ -182,6 +197,7 @@ _VALUE_ROWS = (
         operands=("e",),
         applies=_one_of_two,
         change=_as_indices,
+        mend=_as_fields,
     ),
     ValueRow(
         name="metadata: every word is zero",
@@ -274,6 +290,7 @@ _VALUE_ROWS = (
             operands=(operand,),
             applies=_has_container(operand),
             change=_shifted(operand, step),
+            mend=_shifted(operand, -step),
         )
         for operand in "ab"
         for place, step in (("3..0", -2), ("5..2, dumped in bits 3..0", 2))
@@ -284,6 +301,7 @@ _VALUE_ROWS = (
         operands=("a", "b"),
         applies=_equal_fragments,
         change=_exchanged("a", "b"),
+        mend=_exchanged("a", "b"),
     ),
     ValueRow(
         name="scales of A and B exchanged",
@@ -291,6 +309,7 @@ _VALUE_ROWS = (
         operands=("scale_a", "scale_b"),
         applies=_is_scaled,
         change=_exchanged("scale_a", "scale_b"),
+        mend=_exchanged("scale_a", "scale_b"),
     ),
     *(
         ValueRow(

@@ -286,6 +286,15 @@ def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWrite
     return chain_of(code, finding.location, registers, writers)
 
 
+def chain_to(launch: RepeatedLaunch, at: Location, role: str) -> Chain:
+    """Return the statements that bring an operand to the matrix instruction at a place."""
+    writers = SharedWriters()
+    launch.attempt(checks="off", observers=(writers,))
+    code = launch.kernel._entry.code
+    text = next(record.statement.operand_text or "" for record in code if record.statement.location() == at)
+    return chain_of(code, at, operand_registers(text, role), writers)
+
+
 def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Location]]:
     yield from (("another load of the operand", place) for place in chain.loads[1:])
     if chain.loads or _of_tensor(finding):

@@ -146,8 +146,10 @@ def split_registers(text: str) -> tuple[set[str], set[str]]:
 
 
 def operand_registers(text: str, role: str) -> list[str]:
-    """Return the registers of operand a, b, c or e of a matrix instruction, from the text of its operands."""
+    """Return the registers of operand a, b, c, e, scale_a or scale_b of a matrix instruction, from the text
+    of its operands.
+    """
     groups = re.findall(r"\{[^}]*\}|[^,\s{}][^,{}]*", text)
-    places: Mapping[str, int] = {"a": 1, "b": 2, "c": 3, "e": 4}
+    places: Mapping[str, int] = {"a": 1, "b": 2, "c": 3, "e": 4, "scale_a": -4, "scale_b": -2}
     place = places.get(role)
     return _REGISTER.findall(groups[place]) if place is not None and place < len(groups) else []

@@ -88,13 +88,20 @@ class Trial:
 
     def wrong(self, hook: MatrixHook) -> int | None:
         """Return how many elements of outputs are wrong; None where that is not known."""
+        return self._left_by(self.launch, (hook,))
+
+    def wrong_of(self, launch: RepeatedLaunch) -> int | None:
+        """Return how many elements of outputs are wrong after another launch; None where not known."""
+        return self._left_by(launch, ())
+
+    def _left_by(self, launch: RepeatedLaunch, observers: Sequence[MatrixHook]) -> int | None:
         if process_time() > self.end:
             return None
-        attempt = self.launch.attempt(checks="off", observers=(hook,))
+        attempt = launch.attempt(checks="off", observers=observers)
         if attempt.error is not None:
             return None
         errors = [
-            output_error(index, self.launch.name(index), attempt.arrays[index], value, self.tolerance)
+            output_error(index, launch.name(index), attempt.arrays[index], value, self.tolerance)
             for index, value in self.expected.items()
         ]
         return sum(error.count for error in errors if error is not None)

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...environment import in_default_environment
-from ...errors import Location, OperandError, SourceLine, WarpsimError
+from ...errors import Location, OperandError, SourceLine, UndefinedBehavior, WarpsimError
 from ...host.launching import LaunchableKernel
 from ...isa.displayed import Displayed
 from ...isa.families import OPCODES
 from ..origins.element_origins import Origins
+from .argument_causes import exchanged_causes, transposed_causes
 from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
 from .epilogue_causes import epilogue_causes
@@ -40,9 +41,11 @@ from .stored_places import measured, stored_causes
 from .tensor_causes import tensor_causes
 from .tried_causes import Trial, located_causes, tried_causes
 from .type_causes import type_causes
+from .undone_mistakes import undone_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
+_SECONDS = 4.0  # that launches with arguments exchanged may take together
 _ALSO = 4  # statements on the way of the data that are listed
 _AS_EXPECTED = (
     "under this schedule the outputs are as expected all the same: another order may show it, unless what is "
@@ -217,7 +220,7 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     ordered = cause = order_cause(launch, first)
     if first.error is not None:
         trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
-        described = _described(trial, first.error) if wanted else []
+        described = _of_error(trial, first.error) if wanted else []
         return Verdict(causes=(*described, *([cause] if cause else [])), errors=(), compared=0)
     found = [
         output_error(index, launch.name(index), first.arrays[index], value, tolerance)
@@ -225,6 +228,8 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     ]
     errors = tuple(error for error in found if error is not None)
     causes = [cause] if cause is not None else []
+    if errors:
+        causes = [*_exchanged(launch, wanted, tolerance), *causes]
     if not causes:
         cause = schedule_cause(launch, first, wanted, tolerance)
         causes = [cause] if cause is not None else []
@@ -236,12 +241,27 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
 
 
+def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
+    """Return what is wrong where a launch ends with an error, and would be right without it."""
+    return (
+        _described(trial, error)
+        or _exchanged(trial.launch, trial.expected, trial.tolerance)
+        or (undone_causes(trial) if isinstance(error, UndefinedBehavior) else [])
+    )
+
+
 def _described(trial: Trial, error: WarpsimError) -> list[Cause]:
     """Return which descriptor is wrong where an error is of a tile behind a descriptor."""
     text = "" if error.location is None else error.location.text
     if "tcgen05.mma" in text:
         return tensor_causes(trial)
     return descriptor_causes(trial) if "wgmma" in text else []
+
+
+def _exchanged(launch: RepeatedLaunch, wanted: Mapping[int, npt.ArrayLike], tolerance: float) -> list[Cause]:
+    """Return arguments, or axes of the grid, that are exchanged."""
+    trial = Trial(launch=launch, expected=wanted, tolerance=tolerance, seconds=_SECONDS)
+    return exchanged_causes(trial)
 
 
 def _of_wrong_outputs(
@@ -263,8 +283,10 @@ def _of_wrong_outputs(
         or tensor_causes(trial, origins)
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
+        or transposed_causes(trial, origins)
         or computed_causes(trial, origins)
         or _stored(trial, origins, errors)
+        or undone_causes(trial)
         or _located(trial, origins, of_other_types, errors)
     )
 
