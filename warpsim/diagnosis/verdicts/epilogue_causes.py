@@ -1,9 +1,9 @@
 """What a kernel makes of the product before it stores it: its factor and what it adds, measured and compared.
 
-An output that holds ``gain * D + added`` in place shows both where D is given other values. What is expected
-is read off the product as ``gain * D + by * C`` of arguments of the launch. A cause is claimed where the
-first gives every element of the output, and the second every element that is expected. Knows arguments; does
-not know operands.
+An output that holds ``gain * D + added`` in place shows both where D is given other values, and where values
+below zero are set to zero. What is expected is read off the product as ``gain * D + by * C`` of arguments of
+the launch, with or without such a ReLU. A cause is claimed where the first gives every element of the output,
+and the second every element that is expected. Knows arguments; does not know operands.
 """
 
 from __future__ import annotations
@@ -25,12 +25,19 @@ from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
 from .output_errors import OutputError, agree
 from .output_relations import relations
-from .stored_places import Lines, Measured, store_locations
+from .stored_places import CUTS, Cut, Lines, Measured, Stored, cut_off, store_locations
 from .tried_causes import Trial
 
 Array = npt.NDArray[Any]
 _NEAR = 2.0**-6  # of a factor, relative: D is measured through f16 and bf16
 _ADDRESS = 1 << 31  # integers as large are addresses or sizes, no factors
+_EXACT = 2.0**-30
+_STEPS = {8: _EXACT, 4: 2.0**-20, 2: 2.0**-8}  # of factors, relative, by the bytes of an element
+_WHERE: Mapping[Cut, str] = {
+    "nowhere": "nowhere",
+    "after": "after the addition",
+    "before": "in the product, before the addition",
+}
 _EVIDENCE = (
     "the kernel was executed with chosen values in place of D, which show factor and addend; they give every "
     "element of the output, and those named here every element that is expected"
@@ -39,8 +46,12 @@ _EVIDENCE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is expected: ``gain * product + added``, of which ``added`` is ``by`` times argument ``array``."""
+    """What is expected: ``gain * product + added``, of which ``added`` is ``by`` times argument ``array``.
 
+    ``cut`` says where values below zero are set to zero.
+    """
+
+    cut: Cut
     gain: float
     by: float
     array: int | None
@@ -93,8 +104,9 @@ def epilogue_causes(trial: Trial, measured: Measured) -> list[Cause]:
     if attempt.error is not None or not np.isfinite(hook.found).all():
         return []
     scalars = _scalars(trial)
-    gain = _nearest(found.gain, scalars)
-    if not agree(gain * hook.found + found.added, error.given, max(error.tolerance, _NEAR)).all():
+    gain = _nearest(_gain(found, hook.found, error), scalars, error)
+    made = cut_off(found.cut, gain * hook.found, found.added)
+    if not agree(made, error.given, max(error.tolerance, _NEAR)).all():
         return []
     wanted = next(_wanted(trial, hook.found, error, scalars), None)
     return [] if wanted is None else [*_causes(trial, measured, gain, wanted)]
@@ -103,31 +115,50 @@ def epilogue_causes(trial: Trial, measured: Measured) -> list[Cause]:
 # --- what is expected ----------------------------------------------------------------------------------
 
 
+def _gain(found: Stored, products: Array, error: OutputError) -> float:
+    """Return the factor of the product by all elements that are not cut off: more digits than D was given."""
+    scaled = error.given.astype(np.float64) - found.added
+    whole = np.isfinite(scaled) & ((scaled > 0) | (found.cut == "nowhere"))
+    whole &= (error.given.astype(np.float64) > 0) | (found.cut != "after")
+    total = float((products[whole] ** 2).sum())
+    return float((products[whole] * scaled[whole]).sum() / total) if total else found.gain
+
+
 def _wanted(
     trial: Trial, products: Array, error: OutputError, scalars: Mapping[float, str]
 ) -> Iterator[Wanted]:
-    """Yield factor and addend that give all that is expected, without an addend first."""
+    """Yield factor, addend and ReLU that give all that is expected, without an addend and a ReLU first."""
     expected = error.expected.astype(np.float64)
-    for index, addend in ((None, np.zeros_like(products)), *_addends(trial, products.shape)):
-        terms = [products] if index is None else [products, addend]
-        matrix = np.stack([term.reshape(-1) for term in terms], axis=1)
-        if not np.isfinite(matrix).all() or not np.isfinite(expected).all():
-            continue
-        fitted = np.linalg.lstsq(matrix, expected.reshape(-1), rcond=None)[0].tolist()
-        gain, by = (_nearest(value, scalars) for value in (*fitted, 0.0)[:2])
-        with np.errstate(over="ignore"):
-            values = (gain * products + by * addend).astype(error.expected.dtype)
-        if agree(values, error.expected, error.tolerance).all():
-            yield Wanted(gain=gain, by=by, array=index, added=by * addend)
+    if not (np.isfinite(products).all() and np.isfinite(expected).all()):
+        return
+    addends = [(None, np.zeros_like(products)), *_addends(trial, products.shape)]
+    for cut in CUTS if (products < 0).any() else CUTS[:1]:
+        whole = {"nowhere": np.ones_like(products, np.bool_), "after": expected > 0, "before": products > 0}[
+            cut
+        ]
+        for index, addend in addends:
+            terms = [products] if index is None else [products, addend]
+            matrix = np.stack([term[whole] for term in terms], axis=1)
+            if not np.isfinite(matrix).all():
+                continue
+            fitted = np.linalg.lstsq(matrix, expected[whole], rcond=None)[0].tolist()
+            gain, by = (_nearest(value, scalars, error) for value in (*fitted, 0.0)[:2])
+            with np.errstate(over="ignore"):
+                values = cut_off(cut, gain * products, by * addend).astype(error.expected.dtype)
+            if agree(values, error.expected, error.tolerance).all():
+                yield Wanted(cut=cut, gain=gain, by=by, array=index, added=by * addend)
 
 
 def _addends(trial: Trial, shape: tuple[int, ...]) -> Iterator[tuple[int, Array]]:
-    """Yield arrays of the launch as matrices of the output's shape; vectors for columns and for rows."""
+    """Yield arrays of the launch as matrices of the output's shape; vectors, which may be longer, for columns
+    and for rows.
+    """
     for index in trial.launch.arrays:
         array = np.asarray(trial.launch.initial(index))
-        for held in (array, array[:, None]) if array.ndim == 1 else (array,):
-            if held.shape in (shape, shape[1:], (shape[0], 1)):
-                yield index, np.broadcast_to(held.astype(np.float64), shape)
+        held = (array[: shape[1]], array[: shape[0], None]) if array.ndim == 1 else (array,)
+        for each in held:
+            if each.shape in (shape, shape[1:], (shape[0], 1)):
+                yield index, np.broadcast_to(each.astype(np.float64), shape)
 
 
 def _scalars(trial: Trial) -> dict[float, str]:
@@ -141,10 +172,16 @@ def _scalars(trial: Trial) -> dict[float, str]:
     return {1.0: "", 0.0: ""} | {number: " or ".join(found) for number, found in names.items()}
 
 
-def _nearest(value: float, scalars: Mapping[float, str]) -> float:
-    """Return the argument, 1 or 0 that a measured factor is; itself where it is none."""
+def _nearest(value: float, scalars: Mapping[float, str], error: OutputError) -> float:
+    """Return the argument, 1 or 0 that a fitted factor is; itself where it is none."""
     near = min(scalars, key=lambda scalar: abs(scalar - value))
-    return near if abs(near - value) <= _NEAR * max(abs(near), _NEAR) else value
+    return near if abs(near - value) <= _resolution(error) * max(abs(near), _NEAR) else value
+
+
+def _resolution(error: OutputError) -> float:
+    """Return how far, relative, factors may be apart that are fitted to elements of an output."""
+    step = _STEPS.get(error.given.dtype.itemsize, _NEAR) if error.given.dtype.kind in "fV" else _EXACT
+    return min(max(step, error.tolerance / 4), _NEAR)
 
 
 # --- what is said --------------------------------------------------------------------------------------
@@ -152,13 +189,29 @@ def _nearest(value: float, scalars: Mapping[float, str]) -> float:
 
 def _causes(trial: Trial, measured: Measured, gain: float, wanted: Wanted) -> Iterator[Cause]:
     scalars = _scalars(trial)
-    if abs(gain - wanted.gain) > _NEAR * abs(wanted.gain):
+    if wanted.cut != measured.stored.cut:
+        text, fix = _cut_text(measured.stored.cut, wanted.cut)
+        yield _cause(trial, "activation", f"{measured.error.name}: {text}", fix)
+    if abs(gain - wanted.gain) > _resolution(measured.error) * abs(wanted.gain):
         text, fix = _factor(gain, wanted.gain, scalars)
         yield _cause(trial, "factor", f"{measured.error.name}: {text}", fix)
     addend = _addend_error(measured, wanted)
     if addend is not None:
         text, fix = _addend(trial, addend, wanted, scalars)
         yield _cause(trial, "addend", f"{measured.error.name}: {text}", fix)
+
+
+def _cut_text(given: Cut, wanted: Cut) -> tuple[str, str]:
+    """Return where values below zero are set to zero (ReLU), where they should be, and what to do."""
+    if wanted == "nowhere":
+        return (
+            f"values below zero are set to zero (ReLU) {_WHERE[given]}, and should stay",
+            "leave out the ReLU",
+        )
+    fix = f"set values below zero to zero {_WHERE[wanted]}"
+    if given == "nowhere":
+        return f"values below zero stay, and should be set to zero (ReLU) {_WHERE[wanted]}", fix
+    return f"values below zero are set to zero (ReLU) {_WHERE[given]}, not {_WHERE[wanted]}", fix
 
 
 def _factor(gain: float, wanted: float, scalars: Mapping[float, str]) -> tuple[str, str]:
@@ -203,9 +256,22 @@ def _addend(
     fix = f"add {times}{name} to the product, each element of its own row and column"
     if not addend.given[addend.wrong].any():
         return f"{times}{name} is not added to the product{where}", fix
-    said = next(relations(addend, np.full_like(addend.given, 0)), "")
+    said = _other_place(trial, addend, wanted.by) or next(
+        relations(addend, np.full_like(addend.given, 0)), ""
+    )
     said = said or f"at {[*addend.first]} {addend.given[addend.first]}, not {addend.expected[addend.first]}"
     return f"what is added to the product is not {times}{name}{where}: {said}", fix
+
+
+def _other_place(trial: Trial, addend: OutputError, by: float) -> str:
+    """Return which elements of an argument are added, where it is a vector along rows or columns."""
+    near = max(addend.tolerance, _NEAR / 4)
+    for index, values in _addends(trial, addend.given.shape):
+        array = np.asarray(trial.launch.initial(index))
+        if array.ndim == 1 and agree(addend.given, by * values, near).all():
+            along = "r" if (values == values[:, :1]).all() else "c"
+            return f"at [r, c] it is {trial.launch.name(index)}[{along}]"
+    return ""
 
 
 def _cause(trial: Trial, kind: str, message: str, fix: str) -> Cause:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ Numbers = npt.NDArray[np.int64]
 Lines = Mapping[
     tuple[int, tuple[int, ...]], tuple[Numbers, Numbers]
 ]  # by statement and execution: of A, of B
+Cut = Literal["nowhere", "after", "before"]  # values below zero, of what is stored or of the product alone
+CUTS: tuple[Cut, ...] = ("nowhere", "after", "before")
 _BITS, _BASE = 4, 16  # of a digit: f16 and bf16 keep it, with something added to it
 _LEVEL = 64.0  # by which D is larger than what may be added
 _NEAR = 2.0**-6
@@ -59,13 +61,15 @@ _PROOF = "every wrong element is what is expected of the row and column that it 
 class Stored:
     """``rows`` and ``columns`` of the product that the elements of an output are; -1 where not known.
 
-    ``added`` is what each element of the output holds of a D of zeros, ``gain`` what it grows by with D.
+    ``added`` is what each element of the output holds besides the product, ``gain`` what it grows by with D,
+    and ``cut`` where negative values are set to zero.
     """
 
     rows: Numbers
     columns: Numbers
     added: Array
     gain: float
+    cut: Cut = "nowhere"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,30 +134,48 @@ def stored_causes(trial: Trial, origins: Origins, seen: Measured) -> list[Cause]
 def stored(trial: Trial, lines: Lines, error: OutputError) -> Stored | None:
     """Return which element of the product each element of an output is; None where that is not seen.
 
-    What the output holds of a D of zeros, such as C or a bias, is subtracted; a factor is divided by.
+    What the output holds besides, such as C or a bias, is subtracted; a factor is divided by. Negative values
+    may be set to zero: the digits are positive.
     """
     sizes = [max(int(pair[side].max()) for pair in lines.values()) + 1 for side in (0, 1)]
     shape = max(sizes[0], error.wrong.shape[0]), max(sizes[1], error.wrong.shape[1])
     numbers = np.arange(shape[0] * shape[1]).reshape(shape)
     digits = -(-(numbers.size - 1).bit_length() // _BITS)
     planes = [numbers >> _BITS * digit & _BASE - 1 for digit in range(digits)]
-    plain = [np.full(shape, value) for value in (-1, 0)]
+    plain = [np.full(shape, value) for value in (-2, -1, 0, 1)]
     seen = [_seen(trial, lines, plane, error) for plane in (*plain, *planes, _hash(numbers))]
     given = [values for values in seen if values is not None]
     if len(given) < len(seen) or not all(np.isfinite(values).all() for values in given):
         return None
-    zero, unit, *others = given
-    gain = np.median(unit - zero)
-    if not gain or np.abs(unit - zero - gain).max() > _NEAR * abs(gain):
+    negative, zero, unit, double, *others = given
+    gain = float(np.median(double - unit))
+    if not gain or np.abs(double - unit - gain).max() > _NEAR * abs(gain):
         return None
-    *read, check = ((values - zero) / gain - 1 for values in others)
+    added = zero if np.abs(unit - zero - gain).max() <= _NEAR * abs(gain) else unit - gain
+    cut = next((cut for cut in CUTS if _is_cut(cut, gain, added, (negative, zero))), None)
+    if cut is None:
+        return None
+    *read, check = ((values - unit) / gain for values in others)
     exact = np.all([np.abs(values - np.round(values)) < _NEAR * _BASE for values in (*read, check)], axis=0)
     found = sum(np.round(values).astype(np.int64) << _BITS * digit for digit, values in enumerate(read))
     inside = exact & (found >= 0) & (found < numbers.size)
     inside &= _hash(np.asarray(found)) == np.round(check)
     rows, columns = np.divmod(found, shape[1])
     rows, columns = (np.where(inside, places, -1) for places in (rows, columns))
-    return Stored(rows=rows, columns=columns, added=zero, gain=float(gain) / _LEVEL)
+    return Stored(rows=rows, columns=columns, added=added, gain=gain / _LEVEL, cut=cut)
+
+
+def _is_cut(cut: Cut, gain: float, added: Array, seen: tuple[Array, Array]) -> bool:
+    """Return whether an output holds of a negative D, and of zero, what values cut off so come to."""
+    made = (cut_off(cut, np.full_like(added, level), added) for level in (-gain, 0.0))
+    return all(np.abs(x - y).max() <= _NEAR * abs(gain) for x, y in zip(made, seen, strict=True))
+
+
+def cut_off(cut: Cut, scaled: Array, added: Array) -> Array:
+    """Return the product with its factor and the addend, negative values set to zero where ``cut`` says."""
+    if cut == "before":
+        return np.maximum(scaled, 0) + added
+    return np.maximum(scaled + added, 0) if cut == "after" else scaled + added
 
 
 def _hash(numbers: Numbers) -> Numbers:

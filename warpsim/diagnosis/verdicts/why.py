@@ -41,6 +41,7 @@ from .stored_places import measured, stored_causes
 from .tensor_causes import tensor_causes
 from .tried_causes import Trial, located_causes, tried_causes
 from .type_causes import type_causes
+from .uncovered_outputs import uncovered_causes
 from .undone_mistakes import undone_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
@@ -272,14 +273,15 @@ def _of_wrong_outputs(
 ) -> list[Cause]:
     """Return causes of outputs that are wrong though no check found anything under any schedule."""
     origins = traced(launch, [error.argument for error in errors])
-    if origins is None:
-        return []
     trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
+    if origins is None:
+        return uncovered_causes(trial, errors)
     retyped, of_other_types = type_causes(trial, origins)
     return (
         [*unused_causes(origins)]
         or retyped
         or [*missing_steps(trial, origins, errors)]
+        or uncovered_causes(trial, errors)
         or tensor_causes(trial, origins)
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
