@@ -65,7 +65,7 @@ def read_short(text: str, target: str | None) -> Short | None:
 def example_of(text: str, target: str | None) -> str:
     """Return the mnemonic that has the most of the words of a text; empty where no form has any of them.
 
-    It is one that the words spell as a short name, if they do, and else the shortest of those with the most.
+    It is what the words spell as a short name, if they do, and else the shortest of those with the most.
     """
     words = re.split(r"[.\s/]+", text.strip().lower())
     known = [word for word in words if _is_shape(word) or word in _vocabulary()]

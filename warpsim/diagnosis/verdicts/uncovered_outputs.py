@@ -135,10 +135,12 @@ def _twice(
         return
     found = replace(error, wrong=several)
     at = int(np.ravel_multi_index(found.first, several.shape))
-    by = " and by ".join(_who(row, places, pcs) for row in (stores.first[at], stores.last[at]) if row[0] >= 0)
+    by = " and by ".join(
+        _storing(row, places, pcs) for row in (stores.first[at], stores.last[at]) if row[0] >= 0
+    )
     yield f"; {found.count:,} are stored more than once, as {list(found.first)}{' by ' * bool(by)}{by}"
 
 
-def _who(row: Array, places: Sequence[Location], pcs: Sequence[int]) -> str:
+def _storing(row: Array, places: Sequence[Location], pcs: Sequence[int]) -> str:
     *cta, warp, lane, pc = row.tolist()
     return f"CTA ({', '.join(map(str, cta))}), warp {warp}, lane {lane} in line {places[pcs.index(pc)].line}"

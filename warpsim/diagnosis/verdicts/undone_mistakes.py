@@ -33,7 +33,7 @@ from .tried_causes import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
-    "the launch was executed with mistakes of the library of warpsim diff undone, one at a time, in every "
+    "the launch was executed with each mistake of the library of warpsim diff undone by itself, in every "
     "execution; with this one undone, every output is as expected"
 )
 _LISTED = 2  # mistakes of the same effect
