@@ -54,7 +54,7 @@ def test_a_right_launch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     show = contextmanager(lambda description: iter([lambda *at: watched.append(at)]))
     monkeypatch.setattr("warpsim.cli.launch.watching", show)
     done = run(KERNELS / "dense_tiles.ptx", "--expect", f"2={folder / 'right.npy'}", "--why")
-    assert (done.return_value, done.output) == (0, "verdict: nothing is wrong; 1 outputs are as expected\n")
+    assert (done.return_value, done.output) == (0, "verdict: nothing is wrong; 1 output is as expected\n")
     assert watched.count((4, 4)) == 3  # its own schedule and two more
 
 

@@ -126,7 +126,15 @@ def test_what_has_no_cause_is_described_and_not_guessed(right: np.ndarray) -> No
 def test_a_right_launch(right: np.ndarray) -> None:
     found = verdict(SOURCE, right, 0.0)
     assert found.as_expected
-    assert str(found) == "verdict: nothing is wrong; 1 outputs are as expected"
+    assert str(found) == "verdict: nothing is wrong; 1 output is as expected"
+
+
+def test_warnings_are_shown_where_nothing_is_wrong_with_the_outputs() -> None:
+    verdict = Verdict(causes=(), errors=(), compared=2, notes=("k.ptx:4:1: no wgmma.fence",))
+    assert str(verdict).splitlines() == [
+        "verdict: nothing is wrong; 2 outputs are as expected",
+        "note: k.ptx:4:1: no wgmma.fence",
+    ]
 
 
 def test_type_checkers_know_what_a_report_returns() -> None:

@@ -110,8 +110,9 @@ class Verdict(Displayed):
     def lines(self) -> Iterator[str]:
         """Yield the verdict first, then what the outputs show, then what else was found."""
         if self.as_expected:
-            what = f"; {self.compared} outputs are as expected" * bool(self.compared)
-            yield f"verdict: nothing is wrong{what}"
+            outputs = "1 output is" if self.compared == 1 else f"{self.compared} outputs are"
+            yield "verdict: nothing is wrong" + f"; {outputs} as expected" * bool(self.compared)
+            yield from (f"note: {note}" for note in self.notes)
             return
         if not self.causes:
             yield "verdict: outputs are wrong; no cause was found"
