@@ -65,6 +65,25 @@ def test_what_is_wrong_is_named(changes: Changes, kind: str, operand: str, said:
     assert "tcgen05.mma" in found.location.text
 
 
+@pytest.mark.parametrize(
+    ("word", "said", "fix"),
+    [
+        (
+            FORM | 1 << 7 | 1 << 10,
+            "the type of A and of B is bf16 and bf16 where f16 fits",
+            "bits 9:7 and 0 into",
+        ),
+        (FORM & ~(3 << 4), "the type of D is f16 where f32 fits", "put 1 into bits 5:4"),
+        (FORM & ~(63 << 17) | 4 << 17, "N is 32 where 64 fits", "put 8 into bits 22:17"),
+    ],
+)
+def test_fields_of_the_instruction_descriptor(word: int, said: str, fix: str) -> None:
+    found = verdict(SHORT, ((f"{FORM};", f"{word};"),))
+    assert found.kind == "instruction descriptor"
+    assert found.cause == f"{said}, by the instruction descriptor {word:#010x}"
+    assert fix in found.fix
+
+
 def test_a_step_that_is_left_out_is_the_difference() -> None:
     """k is 192 in the arrays, and 128 for the loop."""
     case = tensor_core_products.f16(np.random.default_rng(4), size=(128, 64, 192))

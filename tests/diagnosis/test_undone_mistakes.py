@@ -13,6 +13,7 @@ import pytest
 
 import warpsim
 from warpsim import Verdict
+from warpsim.diagnosis.verdicts.statement_chains import operand_registers
 from warpsim.host.launching import load_text
 
 STEPS = 2
@@ -23,6 +24,7 @@ S4 = f"{MMA}.m16n8k64.row.col.s32.s4.s4.s32"
 XOR, AND = (f"{MMA}.m16n8k256.row.col.s32.b1.b1.s32.{how}.popc" for how in ("xor", "and"))
 E4M3, E5M2 = (f"{MMA}.m16n8k32.row.col.f32.e4m3.{b}.f32" for b in ("e4m3", "e5m2"))
 E2M1 = f"{MMA}.kind::f8f6f4.m16n8k32.row.col.f32.e2m1.e4m3.f32"
+E3M2 = f"{MMA}.kind::f8f6f4.m16n8k32.row.col.f32.e3m2.e2m1.f32"
 SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 TF32 = "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32"
 
@@ -119,6 +121,10 @@ def unshifted(x: Any) -> Any:
     return x >> np.uint32(2)
 
 
+def shifted_up(x: Any) -> Any:
+    return x << np.uint32(2)
+
+
 def as_indices(x: Any) -> Any:
     return x >> np.uint32(3) & np.uint32(0x11111111)
 
@@ -129,6 +135,8 @@ def as_indices(x: Any) -> Any:
         (S4, "sm_80", "b", nibbles_exchanged, "B: nibbles of each byte exchanged"),
         (SPARSE, "sm_80", "e", fields_exchanged, "indices of each field exchanged"),
         (E2M1, "sm_120a", "a", unshifted, "e2m1 in bits 3..0 of its byte"),
+        (E3M2, "sm_120a", "a", shifted_up, "elements in the highest bits of their bytes"),
+        (E3M2, "sm_120a", "b", shifted_up, "elements in the highest bits of their bytes"),
         (TF32, "sm_90a", "e", as_indices, "indices 0 and 1 written as fields"),
     ],
 )
@@ -160,6 +168,13 @@ def test_immediates_that_name_other_lanes_and_bytes() -> None:
     assert "operand scale_b of the matrix instruction: byte id off by 1" in found.cause
     assert found.operand == "scale_b"
     assert results(form, given, byte_id_b=1).tobytes() != results(form, given).tobytes()
+
+
+def test_the_registers_of_an_operand_are_read_off_the_text() -> None:
+    scaled = "{%f0}, {%a0}, {%b0}, {%f0}, {%s0}, {0, 1}, {%s1}, {0, 0}"
+    assert operand_registers(scaled, "scale_a") == ["%s0"]
+    assert operand_registers(scaled, "scale_b") == ["%s1"]
+    assert operand_registers("[%r0], %rd1, %p", "scale_a") == []
 
 
 def test_a_launch_that_another_mistake_explains_no_better_stays_without_a_cause() -> None:

@@ -114,6 +114,30 @@ def _has_container(operand: str) -> Callable[[Setting], bool]:
     return lambda setting: setting.instruction.storage(operand).shift > 0
 
 
+def _has_room_above(operand: str) -> Callable[[Setting], bool]:
+    """Return whether elements have a byte each and leave its highest bits free: fp6 and fp4 there."""
+
+    def applies(setting: Setting) -> bool:
+        element, storage = setting.instruction.format(operand), setting.instruction.storage(operand)
+        return storage.bits == 8 and element.is_float and element.bits < 8
+
+    return applies
+
+
+def _at_the_top(operand: str, *, back: bool) -> Callable[[Setting], Change]:
+    """Return elements moved to the highest bits of their bytes, or back from there."""
+
+    def build(setting: Setting) -> Change:
+        element, storage = setting.instruction.format(operand), setting.instruction.storage(operand)
+        step = np.uint32(8 - element.bits - storage.shift)
+        inside = np.uint32(((1 << element.bits) - 1) << storage.shift) * np.uint32(0x01010101)
+        if back:
+            return lambda given: {operand: given[operand] >> step & inside}
+        return lambda given: {operand: (given[operand] & inside) << step}
+
+    return build
+
+
 def _shifted(operand: str, step: int) -> Callable[[Setting], Change]:
     """Return four bits of every byte shifted up or down."""
 
@@ -294,6 +318,18 @@ _VALUE_ROWS = (
         )
         for operand in "ab"
         for place, step in (("3..0", -2), ("5..2, dumped in bits 3..0", 2))
+    ),
+    *(
+        ValueRow(
+            name=f"{operand.upper()}: elements in the highest bits of their bytes",
+            advice=f"fp6 belongs in bits 5..0 of a byte of {operand.upper()}, fp4 in bits 5..2: "
+            "shift the words right by 2",
+            operands=(operand,),
+            applies=_has_room_above(operand),
+            change=_at_the_top(operand, back=False),
+            mend=_at_the_top(operand, back=True),
+        )
+        for operand in "ab"
     ),
     ValueRow(
         name="A and B registers exchanged",

@@ -152,4 +152,5 @@ def operand_registers(text: str, role: str) -> list[str]:
     groups = re.findall(r"\{[^}]*\}|[^,\s{}][^,{}]*", text)
     places: Mapping[str, int] = {"a": 1, "b": 2, "c": 3, "e": 4, "scale_a": -4, "scale_b": -2}
     place = places.get(role)
-    return _REGISTER.findall(groups[place]) if place is not None and place < len(groups) else []
+    inside = place is not None and -len(groups) <= place < len(groups)
+    return _REGISTER.findall(groups[place]) if place is not None and inside else []

@@ -25,7 +25,8 @@ from .tried_causes import Trial
 _EVIDENCE = (
     "the launch was executed with this in place of what it gives tcgen05.mma: every output is as expected"
 )
-_OPERANDS = {"d": 0, "a": 1, "b": 2}  # places in the statement
+_OPERANDS = {"d": 0, "a": 1, "b": 2, "idesc": 3}  # places in the statement
+_N_LEAST, _SIZES = 8, {"n": 256, "m": 256}  # of a product: columns at least, and rows and columns at most
 _SECONDS = 20.0
 _COLUMNS = (1, -1, 2, -2, 4, -4)  # by which an address of factors or metadata may be off
 _STRIDES = (128, 256, 512, 1024, 2048, 4096)
@@ -80,7 +81,7 @@ def _cause(trial: Trial, pc: int, candidate: Candidate) -> Cause:
         message=f"{name}{candidate.message}",
         location=statement.location() if place is None else statement.operand_location(place),
         evidence=_EVIDENCE,
-        operand=operand,
+        operand="" if operand == "idesc" else operand,
         fix=candidate.fix,
     )
 
@@ -105,6 +106,8 @@ def _candidates(trial: Trial, issues: Sequence[Issue], origins: Origins | None) 
     if not suspects:
         yield from sums
         yield from _of_signs(first)
+        yield from _of_types(first)
+        yield from _of_sizes(first)
 
 
 # --- shared-memory descriptors -----------------------------------------------------------------------
@@ -300,6 +303,46 @@ def _of_signs(first: Issue) -> Iterator[Candidate]:
                 fix=f"{'clear' if own else 'set'} bit {bit} of the instruction descriptor",
                 change=lambda issue, role=role, own=own: issue.with_fields(**{f"negate_{role}": 1 - own}),  # type: ignore[misc]
             )
+
+
+def _of_types(first: Issue) -> Iterator[Candidate]:
+    """Yield other types of A, of B, of both, and of D, that the kind has."""
+    kind, own = first.form.kind, first.descriptor
+    tables = {"a_type": kind.multiplicands, "b_type": kind.multiplicands, "d_type": kind.results}
+    for attributes in (("a_type",), ("b_type",), ("a_type", "b_type"), ("d_type",)):
+        table = tables[attributes[0]]
+        for code, name in table.items():
+            if any(getattr(own, each) == code for each in attributes) or not table:
+                continue
+            fields = dict.fromkeys(attributes, code)
+            given = " and ".join(str(table.get(getattr(own, each))) for each in attributes)
+            what = " and of ".join(each[0].upper() for each in attributes)
+            yield _of_fields(first, fields, f"the type of {what} is {given} where {name} fits")
+
+
+def _of_sizes(first: Issue) -> Iterator[Candidate]:
+    """Yield N and M twice and four times as large, and as small."""
+    own = first.descriptor
+    for attribute, most in _SIZES.items():
+        given = getattr(own, attribute)
+        for size in (2 * given, given // 2, 4 * given, given // 4):
+            if _N_LEAST <= size <= most:
+                text = f"{attribute.upper()} is {given} where {size} fits"
+                yield _of_fields(first, {attribute: size}, text)
+
+
+def _of_fields(first: Issue, fields: Mapping[str, int], text: str) -> Candidate:
+    """Return the candidate of other fields of the instruction descriptor."""
+    own = first.descriptor
+    places = {own.field(attribute) for attribute in fields}
+    puts = [f"{fields[each.attribute] // each.unit} into bits {each.span}" for each in sorted(places)]
+    return Candidate(
+        kind="instruction descriptor",
+        operand="idesc",
+        message=f"{text}, by the instruction descriptor {first.given.word:#010x}",
+        fix=f"put {' and '.join(puts)} of the instruction descriptor",
+        change=lambda issue: issue.with_fields(**fields),
+    )
 
 
 def _of_selectors(first: Issue) -> Iterator[Candidate]:

@@ -11,6 +11,7 @@ from time import process_time
 
 import numpy.typing as npt
 
+from ...errors import OperandError
 from ..origins.element_origins import Origins
 from .corrections import Corrected, Correction
 from .hypotheses import Hypothesis, hypotheses
@@ -97,7 +98,10 @@ class Trial:
     def _left_by(self, launch: RepeatedLaunch, observers: Sequence[MatrixHook]) -> int | None:
         if process_time() > self.end:
             return None
-        attempt = launch.attempt(checks="off", observers=observers)
+        try:
+            attempt = launch.attempt(checks="off", observers=observers)
+        except OperandError:  # sizes or arguments that no launch has
+            return None
         if attempt.error is not None:
             return None
         errors = [

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...checks.findings import LaunchFinding
 from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine, UndefinedBehavior, WarpsimError
 from ...host.launching import LaunchableKernel
@@ -37,6 +38,7 @@ from .missing_steps import missing_steps
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
+from .restated_causes import restated_causes
 from .stored_places import measured, stored_causes
 from .tensor_causes import tensor_causes
 from .tried_causes import Trial, located_causes, tried_causes
@@ -46,7 +48,9 @@ from .undone_mistakes import undone_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
-_SECONDS = 4.0  # that launches with arguments exchanged may take together
+_SECONDS = 2.0  # that launches with arguments exchanged may take together
+_BOUNDS = ("setp", "set")  # opcodes that guard stores
+_LINES = 4  # that a warning names
 _ALSO = 4  # statements on the way of the data that are listed
 _AS_EXPECTED = (
     "under this schedule the outputs are as expected all the same: another order may show it, unless what is "
@@ -276,13 +280,13 @@ def _of_wrong_outputs(
     origins = traced(launch, [error.argument for error in errors])
     trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
     if origins is None:
-        return uncovered_causes(trial, errors)
+        return _uncovered(trial, errors) or restated_causes(trial, errors)
     retyped, of_other_types = type_causes(trial, origins)
     return (
         [*unused_causes(origins)]
         or retyped
         or [*missing_steps(trial, origins, errors)]
-        or uncovered_causes(trial, errors)
+        or _uncovered(trial, errors)
         or tensor_causes(trial, origins)
         or descriptor_causes(trial, suspected(origins))
         or tried_causes(trial, origins)
@@ -290,8 +294,15 @@ def _of_wrong_outputs(
         or computed_causes(trial, origins)
         or _stored(trial, origins, errors)
         or undone_causes(trial)
+        or ([] if origins.findings else restated_causes(trial, errors))
         or _located(trial, origins, of_other_types, errors)
     )
+
+
+def _uncovered(trial: Trial, errors: Sequence[OutputError]) -> list[Cause]:
+    """Return that elements are never stored, and before it the comparison that leaves them out, if any."""
+    found = uncovered_causes(trial, errors)
+    return [*restated_causes(trial, errors, _BOUNDS), *found] if found else []
 
 
 def _stored(trial: Trial, origins: Origins, errors: Sequence[OutputError]) -> list[Cause]:
@@ -324,14 +335,24 @@ def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str
 
 
 def _warnings(first: Attempt, causes: Sequence[Cause]) -> tuple[str, ...]:
-    """Return warnings of checks that are not causes, which may have to do with wrong outputs."""
+    """Return warnings of checks that are not causes, which may have to do with wrong outputs.
+
+    A warning of several statements in the same words stands once, at the first.
+    """
     known = {cause.message for cause in causes}
     hazards = first.report.hazards if first.report is not None else ()
-    return tuple(
-        f"{item.location}: {item.message}"
-        for item in hazards
-        if item.severity == "warning" and item.message not in known
-    )
+    found: dict[str, list[LaunchFinding]] = {}
+    for item in hazards:
+        if item.severity == "warning" and item.message not in known:
+            found.setdefault(item.message, []).append(item)
+    return tuple(f"{items[0].location}: {text}{_elsewhere(items[1:])}" for text, items in found.items())
+
+
+def _elsewhere(items: Sequence[LaunchFinding]) -> str:
+    """Return in which other lines a warning stands."""
+    lines = [str(item.location.line) for item in items]
+    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return f" (also lines {', '.join(lines[:_LINES])}{more})" if lines else ""
 
 
 def _argument(launch: RepeatedLaunch, key: int | str) -> int:
