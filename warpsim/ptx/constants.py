@@ -40,6 +40,17 @@ _F64 = re.compile(r"0[dD][0-9a-fA-F]{16}(?![\w$.])", re.ASCII)
 _DECIMAL = re.compile(
     r"(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)(?![\w$.])", re.ASCII
 )
+# What is nearly a constant, and what it should be.
+_NEARLY = (
+    (re.compile(r"0[fF][0-9a-fA-F]*(?![\w$.])", re.ASCII), "an f32 in hexadecimal is 0f and 8 digits"),
+    (re.compile(r"0[dD][0-9a-fA-F]*(?![\w$.])", re.ASCII), "an f64 in hexadecimal is 0d and 16 digits"),
+    (
+        re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[fF](?![\w$.])", re.ASCII),
+        "a number has no suffix here: decimals are of 64 bits, an f32 is 0f and 8 hexadecimal digits",
+    ),
+    (re.compile(r"0[0-9]*[89][0-9]*U?(?![\w$.])", re.ASCII), "a 0 in front is of octal digits"),
+    (re.compile(r"[0-9]+u(?![\w$.])", re.ASCII), "the suffix of unsigned integers is U"),
+)
 _WARP_THREADS = 32
 _WARP_SZ = re.compile(r"WARP_SZ(?![\w$])", re.ASCII)
 _PREFIX = re.compile(r"[-+!~]|\([ \t]*\.[su]64[ \t]*\)")
@@ -143,7 +154,14 @@ def _primary(cursor: Cursor, depth: int) -> _Constant:
     with cursor.blamed():
         if text := cursor.take(_DECIMAL):
             return _decimal(text)
-        return _integer(cursor.expect(INTEGER, "a constant"))
+        text = cursor.take(INTEGER)
+        return _integer(cursor.expect(INTEGER, _wanted(cursor)) if text is None else text)
+
+
+def _wanted(cursor: Cursor) -> str:
+    """Return what is expected at the cursor: a constant, and how one is written that is nearly there."""
+    said = next((text for rule, text in _NEARLY if cursor.peek(rule)), "")
+    return f"a constant ({said})" if said else "a constant"
 
 
 def _integer(text: str) -> _Constant:
