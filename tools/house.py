@@ -95,6 +95,19 @@ def imports() -> dict[str, frozenset[str]]:
     return {name: frozenset(_imported(name, tree) & modules) for name, tree in trees().items()}
 
 
+@cache
+def imports_while_running() -> dict[str, frozenset[str]]:
+    """Return the same without those that annotations alone use."""
+    modules = trees().keys()
+    return {name: frozenset(_imported(name, _untyped(tree)) & modules) for name, tree in trees().items()}
+
+
+def _untyped(tree: ast.Module) -> ast.Module:
+    """Return a module without its blocks for type checkers."""
+    body = [node for node in tree.body if not ast.unparse(node).startswith("if TYPE_CHECKING:")]
+    return ast.Module(body=body, type_ignores=[])
+
+
 def _imported(module: str, tree: ast.Module) -> set[str]:
     found = set()
     is_package = (ROOT / Path(*module.split("."))).is_dir()
@@ -112,7 +125,7 @@ def _imported(module: str, tree: ast.Module) -> set[str]:
 
 
 def circles() -> list[list[str]]:
-    """Return every group of modules that import each other, directly or through others."""
+    """Return every group of modules that import each other while they run, directly or through others."""
     reached = {name: _reached(name) for name in trees()}
     groups = {
         frozenset({name} | {other for other in reached[name] if name in reached[other]}) for name in reached
@@ -124,7 +137,7 @@ def _reached(module: str) -> set[str]:
     found: set[str] = set()
     waiting = [module]
     while waiting:
-        fresh = imports()[waiting.pop()] - found
+        fresh = imports_while_running()[waiting.pop()] - found
         found |= fresh
         waiting += fresh
     return found

@@ -159,7 +159,7 @@ def _primary(cursor: Cursor, depth: int) -> _Constant:
 
 
 def _wanted(cursor: Cursor) -> str:
-    """Return what is expected at the cursor: a constant, and how one is written that is nearly there."""
+    """Return what is expected at the cursor: a constant, and how it is written if it is nearly there."""
     said = next((text for rule, text in _NEARLY if cursor.peek(rule)), "")
     return f"a constant ({said})" if said else "a constant"
 

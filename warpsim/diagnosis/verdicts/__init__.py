@@ -8,10 +8,8 @@
     corrections        operands put right; hypotheses has what would be right, tried_causes tries it
     computed           operands computed from D, as tiles of a matrix S, and what is wrong with them
     stored_places      where the elements of a product are stored; epilogue_causes its factor, what is added
-    restated_causes    statements that should be another form of their opcode
-    uncovered_outputs  elements of outputs that are never stored
-    type_causes        arrays that are read as another type; argument_causes arguments that are exchanged
-    undone_mistakes    mistakes of the library of warpsim diff, undone in every execution
+    retried            arguments exchanged, mistakes of a library undone, other forms of statements; stores
+    type_causes        arrays that are read as another type
     why                the order in which they are asked, and the verdict
 
 Knows launches; does not print.

@@ -21,7 +21,6 @@ from ...host.launching import LaunchableKernel
 from ...isa.displayed import Displayed
 from ...isa.families import OPCODES
 from ..origins.element_origins import Origins
-from .argument_causes import exchanged_causes, transposed_causes
 from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
 from .epilogue_causes import epilogue_causes
@@ -38,13 +37,14 @@ from .missing_steps import missing_steps
 from .output_errors import OutputError, output_error
 from .output_relations import relations
 from .repeated_launch import Attempt, RepeatedLaunch
-from .restated_causes import restated_causes
+from .retried.argument_causes import exchanged_causes, transposed_causes
+from .retried.restated_causes import restated_causes
+from .retried.uncovered_outputs import uncovered_causes
+from .retried.undone_mistakes import undone_causes
 from .stored_places import measured, stored_causes
 from .tensor_causes import tensor_causes
 from .tried_causes import Trial, located_causes, tried_causes
 from .type_causes import type_causes
-from .uncovered_outputs import uncovered_causes
-from .undone_mistakes import undone_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
@@ -293,8 +293,7 @@ def _of_wrong_outputs(
         or transposed_causes(trial, origins)
         or computed_causes(trial, origins)
         or _stored(trial, origins, errors)
-        or undone_causes(trial)
-        or ([] if origins.findings else restated_causes(trial, errors))
+        or ([] if origins.findings else undone_causes(trial) or restated_causes(trial, errors))
         or _located(trial, origins, of_other_types, errors)
     )
 

@@ -15,21 +15,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location, present
-from ...execution.pipeline import execute_inputs
-from ...isa.fragments import registers_of
-from ...isa.instruction import Instruction
-from ...isa.operand_places.placements import Inputs
-from ...machine.opcodes.matrix.wmma import product
-from ..library.all_mistakes import mistakes
-from ..library.grids import Setting
-from ..library.mistake import SPELLED, Mistake
-from ..search.cases import setting_of
-from .launch_causes import Cause, chain_to
-from .matrix_hooks import MatrixHook, MatrixStep
-from .repeated_launch import RepeatedLaunch
-from .statement_chains import Chain
-from .tried_causes import Trial
+from ....errors import Location, present
+from ....execution.pipeline import execute_inputs
+from ....isa.fragments import registers_of
+from ....isa.instruction import Instruction
+from ....isa.operand_places.placements import Inputs
+from ....machine.opcodes.matrix.wmma import product
+from ...library.all_mistakes import mistakes
+from ...library.grids import Setting
+from ...library.mistake import SPELLED, Mistake
+from ...search.cases import setting_of
+from ..launch_causes import Cause, chain_to
+from ..matrix_hooks import MatrixHook, MatrixStep
+from ..repeated_launch import RepeatedLaunch
+from ..statement_chains import Chain
+from ..tried_causes import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ...errors import Location, WarpsimError
-from ...host.launching import load_text
-from ...machine.opcodes import rows_of
-from ...machine.opcodes.effect import Effect
-from ...machine.opcodes.operation import Row
-from ...machine.run.wave import Record
-from .launch_causes import Cause
-from .output_errors import OutputError
-from .repeated_launch import RepeatedLaunch
-from .tried_causes import Trial
+from ....errors import Location, WarpsimError
+from ....host.launching import load_text
+from ....machine.opcodes import rows_of
+from ....machine.opcodes.effect import Effect
+from ....machine.opcodes.operation import Row
+from ....machine.run.wave import Record
+from ..launch_causes import Cause
+from ..output_errors import OutputError
+from ..repeated_launch import RepeatedLaunch
+from ..tried_causes import Trial
 
 _SECONDS = 4.0
 _SHARE = 1 / 16  # of an output's elements that are wrong

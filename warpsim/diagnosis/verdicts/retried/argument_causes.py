@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location
-from ..origins.element_origins import Origins
-from .launch_causes import Cause, chain_to
-from .repeated_launch import RepeatedLaunch
-from .tried_causes import Trial
+from ....errors import Location
+from ...origins.element_origins import Origins
+from ..launch_causes import Cause, chain_to
+from ..repeated_launch import RepeatedLaunch
+from ..tried_causes import Trial
 
 Array = npt.NDArray[Any]
 _MOST = 64  # launches

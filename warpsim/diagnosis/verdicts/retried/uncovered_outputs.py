@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location
-from ...host.arguments import buffer_of
-from ...isa.warps import WARP
-from ...machine.run.events import Observer, helper
-from ...machine.run.pending import Pending
-from ...machine.run.wave import Wave
-from ...machine.state.memory_access import MemoryAccess
-from ...machine.state.spaces import DEVICE_BASE, Allocation
-from ...ptx.symbols import shown_variable
-from ..origins.tagged_observer import places_of
-from .launch_causes import Cause
-from .output_errors import OutputError
-from .tried_causes import Trial
+from ....errors import Location
+from ....host.arguments import buffer_of
+from ....isa.warps import WARP
+from ....machine.run.events import Observer, helper
+from ....machine.run.pending import Pending
+from ....machine.run.wave import Wave
+from ....machine.state.memory_access import MemoryAccess
+from ....machine.state.spaces import DEVICE_BASE, Allocation
+from ....ptx.symbols import shown_variable
+from ...origins.tagged_observer import places_of
+from ..launch_causes import Cause
+from ..output_errors import OutputError
+from ..tried_causes import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = "the stores of the launch were followed, element by element"
