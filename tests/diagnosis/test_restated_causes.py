@@ -75,3 +75,20 @@ def test_few_elements_that_rounding_may_make_right_are_not_explained() -> None:
     expected = converted(values())
     expected[7] = np.nextafter(np.float16(expected[7]), np.float16(9))
     assert verdict(text(TO_HALF.replace("ROUND", "rn")), values(), expected).cause == ""
+
+
+def test_a_warning_of_several_statements_stands_once() -> None:
+    kernel = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 d)
+{ .reg .b64 %p; .reg .b32 %r<4>; ld.param.u64 %p, [d];
+  st.global.b32 [%p], %r0;
+  st.global.b32 [%p+4], %r1;
+  st.global.b32 [%p+8], %r2; ret; }
+"""
+    d = np.ones(3, np.uint32)
+    found = warpsim.why(load_text(kernel, "k.ptx")["k"], 1, 1, [d], {0: np.array([0, 0, 5], np.uint32)})
+    notes = [note for note in found.notes if "never written" in note]
+    assert len(notes) == 1
+    assert notes[0].endswith(" (also lines 7, 8)")

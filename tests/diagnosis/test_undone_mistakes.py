@@ -155,6 +155,23 @@ def test_a_host_that_packs_words_in_another_order(
     assert "ld.global" in found.location.text
 
 
+@pytest.mark.parametrize(("half", "said"), [(0x1000, "cvt.rna"), (0xFFF, "cvt.rn")])
+def test_f32_that_no_cvt_has_rounded(half: int, said: str) -> None:
+    form = warpsim.decode(f"{MMA}.m16n8k8.row.col.f32.tf32.tf32.f32", target="sm_80")
+    random = np.random.default_rng(5)
+    given = {
+        name: random.standard_normal((STEPS, 32, form.registers[name])).astype(np.float32).view(np.uint32)
+        for name in "ab"
+    }
+    bit = {name: words >> np.uint32(13) & np.uint32(half == 0xFFF) for name, words in given.items()}
+    rounded = {
+        name: words + np.uint32(half) + bit[name] & np.uint32(0xFFFFE000) for name, words in given.items()
+    }
+    found = verdict(form.mnemonic, "sm_80", given, results(form, rounded))
+    assert found.cause.startswith("operands a and b of the matrix instruction: A and B: f32 not rounded to")
+    assert f"tf32 ({said})" in found.cause
+
+
 def test_immediates_that_name_other_lanes_and_bytes() -> None:
     form = warpsim.decode(SPARSE, target="sm_80")
     given = words(form)

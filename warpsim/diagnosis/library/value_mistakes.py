@@ -303,6 +303,7 @@ _VALUE_ROWS = (
             operands=tuple(operands),
             applies=_is_tf32,
             change=_rounded_tf32(operands, to_even=how == "cvt.rn"),
+            mend=_rounded_tf32(operands, to_even=how == "cvt.rn"),
         )
         for operands in ("ab", "a", "b")
         for how in ("cvt.rna", "cvt.rn")

@@ -293,9 +293,14 @@ def _of_wrong_outputs(
         or transposed_causes(trial, origins)
         or computed_causes(trial, origins)
         or _stored(trial, origins, errors)
-        or ([] if origins.findings else undone_causes(trial) or restated_causes(trial, errors))
+        or ([] if _is_located(origins) else undone_causes(trial) or restated_causes(trial, errors))
         or _located(trial, origins, of_other_types, errors)
     )
+
+
+def _is_located(origins: Origins) -> bool:
+    """Return whether findings say more than that elements are in no order: packed fragments are in none."""
+    return any(finding.kind != "scattered" for finding in origins.findings)
 
 
 def _uncovered(trial: Trial, errors: Sequence[OutputError]) -> list[Cause]:
