@@ -255,6 +255,16 @@ def test_arguments_and_axes_of_the_grid_that_are_exchanged() -> None:
     assert len(found.causes) > 1  # beyond the end of an array, which ends the launch
 
 
+def test_arrays_of_other_sizes_that_are_exchanged() -> None:
+    """The first reads beyond its end, which ends the launch."""
+    random = np.random.default_rng(0)
+    A, B = random.integers(-4, 5, (32, 4)).astype(float), random.integers(-4, 5, (4, 16)).astype(float)
+    found = product(args={"a": B, "b": A})
+    assert found.cause == (
+        "argument 0 (a) and argument 1 (b) are exchanged: the other way round every output is as expected"
+    )
+
+
 def test_a_matrix_that_is_read_as_its_transpose() -> None:
     found = product("%r3, 4, %r4", n=16)
     assert found.cause == (

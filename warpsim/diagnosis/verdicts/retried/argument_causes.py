@@ -92,9 +92,7 @@ def _are_alike(trial: Trial, first: int, second: int) -> bool:
     if parameters[0].bytes != parameters[1].bytes:
         return False
     if first in launch.arrays and second in launch.arrays:
-        a, b = launch.initial(first), launch.initial(second)
-        read_only = not {first, second} & trial.expected.keys()
-        return read_only and x is not y and a.dtype == b.dtype and a.nbytes == b.nbytes
+        return x is not y and not {first, second} & trial.expected.keys()
     kinds = ((int, np.integer), (float, np.floating))
     return any(isinstance(x, kind) and isinstance(y, kind) for kind in kinds) and bool(x != y)
 
