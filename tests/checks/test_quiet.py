@@ -14,15 +14,18 @@ import pytest
 from tests.helpers import kernel_cases
 from tests.helpers.compilation import loops_at_once, no_loops
 from tests.helpers.kernel_products import Case
+from warpsim.checks import quiet
+from warpsim.checks.copy_order import CopyOrder
 from warpsim.checks.findings import Findings
 from warpsim.checks.memory_checks import CopiesInFlight, UninitialisedReads
 from warpsim.checks.order import Order
-from warpsim.checks.shadow import Shadow
+from warpsim.checks.shadow import OPERATION, Shadow, has, record, times, whose
 from warpsim.checks.shared_races import Races
 from warpsim.errors import WarpsimError
 from warpsim.host.launching import load_text
 from warpsim.machine.grid import Launch, sizes_of
 from warpsim.machine.run.events import Observer, observers_of
+from warpsim.machine.run.pending import Pending, Stretches
 from warpsim.machine.run.schedules import Schedule
 from warpsim.machine.run.wave import Wave
 from warpsim.machine.state.device import Device
@@ -120,6 +123,7 @@ TEXT = """\
 }
 """
 CTAS, WARPS, BYTES = 2, 3, 12288
+MBARRIER = BYTES - 16  # where the mbarrier of a CTA is
 
 
 class Looked:
@@ -143,6 +147,44 @@ class Looked:
             CopiesInFlight(self.findings, self.order),
         )
         self.clocks = self.order.prepare(self.wave)
+        self.copies = CopyOrder(self.findings, self.order)
+        self.copies.active = True
+        self.flight: list[Pending] = []
+        self.multiplied = 0
+
+    def issues(self, pc: int, lane: int, ranges: Any) -> None:
+        """A lane issues an operation that will write there, and signal the mbarrier of its CTA."""
+        mask = np.zeros(CTAS * WARPS * 32, np.bool_)
+        mask[lane] = True
+        path = DivergentPath(pc, self.wave.frame, Lanes(mask))
+        pending = Pending(
+            record=self.wave.code[pc], lane=lane, kind="bulk copy", complete=lambda: None,
+            writes=(Stretches(space="shared", ranges=ranges),),
+            signals=((lane // 96 * BYTES + MBARRIER, 16),),
+        )  # fmt: skip
+        for observer in (self.copies, self.order):
+            observer.issued(self.wave, path, pending)
+        self.flight.append(pending)
+
+    def lands(self, warps: Any) -> None:
+        """The oldest operation is complete, as some warps of its CTA know."""
+        pending = self.flight.pop(0)
+        ((offset, _),) = pending.signals
+        for observer in (self.copies, self.order):
+            observer.bytes_came(self.wave, pending, offset, True)
+        self.clocks.acquire(warps, self.order.barrier_at(offset).over)
+
+    def multiplies(self, cta: int, offsets: Any, waits: bool) -> None:
+        """Operations of a CTA's first lane read chunks, and its warps wait for them, perhaps."""
+        shadow, lanes = self.order.shared(self.wave), np.array([cta * 96])
+        self.multiplied += 1
+        records = record(self.multiplied, 2, self.clocks.groups_of("wgmma", lanes)[:, None], OPERATION)
+        key = offsets.tobytes()
+        shadow.tiles(key, offsets)
+        shadow.take_later(key, np.array([[1 + cta]]), records)
+        if waits:
+            warps = np.arange(WARPS) + WARPS * cta
+            self.clocks.complete_groups("wgmma", lanes, warps, np.array([self.multiplied]))
 
     def sees(self, verb: str, pc: int, mask: Any, offsets: Any, size: int, words: Any) -> None:
         """Lanes access shared memory."""
@@ -157,8 +199,9 @@ class Looked:
         shadow = self.order.shared(self.wave)
         fresh = np.zeros(0) if not len(shadow.reads) else self.order.fresh(shadow, shadow.reads)
         read = shadow.read[: len(fresh)]
+        taken = shadow.taken_of(1 + CTAS).tobytes(), shadow.takes[: 1 + CTAS].tobytes()
         seen = np.where(fresh[:, shadow.pages(np.arange(read.shape[1]))], read, 0) if len(read) else read
-        return _tables(shadow), _rows(seen), [str(found) for found in self.findings.found]
+        return _tables(shadow), taken, _rows(seen), [str(found) for found in self.findings.found]
 
 
 def _access(rng: np.random.Generator) -> tuple[str, int, Any, Any, int, Any]:
@@ -203,4 +246,67 @@ def test_accesses_at_random_are_known_alike(seed: int) -> None:
         with loops_at_once():
             other.sees(*access)
         assert one.known() == other.known()
-    assert any("race" in message for message in one.known()[2])
+    assert any("race" in message for message in one.known()[3])
+
+
+def _does(rng: np.random.Generator) -> tuple[str, tuple[Any, ...]]:
+    """An access, an operation that writes or reads, or the end of one."""
+    what = rng.choice(["sees", "issues", "issues", "issues", "lands", "lands", "multiplies"])
+    cta = int(rng.integers(CTAS))
+    warps = np.flatnonzero(rng.random(WARPS) < 0.7) + WARPS * cta
+    first, count = int(rng.integers(0, 300)) * 32, int(rng.choice([1, 2, 64, 256]))
+    past = min(first + 16 * count, MBARRIER)
+    if what == "sees":
+        return what, _access(rng)
+    if what == "issues":
+        return what, (int(rng.choice([1, 3])), 96 * cta + 32 * int(rng.integers(WARPS)),
+                      np.array([[first, past]]) + BYTES * cta)  # fmt: skip
+    if what == "lands":
+        return what, (warps,)
+    return what, (cta, np.arange(first, past, 16)[None] + BYTES * cta, bool(rng.random() < 0.7))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_operations_at_random_are_known_alike(seed: int) -> None:
+    """Warps store and load beside them, and know of what has landed, some of them."""
+    rng = np.random.default_rng(seed)
+    one, other = Looked(), Looked()
+    for _ in range(150):
+        verb, event = _does(rng)
+        if verb == "lands" and not one.flight:
+            continue
+        meets, proxy = rng.random() < 0.5, rng.random() < 0.5
+        for looked, how in ((one, no_loops), (other, loops_at_once)):
+            if meets:
+                looked.clocks.meet(np.arange(WARPS * CTAS).reshape(CTAS, -1))
+            if proxy:
+                looked.clocks.fence_proxy(np.arange(WARPS * CTAS))
+            with how():
+                getattr(looked, verb)(*event)
+        assert one.known() == other.known()
+    kinds = {found.kind for found in one.findings.found}
+    assert {"overwritten early"} <= kinds
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_known_of_tiles(seed: int) -> None:
+    """A few kinds of cells, and readers that know of some operations and not of others."""
+    rng, wave = np.random.default_rng(seed), Looked().wave
+    for _ in range(100):
+        shadow, rows = Shadow(BYTES), int(rng.integers(1, 4))
+        kinds = [0, *(record(time, 1, owner, OPERATION) for time in (3, 5) for owner in (7, 8))]
+        kinds += [record(4, 1, 65, 0)] * bool(rng.integers(2))
+        shadow.wrote[:] = rng.choice(kinds, shadow.wrote.size)
+        shadow.filled[:], shadow.flying[:] = rng.random((2, shadow.wrote.size)) < [[0.99], [0.01]]
+        known = rng.integers(3, 6, (rows, 9)).astype(np.int32)
+        cells = rng.integers(0, shadow.wrote.size, (rows, int(rng.choice([1, 3, 40]))))
+        with loops_at_once():
+            found = quiet.tiles(wave, shadow, known, cells)
+        wrote, operation = shadow.wrote[cells], has(shadow.wrote[cells], OPERATION)
+        late = operation & (
+            times(wrote) > known[np.arange(rows)[:, None], np.where(operation, whose(wrote), 0)]
+        )
+        assert found == (
+            (shadow.filled[cells] == 0).any(), shadow.flying[cells].any(),
+            ((wrote != 0) & ~operation).any(), late.any(),
+        )  # fmt: skip

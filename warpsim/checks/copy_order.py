@@ -36,6 +36,7 @@ from ..machine.run.pending import Pending
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
+from . import quiet
 from .clocks import HAPPENED, Clock, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
@@ -251,6 +252,10 @@ class CopyOrder(Watcher, Observer):
 
     def _writes(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, warp, row = self.shadow, pending.lane // WARP, in_a_row(cells)
+        written = record(end[1], path.pc, end[0], OPERATION)
+        quick = row if isinstance(row, slice) and not reduces(pending.record) else None
+        if quick and quiet.covers(wave, shadow, self.clocks, warp, quick, written):
+            return
         visible, wrote = self.clocks.visible[warp], _one_if_alike(shadow.wrote[row])
         table = shadow.taken
         warps, kinds = shadow.rows(shadow.reads, row), shadow.rows(shadow.takes, row)
@@ -270,7 +275,7 @@ class CopyOrder(Watcher, Observer):
             self.words.still_written(wave, path, pending, cells, writing)
         elif hidden.any():
             self.words.covered_unfenced(wave, path, pending, cells, hidden)
-        shadow.write(None, row, record(end[1], path.pc, end[0], OPERATION))
+        shadow.write(None, row, written)
         shadow.forget_reads(row)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
@@ -293,6 +298,9 @@ class CopyOrder(Watcher, Observer):
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
+            return
+        seen = self.order.reads(wave, share)
+        if seen is not None and not seen.late:
             return
         cells = self.order.tiles(wave, share)
         warps, visible = Warpgroups.of(wave).members(share.groups), self.clocks.visible

@@ -17,8 +17,7 @@ and the others arrive in the next, the count of the object is not that of the th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -171,8 +170,7 @@ class SplitArrivals(Observer):
         self.findings.add(("phase split", pc), finding)
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(NamedTuple):
     """A warp's latest wait at an mbarrier: the phases that were complete, its statement, and its time."""
 
     phase: int

@@ -140,6 +140,10 @@ class UninitialisedReads(Observer):
         """Report bytes of tiles without a write."""
         if share.key in self.complete:
             return
+        seen = self.order.reads(wave, share)
+        if seen is not None and not seen.unfilled:
+            self.complete.add(share.key)
+            return
         cells = self.order.tiles(wave, share)
         missing = self.order.shared(wave).filled[cells] == 0
         if missing.any():
@@ -246,6 +250,9 @@ class CopiesInFlight(Observer):
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Report bytes of tiles that are in flight."""
         if not self.words:
+            return
+        seen = self.order.reads(wave, share)
+        if seen is not None and not seen.flying:
             return
         cells = self.order.tiles(wave, share)
         started = self.order.shared(wave).flying[cells]

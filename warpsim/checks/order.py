@@ -27,9 +27,11 @@ from ..machine.run.events import CHUNK, BarrierArrival, GroupWait, Observer, hel
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.slots import Slot
 from ..machine.state.spaces import Bytes, Offsets
+from . import quiet
 from .clocks import BEGUN, VISIBLE, Barrier, Clock, Clocks, Warps, joined
 from .findings import Findings
 from .order_kinds import kinds_of
+from .quiet import Tiles
 from .shadow import Cells, Shadow, Shadows
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Order(Observer):
         self.watchers: list[Watcher] = []
         empty = np.zeros((0, 0), np.int32)
         self.known: tuple[Clock, Cells, Clock] = empty, np.zeros(0, np.int64), empty  # by all warps, in pages
+        # The latest wgmma: its cells, and what is known of these.
+        self.read: tuple[Share | None, Cells, Tiles | None] = None, np.zeros((0, 0), np.int64), None
         self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -126,16 +130,33 @@ class Order(Observer):
     @helper
     def tiles(self, wave: Wave, share: Share) -> Cells:
         """Return ``(warpgroups, cells)``: the cells of shared memory that each warpgroup of a wgmma reads."""
-        first = Warpgroups.of(wave).cta[share.groups] * wave.memories.shared_stride
-        return self.shared(wave).tiles(share.key, share.chunks * CHUNK + first[:, None])[0]
+        return self._looked_at(wave, share)[1]
+
+    @helper
+    def reads(self, wave: Wave, share: Share) -> Tiles | None:
+        """Return what may have to be said of the cells that a wgmma reads, None where that is not known."""
+        return self._looked_at(wave, share)[2]
+
+    @helper
+    def _looked_at(self, wave: Wave, share: Share) -> tuple[Share | None, Cells, Tiles | None]:
+        """Return a wgmma, its cells and what is known of them, for which several rules ask."""
+        if self.read[0] is not share:
+            shadow, groups = self.shared(wave), Warpgroups.of(wave)
+            first = groups.cta[share.groups] * wave.memories.shared_stride
+            cells = shadow.tiles(share.key, share.chunks * CHUNK + first[:, None])[0]
+            known = self.clocks.visible[groups.members(share.groups)].min(axis=1)
+            self.read = share, cells, quiet.tiles(wave, shadow, known, cells)
+        return self.read
 
     @helper
     def knows(self, wave: Wave, lane: int, offset: int) -> bool:
         """Return whether a lane knows that an mbarrier of its CTA has been initialised."""
         warp, time, _ = self.begun.get(offset, (lane // WARP, 0, 0))
         mine = lane // WARP
-        known = self.clocks.state[[VISIBLE, BEGUN], mine, self.clocks.column[warp]].max()
-        return warp // wave.warps != mine // wave.warps or bool(known >= time)
+        if warp // wave.warps != mine // wave.warps:
+            return True
+        state, column = self.clocks.state, self.clocks.column[warp]
+        return bool(state[VISIBLE, mine, column] >= time or state[BEGUN, mine, column] >= time)
 
     def barrier_at(self, offset: int) -> Barrier:
         """Return the mbarrier at an offset of the shared memory of the wave."""
@@ -279,22 +300,21 @@ class Order(Observer):
         """Lanes have arrived at mbarriers, some of whose phases are complete now."""
         clocks = self.prepare(wave)
         relaxed = "relaxed" in wave.code[path.pc].statement.modifiers
+        at = _warps_at(lanes.index, offsets)
         for offset, count in ends.items():
-            part = lanes.index[offsets == offset]
             barrier = self.barrier_at(offset)
-            clusters = self.clocks.by_cluster(_warps_in_order(part))
-            for _, warps in clusters:
+            for _, warps in clocks.by_cluster(at[offset]):
                 clocks.arrive(barrier, warps, ends=0, relaxed=relaxed)
             clocks.complete_phases(barrier, count)
             for watcher in self.watchers if count else ():
-                watcher.ended(wave, offset, wave.code[path.pc], int(part[-1]))
+                last = int(lanes.index[offsets == offset][-1])
+                watcher.ended(wave, offset, wave.code[path.pc], last)
 
     def acquired(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:
         """Lanes have observed that the latest phases of mbarriers are complete."""
         clocks = self.prepare(wave)
         relaxed = "relaxed" in wave.code[path.pc].statement.modifiers
-        for offset in sorted(set(offsets.tolist())):
-            warps = _warps_in_order(lanes.index[offsets == offset])
+        for offset, warps in sorted(_warps_at(lanes.index, offsets).items()):
             clocks.acquire(warps, self.barrier_at(offset).over, relaxed=relaxed)
             for watcher in self.watchers:
                 watcher.waited(wave, path, warps, offset)
@@ -370,6 +390,11 @@ class Order(Observer):
         """Return the component of the wgmma-groups of each warpgroup (``Clocks.groups_of``)."""
         return self.clocks.groups_of(_WGMMA, Warpgroups.of(wave).first[groups])
 
+    @helper
+    def group_of(self, wave: Wave, group: int) -> int:
+        """Return the component of the wgmma-groups of a warpgroup."""
+        return self.clocks.group_of(_WGMMA, int(Warpgroups.of(wave).first[group]))
+
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes have exited: a barrier of their CTA no longer waits for them."""
         clocks = self.prepare(wave)
@@ -380,10 +405,18 @@ class Order(Observer):
                 self.gone[cta] = joined(self.gone.get(cta), released)
 
 
-def _warps_in_order(lanes: npt.NDArray[np.intp]) -> Warps:
-    """Return the warps of lanes that ascend, each once: five times as fast as ``np.unique`` for so few."""
-    warps = lanes // WARP
-    return np.asarray(warps[np.flatnonzero(np.diff(warps, prepend=-1))])
+def _warps_at(lanes: npt.NDArray[np.intp], offsets: Offsets) -> dict[int, Warps]:
+    """Return the warps of lanes, which ascend, by the offset that each lane has; each warp once."""
+    if lanes.size % WARP == 0 and (lanes[WARP - 1 :: WARP] - lanes[::WARP] == WARP - 1).all():  # whole warps
+        each = offsets.reshape(-1, WARP)
+        if (each == each[:, :1]).all():
+            return _by_offset(lanes[::WARP] // WARP, each[:, 0])
+    pairs = np.unique(np.stack((offsets, lanes // WARP)), axis=1)
+    return _by_offset(pairs[1], pairs[0])
+
+
+def _by_offset(warps: Warps, offsets: Offsets) -> dict[int, Warps]:
+    return {offset: warps[offsets == offset] for offset in dict.fromkeys(offsets.tolist())}
 
 
 def _whole_warps(wave: Wave, mask: Mask) -> Mask:

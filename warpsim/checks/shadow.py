@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +87,7 @@ class Shadow:
     """The shadow of so many bytes, with cells of ``widths`` bytes in each page.
 
     ``writes``, ``reads`` and ``takes`` (rows, pages) have the latest time of each row of ``wrote``, by warps,
-    of ``read`` and of ``taken``; ``most`` is how many rows those of warps begin with.
+    of ``read`` and of ``taken``, of copies 1; ``most`` is how many rows those of warps begin with.
     """
 
     def __init__(self, size: int, widths: int | Cells = LARGEST, most: int = 1) -> None:
@@ -157,6 +157,10 @@ class Shadow:
 
     def spans(self, ranges: Cells) -> list[tuple[int, int]]:
         """Return the cells of ranges of bytes ``(ranges, 2)``: the first and that behind the last of each."""
+        if len(ranges) == 1 and self._width:  # cells are alike, as mostly
+            first, past = ranges[0].tolist()
+            if not (first | past) % self._width:
+                return [(first // self._width, past // self._width)]
         return [(first, past) for first, past in self._bounds(ranges).tolist()]
 
     def _bounds(self, ranges: Cells) -> Cells:
@@ -179,6 +183,9 @@ class Shadow:
 
         Those of many ranges, as tiles have, are found once.
         """
+        if len(ranges) == 1:
+            ((first, past),) = self.spans(ranges)
+            return np.arange(first, past)
         if len(ranges) < _MANY:
             return self._within(ranges)
         key = ranges.tobytes()
@@ -191,8 +198,6 @@ class Shadow:
 
     def _within(self, ranges: Cells) -> Cells:
         first, past = self._bounds(ranges).T
-        if len(first) == 1:
-            return np.arange(first[0], past[0])
         counts = past - first
         found: Cells = np.arange(counts.sum()) + np.repeat(past - np.cumsum(counts), counts)
         return found if (past[:-1] <= first[1:]).all() else np.unique(found)
@@ -237,6 +242,12 @@ class Shadow:
         self._shifts = np.log2(widths).astype(np.int64)
         self._bases = self._starts[:-1] - np.arange(widths.size) * counts
         self._pages = np.repeat(np.arange(widths.size, dtype=np.int32), counts)  # by cell
+
+    @overload
+    def pages(self, cells: slice) -> slice: ...
+
+    @overload
+    def pages(self, cells: Cells) -> Cells: ...
 
     def pages(self, cells: Cells | slice) -> Cells | slice:
         """Return the pages that cells lie in."""
@@ -314,10 +325,13 @@ class Shadow:
         self._taken[rows, cells] = records
         self.takes[rows, self.pages(cells)] = 1
 
-    def take_later(self, key: Hashable, rows: Any, records: Any) -> None:
-        """Tiles of a key are read by operations; noted when first asked for, if ever."""
+    def take_later(self, key: Hashable, rows: Cells, records: Records) -> None:
+        """Tiles of a key are read by operations; noted when first asked for, if ever, in pages at once."""
         self._later.pop(key, None)
         self._later[key] = rows, records
+        _, owners, pages = self.tiles(key, self._offsets[key])
+        self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
+        _latest(self.takes, rows[owners, 0], pages, times(records[owners, 0]))
 
     @property
     def taken(self) -> Records:
@@ -344,10 +358,7 @@ class Shadow:
         return found
 
     def _take_tiles(self, key: Hashable, rows: Any, records: Any) -> None:
-        cells, owners, pages = self.tiles(key, self._offsets[key])
-        self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
-        self._taken[rows, cells] = records
-        self.takes[np.broadcast_to(rows, (len(cells), 1))[owners, 0], pages] = 1
+        self._taken[rows, self.tiles(key, self._offsets[key])[0]] = records
 
     def tiles(self, key: Hashable, offsets: Cells) -> _Tiles:
         """Return the cells of 16 bytes at offsets ``(rows, cells)``, found once for a key; and pages
@@ -357,9 +368,10 @@ class Shadow:
         if known is None:
             self._offsets[key] = offsets
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
-            pages = [np.flatnonzero(np.bincount(self._pages[row])) for row in cells]
-            owners = np.repeat(np.arange(len(cells)), [len(page) for page in pages])
-            known = self._tiles[key] = cells, owners, np.concatenate(pages)
+            touched = np.zeros((len(cells), self.widths.size), np.bool_)
+            touched[np.arange(len(cells))[:, None], self._pages[cells]] = True
+            owners, pages = np.nonzero(touched)
+            known = self._tiles[key] = cells, owners.astype(np.int64), pages.astype(np.int64)
         return known
 
     def forget_reads(self, cells: Cells | slice) -> None:
@@ -404,8 +416,13 @@ class Shadows:
         return found
 
     def keep(self) -> None:
-        """Let shadows of waves to come begin with the cells of these."""
-        self.widths |= {name: shadow.widths for name, shadow in self.of.items()}
+        """Let shadows of waves to come begin with the cells of these, also where they have more CTAs."""
+        for name, shadow in self.of.items():
+            known = self.widths.get(name, shadow.widths)
+            count = min(len(known), len(shadow.widths))
+            kept = (known if len(known) > count else shadow.widths).copy()
+            kept[:count] = np.minimum(known[:count], shadow.widths[:count])
+            self.widths[name] = kept
 
 
 def _raise(latest: npt.NDArray[np.int32], rows: Any, pages: Any, time: Any) -> None:
@@ -417,6 +434,11 @@ def _raise(latest: npt.NDArray[np.int32], rows: Any, pages: Any, time: Any) -> N
         flat, places_ = latest.reshape(-1), np.flatnonzero(touched)
         flat[places_] = np.maximum(flat[places_], first)
         return
+    _latest(latest, rows, pages, time)
+
+
+def _latest(latest: npt.NDArray[np.int32], rows: Any, pages: Any, time: Any) -> None:
+    """Let latest times be no earlier than these."""
     latest[rows, pages] = np.maximum(latest[rows, pages], time)
     if (latest[rows, pages] < time).any():  # some stand there twice
         np.maximum.at(latest, (rows, pages), time)

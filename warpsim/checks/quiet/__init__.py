@@ -14,13 +14,14 @@ import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...machine.state.memory_access import MemoryAccess
-from ..shadow import Shadow
+from ..clocks import Clocks
+from ..shadow import Cells, Shadow
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Wave
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 # Words that were looked at in the time that it takes to load loops, to load Numba as well, to compile them.
 _LOADED, _IMPORTED, _COMPILED = 1 << 20, 1 << 23, 1 << 26
 _CACHE = "NUMBA_CACHE_DIR"
+
+
+class Tiles(NamedTuple):
+    """Of cells that are read: whether some were never written, may be written by a cp.async, were written by
+    warps, or are brought by an operation that readers need not know to be complete.
+    """
+
+    unfilled: bool
+    flying: bool
+    generic: bool
+    late: bool
 
 
 class _Loops:
@@ -89,10 +101,31 @@ def become(wave: Wave, shadow: Shadow, name: str, value: int, access: MemoryAcce
         getattr(shadow, name)[cells] = value
 
 
-def only_operations(wave: Wave, shadow: Shadow, cells: npt.NDArray[np.int64]) -> bool:
-    """Return whether cells ``(rows, cells)`` are known to be written by operations alone, as tiles are."""
+def tiles(wave: Wave, shadow: Shadow, known: npt.NDArray[np.int32], cells: Cells) -> Tiles | None:
+    """Return what may have to be said of cells ``(rows, cells)`` that are read by what knows of all up to
+    times ``known`` (rows, components); None where it has to be looked at.
+    """
     loops = LOOPS.after(cells.size) if wave.native else None
-    return loops is not None and bool(loops.only_operations(shadow.wrote, plain(cells)))
+    if loops is None:
+        return None
+    flags = loops.tiles(shadow.wrote, shadow.filled, shadow.flying, known, plain(cells))
+    return Tiles(*(bool(flags & flag) for flag in (loops.UNFILLED, loops.FLYING, loops.GENERIC, loops.LATE)))
+
+
+def covers(wave: Wave, shadow: Shadow, clocks: Clocks, warp: int, cells: slice, written: int) -> bool:
+    """Note that an operation issued by a warp writes cells, with a record ``written``, and forget reads of
+    these; false, with nothing noted, where it may have to wait for others.
+    """
+    loops = LOOPS.after(cells.stop - cells.start) if wave.native else None
+    if loops is None:
+        return False
+    pages, taken = shadow.pages(cells), shadow.taken
+    known = shadow.wrote, shadow.writes, shadow.read, shadow.reads
+    tables = loops.Tables(*shadow.places, *known, clocks.visible)
+    operation = loops.Operation(
+        (cells.start, cells.stop), (pages.start, pages.stop), warp, written, clocks.proxy, taken, shadow.takes
+    )
+    return bool(loops.covers(tables, operation) == loops.QUIET)
 
 
 def plain(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

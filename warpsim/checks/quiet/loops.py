@@ -13,11 +13,14 @@ import numpy as np
 from ...arithmetic.kernels._jit import Array, kernel
 
 CLOSER, QUIET, SEVERAL = range(3)  # look closer; all is noted; the same, but warps may have met in a cell
+# Of tiles: a cell was never written; a cp.async may write it; a warp wrote it; it may not have come yet.
+UNFILLED, FLYING, GENERIC, LATE = 1, 2, 4, 8
 
 _PAGE = 12  # bits of a place in a page
 _OPERATION, _PRESENT = 2, 1
 _LANE, _WARP, _PLACE, _TIME = 4, 9, 19, 39  # where fields of a record begin: a lane is part of a warp
 _WARPS, _STATEMENT = 0x3FF, 0xFFFFF  # their bits
+_COMPONENTS = 0x7FFF  # bits of the component of an operation, from that of a lane on
 _LANES, _IN_WARP = 5, 31  # bits of a lane in its warp
 
 
@@ -87,14 +90,25 @@ def all_become(shifts: Array, bases: Array, table: Array, value: int, offsets: A
 
 
 @kernel
-def only_operations(wrote: Array, cells: Array) -> bool:
-    """Return whether operations have written whatever has been written of cells ``(rows, cells)``."""
+def tiles(wrote: Array, filled: Array, flying: Array, known: Array, cells: Array) -> int:
+    """Return what may have to be said of cells ``(rows, cells)`` that are read, by flags: UNFILLED, FLYING,
+    GENERIC, LATE. ``known`` (rows, components) has the times up to which all is known to the readers.
+    """
+    found, latest = 0, np.int64(0)
     for row in range(len(cells)):
         for place in range(cells.shape[1]):
-            seen = wrote[np.uint64(cells[row, place])]
-            if seen != 0 and seen & _OPERATION == 0:
-                return False
-    return True
+            cell = np.uint64(cells[row, place])
+            found |= UNFILLED * (filled[cell] == 0) | FLYING * (flying[cell] != 0)
+            seen = wrote[cell]
+            if seen == latest or seen == 0:  # most cells of a tile are of one operation
+                continue
+            latest = seen
+            if seen & _OPERATION == 0:
+                found |= GENERIC
+            elif known[row, seen >> _LANE & _COMPONENTS] < seen >> _TIME:
+                found |= LATE
+        latest = np.int64(0)
+    return found
 
 
 @kernel
@@ -200,6 +214,80 @@ def store(tables: Tables, words: Words) -> int:
     return SEVERAL if several else QUIET
 
 
+# --- operations ---------------------------------------------------------------------------------------
+
+
+class Operation(NamedTuple):
+    """An operation that writes ``cells``, those from the first of them to that before the last: the warp
+    that issues it, the record of its writes, and what is known of the reads of operations.
+    """
+
+    cells: tuple[int, int]
+    pages: tuple[int, int]
+    warp: int
+    record: int
+    proxy: Array
+    taken: Array
+    takes: Array
+
+
+@kernel
+def _free(tables: Tables, operation: Operation, cell: int) -> bool:
+    """Return whether the warp that issues knows of the write to a cell, as proxies must."""
+    seen = tables.wrote[np.uint64(cell)]
+    if seen == 0:
+        return True
+    component = seen >> _LANE & _COMPONENTS
+    if seen & _OPERATION == 0:
+        component >>= _LANES
+        if operation.proxy[operation.warp, component] < seen >> _TIME:
+            return False
+    return bool(tables.visible[operation.warp, component] >= seen >> _TIME)
+
+
+@kernel
+def _unread(table: Array, row: int, tables: Tables, operation: Operation) -> bool:
+    """Return whether the warp that issues knows of all reads in a row of a table of reads, by lanes of warps
+    or by operations.
+    """
+    for cell in range(operation.cells[0], operation.cells[1]):
+        seen = table[row, np.uint64(cell)]
+        component = seen >> _LANE & _COMPONENTS if seen & _OPERATION else row
+        if seen >> _TIME > tables.visible[operation.warp, component]:
+            return False
+    return True
+
+
+@kernel
+def _any(latest: Array, row: int, pages: tuple[int, int]) -> bool:
+    """Return whether there is anything in some pages of a row."""
+    found = False
+    for page in range(pages[0], pages[1]):
+        found |= latest[row, page] != 0
+    return found
+
+
+@kernel
+def covers(tables: Tables, operation: Operation) -> int:
+    """Note what an operation will write, and that nothing needs to know any more what has read there.
+    Return CLOSER or QUIET.
+    """
+    first, past = operation.cells
+    for cell in range(first, past):
+        if not _free(tables, operation, cell):
+            return CLOSER
+    for table, latest in ((tables.read, tables.reads), (operation.taken, operation.takes)):
+        for row in range(len(latest)):
+            if _any(latest, row, operation.pages) and not _unread(table, row, tables, operation):
+                return CLOSER
+    for table, latest in ((tables.read, tables.reads), (operation.taken, operation.takes)):
+        for row in range(len(latest)):
+            if _any(latest, row, operation.pages):
+                table[row, first:past] = 0
+    tables.wrote[first:past] = operation.record
+    return QUIET
+
+
 # --- arrays of a launch -------------------------------------------------------------------------------
 
 
@@ -264,8 +352,9 @@ def compile_all() -> None:
     for kind in (np.uint8, np.int32):
         all_become(page, page, np.zeros(1, kind), 1, page, 1)
         all_are(page, page, np.zeros(1, kind), 1, page, 1)
-    only_operations(page, page.reshape(1, 1))
+    tiles(record[0], np.zeros(1, np.uint8), time[0], time, page.reshape(1, 1))
     load(tables, words)
     store(tables, words)
+    covers(tables, Operation((0, 1), (0, 1), 0, 0, time, record, time.copy()))
     numbers, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)
     own(Owners(0, numbers, numbers.copy(), byte, byte.copy()), words, numbers.copy(), byte.reshape(1, 1))

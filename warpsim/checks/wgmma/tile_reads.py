@@ -22,7 +22,6 @@ from ...machine.run.convergence import Warpgroups, warps_of
 from ...machine.run.events import CHUNK, Observer
 from ...machine.state.lanes import DivergentPath, Mask
 from ...machine.state.memory_access import MemoryAccess
-from .. import quiet
 from ..findings import Findings, LaunchFinding, Severity
 from ..order import Order
 from ..shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
@@ -71,7 +70,9 @@ class TileReads(Observer):
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check the tiles that some warpgroups are about to read."""
         cells, shadow = self.order.tiles(wave, share), self.order.shared(wave)
-        self._race(wave, path, share, cells, shadow)
+        seen = self.order.reads(wave, share)
+        if seen is None or seen.generic:
+            self._race(wave, path, share, cells, shadow)
         columns = self.order.groups_of(wave, share.groups)[:, None]
         records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)
         shadow.take_later(share.key, 1 + self._numbers(wave, share.groups)[:, None], records)
@@ -194,7 +195,7 @@ class TileReads(Observer):
     def _race(self, wave: Wave, path: DivergentPath, share: Share, cells: Cells, shadow: Shadow) -> None:
         """Bytes that another warp has written, with nothing in between."""
         clocks = self.order.clocks
-        if quiet.only_operations(wave, shadow, cells) or not self.order.fresh(shadow, shadow.writes).any():
+        if not self.order.fresh(shadow, shadow.writes).any():
             return
         wrote = shadow.wrote[cells]
         column = whose(wrote) // WARP

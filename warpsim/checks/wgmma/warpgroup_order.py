@@ -8,10 +8,11 @@ fence.proxy.async since. Both are asked of the shadow of shared memory; the rest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 
@@ -21,10 +22,9 @@ from ...machine.run.events import CHUNK, Observer, RegisterUse, helper
 from ...machine.run.pending import Pending
 from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ...machine.state.memory_access import MemoryAccess
-from .. import quiet
 from ..findings import Findings, LaunchFinding
 from ..order import Order
-from ..shadow import OPERATION, Cells, has, places, times, whose
+from ..shadow import OPERATION, Cells, has, in_a_row, places, times, whose
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
 from .register_order import Operation, RegisterOrder
 from .register_uses import RegisterUses, uses_of
@@ -47,10 +47,11 @@ class Cohort:
 
 
 class HazardReport:
-    """Adds findings of ``where``, the warpgroup that is looked at."""
+    """Adds findings; ``where`` says which warpgroup is looked at."""
 
     def __init__(self, findings: Findings) -> None:
-        self.findings, self.where = findings, ""
+        self.findings = findings
+        self.where: Callable[[], str] = str  # it must not hold the wave, which holds this
 
     def __call__(self, hazards: Sequence[Hazard]) -> None:
         """Add findings; the warpgroup is named. What ptxas mends is a warning: chips execute mended code."""
@@ -59,7 +60,7 @@ class HazardReport:
             finding = LaunchFinding(
                 kind=hazard.rule,
                 severity="warning" if hazard.mended else hazard.severity,
-                message=f"{what} [{self.where}]",
+                message=f"{what} [{self.where()}]",
                 location=hazard.second,
                 other=hazard.first,
                 note=hazard.note,
@@ -76,6 +77,7 @@ class WarpgroupOrder(Observer):
         self.uses: RegisterUses | None = None  # None where there is no wgmma
         self.active = True
         self.cohorts: list[Cohort] = []
+        self.names: dict[int, Mapping[str, tuple[str, ...]]] = {}  # of registers, by statement and role
         self.stores: dict[int, None] = {}  # statements, in the order of their latest stores
         self._seen: tuple[Lanes | None, Mask] = (None, np.zeros(0, np.bool_))
 
@@ -104,7 +106,7 @@ class WarpgroupOrder(Observer):
         if self.uses is None:
             return
         record = wave.code[path.pc]
-        names = {role: self.uses.named(record, numbers) for role, numbers in statement.registers.items()}
+        names = self._names(self.uses, record, path.pc, statement)
         place = record.statement.location
         for cohort in self._cohorts(wave, _mask(wave, share.groups)):
             groups = np.flatnonzero(cohort.groups)
@@ -118,6 +120,15 @@ class WarpgroupOrder(Observer):
                 late=self.unproxied(wave, groups, share, place),
             )
             cohort.steps[int(self.order.committed[groups[0]]) + 1, path.pc] = step
+
+    def _names(
+        self, uses: RegisterUses, record: Record, pc: int, statement: WgmmaStatement
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of the registers of a wgmma, by role; found once for a statement."""
+        if pc not in self.names:
+            named = partial(uses.named, record)
+            self.names[pc] = {role: named(numbers) for role, numbers in statement.registers.items()}
+        return self.names[pc]
 
     def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
         """Apply wgmma.fence, commit_group or wait_group of some warpgroups."""
@@ -135,7 +146,7 @@ class WarpgroupOrder(Observer):
 
     def differing(self, wave: Wave, path: DivergentPath, group: int, role: str, values: Values) -> None:
         """Report an operand that must be the same in the whole warpgroup and is not."""
-        self.report.where = Warpgroups.of(wave).place(wave, group)
+        self._look_at(wave, group)
         record = wave.code[path.pc]
         assert record.matrix is not None
         place = partial(record.statement.operand_location, record.matrix.places[_OPERANDS[role]])
@@ -186,14 +197,16 @@ class WarpgroupOrder(Observer):
             return
         group, cells, operation = found
         order = self._cohort(group).order
-        self.report.where = Warpgroups.of(wave).place(wave, group)
+        self._look_at(wave, group)
         ranges = runs_of(self.order.shared(wave).all_bytes(cells) % wave.memories.shared_stride)
         self.report([overwritten(ranges, operation.place, order.cause(operation, place), place)])
 
     def _in_flight(self, wave: Wave, cells: Cells) -> tuple[int, Cells, Operation] | None:
         """Return a warpgroup whose wgmma in flight reads some of the cells, which, and the latest wgmma."""
         shadow, groups = self.order.shared(wave), Warpgroups.of(wave)
-        each = len(groups.first) // len(wave.ctas)
+        each, row = len(groups.first) // len(wave.ctas), in_a_row(cells)
+        if isinstance(row, slice) and not self._may_read(wave, row, each):
+            return None
         ctas = shadow.bytes_of(cells) // wave.memories.shared_stride
         for own in range(each):
             here = ctas * each + own
@@ -210,6 +223,20 @@ class WarpgroupOrder(Observer):
                     return group, cells[busy], cohort.order.operations[int(steps[busy].max())]
         return None
 
+    @helper
+    def _may_read(self, wave: Wave, cells: slice, each: int) -> bool:
+        """Return whether a wgmma in flight may read in the pages of cells; warpgroups are so many a CTA."""
+        shadow, groups, clocks = self.order.shared(wave), Warpgroups.of(wave), self.order.clocks
+        pages, stride = shadow.pages(cells), wave.memories.shared_stride
+        first, last = (int(shadow.bytes_of(cell)) // stride for cell in (cells.start, cells.stop - 1))
+        for group in range(first * each, (last + 1) * each):
+            row, component = 1 + group % (each * wave.cluster.count), self.order.group_of(wave, group)
+            if row < len(shadow.takes):
+                known = clocks.visible[groups.warps[group], component]
+                if (shadow.takes[row, pages] > known).any():
+                    return True
+        return False
+
     def _cohort(self, group: int) -> Cohort:
         """Return the cohort of a warpgroup."""
         return next(cohort for cohort in self.cohorts if cohort.groups[group])
@@ -217,12 +244,10 @@ class WarpgroupOrder(Observer):
     @helper
     def unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
         """Return the hazards of generic stores that a wgmma need not see."""
-        shadow = self.order.shared(wave)
-        if not self.order.unfenced(shadow):
+        seen, shadow = self.order.reads(wave, share), self.order.shared(wave)
+        if (seen is not None and not seen.generic) or not self.order.unfenced(shadow):
             return
         cells = self.order.tiles(wave, share)[np.searchsorted(share.groups, groups)]
-        if quiet.only_operations(wave, shadow, cells):
-            return
         wrote = shadow.wrote[cells]
         generic = (wrote != 0) & ~has(wrote, OPERATION) & (shadow.flying[cells] == 0)
         proxy, size = self.order.clocks.proxy, self.order.clocks.of_cluster
@@ -233,7 +258,7 @@ class WarpgroupOrder(Observer):
         if not late.any():
             return
         row = int(late.any(axis=1).argmax())
-        self.report.where = Warpgroups.of(wave).place(wave, int(groups[row]))
+        self._look_at(wave, int(groups[row]))
         stored = set(places(wrote[row][late[row]]).tolist())
         first = wave.code[[pc for pc in self.stores if pc in stored][-1]].statement.location
         chunks = shadow.bytes_of(cells[row][late[row]]) % wave.memories.shared_stride // CHUNK
@@ -247,6 +272,10 @@ class WarpgroupOrder(Observer):
             self._seen = lanes, Warpgroups.of(wave).counts(lanes.mask) > 0
         return self._seen[1]
 
+    def _look_at(self, wave: Wave, group: int) -> None:
+        """Let what is found be of a warpgroup, which is named where anything is."""
+        self.report.where = partial(Warpgroups.of(wave).place, proxy(wave), group)
+
     def _cohorts(self, wave: Wave, groups: Mask) -> Iterator[Cohort]:
         """Yield cohorts of just these warpgroups: those of which some are not among them are parted."""
         if not self.cohorts:
@@ -259,7 +288,7 @@ class WarpgroupOrder(Observer):
             if not np.array_equal(inside, cohort.groups):
                 self.cohorts.append(Cohort(cohort.groups & ~groups, cohort.order.copy(), dict(cohort.steps)))
                 cohort.groups = inside
-            self.report.where = Warpgroups.of(wave).place(wave, int(inside.argmax()))
+            self._look_at(wave, int(inside.argmax()))
             yield cohort
 
 
