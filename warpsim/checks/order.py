@@ -407,15 +407,13 @@ class Order(Observer):
 
 def _warps_at(lanes: npt.NDArray[np.intp], offsets: Offsets) -> dict[int, Warps]:
     """Return the warps of lanes, which ascend, by the offset that each lane has; each warp once."""
-    if lanes.size % WARP == 0 and (lanes[WARP - 1 :: WARP] - lanes[::WARP] == WARP - 1).all():  # whole warps
-        each = offsets.reshape(-1, WARP)
-        if (each == each[:, :1]).all():
-            return _by_offset(lanes[::WARP] // WARP, each[:, 0])
-    pairs = np.unique(np.stack((offsets, lanes // WARP)), axis=1)
-    return _by_offset(pairs[1], pairs[0])
-
-
-def _by_offset(warps: Warps, offsets: Offsets) -> dict[int, Warps]:
+    warps = lanes // WARP
+    new = warps[1:] != warps[:-1]
+    if not new.all():
+        if not (new | (offsets[1:] == offsets[:-1])).all():  # lanes of a warp differ
+            return {offset: np.unique(warps[offsets == offset]) for offset in np.unique(offsets).tolist()}
+        first = np.concatenate(([True], new))
+        warps, offsets = warps[first], offsets[first]
     return {offset: warps[offsets == offset] for offset in dict.fromkeys(offsets.tolist())}
 
 

@@ -151,7 +151,9 @@ def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
     if not offsets.size:
         return Stretches(space=space, ranges=np.zeros((0, 2), np.int64))
     starts = np.sort(offsets)
-    gaps = np.flatnonzero(starts[1:] - starts[:-1] > size)
+    gaps = (starts[1:] - starts[:-1] > size).nonzero()[0]
+    if not gaps.size:
+        return Stretches.single(space, int(starts[0]), int(starts[-1] - starts[0]) + size)
     firsts = starts[np.concatenate(([0], gaps + 1))]
     ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
     return Stretches(space=space, ranges=np.stack((firsts, ends), axis=-1))
