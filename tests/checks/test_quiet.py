@@ -204,12 +204,16 @@ class Looked:
         return _tables(shadow), taken, _rows(seen), [str(found) for found in self.findings.found]
 
 
-def _access(rng: np.random.Generator) -> tuple[str, int, Any, Any, int, Any]:
-    """An access of whole warps, mostly in the memories of their CTAs."""
+def _access(rng: np.random.Generator, parted: bool = False) -> tuple[str, int, Any, Any, int, Any]:
+    """An access of whole warps, or of some lanes of them, mostly in the memories of their CTAs."""
     verb = str(rng.choice(["load", "load", "store", "store", "atomic", "copying", "landed"]))
     warps = rng.random(CTAS * WARPS) < rng.choice([0.2, 0.6, 1.0])
     warps[rng.integers(CTAS * WARPS)] = True
-    index = np.flatnonzero(np.repeat(warps, 32))
+    mask = np.repeat(warps, 32)
+    if parted and rng.random() < 0.1:
+        mask &= rng.random(mask.size) < rng.choice([0.1, 0.9])
+        mask[rng.integers(mask.size)] = True
+    index = np.flatnonzero(mask)
     size, rounds = (
         int(rng.choice([1, 2, 4, 8, 16, 32], p=[0.01, 0.04, 0.3, 0.25, 0.3, 0.1])),
         rng.integers(1, 4),
@@ -222,12 +226,14 @@ def _access(rng: np.random.Generator) -> tuple[str, int, Any, Any, int, Any]:
     offsets = lanes // 96 * BYTES + step % (BYTES // size * size) // size * size
     words = rng.integers(0, 2, (lanes.size, size)).astype(np.uint8) if rng.random() < 0.7 else None
     pc = {"load": rng.choice([0, 2]), "atomic": 4}.get(verb, rng.choice([1, 3]))
-    return verb, int(pc), np.repeat(warps, 32), offsets, size, words
+    return verb, int(pc), mask, offsets, size, words
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(18))
 def test_accesses_at_random_are_known_alike(seed: int) -> None:
-    """Barriers of CTAs come in between, and warps that learn what another has done."""
+    """Barriers of CTAs come in between, and warps that learn what another has done, and lanes that converge:
+    those of some seeds are apart at times.
+    """
     rng = np.random.default_rng(seed)
     one, other = Looked(), Looked()
     often = rng.choice([0.1, 0.4, 0.8])
@@ -240,13 +246,32 @@ def test_accesses_at_random_are_known_alike(seed: int) -> None:
                     looked.clocks.meet(here[None])
                 else:
                     looked.clocks.acquire(here[:1], looked.clocks.release(here[warp : warp + 1]))
-        access = _access(rng)
+        if seed >= 12 and rng.random() < 0.3:
+            for looked in (one, other):
+                looked.order.converge(looked.wave, np.ones(CTAS * WARPS * 32, np.bool_))
+        access = _access(rng, parted=seed >= 12)
         with no_loops():
             one.sees(*access)
         with loops_at_once():
             other.sees(*access)
         assert one.known() == other.known()
     assert any("race" in message for message in one.known()[3])
+
+
+@pytest.mark.parametrize("verbs", [("load", "store"), ("store", "load"), ("store", "store")])
+def test_lanes_that_were_apart_are_looked_at_more_closely(verbs: tuple[str, str]) -> None:
+    """Half a warp reads or writes what the whole warp then accesses: a race, but where they converge."""
+    whole = np.arange(CTAS * WARPS * 32) < 32
+    half = np.arange(CTAS * WARPS * 32) < 16
+    for converges in (False, True):
+        looked = Looked()
+        with loops_at_once():
+            looked.sees("store", 1, whole, np.arange(32) * 16 + 4096, 16, None)
+            looked.sees(verbs[0], 1, half, np.arange(16) * 16, 16, np.zeros((16, 16), np.uint8))
+            if converges:
+                looked.order.converge(looked.wave, whole)
+            looked.sees(verbs[1], 0, whole, np.arange(32)[::-1] * 16, 16, np.ones((32, 16), np.uint8))
+        assert any(found.kind == "race" for found in looked.findings.found) != converges
 
 
 def _does(rng: np.random.Generator) -> tuple[str, tuple[Any, ...]]:

@@ -386,7 +386,10 @@ class Shadow:
         """Return the rows of a table that may be present in some cells, by their latest times."""
         if not len(latest):
             return np.zeros(0, np.int64)
-        return np.flatnonzero(latest[:, self.pages(cells)].reshape(len(latest), -1).any(axis=1))
+        pages = self.pages(cells)
+        if not isinstance(pages, slice):  # few, of many cells
+            pages = np.flatnonzero(np.bincount(pages.reshape(-1), minlength=latest.shape[1]))
+        return np.flatnonzero(latest[:, pages].any(axis=1))
 
 
 class Shadows:

@@ -127,9 +127,11 @@ class Races(Observer):
         return bool(found != loops.CLOSER)
 
     def _loops(self, wave: Wave, access: MemoryAccess) -> Any:
-        """Return the loops that look at an access, if there are any; None where lanes of a warp are apart."""
+        """Return the loops that look at an access, if there are any; None where lanes of a warp are apart
+        now.
+        """
         loops = quiet.loops_for(wave, access)
-        if loops is None or self.together:
+        if loops is None:
             return None
         if access.path.lanes.count != wave.alive and self._parted(wave, access.path).any():
             return None
@@ -142,7 +144,7 @@ class Races(Observer):
         words = quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size
         tables = shadow.tables(clocks.of_cluster)
         return loops.Tables(*shadow.places, *tables, clocks.visible), loops.Words(
-            *words, pc, flags, clocks.of_cluster
+            *words, pc, flags, clocks.of_cluster, bool(self.together)
         )
 
     # --- accesses that are looked at ---

@@ -221,7 +221,7 @@ class ArrayUse(Observer):
         place, stored = access.path.pc, access.stored
         tables = self.owner, self.statement, self.written.view(np.uint8), access.memory
         words = loops.Words(
-            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0
+            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0, False
         )
         owners = loops.Owners(self.unit.bit_length() - 1, *tables)
         given = _NONE if stored is None else quiet.plain(stored)

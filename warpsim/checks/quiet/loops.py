@@ -17,7 +17,7 @@ CLOSER, QUIET, SEVERAL = range(3)  # look closer; all is noted; the same, but wa
 UNFILLED, FLYING, GENERIC, LATE = 1, 2, 4, 8
 
 _PAGE = 12  # bits of a place in a page
-_OPERATION, _PRESENT = 2, 1
+_PARTED, _OPERATION, _PRESENT = 8, 2, 1
 _LANE, _WARP, _PLACE, _TIME = 4, 9, 19, 39  # where fields of a record begin: a lane is part of a warp
 _WARPS, _STATEMENT = 0x3FF, 0xFFFFF  # their bits
 _COMPONENTS = 0x7FFF  # bits of the component of an operation, from that of a lane on
@@ -40,7 +40,7 @@ class Tables(NamedTuple):
 
 class Words(NamedTuple):
     """An access: ``size`` bytes at each of ``offsets``, by lanes in rounds of all of them; its statement is
-    ``place``; ``warps`` are those of a cluster.
+    ``place``; ``warps`` are those of a cluster; ``parted`` says whether lanes of a warp have been apart.
     """
 
     lanes: Array
@@ -49,6 +49,7 @@ class Words(NamedTuple):
     place: int
     flags: int
     warps: int
+    parted: bool
 
 
 @kernel
@@ -145,6 +146,19 @@ def _knows(tables: Tables, warp: int, first: int, count: int) -> bool:
 
 
 @kernel
+def _apart(tables: Tables, row: int, first: int, count: int) -> bool:
+    """Return whether lanes that were apart from others of their warp have accessed some cells, of a warp
+    those that have read them.
+    """
+    found = 0
+    for cell in range(first, first + count):
+        found |= tables.wrote[np.uint64(cell)]
+        if row < len(tables.reads):
+            found |= tables.read[np.uint64(row), np.uint64(cell)]
+    return found & _PARTED != 0
+
+
+@kernel
 def _all_before(tables: Tables, words: Words, stores: bool) -> bool:
     """Return whether the warps know of all writes to the words, and of all reads where they store."""
     turn, page, warp, shift, base, count, known = 0, -1, -1, 0, 0, 0, True
@@ -159,6 +173,8 @@ def _all_before(tables: Tables, words: Words, stores: bool) -> bool:
             known = not stores or _all_known(tables.reads, tables.visible, warp, page)
         first = base + (offset >> shift)
         if not known and not _knows(tables, warp, first, count):
+            return False
+        if words.parted and _apart(tables, warp % words.warps, first, count):
             return False
         for cell in range(first, first + count):
             if _late(tables.wrote[np.uint64(cell)], tables.visible, warp):
@@ -347,7 +363,7 @@ def own(owners: Owners, words: Words, numbers: Array, stored: Array) -> int:
 def compile_all() -> None:
     """Have all of them compiled, or loaded: nothing is left to be compiled in a fork."""
     page, time, record = np.zeros(1, np.int64), np.zeros((1, 1), np.int32), np.zeros((1, 1), np.int64)
-    words = Words(page, page, 1, 0, 0, 1)
+    words = Words(page, page, 1, 0, 0, 1, False)
     tables = Tables(page, page, page.copy(), time, record, time.copy(), time.copy())
     for kind in (np.uint8, np.int32):
         all_become(page, page, np.zeros(1, kind), 1, page, 1)
