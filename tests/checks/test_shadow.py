@@ -123,3 +123,16 @@ def test_reads_that_all_warps_know_of_need_no_table() -> None:
     assert shadow.read_by(np.array([1]), cells[0]).tolist() == [[0]]
     shadow.note_read(np.array([[1]]), cells, np.array([[record(6, 0, 0, 0)]]))
     assert times(shadow.read_by(np.array([0, 1]), slice(3, 4))).tolist() == [[0], [6]]
+
+
+def test_a_single_range_has_the_cells_that_it_has_among_others() -> None:
+    rng, shadow = np.random.default_rng(3), Shadow(5 * PAGE)
+    for _ in range(300):
+        size = int(rng.choice([1, 2, 4, 8, 16], p=[0.01, 0.02, 0.1, 0.17, 0.7]))
+        first, past = np.sort(rng.choice(5 * PAGE // size + 1, 2, replace=False)) * size
+        alone = shadow.spans(np.array([[first, past]]))
+        assert alone == shadow.spans(np.array([[first, past], [0, 16]]))[:1]
+        assert alone == [
+            (shadow.within(np.array([[first, past]]))[0], shadow.within(np.array([[first, past]]))[-1] + 1)
+        ]
+        assert int(shadow.bytes_of(alone[0][0])) == first

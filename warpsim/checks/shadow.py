@@ -157,10 +157,12 @@ class Shadow:
 
     def spans(self, ranges: Cells) -> list[tuple[int, int]]:
         """Return the cells of ranges of bytes ``(ranges, 2)``: the first and that behind the last of each."""
-        if len(ranges) == 1 and self._width:  # cells are alike, as mostly
-            first, past = ranges[0].tolist()
-            if not (first | past) % self._width:
-                return [(first // self._width, past // self._width)]
+        if len(ranges) == 1:  # as mostly: several times faster than of arrays
+            (first, past), shifts = ranges[0].tolist(), self._shifts
+            page, last = first // _PAGE, (past - 1) // _PAGE
+            if not (first & (1 << int(shifts[page])) - 1 or past & (1 << int(shifts[last])) - 1):
+                end = int(self._bases[last]) + (past - 1 >> int(shifts[last]))
+                return [(int(self._bases[page]) + (first >> int(shifts[page])), end + 1)]
         return [(first, past) for first, past in self._bounds(ranges).tolist()]
 
     def _bounds(self, ranges: Cells) -> Cells:
