@@ -13,9 +13,11 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
-from warpsim.arithmetic import array_sums, numerics, reference
+from warpsim.arithmetic import array_planes, array_sums, numerics, reference
+from warpsim.arithmetic.kernels.variants import SPECIAL, ZERO
+from warpsim.arithmetic.planes import planes
 from warpsim.execution.pipeline import rule_for
-from warpsim.isa.formats import Format
+from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
 
@@ -55,14 +57,15 @@ def operands_of(form: Instruction, cases: int = 3, rows: int = 5, columns: int =
     )
 
 
+@pytest.mark.parametrize("columns", [7, 4])  # more columns than cases, and more cases than columns
 @pytest.mark.parametrize(("elements", "widest"), [(1, 1), (24, 5), (300, 8), (1 << 15, 1 << 12)])
 @pytest.mark.parametrize("form", FORMS, ids=nasty.name)
 def test_blocks_of_any_size_give_the_bits_of_the_reference(
-    form: Instruction, elements: int, widest: int, monkeypatch: pytest.MonkeyPatch
+    form: Instruction, elements: int, widest: int, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(array_sums, "_ELEMENTS", elements)
     monkeypatch.setattr(array_sums, "_WIDEST", widest)
-    operands, rule = operands_of(form), rule_for(form)
+    operands, rule = operands_of(form, columns=columns), rule_for(form)
     assert array_sums.serves(operands, rule)
     found, expected = array_sums.compute(operands, rule), reference.compute(operands, rule)
     assert found.dtype == expected.dtype
@@ -77,6 +80,22 @@ def test_metadata_that_names_an_element_twice_is_left_to_sums_of_integers() -> N
     assert not array_sums.serves(changed, rule)
     found = numerics.compute_uncompiled(changed, rule)
     assert not nasty.difference(SPARSE, changed, found, reference.compute(changed, rule))
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_codes_of_16_bits_are_decoded_as_planes_have_them(name: str) -> None:
+    element = FORMATS[name]
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    split = planes(codes, element)
+    values, exponents = array_planes.decoded(codes.reshape(256, 256).T, element, False)
+    finite = split.special == 0
+    expected = np.where(split.significand == 0, ZERO, split.exponent)
+    assert np.array_equal(exponents.T.reshape(-1), np.where(finite, expected, SPECIAL))
+    with np.errstate(invalid="ignore"):
+        exact = codes.view(element.dtype).astype(np.float32)
+    found = values.T.reshape(-1)
+    assert np.array_equal(found[finite].view(np.uint32), exact[finite].view(np.uint32))
+    assert np.array_equal(found[~finite], exact[~finite], equal_nan=True)
 
 
 def test_rules_that_are_no_fused_sums_are_left_to_others() -> None:

@@ -17,18 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import present
-from ..isa.codes import values_of
-from ..isa.formats import FORMATS, Format
+from ..isa.formats import Format
 from ..isa.products import Codes, Operands
 from ..isa.rules import EmulatedF8, Rule
 from ..isa.sparsity import Pattern
+from .array_planes import Factor, decoded
 from .fused_rules import applies, order_of, step_of
 from .kernels import whole
-from .kernels.variants import SPECIAL, ZERO, Variant
-from .planes import canonical, converted, planes
+from .kernels.variants import SPECIAL, Variant
+from .planes import canonical
 
 Array = npt.NDArray[Any]
-Factor = tuple[Array, Array]  # float32 values and int16 exponents, (k, rows, columns, cases)
 
 _ELEMENTS = 1 << 15  # of D in a block: what a step keeps of them stays in the second-level cache
 _WIDEST = 1 << 12  # columns of a block
@@ -95,37 +94,51 @@ def _variant(operands: Operands, rule: Rule) -> Variant:
 
 
 def _cases_of_a_block(shape: tuple[int, ...]) -> int:
-    """Return the cases of a block: 1 where that many are fewer than the columns of a matrix."""
-    count = max(1, _ELEMENTS // max(shape[1] * shape[2], 1))
-    return count if count >= shape[2] else 1
+    return max(1, _ELEMENTS // max(shape[1] * shape[2], 1))
 
 
 def _cuts(stop: int, width: int) -> Iterator[slice]:
     return (slice(first, min(first + width, stop)) for first in range(0, stop, width))
 
 
+Place = tuple[Any, Any, Any]  # of elements of D: cases, rows, columns
+
+
 class _Cases:
-    """Some cases of a batch, decoded: A ``(stored, m, 1, cases)`` and, with zeros, ``(k, m, 1, cases)``, B
-    ``(k, 1, n, cases)``.
+    """Some cases of a batch, decoded.
+
+    A is ``(stored, cases, m, 1)`` and, with zeros, ``(k, cases, m, 1)``, B ``(k, cases, 1, n)``; where there
+    are more cases than columns, cases are the last axis, for the innermost loop of NumPy runs along that.
     """
 
     def __init__(self, operands: Operands, cases: slice, sums: _Sums) -> None:
         self.operands, self.sums, self.cases = operands, sums, cases
         self.pattern: Pattern | None = operands.product.pattern
         self.c, b = operands.c[cases], operands.b[cases]
-        self.b = _decoded(b.transpose(1, 2, 0)[:, None], operands.product.b, sums.variant.emulated)
-        self.columns = None if operands.columns is None else operands.columns[cases].transpose(2, 1, 0)
-        self.whole_a = self.a if operands.columns is None else self._decoded_a(_filled_up(operands, cases))
+        self.order = (1, 2, 0) if len(self.c) >= self.c.shape[2] else (0, 1, 2)
+        self.b = decoded(
+            self._along(b.transpose(1, 0, 2)[:, :, None]), operands.product.b, sums.variant.emulated
+        )
+        self.columns = None if operands.columns is None else operands.columns[cases]
+        self.whole_a = self.a if self.columns is None else self._decoded_a(_filled_up(operands, cases))
         self.scale = _scale(operands, cases)
 
     @cached_property
     def a(self) -> Factor:
         """The stored elements of A."""
-        return self._decoded_a(self.operands.a[self.cases])
+        return self._decoded_a(self.operands.a[self.cases].transpose(2, 0, 1))
 
     def _decoded_a(self, codes: Codes) -> Factor:
-        along = codes.transpose(2, 1, 0)[:, :, None]
-        return _decoded(along, self.operands.product.a, self.sums.variant.emulated)
+        return decoded(self._along(codes[..., None]), self.operands.product.a, self.sums.variant.emulated)
+
+    def _along(self, array: Array) -> Array:
+        """Return an array ``(k, cases, rows, columns)`` with its axes in the order of this block."""
+        return array.transpose(0, *(axis + 1 for axis in self.order))
+
+    def _at(self, *place: Any) -> Place:
+        """Return a place of cases, rows and columns in the order of this block."""
+        first, second, third = (place[axis] for axis in self.order)
+        return first, second, third
 
     def write(self, result: Codes) -> None:
         """Compute all blocks of these cases."""
@@ -137,25 +150,27 @@ class _Cases:
 
     def _block(self, rows: slice, columns: slice) -> Codes:
         """Return codes ``(cases, rows, columns)``."""
-        d = self.sums.d
+        d, place = self.sums.d, (slice(None), rows, columns)
         with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
-            codes = np.ascontiguousarray(self.c[:, rows, columns].transpose(1, 2, 0))
+            codes = np.ascontiguousarray(self.c[place].transpose(self.order))
             value = codes.view(d.dtype).astype(np.float32)
-        scale = None if self.scale is None else self.scale[rows, columns]
+        scale = None if self.scale is None else np.ascontiguousarray(self.scale[place].transpose(self.order))
         for stored in self.sums.steps:
             value = self._step(stored, (rows, columns), scale, value)
         with np.errstate(over="ignore", invalid="ignore"):
-            return canonical(value.astype(d.dtype), d).transpose(2, 0, 1)
+            return canonical(value.astype(d.dtype), d).transpose(np.argsort(self.order))
 
     def _step(self, stored: Array, place: tuple[slice, slice], scale: Array | None, c: Array) -> Array:
         """Add a pass: the fast way, then the exact way for the elements that it leaves open."""
         rows, columns = place
-        at = stored if self.pattern is None else _whole_chunks(stored, self.pattern)
+        at = _run(stored if self.pattern is None else _whole_chunks(stored, self.pattern))
         variant = self.sums.variant
         if self.pattern is not None:
-            variant = _lengthened(variant, len(at))
-        x: Factor = (self.whole_a[0][at, rows], self.whole_a[1][at, rows])
-        y: Factor = (self.b[0][at, :, columns], self.b[1][at, :, columns])
+            variant = _lengthened(variant, len(stored) * self.pattern.chunk // self.pattern.stored)
+        every = slice(None)
+        of_a, of_b = (at, *self._at(every, rows, every)), (at, *self._at(every, every, columns))
+        x: Factor = (self.whole_a[0][of_a], self.whole_a[1][of_a])
+        y: Factor = (self.b[0][of_b], self.b[1][of_b])
         value, hazard = whole.pass_of(x, y, scale, c, self.sums.numbers, variant)
         if hazard.any():
             self._settle(stored, place, np.nonzero(hazard), scale, c, value)
@@ -170,12 +185,13 @@ class _Cases:
         c: Array,
         value: Array,
     ) -> None:
-        """Write results of some elements, named by row, column and case of a block."""
-        row, column, case = open_[0] + place[0].start, open_[1] + place[1].start, open_[2]
+        """Write results of some elements, named by their places in a block."""
+        case, row, column = (open_[self.order.index(axis)] for axis in range(3))
+        row, column = row + place[0].start, column + place[1].start
         which = stored[:, None]
-        meets = which if self.columns is None else self.columns[which, row, case]
-        x = self.a[0][which, row, 0, case], self.a[1][which, row, 0, case]
-        y = self.b[0][meets, 0, column, case], self.b[1][meets, 0, column, case]
+        meets = which if self.columns is None else self.columns[case, row, which]
+        of_a, of_b = (which, *self._at(case, row, 0)), (meets, *self._at(case, 0, column))
+        x, y = (self.a[0][of_a], self.a[1][of_a]), (self.b[0][of_b], self.b[1][of_b])
         each = None if scale is None else scale[open_]
         value[open_] = whole.exact_pass(x, y, each, c[open_], self.sums.numbers, self.sums.variant)
 
@@ -187,6 +203,12 @@ def _lengthened(variant: Variant, products: int) -> Variant:
     return Variant(**numbers)
 
 
+def _run(numbers: Array) -> Array | slice:
+    """Return numbers that ascend by 1 as a slice, of which NumPy copies nothing."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    return slice(first, last + 1) if (np.diff(numbers) == 1).all() else numbers
+
+
 def _whole_chunks(stored: Array, pattern: Pattern) -> Array:
     """Return all logical columns of the chunks that stored columns belong to, in their order."""
     chunks = stored[:: pattern.stored] // pattern.stored
@@ -195,15 +217,32 @@ def _whole_chunks(stored: Array, pattern: Pattern) -> Array:
 
 
 def _filled_up(operands: Operands, cases: slice) -> Codes:
-    """Return codes of A ``(cases, m, k)`` with zeros where nothing is stored."""
-    a, columns = operands.a[cases], present(operands.columns, "columns")[cases]
-    full = np.zeros((*a.shape[:2], operands.b.shape[1]), a.dtype)
-    np.put_along_axis(full, columns, a, 2)
-    return full
+    """Return codes of A ``(k, cases, m)`` with zeros where nothing is stored."""
+    pattern, codes = present(operands.product.pattern, "pattern"), operands.a[cases]
+    columns = present(operands.columns, "columns")[cases]
+    chunks = codes.shape[2] // pattern.stored
+    rest = codes.shape[:2]
+    units = _units(columns, pattern).reshape(chunks, pattern.kept, 1, *rest)
+    stored = codes.transpose(2, 0, 1).astype(codes.dtype, order="C")
+    stored = stored.reshape(chunks, pattern.kept, pattern.unit, *rest)
+    full = np.empty((chunks, pattern.choices, pattern.unit, *rest), codes.dtype)
+    for place in range(pattern.choices):
+        np.multiply(stored[:, 0], (units[:, 0] == place).astype(codes.dtype), out=full[:, place])
+        for number in range(1, pattern.kept):  # a place holds a single unit
+            full[:, place] += stored[:, number] * (units[:, number] == place).astype(codes.dtype)
+    return full.reshape(-1, *rest)
+
+
+def _units(columns: Array, pattern: Pattern) -> Array:
+    """Return the place in its chunk of every unit ``(units, cases, m)`` of columns ``(cases, m, stored)``."""
+    units = columns[..., :: pattern.unit].astype(np.uint8)  # 256 is a multiple of every chunk
+    units &= np.uint8(pattern.chunk - 1)
+    units >>= np.uint8(pattern.unit.bit_length() - 1)
+    return np.ascontiguousarray(units.transpose(2, 0, 1))
 
 
 def _scale(operands: Operands, cases: slice) -> Array | None:
-    """Return exponents ``(m, n, cases)`` of the block scales of every element, where there are any."""
+    """Return exponents ``(cases, m, n)`` of the block scales of every element, where there are any."""
     if operands.product.scale is None or operands.scale_a is None or operands.scale_b is None:
         return None
     bias, nan = operands.product.scale.bias, operands.product.scale.canonical_nan
@@ -211,37 +250,4 @@ def _scale(operands: Operands, cases: slice) -> Array | None:
         np.where(codes == nan, SPECIAL, codes.astype(np.int32) - bias)
         for codes in (operands.scale_a[cases, :, :1], operands.scale_b[cases, :1])
     )
-    return np.ascontiguousarray((of_a + of_b).transpose(1, 2, 0))
-
-
-# --- values and exponents ------------------------------------------------------------------------------
-
-
-def _decoded(codes: Array, element: Format, as_half: bool) -> Factor:
-    """Return values and exponents; those of f16 for what is computed in it."""
-    codes = np.ascontiguousarray(codes)
-    if element.bits > 16:
-        with np.errstate(invalid="ignore"):
-            value = values_of(codes, element).astype(np.float32)
-        return value, _exponents(value)
-    values, exponents = _table(element, as_half)
-    index = codes & codes.dtype.type(element.mask)
-    return values.take(index), exponents.take(index)
-
-
-@cache
-def _table(element: Format, as_half: bool) -> Factor:
-    """Return value and exponent of every code."""
-    codes, half = np.arange(1 << element.bits, dtype=element.code_dtype), FORMATS["f16"]
-    split = planes(converted(codes, element, half), half) if as_half else planes(codes, element)
-    exponents = np.where(split.significand == 0, ZERO, split.exponent)
-    exponents = np.where(split.special != 0, SPECIAL, exponents).astype(np.int16)
-    with np.errstate(invalid="ignore"):
-        return values_of(codes, element).astype(np.float32), exponents
-
-
-def _exponents(value: Array) -> Array:
-    """Return the exponents of float32 numbers: a subnormal number has the smallest."""
-    field = (value.view(np.int32) >> 23 & 255).astype(np.int16)
-    exponents = np.where(field == 255, np.int16(SPECIAL), np.maximum(field, 1) - np.int16(127))
-    return np.where(value == 0, np.int16(ZERO), exponents)
+    return np.asarray(of_a + of_b)

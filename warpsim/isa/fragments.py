@@ -176,8 +176,9 @@ def fields_of(instruction: Instruction, indices: npt.ArrayLike) -> Fields:
 
 def indices_of(instruction: Instruction, fields: Fields) -> npt.NDArray[np.uint8]:
     """Return unit indices ``(..., m, units)`` of fields, read literally; the inverse of fields_of."""
-    units: npt.NDArray[np.uint8] = require_sparse(instruction).decode_table[fields]
-    return units.reshape(*fields.shape[:-1], units.shape[-2] * units.shape[-1])
+    pattern = require_sparse(instruction)
+    units: npt.NDArray[np.uint8] = np.take(pattern.decode_numbers, fields).view(np.uint8)
+    return units.reshape(*fields.shape[:-1], fields.shape[-1] * pattern.kept)
 
 
 def legal_fields(instruction: Instruction) -> npt.NDArray[np.bool_]:
@@ -207,16 +208,17 @@ def check_fields(
     UndefinedBehavior names row, chunk and, given the selector, lane and bits. NotModelled (only asked
     for with ``unknown``) is for descending plain ``.sp`` fields that ptxas does not sort.
     """
+    known = known_fields(instruction)
+    if np.take(known if unknown else legal_fields(instruction), fields).all():
+        return
     if undefined_rows(instruction, fields).any():
         raise UndefinedBehavior(undefined_field(instruction, fields, selector))
-    descending = ~known_fields(instruction)[fields]
-    if unknown and descending.any():
-        reason = (
-            f"descending indices are legal under plain .sp, but on {instruction.target} ptxas hands "
-            f"{instruction.a} metadata to the hardware unsorted and its effect is not known; "
-            f"sort the pairs, or ask for the documented fallback (undefined='fallback')"
-        )
-        raise NotModelled(_field_message(instruction, fields, descending, selector, reason))
+    reason = (
+        f"descending indices are legal under plain .sp, but on {instruction.target} ptxas hands "
+        f"{instruction.a} metadata to the hardware unsorted and its effect is not known; "
+        f"sort the pairs, or ask for the documented fallback (undefined='fallback')"
+    )
+    raise NotModelled(_field_message(instruction, fields, ~known[fields], selector, reason))
 
 
 def undefined_rows(instruction: Instruction, fields: Fields) -> npt.NDArray[np.bool_]:

@@ -43,6 +43,7 @@ from .run.windows import PLACES
 from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
+from .state.freed_memory import keep_freed_memory
 from .state.slots import Slot
 from .state.spaces import DEVICE_BASE, Bytes
 from .state.tensor_cells import RESIDENT
@@ -320,6 +321,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
 
     ``progress`` is called with the CTAs done and their number. Raises what statements raise, and Fault.
     """
+    keep_freed_memory()
     counts = np.zeros(len(launch.module.code), np.int64)
     total, done = launch.total, 0
     turn = TURN if communicates(launch.entry) and dependence(launch.entry) else QUANTUM

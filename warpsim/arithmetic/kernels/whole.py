@@ -86,8 +86,8 @@ def fast(
         a[0], b[0], up if scale is None else _single_power(np.clip(distance + scale, -126, 120))
     )
     number += np.trunc(c * up)
-    number *= _power(-distance)
-    return _rounded(number, precision, variant), hazard
+    number *= _single_power(-distance)
+    return (_rounded if variant.half else _cut)(number, precision, variant), hazard
 
 
 def _single_power(exponent: Array) -> Array:
@@ -165,6 +165,16 @@ def _rounded(number: Array, precision: int, variant: Variant) -> Array:
     whole += 0.0
     result: Array = whole.astype(np.float32)
     return _limited(result) if variant.half else result
+
+
+def _cut(number: Array, precision: int, variant: Variant) -> Array:
+    """Return float64, 0 or of the size of normal numbers of float32, cut to the result's precision.
+
+    The number is overwritten; it is not -0, as no sum is that begins with +0.
+    """
+    bits = number.view(np.int64)
+    bits &= -1 << (53 - precision)
+    return number.astype(np.float32)
 
 
 def _limited(number: Array) -> Array:
