@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..errors import present
 from ..isa.formats import Format
-from ..isa.products import Codes, Operands
+from ..isa.products import Codes, Operands, Product
 from ..isa.rules import EmulatedF8, Rule
 from ..isa.sparsity import Pattern
 from .array_planes import Factor, decoded
@@ -51,7 +51,7 @@ def compute(operands: Operands, rule: Rule) -> Codes:
     step = present(step_of(rule), "step")
     result = np.empty(operands.c.shape, operands.product.d.code_dtype)
     sums = _Sums(
-        steps=_steps(operands, rule),
+        steps=_steps(operands.product, rule),
         numbers=(step.fraction_bits, step.exponent_floor, step.output.precision),
         variant=_variant(operands, rule),
         d=operands.product.d,
@@ -63,20 +63,22 @@ def compute(operands: Operands, rule: Rule) -> Codes:
 
 @dataclass(frozen=True, kw_only=True)
 class _Sums:
-    """A rule in numbers; ``steps``: the stored columns of each pass, in its order."""
+    """A rule in numbers; ``steps``: the stored columns of each pass, in its order, and its rows of B."""
 
-    steps: list[Array]
+    steps: list[tuple[Array, Array | slice]]
     numbers: tuple[int, int, int]
     variant: Variant
     d: Format
 
 
-def _steps(operands: Operands, rule: Rule) -> list[Array]:
-    order = np.array(order_of(operands.product, rule))
+@cache
+def _steps(product: Product, rule: Rule) -> list[tuple[Array, Array | slice]]:
+    order, pattern = np.array(order_of(product, rule)), product.pattern
     each = len(order)
     if not isinstance(rule, EmulatedF8):
         each = min(present(step_of(rule), "step").length, each)
-    return [order[start : start + each] for start in range(0, len(order), each)]
+    parts = [order[start : start + each] for start in range(0, len(order), each)]
+    return [(part, _run(part if pattern is None else _whole_chunks(part, pattern))) for part in parts]
 
 
 def _variant(operands: Operands, rule: Rule) -> Variant:
@@ -155,15 +157,16 @@ class _Cases:
             codes = np.ascontiguousarray(self.c[place].transpose(self.order))
             value = codes.view(d.dtype).astype(np.float32)
         scale = None if self.scale is None else np.ascontiguousarray(self.scale[place].transpose(self.order))
-        for stored in self.sums.steps:
-            value = self._step(stored, (rows, columns), scale, value)
+        for step in self.sums.steps:
+            value = self._step(step, (rows, columns), scale, value)
         with np.errstate(over="ignore", invalid="ignore"):
             return canonical(value.astype(d.dtype), d).transpose(np.argsort(self.order))
 
-    def _step(self, stored: Array, place: tuple[slice, slice], scale: Array | None, c: Array) -> Array:
+    def _step(
+        self, step: tuple[Array, Array | slice], place: tuple[slice, slice], scale: Array | None, c: Array
+    ) -> Array:
         """Add a pass: the fast way, then the exact way for the elements that it leaves open."""
-        rows, columns = place
-        at = _run(stored if self.pattern is None else _whole_chunks(stored, self.pattern))
+        (stored, at), (rows, columns) = step, place
         variant = self.sums.variant
         if self.pattern is not None:
             variant = _lengthened(variant, len(stored) * self.pattern.chunk // self.pattern.stored)
