@@ -21,6 +21,7 @@ from warpsim.arithmetic.cores import thread_count
 from warpsim.arithmetic.kernels import decode, variants
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.arithmetic.kernels.variants import Variant
+from warpsim.errors import present
 from warpsim.execution import fused_registers, matrix_kernels, pipeline, recipes
 from warpsim.execution.compilation_budget import CompilationBudget
 from warpsim.execution.pipeline import rule_for
@@ -145,6 +146,50 @@ def test_batches_equal_the_scalar_kernels(form: Instruction) -> None:
         if form.family.rules == "mma" and recipes.applies_to_registers(form.product, rule):
             indices = None if problem.indices is None else problem.indices[:m]
             _check_registers(form, operands, indices, expected)
+
+
+NARROW = [
+    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sm_90a"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32", "sm_89"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32", "sm_90a"),
+    ("mma.sync.aligned.m16n8k32.row.col.f16.e5m2.e5m2.f16", "sm_90a"),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_90a"),
+]
+
+
+@compiled
+@pytest.mark.parametrize(("mnemonic", "target"), NARROW)
+def test_infinite_sums_and_accumulators_beside_which_products_vanish(mnemonic: str, target: str) -> None:
+    """Such sums need no alignment where factors are narrow; bf16's are not."""
+    form = warpsim.decode(mnemonic, target=target)
+    rng, cases = np.random.default_rng(4), 24
+    shapes = {name: (cases, *form.matrix_shape(name)) for name in "abc"}
+    codes = dict[str, Array]()
+    for name in "ab":
+        element = form.format(name)
+        codes[name] = nasty.random_codes(element, shapes[name], rng)
+        special = nasty.is_special(codes[name], element)
+        if element.has_infinity:  # instead of NaN, ever fewer of them
+            codes[name] = np.where(special, element.infinity | codes[name] & element.sign_bit, codes[name])
+        share = np.linspace(1, 0, cases)[:, None, None]
+        codes[name] = np.where(special & (rng.random(special.shape) > share), 1, codes[name])
+    top = form.c.bias + 1
+    exponents = rng.integers(top - 11, top + 1, shapes["c"])
+    fractions = rng.integers(0, 1 << form.c.fraction_bits, shapes["c"]) * (exponents < top)  # NaN would stay
+    codes["c"] = nasty.encode(form.c, exponents, fractions, rng.random(shapes["c"]) < 0.5)
+    given = {name: warpsim.pack(form, name, codes[name]) for name in "abc"}
+    if form.sparse:
+        units = nasty.indices(form, (cases, form.shape.m), rng)
+        given["e"] = warpsim.pack_metadata(form, units)
+    expected = warpsim.execute(form, **given, engine="reference")
+    call = present(fused_registers.fused_call(form, Inputs(registers=given)), "call")
+    assert np.array_equal(fused_registers.run(call, 1), expected)
+    if not form.sparse:
+        d = warpsim.unpack(form, "d", expected).view(form.d.code_dtype)
+        for case in range(0, cases, 5):
+            found = gemm(form, *(codes[name][case] for name in "abc"))
+            assert np.array_equal(found.view(form.d.code_dtype), d[case])
 
 
 def _twice(operands: Operands) -> Operands:

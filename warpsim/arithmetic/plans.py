@@ -74,7 +74,7 @@ def plan_of(product: Product, rule: Rule, columns: int | None = None) -> Plan:
     sparse = product.pattern is not None
     steps = 2 if emulated else 1
     bytewise = columns is None and product.scale is None
-    compact = bytewise and _are_compact(product)
+    compact = bytewise and are_narrow(product)
     relative = bytewise and not compact and steps == 1 and length % 4 == 0 and step.output.format == "f32"
     stride = columns or _stride(length * steps, sparse, compact or relative)
     lanes = LANES if length <= 8 and not sparse else LANES // 2
@@ -115,9 +115,9 @@ def _stride(products: int, sparse: bool, bytewise: bool) -> int:
     return 256 if rows <= 16 else 128
 
 
-def _are_compact(product: Product) -> bool:
-    """Return whether the exponents of A and B fit bytes (those of f16 do, in which other formats may be
-    stored).
+def are_narrow(product: Product) -> bool:
+    """Return whether the exponents of A and B are those of f16 at most, in which other formats may be
+    stored: they fit bytes.
     """
     return all(
         element.minimum_exponent >= NARROWEST and element.bias <= WIDEST for element in (product.a, product.b)

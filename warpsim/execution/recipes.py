@@ -20,7 +20,7 @@ from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, Header, Tables, register_kernel
 from ..arithmetic.kernels.decode import Coding
 from ..arithmetic.kernels.variants import Variant
-from ..arithmetic.plans import Plan, applies, coding_of, plan_of
+from ..arithmetic.plans import Plan, applies, are_narrow, coding_of, plan_of
 from ..errors import WarpsimError, present
 from ..isa.architectures import rule_of
 from ..isa.descriptors.matrix_descriptor import Descriptor
@@ -56,6 +56,11 @@ class Recipe:
     def singles(self) -> list[int]:
         """Operands of one register, which may come without their last axis."""
         return [place for place, (_, count) in enumerate(self.shapes) if count == 1]
+
+    @cached_property
+    def plain(self) -> tuple[tuple[int, int], ...] | None:
+        """The shapes of a, b, c and metadata where all of them are registers, otherwise None."""
+        return tuple(self.shapes) if self.names == ("a", "b", "c", "e")[: len(self.names)] else None
 
     @cached_property
     def table(self) -> npt.NDArray[np.int32]:
@@ -197,6 +202,7 @@ def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
         fraction_bits=fraction_bits,
         exponent_floor=exponent_floor,
         precision=precision,
+        narrow=int(are_narrow(form)),
         coding_a=_coding(plan, "a"),
         coding_b=_coding(plan, "b"),
         coding_c=_coding(plan, "c"),

@@ -8,29 +8,18 @@ are [row][stored column] here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from ._jit import Array, kernel, variant_kernel
 from .decode import Coding, decode_run, decode_words, encode_halves, index_offsets
+from .llvm.vectors import types
+from .llvm.workspace import gathered, keep, record_of, runs_of, scattered, scratch, seen_as
 from .panels import literal, row_sum
 from .variants import SPECIAL, Variant
 
 COLUMNS = 8  # columns of B in a warp's registers, the smallest number
-
-
-@kernel
-def _gathered(source: Array, start: int, places: Array, result: Array) -> None:
-    for k in range(len(places)):
-        result[k] = source[np.uint64(start + places[k])]  # unsigned: no index counts from the end
-
-
-@kernel
-def _scattered(source: Array, result: Array, start: int, places: Array) -> None:
-    for k in range(len(places)):
-        result[np.uint64(start + places[k])] = source[k]
 
 
 @kernel
@@ -45,7 +34,8 @@ class Header(NamedTuple):
     """The numbers of a recipe, as consecutive integers in front of its tables.
 
     ``words_*``: words of a case in each operand (0: all cases share the same; C's in pairs of accumulators).
-    ``legal``: a bit for each value of a metadata field.
+    ``legal``: a bit for each value of a metadata field. ``narrow``: whether the exponents of A and B are
+    those of f16 at most.
     """
 
     rows: int
@@ -59,6 +49,7 @@ class Header(NamedTuple):
     fraction_bits: int
     exponent_floor: int
     precision: int
+    narrow: int
     coding_a: Coding
     coding_b: Coding
     coding_c: Coding
@@ -84,30 +75,12 @@ class Tables(NamedTuple):
 
 _NUMBERS, _CODING = len(Header._fields) - 3, 8  # plain numbers of a header, and those of a coding
 HEADER = _NUMBERS + 3 * _CODING  # integers in front of the tables
-_taken: Any = to_fixed_tuple  # Numba types it, mypy does not
-
-
-@kernel
-def _header(recipe: Array) -> Header:
-    numbers = recipe[:HEADER].astype(np.int64)
-    a, b, c = numbers[_NUMBERS:], numbers[_NUMBERS + _CODING :], numbers[_NUMBERS + 2 * _CODING :]
-    codings: Any = (_taken(a, _CODING), _taken(b, _CODING), _taken(c, _CODING))
-    return Header(*_taken(numbers, _NUMBERS), *codings)
-
-
-@kernel
-def _tables(recipe: Array, sizes: tuple[int, int, int], depth: int, products: int, stored: int) -> Tables:
-    """Return the tables of a recipe; ``sizes``: words of A and of B and pairs of C that the tables place."""
-    at_b = HEADER + sizes[0]
-    at_c = at_b + sizes[1]
-    at_row = at_c + sizes[2]
-    at_order = at_row + depth
-    at_base = at_order + products
-    at_field = min(at_base + stored, len(recipe))  # dense A has no tables from here on
-    at_bit = at_field + (len(recipe) - at_field) // 2
-    places = recipe[HEADER:at_b], recipe[at_b:at_c], recipe[at_c:at_row]
-    orders = recipe[at_row:at_order], recipe[at_order:at_base]
-    return Tables(*places, *orders, recipe[at_base:at_field], recipe[at_field:at_bit], recipe[at_bit:])
+_header = record_of(Header, _NUMBERS, 3, _CODING)
+# The scratch memory of registers: of A words, codes in the order of products, planes and offsets, twice; of B
+# words and planes; of C words, planes and the marks of a row; and planes that A and B do not have.
+_PLANES = (types.float32, types.int16)
+_OF_A, _OF_B = (types.uint32, None, *_PLANES, types.int32, types.int32), (types.uint32, *_PLANES)
+_size, _parts = scratch((*_OF_A, *_OF_B, types.uint32, *_PLANES, types.int8, types.int16, types.uint8))
 
 
 def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
@@ -124,51 +97,56 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     narrow = stride == COLUMNS
 
     @variant_kernel(code, bits, kept)
-    def registers(a: Array, b: Array, c: Array, words: Array, d: Array, count: int, recipe: Array) -> int:
+    def registers(a: Array, b: Array, c: Array, metadata: Array, d: Array, count: int, recipe: Array) -> int:
         """Write all results; return -1, or the first element with an illegal metadata field, where it stops.
 
-        ``a``, ``b``, ``c``, ``words`` (metadata) and ``d`` are flat uint32 registers; a and b may be words of
+        ``a``, ``b``, ``c``, ``metadata`` and ``d`` are flat uint32 registers; a and b may be words of
         shared memory. ``recipe``: a Header, then Tables, in one array of integers.
         """
         header = _header(recipe)
         rows, passes = header.rows, header.passes
         n = COLUMNS if narrow else header.columns
         stored = passes * products
-        size_a, size_b, size_c = rows * stored, passes * depth, rows * n
-        sizes = (size_a // per_word, size_b * n // per_word, size_c // held)
-        tables = _tables(recipe, sizes, size_b, products, stored)
-        places_a, places_b, places_c = tables.words_a, tables.words_b, tables.words_c
-        row_of_b, order, bases = tables.row_of_b, tables.order, tables.bases
+        size_a, size_b, size_c = rows * stored, passes * depth, rows * stride
+        count_a, count_b = size_a // per_word, size_b * n // per_word
+        fields = size_a // (4 * kept) if kept else 0
+        tables = (count_a, count_b, rows * n // held, size_b, products, stored if kept else 0, fields, fields)
+        places_a, places_b, places_c, row_of_b, order, bases, field_words, field_bits = runs_of(
+            recipe, HEADER, tables
+        )
         legal = header.legal
         numbers = (header.fraction_bits, header.exponent_floor, header.precision)
+        narrow_factors = header.narrow != 0
         coding_a, coding_b, coding_c = header.coding_a, header.coding_b, header.coding_c
-        word_a, word_b = np.empty(len(places_a), np.uint32), np.empty(len(places_b), np.uint32)
-        code_a, word_c = word_a.view(unit), np.zeros(rows * stride // held, np.uint32)
-        order_a = np.empty(size_a if emulated else 0, unit)
-        values_a, exponents_a = np.empty(size_a, np.float32), np.empty(size_a, np.int16)
-        values_b, exponents_b = np.empty(size_b * stride, np.float32), np.empty(size_b * stride, np.int16)
-        offsets = np.empty(size_a if kept else 0, np.int32)
-        order_offsets = np.empty(size_a if kept and emulated else 0, np.int32)
-        scales, lows = np.empty(0, np.int16), np.empty(0, np.uint8)
-        sums = np.empty(rows * stride, np.float32) if half else word_c.view(np.float32)
-        exponents_c = np.empty(rows * stride if half else 0, np.int16)
-        marks = np.empty(stride, np.int8)
+        of_a = (count_a, size_a if emulated else 0, size_a, size_a, size_a, size_a if emulated else 0)
+        of_b, of_c = (count_b, size_b * stride, size_b * stride), (size_c // held, size_c, size_c, stride)
+        counts = (*of_a, *of_b, *of_c, 0, 0)
+        memory = np.empty(_size(counts, unit), np.uint8)
+        found = _parts(memory, counts, unit)
+        word_a, order_a, values_a, exponents_a, offsets, order_offsets = found[:6]
+        word_b, values_b, exponents_b, word_c, sums, exponents_c, marks, scales, lows = found[6:]
+        code_a, code_c = seen_as(word_a, unit), seen_as(word_c, np.uint16)
+        if not half:
+            sums = seen_as(word_c, np.float32)
         planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales, lows)
         planes_b = (values_b, exponents_b, scales, lows)
+        if n < stride:
+            for k in range(size_c // held):
+                word_c[k] = 0
         for element in range(count):
             if kept:
                 width = 4 * kept
-                groups = size_a // width
                 wrong = False
-                for group in range(groups):
-                    word = np.int64(words[element * header.words_e + tables.field_words[group]])
-                    word >>= tables.field_bits[group]
+                for group in range(fields):
+                    word = np.int64(metadata[element * header.words_e + field_words[group]])
+                    word >>= field_bits[group]
                     place = group * width
                     if index_offsets(kept, word, legal, bases, place % stored, stride, offsets, place):
                         wrong = True
                 if wrong:
+                    keep(memory)
                     return element
-            _gathered(a, element * header.words_a, places_a, word_a)
+            gathered(a, places_a, word_a, (element * header.words_a, 0, 0), count_a)
             if emulated:
                 _permuted(code_a, order_a, order)
                 decode_run(order_a, 0, size_a, values_a, exponents_a, 0, coding_a)
@@ -177,28 +155,28 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
             else:
                 decode_run(code_a, 0, size_a, values_a, exponents_a, 0, coding_a)
             if element == 0 or header.words_b != 0:
-                _gathered(b, element * header.words_b, places_b, word_b)
-                for group in range(len(word_b) // n):
+                gathered(b, places_b, word_b, (element * header.words_b, 0, 0), count_b)
+                for group in range(count_b // n):
                     for j in range(0, n, COLUMNS):
-                        spot = (group, j, stride)
+                        part = (group, j, stride)
                         decode_words(
-                            word_b, group * n + j, bits, (values_b, exponents_b), spot, row_of_b, coding_b
+                            word_b, group * n + j, bits, (values_b, exponents_b), part, row_of_b, coding_b
                         )
+            at_c = element * header.words_c
             for i in range(rows):
-                row, place = places_c[i * n // held : (i + 1) * n // held], i * stride // held
-                _gathered(c, element * header.words_c, row, word_c[place:])
+                gathered(c, places_c, word_c, (at_c, i * n // held, i * stride // held), n // held)
             if half:
-                decode_run(word_c.view(np.uint16), 0, rows * stride, sums, exponents_c, 0, coding_c)
+                decode_run(code_c, 0, size_c, sums, exponents_c, 0, coding_c)
             for number in range(passes):
                 for i in range(rows):
                     first = (i * passes + number) * products
-                    at = (first, number * rows + i, number * depth * stride, number * stride, i * stride)
-                    row_sum(code, planes_a, planes_b, sums, marks, at, n, numbers)
+                    places = (first, number * rows + i, number * depth * stride, number * stride, i * stride)
+                    row_sum(code, planes_a, planes_b, sums, marks, places, n, numbers, narrow_factors)
             if half:
-                encode_halves(sums, word_c.view(np.uint16), rows * stride)
+                encode_halves(sums, code_c, size_c)
             for i in range(rows):
-                row, place = places_c[i * n // held : (i + 1) * n // held], i * stride // held
-                _scattered(word_c[place:], d, element * header.words_c, row)
+                scattered(d, places_c, word_c, (at_c, i * n // held, i * stride // held), n // held)
+        keep(memory)
         return -1
 
     return registers
@@ -298,7 +276,7 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
                 for i in range(rows):
                     first = (i * passes + number) * products
                     at = (first, number * rows + i, number * depth * stride, number * stride, i * stride)
-                    row_sum(code, planes_a, planes_b, sums, marks, at, n, numbers)
+                    row_sum(code, planes_a, planes_b, sums, marks, at, n, numbers, False)
             for i in range(rows):
                 start = element * size_c + i * n
                 if half:

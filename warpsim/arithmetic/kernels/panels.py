@@ -24,13 +24,13 @@ from zlib import crc32
 from . import decode, variants
 from ._jit import Array, kernel, variant_kernel
 from .hardware import rounds_by_instruction
-from .llvm import alignment, floors, rows, steps, vectors
+from .llvm import alignment, floors, rows, steps, vectors, workspace
 from .llvm.rows import Place, Row
 from .llvm.vectors import cgutils, intrinsic, pointer_of, pointers, types
 from .variants import Variant
 
 # Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
-_MODULES = (alignment, decode, floors, rows, steps, variants, vectors)
+_MODULES = (alignment, decode, floors, rows, steps, variants, vectors, workspace)
 _SOURCES = (Path(module.__file__ or "") for module in _MODULES)
 _FINGERPRINT = crc32(b"".join(source.read_bytes() for source in _SOURCES))
 
@@ -42,19 +42,20 @@ def literal(variant: Variant) -> int:
 
 @intrinsic
 def row_sum(
-    typing: Any, code: Any, a: Any, b: Any, c: Any, marks: Any, at: Any, n: Any, numbers: Any
+    typing: Any, code: Any, a: Any, b: Any, c: Any, marks: Any, at: Any, n: Any, numbers: Any, narrow: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
     """Add a pass of products to a row of accumulators; return whether some lanes took the exact way.
 
     ``code`` is a constant, ``literal(variant)``; ``a = (values, exponents, offsets, scales, bytes)``, ``b =
     (values, exponents, scales, bytes)`` and ``c`` are arrays as the module describes, ``marks`` is int8
     scratch for n columns; ``at`` = first index of the row in a, in its scales, of the pass in b, in its
-    scales, of the row in c; ``numbers = (fraction bits, exponent floor, precision)``.
+    scales, of the row in c; ``numbers = (fraction bits, exponent floor, precision)``; ``narrow`` whether the
+    exponents of all factors are those of f16 at most, as where planes are compact.
     """
     if not isinstance(code, types.IntegerLiteral):
         return None  # Numba asks again with the literal type
     variant = Variant.of(code.literal_value)
-    signature = types.boolean(code, a, b, c, marks, at, n, numbers)
+    signature = types.boolean(code, a, b, c, marks, at, n, numbers, narrow)
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kinds = signature.args
@@ -67,7 +68,8 @@ def row_sum(
         )
         embedded = variant.width % 16 == 0 and rounds_by_instruction(context)
         numbers = cgutils.unpack_tuple(builder, values[7], 3)
-        return Row(builder, variant, place, (values[6], numbers, embedded)).emit()
+        of_rule = values[6], numbers, embedded
+        return Row(builder, variant, place, of_rule).emit(values[8])
 
     return signature, emit
 
@@ -131,7 +133,7 @@ def panel_kernel(variant: Variant) -> Callable[..., int]:
     disk.
     """
     code = literal(variant)
-    products = variant.products
+    products, narrow = variant.products, variant.compact
     depth = products * (2 if variant.sparse else 1)  # rows of B of a pass
     stride = variant.stride
 
@@ -171,7 +173,7 @@ def panel_kernel(variant: Variant) -> Callable[..., int]:
                     for i in range(height):
                         row = number * rows_of_a + block + i
                         at = (row * products, row, number * depth * stride, number * stride, i * n)
-                        if row_sum(code, a, b, c, marks, at, n, numbers):
+                        if row_sum(code, a, b, c, marks, at, n, numbers, narrow):
                             exact_rows += 1
                 if promote:
                     _promote(out, window, c, n)

@@ -103,7 +103,7 @@ class Alignment:
     ``top`` is m (of bytes with float32's bias), ``up`` and ``down`` are 2**(F - m) and its inverse,
     ``up_product`` the factor of products. ``doubtful`` are lanes for which the fast step is not proven,
     unless they are ``excused``, a function that is called where lanes are doubtful: where only zeros are
-    added, the scale has no effect.
+    added, the scale has no effect. In lanes ``beyond`` the bounds a term is too large.
     """
 
     top: Lanes
@@ -112,6 +112,7 @@ class Alignment:
     up_product: Lanes
     doubtful: Lanes
     excused: Load
+    beyond: Lanes
 
 
 def aligned(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant) -> Alignment:
@@ -141,8 +142,9 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     top = terms.top
     assert top is not None
     highest = FLOORED_HIGHEST if variant.floored else BYTE_HIGHEST
+    beyond = top.unsigned_above(highest)
     if variant.half:
-        doubtful, excused = top.unsigned_above(highest), partial(_nowhere, top)
+        doubtful, excused = beyond, partial(_nowhere, top)
     else:
         doubtful = top.outside(_lowest_byte(variant), highest)
         excused = partial(_none_counts, terms, top, c, variant)
@@ -152,7 +154,8 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     up = ((numbers.fraction_bits + 254) << 23).frozen() - place
     down = place - (numbers.fraction_bits << 23).frozen()
     up, down = up.seen_as(F32), down.seen_as(F32)
-    return Alignment(top=top, up=up, down=down, up_product=up, doubtful=doubtful, excused=excused)
+    by = {"top": top, "up": up, "down": down, "up_product": up, "doubtful": doubtful, "beyond": beyond}
+    return Alignment(excused=excused, **by)
 
 
 def _none_counts(terms: Terms, top: Lanes, c: Lanes | None, variant: Variant) -> Lanes:
@@ -175,7 +178,7 @@ def _by_words(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     top = terms.largest()
     if c is not None:
         top = top.maximum(_exponent(c, variant))
-    doubtful = _hazard(top, terms.scale, variant)
+    doubtful, beyond = _hazard(top, terms.scale, variant), top > HIGHEST
     if c is not None and not (variant.half or variant.emulated):
         doubtful = doubtful | (_is_subnormal(c) & (top < LOWEST))
     top = top.maximum(numbers.floor.to(I16) if variant.half else LOWEST)
@@ -183,8 +186,15 @@ def _by_words(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     up = power_of_two(distance, F32)
     down = (constant(top.builder, I32, 254 << 23, top.width) - up.seen_as(I32)).seen_as(F32)
     up_product = up if terms.scale is None else _scaled_up(distance, terms.scale)
-    excused = partial(_nowhere, top)
-    return Alignment(top=top, up=up, down=down, up_product=up_product, doubtful=doubtful, excused=excused)
+    by = {
+        "top": top,
+        "up": up,
+        "down": down,
+        "up_product": up_product,
+        "doubtful": doubtful,
+        "beyond": beyond,
+    }
+    return Alignment(excused=partial(_nowhere, top), **by)
 
 
 def _nowhere(like: Lanes) -> Lanes:

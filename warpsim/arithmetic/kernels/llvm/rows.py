@@ -2,7 +2,8 @@
 
 The fast step of ``steps`` runs over all columns and marks those for which it is not proven, whose
 accumulators it does not change; the exact step, in a separate function, then computes groups of lanes with a
-mark. A lane that is NaN already stays NaN and is not computed again.
+mark. A lane that is NaN already stays NaN and is not computed again. Neither are lanes of narrow factors
+whose sum is infinite, NaN, or an accumulator so large that all products are cut to zero (see steps.settled).
 
 Where exponents are bytes, separate loops process them first: they have four times the lanes, and the
 processor works ahead in the loops that follow. Steps of a pass then have loops of their own, too.
@@ -11,7 +12,7 @@ processor works ahead in the loops that follow. Steps of a pass then have loops 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
@@ -129,8 +130,11 @@ class Row(_Planes):
         super().__init__(builder, variant, place)
         self.n, self.numbers, self.embedded = of_rule
 
-    def emit(self) -> Any:
-        """Emit the whole row; return an i1: whether lanes were computed exactly."""
+    def emit(self, narrow: Any) -> Any:
+        """Emit the whole row; return an i1: whether lanes were computed exactly.
+
+        ``narrow``, an i1: whether the exponents of the factors are those of f16 at most.
+        """
         builder, variant = self.builder, self.variant
         remaining, before = [*range(variant.steps)], None
         while variant.bytewise and len(remaining) > 1:
@@ -142,8 +146,11 @@ class Row(_Planes):
             terms = [self._terms(step, row, known, j) for step in remaining]
             result = self._fast(terms, self._start(before, j, variant.width), j)
             with builder.if_else(result.doubtful.any(), likely=False) as (doubtful, clear):
-                with doubtful:
-                    self._settle(result, j, found)
+                with doubtful, builder.if_else(result.beyond.any()) as (beyond, within):
+                    with beyond:
+                        self._settle(self._unaligned(result, row, j, narrow), j, found)
+                    with within:
+                        self._settle(result, j, found)
                 with clear:
                     self.store(result.value, j)
                     constant(builder, I8, 0, variant.width).store(self.place.marks, j)
@@ -232,16 +239,32 @@ class Row(_Planes):
     def _fast(self, terms: list[Terms], value: Lanes | None, j: Any) -> Result:
         """Emit one vector of columns, which continues from ``value``."""
         builder, variant, numbers = self.builder, self.variant, self._of_rule(self.variant.width)
-        doubtful, results = _nowhere(builder, variant.width), list[Result]()
+        doubtful = beyond = _nowhere(builder, variant.width)
+        results = list[Result]()
         for step in terms:
-            results.append(steps.fast(step, value, numbers, variant, self.embedded))
-            value, doubtful = results[-1].value, doubtful | results[-1].doubtful
+            result = steps.fast(step, value, numbers, variant, self.embedded)
+            value, doubtful, beyond = result.value, doubtful | result.doubtful, beyond | result.beyond
+            results.append(result)
         assert value is not None
         uncertain = _nowhere(builder, variant.width)
         if variant.emulated:
             value, uncertain = steps.emulated_sum(self.accumulators(j, variant.width), value, variant)
         excused = partial(_all_excused, results, uncertain)
-        return Result(value=value, doubtful=doubtful | uncertain, excused=excused)
+        return Result(value=value, doubtful=doubtful | uncertain, excused=excused, beyond=beyond)
+
+    def _unaligned(self, result: Result, row: Any, j: Any, narrow: Any) -> Result:
+        """Return results with those of lanes whose sum needs no alignment.
+
+        Not of block scales; nor where a first step may overflow f16, to an infinity that the second meets.
+        """
+        variant, width = self.variant, self.variant.width
+        if variant.scaled or (variant.emulated and variant.half):
+            return result
+        terms = [self._terms(step, row, [], j) for step in range(variant.steps)]
+        value, known = steps.settled(terms, self.accumulators(j, width), self._of_rule(width), variant)
+        known = known & splat(self.builder, narrow, width)
+        excused = partial(_either, result.excused, known)
+        return replace(result, value=known.choose(value, result.value), excused=excused)
 
     def _settle(self, result: Result, j: Any, found: Any) -> None:
         """Store the correct results of a vector of columns, and mark the other columns."""
@@ -304,6 +327,10 @@ class _ExactRow(_Planes):
 def _all_excused(results: list[Result], uncertain: Lanes) -> Lanes:
     """Return where every step is right, and so is their sum."""
     return reduce(Lanes.__and__, [result.excused() | ~result.doubtful for result in results], ~uncertain)
+
+
+def _either(excused: Load, known: Lanes) -> Lanes:
+    return excused() | known
 
 
 def _zero() -> Any:

@@ -36,6 +36,7 @@ from .floors import floored_sum
 from .vectors import F16, F32, F64, I1, I16, I32, I64, Lanes, constant, embedded_toward_zero, power_of_two
 
 _INFINITY = 0x7F800000
+_LARGE = 2.0**121  # above HIGHEST
 
 
 # --- fast --------------------------------------------------------------------------------------------
@@ -43,13 +44,14 @@ _INFINITY = 0x7F800000
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Results of a step, lanes whose result may be wrong, and those for which it is right nevertheless (which
-    a function returns, called where there are such lanes).
+    """Results of a step, lanes whose result may be wrong, those for which it is right nevertheless (which
+    a function returns, called where there are such lanes), and those with a term above the bounds.
     """
 
     value: Lanes
     doubtful: Lanes
     excused: Load
+    beyond: Lanes
 
 
 def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embedded: bool) -> Result:
@@ -61,7 +63,7 @@ def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embe
     doubtful = by.doubtful
     sums = [floored_sum(terms, by, numbers)] if variant.floored else _partial_sums(terms, by.up_product)
     addend = [] if c is None else [(c * by.up).to(I32)]
-    excused = by.excused
+    excused, beyond = by.excused, by.beyond
     if len(sums) > 1 and not variant.half:
         value = _cut_to_single([*sums, *addend])
     else:
@@ -72,14 +74,14 @@ def fast(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant, embe
         whole = reduce(Lanes.__add__, [*sums, *addend])
         if variant.half:
             value, overflows = (_embedded_half if embedded else _nearest_half)(whole, by.down)
-            return Result(value=value, doubtful=doubtful | overflows, excused=excused)
+            return Result(value=value, doubtful=doubtful | overflows, excused=excused, beyond=beyond)
         value = embedded_toward_zero(whole) if embedded else _toward_zero(whole)
     # Dropping low bits of the pattern cuts the magnitude further, to the rule's precision.
     value = value * by.down
     if variant.short:
         kept = constant(value.builder, I32, -1, value.width) << (numbers.precision * -1 + 24)
         value = (value.seen_as(I32) & kept).seen_as(F32)
-    return Result(value=value, doubtful=doubtful, excused=excused)
+    return Result(value=value, doubtful=doubtful, excused=excused, beyond=beyond)
 
 
 def _partial_sums(terms: Terms, up: Lanes) -> list[Lanes]:
@@ -175,6 +177,29 @@ def canonical_nan(like: Lanes) -> Lanes:
 def canonical(number: Lanes) -> Lanes:
     """Return every NaN replaced by the NaN of tensor cores."""
     return number.is_nan().choose(canonical_nan(number), number)
+
+
+# --- without alignment ---------------------------------------------------------------------------------
+
+
+def settled(terms: list[Terms], c: Lanes, numbers: Numbers, variant: Variant) -> tuple[Lanes, Lanes]:
+    """Return results of all steps of a pass, and in which lanes they are right; for factors below 2**16.
+
+    * Products are below 2**32, and their float32 sum below 2**38: it overflows neither by itself nor added to
+      the largest accumulator, half of whose last place is 2**103. So it is infinite or NaN where a term is.
+    * Beside an accumulator of 2**121 or more every product is cut to zero, as 2**32 * 2**(F - 121) < 1. The
+      accumulator itself is cut to F fraction bits, and to the rule's precision.
+    """
+    pairs = [pair for step in terms for pair in zip(step.a, step.b, strict=True)]
+    plain = combined(Lanes.__add__, [x() * y() for x, y in pairs]) + c
+    open_ = plain.magnitude() < float("inf")
+    value = canonical(plain)
+    if variant.half or variant.emulated:  # accumulators of f16 are not so large; others are added afterwards
+        return value, ~open_
+    bits = numbers.precision.minimum(numbers.fraction_bits + 1)
+    cut = (c.seen_as(I32) & (constant(c.builder, I32, -1, c.width) << (bits * -1 + 24))).seen_as(F32)
+    large = open_ & (c.magnitude() >= _LARGE)
+    return large.choose(cut, value), large | ~open_
 
 
 # --- exact -------------------------------------------------------------------------------------------
