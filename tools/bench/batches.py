@@ -61,6 +61,9 @@ def _execution(form: Instruction, count: int, data: str) -> Callable[[], Any]:
         shape = (count, form.shape.m, form.shape.k // form.pattern.chunk, form.pattern.choices)
         units = np.sort(np.argsort(rng.random(shape))[..., : form.pattern.kept]).astype(np.uint8)
         words["e"] = warpsim.pack_metadata(form, units.reshape(*shape[:2], -1))
+    if count == 1:  # as a program calls it for one warp
+        alone = {operand: registers[0] for operand, registers in words.items()}
+        return lambda: warpsim.execute(form, **alone)
     return lambda: warpsim.execute(form, **words, threads=1)
 
 

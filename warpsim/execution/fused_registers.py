@@ -26,7 +26,6 @@ _SHARE = 1 << 20  # words of D that a thread makes at a time: some milliseconds,
 
 _NO_WORDS = np.zeros(0, np.uint32)
 _WORD = np.dtype(np.uint32)
-_PLAIN = ("a", "b", "c", "e")
 _NO_IDS = Inputs.scale_selectors  # the default
 
 
@@ -55,22 +54,32 @@ def straight(
 ) -> Words | None:
     """Return D of one execution whose registers, of a, b, c and metadata, are as the kernel takes them.
 
-    None for all others, which ``execute`` may convert: each further function takes a tenth of a call.
+    None for all others, which ``execute`` may convert: each further function takes a tenth of a call, as does
+    a loop over four arrays.
     """
     recipe = recipe_of(instruction, selector, literal, None)
-    if recipe is None or recipe.names != _PLAIN[: len(recipe.names)] or not is_default():
+    if recipe is None or not is_default():
         return None
-    for array, shape in zip(registers, recipe.shapes, strict=False):
-        if type(array) is not np.ndarray or array.dtype is not _WORD or array.shape != shape:
-            return None
-        if not array.flags.writeable:  # Numba would compile anew
-            return None
-    a, b, c, e = registers
-    if (e is None) != (len(recipe.names) == 3):
+    a, b, c, e, *_ = registers
+    if not type(a) is type(b) is type(c) is np.ndarray:
         return None
-    d = np.empty(recipe.shapes[2], _WORD)
-    e = _NO_WORDS if e is None else e.ravel()
-    return d if recipe.kernel(a.ravel(), b.ravel(), c.ravel(), e, d.ravel(), 1, recipe.table) < 0 else None
+    if not a.dtype is b.dtype is c.dtype is _WORD:
+        return None
+    if not (a.flags.writeable and b.flags.writeable and c.flags.writeable):  # Numba would compile anew
+        return None
+    shapes: tuple[tuple[int, ...], ...] = (a.shape, b.shape, c.shape)
+    if e is None:
+        fields = _NO_WORDS
+    elif type(e) is np.ndarray and e.dtype is _WORD and e.flags.writeable:
+        shapes, fields = (*shapes, e.shape), e.ravel()
+    else:
+        return None
+    if shapes != recipe.plain:
+        return None
+    d = np.empty(shapes[2], _WORD)
+    return (
+        d if recipe.kernel(a.ravel(), b.ravel(), c.ravel(), fields, d.ravel(), 1, recipe.table) < 0 else None
+    )
 
 
 def execute(instruction: Instruction, inputs: Inputs, threads: int | None = 1) -> Words | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -16,7 +16,8 @@ from ..isa.arrays import as_array, as_integer, as_words
 from ..isa.families.tcgen05_operands import as_lane_words
 from ..isa.instruction import Instruction
 from ..isa.operand_places.placements import NO_SCALE_SELECTORS, Inputs, ScaleSelectors, TensorSettings
-from .pipeline import Undefined, is_literal
+from ..isa.registers import Words
+from .pipeline import Undefined, execute_plain, is_literal
 
 Given = Mapping[str, npt.ArrayLike | None]  # by operand; None where it is not given
 OPERANDS = ("a", "b", "c", "e", "scale_a", "scale_b")  # that are registers
@@ -90,14 +91,17 @@ def _are_absent(settings: tuple[Any, ...]) -> bool:
 _PLAIN = (None, None, *NO_SCALE_SELECTORS, *_NO_SETTINGS, 1, 0, 0, None, None, None, None, "kernel")
 
 
-def are_plain(instruction: Any, selector: Any, others: tuple[Any, ...]) -> TypeGuard[Instruction]:
-    """Return whether an instruction is given as such, with a selector at most: all other arguments of execute
-    are the default, but for registers.
+def executed_if_plain(
+    instruction: Any, registers: tuple[Any, ...], selector: Any, undefined: Undefined, others: tuple[Any, ...]
+) -> Words | None:
+    """Return D where an instruction is given as such, with registers and a selector at most: all other
+    arguments of execute are the default. None for all other calls, and where no kernel takes the registers.
     """
     try:
-        return type(instruction) is Instruction and type(selector) is int and others == _PLAIN
+        plain = type(instruction) is Instruction and type(selector) is int and others == _PLAIN
     except ValueError:  # arrays
-        return False
+        return None
+    return execute_plain(instruction, registers, selector, undefined) if plain else None
 
 
 def with_tensor_settings(inputs: Inputs, settings: tuple[Any, ...]) -> Inputs:

@@ -28,9 +28,9 @@ from ..isa.registers import Words
 from ..ptx.decode import Form, resolved, version_of
 from ..ptx.decode import decode as decode
 from ..ptx.qualifiers import check_target, on_target
-from .inputs import NO_TENSOR, OPERANDS, are_plain, inputs_from, with_tensor_settings
+from .inputs import NO_TENSOR, OPERANDS, executed_if_plain, inputs_from, with_tensor_settings
 from .logical_matrices import Matrices, matmul_matrices
-from .pipeline import Engine, Undefined, execute_inputs, execute_plain
+from .pipeline import Engine, Undefined, execute_inputs
 from .pipeline import evidence as _evidence
 
 
@@ -122,7 +122,9 @@ def execute(
     tensor = (enable_input_d, scale_input_d, zero_column_mask, disable_output_lane)
     registers = (a, b, c, e, scale_a, scale_b)
     call = (instruction, selector, undefined, target, idesc, engine, threads)
-    return _executed(call, registers, ids, wgmma, tensor)
+    others = (scale_a, scale_b, *ids, *wgmma, *tensor, target, idesc, threads, engine)
+    d = executed_if_plain(instruction, registers, selector, undefined, others)
+    return _executed(call, registers, ids, wgmma, tensor) if d is None else d
 
 
 def _executed(
@@ -132,13 +134,8 @@ def _executed(
     wgmma: tuple[Any, ...],
     tensor: tuple[Any, ...],
 ) -> Words:
-    """Return what execute returns; most calls are plain, and others take three times as long."""
+    """Return what execute returns; for plain calls, which most are, that takes three times as long."""
     instruction, selector, undefined, target, idesc, engine, threads = call
-    others = (*registers[4:], *ids, *wgmma, *tensor, target, idesc, threads, engine)
-    if are_plain(instruction, selector, others):
-        d = execute_plain(instruction, registers[:4], selector, undefined)
-        if d is not None:
-            return d
     inputs = inputs_from(dict(zip(OPERANDS, registers, strict=True)), selector, ids, wgmma, undefined)
     if tensor[3] is not None or tensor != NO_TENSOR:  # a call takes a tenth of a microsecond
         inputs = with_tensor_settings(inputs, tensor)

@@ -100,7 +100,8 @@ def execute_plain(
     """
     if instruction.product not in PROCESS.compiled or instruction.family.arranged is not None:
         return None
-    d: Words | None = _shortcut().straight(instruction, registers, selector, is_literal(undefined))
+    literal = undefined != "error" and is_literal(undefined)
+    d: Words | None = _shortcut().straight(instruction, registers, selector, literal)
     return d
 
 
