@@ -1,6 +1,6 @@
 """The first, small calls of a product use a NumPy implementation with identical results.
 
-Loading Numba and the kernels of a product takes a third of a second, compiling them two seconds and more;
+Loading Numba and the kernels of a product takes a third of a second, compiling them one second and more;
 NumPy alone needs 0.2 ms for an instruction. A budget records what NumPy has computed of each product: up to
 about as long as it takes to load kernels, or half as long as to compile them where none were compiled before.
 Later calls and larger products use compiled kernels. Knows no arithmetic.
