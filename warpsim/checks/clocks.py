@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
+from .index_runs import in_a_row
 
 VISIBLE, PROXY, HAPPENED, BEGUN = range(4)
 ROWS = 4
@@ -151,7 +152,7 @@ class Clocks:
 
     def _happen(self, warps: Warps) -> None:
         """Let what is visible to warps have happened, and begun."""
-        rows = _in_a_row(warps)
+        rows = in_a_row(warps)
         now = self.state[VISIBLE, rows]
         for row in (HAPPENED, BEGUN):
             self.state[row, rows] = np.maximum(self.state[row, rows], now)
@@ -163,7 +164,7 @@ class Clocks:
     def release(self, warps: Warps, *, relaxed: bool = False) -> Clock:
         """Return what some warps of a cluster release together; what they do later is no part of it."""
         self._happen(warps)
-        rows = _in_a_row(warps)
+        rows = in_a_row(warps)
         released = self.state[:, rows]
         if relaxed:
             happened = released[HAPPENED]
@@ -175,7 +176,7 @@ class Clocks:
 
     def acquire(self, warps: Warps, released: Clock, *, relaxed: bool = False) -> None:
         """Warps observe what has been released; a relaxed observation counts from the next fence on."""
-        width, rows = released.shape[1], _in_a_row(warps)
+        width, rows = released.shape[1], in_a_row(warps)
         target = self.observed if relaxed else self.state
         target[:, rows, :width] = np.maximum(target[:, rows, :width], released[:, None])
         if relaxed:
@@ -240,7 +241,7 @@ class Clocks:
     def issue(self, barrier: Barrier, warps: Warps) -> None:
         """Warps issue an operation without which the phase is not complete: this makes nothing visible."""
         self._happen(warps)
-        issued = self.state[HAPPENED, _in_a_row(warps)].max(axis=0)
+        issued = self.state[HAPPENED, in_a_row(warps)].max(axis=0)
         barrier.coming[HAPPENED] = np.maximum(barrier.coming[HAPPENED], issued)
         self.advance(warps)
 
@@ -250,13 +251,6 @@ class Clocks:
         """Warps know that so many groups of some lanes are complete; shapes that broadcast."""
         columns = self.groups_of(family, lanes.reshape(-1)).reshape(lanes.shape)
         self.state[:, warps, columns] = np.maximum(self.state[:, warps, columns], numbers)
-
-
-def _in_a_row(warps: Warps) -> Warps | slice:
-    """Return warps as a slice where they follow each other: several times faster to look at."""
-    if warps.ndim != 1 or not warps.size or warps[-1] - warps[0] != warps.size - 1:
-        return warps
-    return slice(int(warps[0]), int(warps[-1]) + 1)
 
 
 def joined(first: Clock | None, other: Clock) -> Clock:

@@ -40,10 +40,11 @@ from . import quiet
 from .clocks import HAPPENED, Clock, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
+from .index_runs import in_a_row
 from .mbarrier_checks import PhaseWaits
 from .order import Order, Watcher
 from .order_kinds import kinds_of
-from .shadow import OPERATION, Cells, Records, Shadow, has, in_a_row, places, record, times, whose
+from .shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
 
 if TYPE_CHECKING:
     from ..machine.run.events import Share, WgmmaStatement
@@ -299,8 +300,7 @@ class CopyOrder(Watcher, Observer):
         """Warpgroups read tiles: what copies bring must have come, as far as each of their warps knows."""
         if not self.looks(wave):
             return
-        seen = self.order.reads(wave, share)
-        if seen is not None and not seen.late:
+        if not self.order.reads(wave, share).late:
             return
         cells = self.order.tiles(wave, share)
         warps, visible = Warpgroups.of(wave).members(share.groups), self.clocks.visible

@@ -140,8 +140,7 @@ class UninitialisedReads(Observer):
         """Report bytes of tiles without a write."""
         if share.key in self.complete:
             return
-        seen = self.order.reads(wave, share)
-        if seen is not None and not seen.unfilled:
+        if not self.order.reads(wave, share).unfilled:
             self.complete.add(share.key)
             return
         cells = self.order.tiles(wave, share)
@@ -249,10 +248,7 @@ class CopiesInFlight(Observer):
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Report bytes of tiles that are in flight."""
-        if not self.words:
-            return
-        seen = self.order.reads(wave, share)
-        if seen is not None and not seen.flying:
+        if not self.words or not self.order.reads(wave, share).flying:
             return
         cells = self.order.tiles(wave, share)
         started = self.order.shared(wave).flying[cells]

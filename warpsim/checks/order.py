@@ -31,7 +31,7 @@ from . import quiet
 from .clocks import BEGUN, VISIBLE, Barrier, Clock, Clocks, Warps, joined
 from .findings import Findings
 from .order_kinds import kinds_of
-from .quiet import Tiles
+from .quiet import UNKNOWN, Tiles
 from .shadow import Cells, Shadow, Shadows
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Order(Observer):
         self.watchers: list[Watcher] = []
         empty = np.zeros((0, 0), np.int32)
         self.known: tuple[Clock, Cells, Clock] = empty, np.zeros(0, np.int64), empty  # by all warps, in pages
-        # The latest wgmma: its cells, and what is known of these.
-        self.read: tuple[Share | None, Cells, Tiles | None] = None, np.zeros((0, 0), np.int64), None
+        # The latest wgmma, its cells, and what may have to be said of these.
+        self.looked: tuple[Share | None, Cells, Tiles] = None, np.zeros((0, 0), np.int64), UNKNOWN
         self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -133,20 +133,20 @@ class Order(Observer):
         return self._looked_at(wave, share)[1]
 
     @helper
-    def reads(self, wave: Wave, share: Share) -> Tiles | None:
-        """Return what may have to be said of the cells that a wgmma reads, None where that is not known."""
+    def reads(self, wave: Wave, share: Share) -> Tiles:
+        """Return what may have to be said of the cells that a wgmma reads."""
         return self._looked_at(wave, share)[2]
 
     @helper
-    def _looked_at(self, wave: Wave, share: Share) -> tuple[Share | None, Cells, Tiles | None]:
+    def _looked_at(self, wave: Wave, share: Share) -> tuple[Share | None, Cells, Tiles]:
         """Return a wgmma, its cells and what is known of them, for which several rules ask."""
-        if self.read[0] is not share:
+        if self.looked[0] is not share:
             shadow, groups = self.shared(wave), Warpgroups.of(wave)
             first = groups.cta[share.groups] * wave.memories.shared_stride
             cells = shadow.tiles(share.key, share.chunks * CHUNK + first[:, None])[0]
             known = self.clocks.visible[groups.members(share.groups)].min(axis=1)
-            self.read = share, cells, quiet.tiles(wave, shadow, known, cells)
-        return self.read
+            self.looked = share, cells, quiet.tiles(wave, shadow, known, cells)
+        return self.looked
 
     @helper
     def knows(self, wave: Wave, lane: int, offset: int) -> bool:

@@ -463,12 +463,3 @@ def _grown(table: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     grown = np.zeros((count, table.shape[1]), table.dtype)
     grown[: len(table)] = table
     return grown
-
-
-def in_a_row(cells: Cells) -> Cells | slice:
-    """Return the same cells, as a slice where they follow each other: that is several times faster to look
-    at.
-    """
-    if not cells.size or int(cells[-1]) - int(cells[0]) != cells.size - 1:
-        return cells
-    return slice(int(cells[0]), int(cells[-1]) + 1)

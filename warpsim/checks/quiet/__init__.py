@@ -27,19 +27,22 @@ if TYPE_CHECKING:
     from ...machine.run.wave import Wave
 
 # Words that were looked at in the time that it takes to load loops, to load Numba as well, to compile them.
-_LOADED, _IMPORTED, _COMPILED = 1 << 20, 1 << 23, 1 << 26
+_LOADED, _IMPORTED, _COMPILED = 1 << 20, 1 << 23, 1 << 27
 _CACHE = "NUMBA_CACHE_DIR"
 
 
 class Tiles(NamedTuple):
-    """Of cells that are read: whether some were never written, may be written by a cp.async, were written by
-    warps, or are brought by an operation that readers need not know to be complete.
+    """Of cells that are read: whether some may never have been written, may be written by a cp.async, may be
+    written by warps, or brought by an operation that readers need not know to be complete.
     """
 
     unfilled: bool
     flying: bool
     generic: bool
     late: bool
+
+
+UNKNOWN = Tiles(unfilled=True, flying=True, generic=True, late=True)
 
 
 class _Loops:
@@ -101,13 +104,13 @@ def become(wave: Wave, shadow: Shadow, name: str, value: int, access: MemoryAcce
         getattr(shadow, name)[cells] = value
 
 
-def tiles(wave: Wave, shadow: Shadow, known: npt.NDArray[np.int32], cells: Cells) -> Tiles | None:
+def tiles(wave: Wave, shadow: Shadow, known: npt.NDArray[np.int32], cells: Cells) -> Tiles:
     """Return what may have to be said of cells ``(rows, cells)`` that are read by what knows of all up to
-    times ``known`` (rows, components); None where it has to be looked at.
+    times ``known`` (rows, components): UNKNOWN where it has to be looked at.
     """
     loops = LOOPS.after(cells.size) if wave.native else None
     if loops is None:
-        return None
+        return UNKNOWN
     flags = loops.tiles(shadow.wrote, shadow.filled, shadow.flying, known, plain(cells))
     return Tiles(*(bool(flags & flag) for flag in (loops.UNFILLED, loops.FLYING, loops.GENERIC, loops.LATE)))
 

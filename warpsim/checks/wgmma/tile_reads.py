@@ -70,8 +70,7 @@ class TileReads(Observer):
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check the tiles that some warpgroups are about to read."""
         cells, shadow = self.order.tiles(wave, share), self.order.shared(wave)
-        seen = self.order.reads(wave, share)
-        if seen is None or seen.generic:
+        if self.order.reads(wave, share).generic:
             self._race(wave, path, share, cells, shadow)
         columns = self.order.groups_of(wave, share.groups)[:, None]
         records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)

@@ -23,8 +23,9 @@ from ...machine.run.pending import Pending
 from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ...machine.state.memory_access import MemoryAccess
 from ..findings import Findings, LaunchFinding
+from ..index_runs import in_a_row
 from ..order import Order
-from ..shadow import OPERATION, Cells, has, in_a_row, places, times, whose
+from ..shadow import OPERATION, Cells, has, places, times, whose
 from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
 from .register_order import Operation, RegisterOrder
 from .register_uses import RegisterUses, uses_of
@@ -244,8 +245,8 @@ class WarpgroupOrder(Observer):
     @helper
     def unproxied(self, wave: Wave, groups: Groups, share: Share, place: Place) -> Iterator[Hazard]:
         """Return the hazards of generic stores that a wgmma need not see."""
-        seen, shadow = self.order.reads(wave, share), self.order.shared(wave)
-        if (seen is not None and not seen.generic) or not self.order.unfenced(shadow):
+        shadow = self.order.shared(wave)
+        if not self.order.reads(wave, share).generic or not self.order.unfenced(shadow):
             return
         cells = self.order.tiles(wave, share)[np.searchsorted(share.groups, groups)]
         wrote = shadow.wrote[cells]
