@@ -12,8 +12,8 @@ FILES_PER_FOLDER = 20
 CROWDED = {  # folder -> the most files that it may have
     "warpsim/cli": 40,  # a file is a verb
 }
-LINES = 132_500
-LONG_FUNCTIONS = 2
+LINES = 133_100
+LONG_FUNCTIONS = 3
 MANY_PARAMETERS = 37
 CIRCLES = 0
 REPEATED_BASENAMES = 29

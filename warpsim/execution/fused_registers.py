@@ -7,7 +7,6 @@ bit; metadata without a meaning is left to the general path, which reports it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
@@ -15,13 +14,19 @@ from typing import Any
 import numpy as np
 
 from ..arithmetic.cores import thread_count
+from ..arithmetic.kernels.sharing import groups
 from ..environment import default_environment, in_default_environment, is_default
 from ..errors import present
 from ..isa.instruction import Instruction
 from ..isa.operand_places.placements import NO_TENSOR_SETTINGS, Inputs
 from ..isa.registers import Words, with_registers
-from .recipes import Recipe, Table, recipe_of, table_by_register, tiles_of
+from .compilation_budget import LOADED, CompilationBudget, limit_here
+from .recipes import Recipe, Table, layouts_of, recipe_of, table_by_register, tiles_of
 
+JOINED = 16  # executions from which on sharing is looked for
+# Products of a recipe, one execution at a time, that take as long as to load the kernel of executions that
+# share factors, or a part of the time that compiling it takes.
+JOINING = CompilationBudget(many=1 << 24 if limit_here() == LOADED else 1 << 31)
 _SHARE = 1 << 20  # words of D that a thread makes at a time: some milliseconds, for its start takes a part
 
 _NO_WORDS = np.zeros(0, np.uint32)
@@ -103,18 +108,21 @@ def _with_memory(instruction: Instruction, inputs: Inputs) -> dict[str, Words]:
     return registers
 
 
-def run(call: FusedCall, threads: int | None) -> Words | None:
-    """Return D registers of registers that match; None where metadata is not legal."""
+def run(call: FusedCall, threads: int | None, joining: CompilationBudget = JOINING) -> Words | None:
+    """Return D registers of registers that match; None where metadata is not legal.
+
+    ``joining``: from when on executions that share factors have a kernel of their own.
+    """
     if not is_default():  # a block or a decorator around every call would take longer
         with default_environment():
-            return run(call, threads)
+            return run(call, threads, joining)
     recipe, given = call
     if given[2].ndim == 3 and not given[2].flags.c_contiguous:
-        flat, table = _by_register(recipe, given), table_by_register(recipe, given[2].shape[0])
-        if flat is not None and table is not None:
-            return _run_by_register(recipe, flat, table, threads)
+        flat = _by_register(recipe, given)
+        if flat is not None and table_by_register(recipe, given[2].shape[0]) is not None:
+            return _run_by_register(recipe, flat, threads, joining)
     d = np.empty(given[2].shape, _WORD)
-    wrong = _many(recipe, [_flat(array) for array in given], d.ravel(), recipe.table, recipe.sizes, threads)
+    wrong = _many(recipe, [_flat(array) for array in given], d.ravel(), None, threads, joining)
     return d if wrong < 0 else None
 
 
@@ -136,41 +144,67 @@ def _by_register(recipe: Recipe, given: list[Words]) -> list[Words] | None:
     return flat
 
 
-def _run_by_register(recipe: Recipe, flat: list[Words], table: Table, threads: int | None) -> Words | None:
+def _run_by_register(
+    recipe: Recipe, flat: list[Words], threads: int | None, joining: CompilationBudget
+) -> Words | None:
     """Run for operands whose registers lie one behind the other, as ``(registers, cases, lanes)``; so does
     D.
     """
     lanes, count = recipe.shapes[2]
-    d = np.empty((count, flat[2].size // recipe.sizes[2], lanes), _WORD)
-    wrong = _many(recipe, flat, d.ravel(), table, recipe.steps, threads)
+    cases = flat[2].size // recipe.sizes[2]
+    d = np.empty((count, cases, lanes), _WORD)
+    wrong = _many(recipe, flat, d.ravel(), cases, threads, joining)
     return d.transpose(1, 2, 0) if wrong < 0 else None
 
 
 def _many(
-    recipe: Recipe, flat: list[Words], d: Words, table: Table, steps: Sequence[int], threads: int | None
+    recipe: Recipe,
+    flat: list[Words],
+    d: Words,
+    cases: int | None,
+    threads: int | None,
+    joining: CompilationBudget,
 ) -> int:
     """Run the kernel over a batch, in threads if there is enough to do; -1 unless a case is in error.
 
-    ``steps``: from a case to the next in each operand, 0 where all cases have the same.
+    ``cases``: their number where the operands lie register by register, otherwise None.
     """
+    steps = recipe.sizes if cases is None else recipe.steps  # from a case to the next
     if len(flat) == 3:
         flat, steps = [*flat, _NO_WORDS], [*steps, 0]
     count = d.size // recipe.sizes[2]
-    if count == 1:
-        return recipe.kernel(*flat, d, 1, table)
+    if count < JOINED:
+        return recipe.kernel(*flat, d, count, _table_of(recipe, cases))
+    joined = recipe.joined if joining.earns(recipe.kernel, count * recipe.products) else None
     share = max(1, _SHARE // recipe.sizes[2])
     workers = 1 if count < 2 * share else thread_count(threads)
     if workers == 1:
-        return recipe.kernel(*flat, d, count, table)
+        return _part(recipe, joined, (*flat, d), count, cases)
 
     @in_default_environment
     def compute(first: int) -> int:
         starts = [first * step for step in (*steps, steps[2])]
-        parts = [array[start:] for array, start in zip((*flat, d), starts, strict=True)]
-        return recipe.kernel(*parts, min(share, count - first), table)
+        parts = tuple(array[start:] for array, start in zip((*flat, d), starts, strict=True))
+        return _part(recipe, joined, parts, min(share, count - first), cases)
 
     with ThreadPoolExecutor(workers) as pool:
         return max(pool.map(compute, range(0, count, share)))
+
+
+def _part(
+    recipe: Recipe, joined: Recipe | None, operands: tuple[Words, ...], count: int, cases: int | None
+) -> int:
+    """Run the kernel over ``count`` cases, that of executions which share factors where enough do."""
+    if joined is not None:
+        a, b, _, e, _ = operands
+        found = groups(a, b, e, layouts_of(joined, cases), count)
+        if len(found[2]):
+            return joined.kernel(operands, found, _table_of(joined, cases))
+    return recipe.kernel(*operands, count, _table_of(recipe, cases))
+
+
+def _table_of(recipe: Recipe, cases: int | None) -> Table:
+    return recipe.table if cases is None else present(table_by_register(recipe, cases), "table")
 
 
 def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None:

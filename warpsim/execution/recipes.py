@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -19,7 +19,10 @@ import numpy.typing as npt
 from ..arithmetic.kernels._jit import interpreted
 from ..arithmetic.kernels.batches import COLUMNS, Header, Tables, register_kernel
 from ..arithmetic.kernels.decode import Coding
-from ..arithmetic.kernels.variants import Variant
+from ..arithmetic.kernels.joined import STRIDE, joined_kernel
+from ..arithmetic.kernels.llvm.workspace import RUN
+from ..arithmetic.kernels.sharing import Layout
+from ..arithmetic.kernels.variants import LIFT_A, LIFT_B, Variant
 from ..arithmetic.plans import Plan, applies, are_narrow, coding_of, plan_of
 from ..errors import WarpsimError, present
 from ..isa.architectures import rule_of
@@ -42,6 +45,7 @@ class Recipe:
     ``names``: where a, b, c and metadata come from, operands or "shared"; ``shapes``: their last two axes,
     (lanes, registers), or (1, words) of shared memory; ``sizes``: words of a case in each, 0 where all
     cases have the same. ``header`` and ``tables`` are the numbers and places, of registers lane by lane.
+    ``joining`` returns the recipe of kernels.joined, where that serves the instruction.
     """
 
     kernel: Callable[..., int]
@@ -51,6 +55,17 @@ class Recipe:
     sources: frozenset[str]  # names, each once
     shapes: list[tuple[int, int]]
     sizes: tuple[int, ...]
+    joining: Callable[[], Recipe] | None = None
+
+    @cached_property
+    def joined(self) -> Recipe | None:
+        """The recipe for executions that share factors."""
+        return self.joining() if self.joining else None
+
+    @property
+    def products(self) -> int:
+        """Products of an execution."""
+        return self.header.rows * self.header.columns * len(self.tables.row_of_b)
 
     @cached_property
     def singles(self) -> list[int]:
@@ -96,6 +111,16 @@ def table_by_register(recipe: Recipe, cases: int) -> npt.NDArray[np.int32] | Non
     return _table(header, recipe.tables._replace(**moved))
 
 
+@lru_cache(maxsize=64)
+def layouts_of(recipe: Recipe, cases: int | None) -> tuple[Layout, Layout, Layout]:
+    """Return where words of a case lie in A, B and metadata; register by register of so many ``cases``."""
+    found = list[Layout]()
+    for (lanes, count), size in zip(recipe.shapes, recipe.sizes, strict=True):
+        found.append((1, size, 0, size) if cases is None else (count, lanes, cases * lanes, lanes))
+    a, b, _, *e = found
+    return a, b, e[0] if e else (0, 0, 0, 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
     """The shared memory of a call: descriptors (A's None: in registers), words, common to all cases."""
@@ -119,7 +144,7 @@ def applies_to_registers(product: Product, rule: Rule) -> bool:
 
 @cache
 def _compiled(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
-    return register_kernel(variant, bits, kept)
+    return (joined_kernel if variant.stride == STRIDE else register_kernel)(variant, bits, kept)
 
 
 @lru_cache(maxsize=1024)
@@ -142,7 +167,23 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
         a, b = (_words(instruction, operand, tiles, literal) for operand in "ab")
     except (WarpsimError, _NotInWords):
         return None
-    return _recipe(instruction, plan, literal, tiles, _tables(instruction, plan, selector, a, b))
+    tables = _tables(instruction, plan, selector, a, b)
+    joining = None
+    if tiles is None and plan.variant.stride == COLUMNS:
+        joining = partial(_joined_recipe, instruction, rule, literal, (selector, a, b))
+    return _recipe(instruction, plan, literal, tiles, tables, joining)
+
+
+def _joined_recipe(form: Instruction, rule: Rule, literal: bool, places: tuple[int, Table, Table]) -> Recipe:
+    plan = joined_plan(form.product, rule)
+    return _recipe(form, plan, literal, None, _tables(form, plan, *places))
+
+
+@cache
+def joined_plan(product: Product, rule: Rule) -> Plan:
+    """Return the plan of kernels.joined: exponents are bytes where they are those of f16 at most."""
+    plan = plan_of(product, rule, STRIDE)
+    return replace(plan, variant=replace(plan.variant, width=32, compact=are_narrow(product)))
 
 
 @cache
@@ -153,7 +194,14 @@ def narrow_plan(product: Product, rule: Rule, n: int) -> Plan:
     return replace(plan, variant=replace(plan.variant, width=COLUMNS if n % 32 else 32))
 
 
-def _recipe(form: Instruction, plan: Plan, literal: bool, tiles: Tiles | None, tables: Tables) -> Recipe:
+def _recipe(
+    form: Instruction,
+    plan: Plan,
+    literal: bool,
+    tiles: Tiles | None,
+    tables: Tables,
+    joining: Callable[[], Recipe] | None = None,
+) -> Recipe:
     pattern = form.pattern
     legal = _known_fields(form) if pattern and not literal else 0xFFFF
     names = _sources(form, tiles)
@@ -168,6 +216,7 @@ def _recipe(form: Instruction, plan: Plan, literal: bool, tiles: Tiles | None, t
         sources=frozenset(names),
         shapes=shapes,
         sizes=sizes,
+        joining=joining,
     )
 
 
@@ -203,6 +252,7 @@ def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
         exponent_floor=exponent_floor,
         precision=precision,
         narrow=int(are_narrow(form)),
+        adjacent=0,
         coding_a=_coding(plan, "a"),
         coding_b=_coding(plan, "b"),
         coding_c=_coding(plan, "c"),
@@ -211,7 +261,16 @@ def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
 
 def _table(header: Header, tables: Tables) -> npt.NDArray[np.int32]:
     """Return all integers of a recipe, as the kernel reads them back."""
+    header = header._replace(adjacent=int(_are_adjacent(tables.words_c)))
     return np.concatenate([np.hstack(header), *map(np.ravel, tables)]).astype(np.int32)
+
+
+def _are_adjacent(words: Table) -> bool:
+    """Return whether the words of each row are such as gathered_rows takes: one or two runs of RUN words."""
+    runs = words.shape[1] // RUN
+    first = words[:, None, :runs]
+    ramp = np.arange(RUN)[:, None]
+    return words.shape[1] == runs * RUN and bool((words.reshape(len(words), RUN, runs) == first + ramp).all())
 
 
 class _NotInWords(Exception):
@@ -245,8 +304,8 @@ def _coding(plan: Plan, operand: str) -> Coding:
     form = plan.product
     if operand == "c":
         return coding_of(form.c)
-    shift = form.storage(operand).shift
-    return coding_of(form.format(operand), as_half=plan.variant.emulated, shift=shift)
+    shift, lift = form.storage(operand).shift, {"a": LIFT_A, "b": LIFT_B}[operand]
+    return coding_of(form.format(operand), as_half=plan.variant.emulated, shift=shift, lift=lift)
 
 
 def _tables(form: Instruction, plan: Plan, selector: int, a: Table, b: Table) -> Tables:

@@ -14,13 +14,15 @@ import numpy as np
 
 from ..arithmetic import chains, numerics
 from ..arithmetic.kernels._jit import interpreted
+from ..arithmetic.kernels.batches import COLUMNS
 from ..arithmetic.plans import applies, plan_of
 from ..environment import in_default_environment
+from ..errors import present
 from ..execution import fused_registers, matrix_kernels
-from ..execution.compilation_budget import PROCESS
+from ..execution.compilation_budget import PROCESS, CompilationBudget
 from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
-from ..execution.recipes import applies_to_registers, narrow_plan
+from ..execution.recipes import applies_to_registers, joined_plan, narrow_plan
 from ..isa.architectures import ARCHITECTURES
 from ..isa.descriptors.packed_tiles import canonical_descriptor
 from ..isa.instruction import Instruction
@@ -82,6 +84,8 @@ def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], objec
     if applies_to_registers(form.product, rule):
         bits = form.storage("a").bits
         yield ("registers", narrow, bits), partial(_registers, form)
+        if not form.reads_tiles and form.shape.n == COLUMNS:
+            yield ("joined", joined_plan(form.product, rule).variant, bits), partial(_joined, form)
 
 
 def _zeros(form: Instruction) -> Operands:
@@ -137,14 +141,21 @@ def _integers(form: Instruction) -> None:
 
 
 def _registers(form: Instruction) -> None:
-    registers = {
-        name: np.zeros((form.lanes, count), np.uint32)
-        for name, count in form.registers.items()
-        if name != "d"
-    }
+    fused_registers.execute(form, _with_tiles(form, _zero_registers(form, ())))
+
+
+def _joined(form: Instruction) -> None:
+    inputs = Inputs(registers=_zero_registers(form, (fused_registers.JOINED,)))
+    call = present(fused_registers.fused_call(form, inputs), "call")
+    fused_registers.run(call, 1, CompilationBudget(many=0))
+
+
+def _zero_registers(form: Instruction, cases: tuple[int, ...]) -> dict[str, Any]:
+    shapes = {name: (*cases, form.lanes, count) for name, count in form.registers.items() if name != "d"}
+    registers = {name: np.zeros(shape, np.uint32) for name, shape in shapes.items()}
     if "e" in registers:
         registers["e"][...] = 0x44444444
-    fused_registers.execute(form, _with_tiles(form, registers))
+    return registers
 
 
 def _with_tiles(form: Instruction, registers: dict[str, Any]) -> Inputs:

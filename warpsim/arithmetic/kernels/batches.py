@@ -15,7 +15,17 @@ import numpy as np
 from ._jit import Array, kernel, variant_kernel
 from .decode import Coding, decode_run, decode_words, encode_halves, index_offsets
 from .llvm.vectors import types
-from .llvm.workspace import gathered, keep, record_of, runs_of, scattered, scratch, seen_as
+from .llvm.workspace import (
+    RUN,
+    gathered,
+    gathered_rows,
+    keep,
+    record_of,
+    runs_of,
+    scattered_rows,
+    scratch,
+    seen_as,
+)
 from .panels import literal, row_sum
 from .variants import SPECIAL, Variant
 
@@ -23,7 +33,7 @@ COLUMNS = 8  # columns of B in a warp's registers, the smallest number
 
 
 @kernel
-def _permuted(source: Array, result: Array, order: Array) -> None:
+def permuted(source: Array, result: Array, order: Array) -> None:
     """Write every run of ``len(order)`` elements in another order."""
     for start in range(0, len(source), len(order)):
         for k in range(len(order)):
@@ -35,7 +45,7 @@ class Header(NamedTuple):
 
     ``words_*``: words of a case in each operand (0: all cases share the same; C's in pairs of accumulators).
     ``legal``: a bit for each value of a metadata field. ``narrow``: whether the exponents of A and B are
-    those of f16 at most.
+    those of f16 at most. ``adjacent``: whether words of C's rows lie as gathered_rows takes them.
     """
 
     rows: int
@@ -50,6 +60,7 @@ class Header(NamedTuple):
     exponent_floor: int
     precision: int
     narrow: int
+    adjacent: int
     coding_a: Coding
     coding_b: Coding
     coding_c: Coding
@@ -75,7 +86,7 @@ class Tables(NamedTuple):
 
 _NUMBERS, _CODING = len(Header._fields) - 3, 8  # plain numbers of a header, and those of a coding
 HEADER = _NUMBERS + 3 * _CODING  # integers in front of the tables
-_header = record_of(Header, _NUMBERS, 3, _CODING)
+header_of = record_of(Header, _NUMBERS, 3, _CODING)
 # The scratch memory of registers: of A words, codes in the order of products, planes and offsets, twice; of B
 # words and planes; of C words, planes and the marks of a row; and planes that A and B do not have.
 _PLANES = (types.float32, types.int16)
@@ -95,6 +106,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     per_word, unit = 32 // bits, {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
     held = 2 if half else 1  # accumulators in a word
     narrow = stride == COLUMNS
+    runs = COLUMNS // RUN // held if narrow else 0
 
     @variant_kernel(code, bits, kept)
     def registers(a: Array, b: Array, c: Array, metadata: Array, d: Array, count: int, recipe: Array) -> int:
@@ -103,7 +115,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         ``a``, ``b``, ``c``, ``metadata`` and ``d`` are flat uint32 registers; a and b may be words of
         shared memory. ``recipe``: a Header, then Tables, in one array of integers.
         """
-        header = _header(recipe)
+        header = header_of(recipe)
         rows, passes = header.rows, header.passes
         n = COLUMNS if narrow else header.columns
         stored = passes * products
@@ -114,7 +126,8 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         places_a, places_b, places_c, row_of_b, order, bases, field_words, field_bits = runs_of(
             recipe, HEADER, tables
         )
-        legal = header.legal
+        adjacent, rows_c = header.adjacent != 0, (rows, n // held, stride // held)
+        of_fields = (field_words, field_bits, bases)
         numbers = (header.fraction_bits, header.exponent_floor, header.precision)
         narrow_factors = header.narrow != 0
         coding_a, coding_b, coding_c = header.coding_a, header.coding_b, header.coding_c
@@ -135,23 +148,16 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                 word_c[k] = 0
         for element in range(count):
             if kept:
-                width = 4 * kept
-                wrong = False
-                for group in range(fields):
-                    word = np.int64(metadata[element * header.words_e + field_words[group]])
-                    word >>= field_bits[group]
-                    place = group * width
-                    if index_offsets(kept, word, legal, bases, place % stored, stride, offsets, place):
-                        wrong = True
-                if wrong:
+                at = (element * header.words_e, fields, header.legal, stored, stride)
+                if index_offsets(kept, metadata, of_fields, at, offsets):
                     keep(memory)
                     return element
             gathered(a, places_a, word_a, (element * header.words_a, 0, 0), count_a)
             if emulated:
-                _permuted(code_a, order_a, order)
+                permuted(code_a, order_a, order)
                 decode_run(order_a, 0, size_a, values_a, exponents_a, 0, coding_a)
                 if kept:
-                    _permuted(offsets, order_offsets, order)
+                    permuted(offsets, order_offsets, order)
             else:
                 decode_run(code_a, 0, size_a, values_a, exponents_a, 0, coding_a)
             if element == 0 or header.words_b != 0:
@@ -163,8 +169,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                             word_b, group * n + j, bits, (values_b, exponents_b), part, row_of_b, coding_b
                         )
             at_c = element * header.words_c
-            for i in range(rows):
-                gathered(c, places_c, word_c, (at_c, i * n // held, i * stride // held), n // held)
+            gathered_rows(c, places_c, word_c, (at_c, 0), rows_c, runs, adjacent)
             if half:
                 decode_run(code_c, 0, size_c, sums, exponents_c, 0, coding_c)
             for number in range(passes):
@@ -174,8 +179,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                     row_sum(code, planes_a, planes_b, sums, marks, places, n, numbers, narrow_factors)
             if half:
                 encode_halves(sums, code_c, size_c)
-            for i in range(rows):
-                scattered(d, places_c, word_c, (at_c, i * n // held, i * stride // held), n // held)
+            scattered_rows(d, places_c, word_c, (at_c, 0), rows_c, runs, adjacent)
         keep(memory)
         return -1
 
@@ -242,16 +246,15 @@ def matrix_kernel(variant: Variant) -> Callable[..., None]:
         sums, marks = np.zeros(rows * stride, np.float32), np.empty(stride, np.int8)
         bits, exponents_c = sums.view(np.uint32), np.empty(rows * stride, np.int16)
         row_codes, order_a = np.empty(stride, c.dtype), np.empty(size_a if emulated else 0, a.dtype)
-        lows = np.empty(0, np.uint8)
-        planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales_a, lows)
-        planes_b = (values_b, exponents_b, scales_b, lows)
+        planes_b = (values_b, exponents_b, scales_b, np.empty(0, np.uint8))
+        planes_a = (values_a, exponents_a, order_offsets if emulated else offsets, scales_a, planes_b[3])
         for element in range(count):
             if sparse:
                 _column_offsets(columns, element * size_a, passes, depth, stride, offsets)
             if emulated:
                 if sparse:
-                    _permuted(offsets, order_offsets, orders[0])
-                _permuted(a[element * size_a : (element + 1) * size_a], order_a, orders[0])
+                    permuted(offsets, order_offsets, orders[0])
+                permuted(a[element * size_a : (element + 1) * size_a], order_a, orders[0])
                 decode_run(order_a, 0, size_a, values_a, exponents_a, 0, codings[0])
             else:
                 decode_run(a, element * size_a, size_a, values_a, exponents_a, 0, codings[0])

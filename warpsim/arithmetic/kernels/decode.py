@@ -14,6 +14,7 @@ import numpy as np
 from ._jit import Array, kernel
 from .llvm.vectors import (
     F32,
+    I1,
     I8,
     I16,
     I32,
@@ -134,39 +135,40 @@ def decode_words(
 
 @intrinsic
 def index_offsets(
-    typing: Any,
-    kept: Any,
-    word: Any,
-    legal: Any,
-    bases: Any,
-    start: Any,
-    factor: Any,
-    offsets: Any,
-    place: Any,
+    typing: Any, kept: Any, metadata: Any, tables: Any, numbers: Any, offsets: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
-    """Return offsets that four 4-bit metadata fields, the lowest of ``word``, select; whether any is illegal.
+    """Write the offsets that an execution's 4-bit metadata fields select; return whether any is illegal.
 
     ``kept``, a constant, is the number of indices of a field: two of 2 bits, or a single index in bit 1.
-    Index i gives ``offsets[place + i] = bases[start + i] + factor * index``; ``legal`` has a bit for each
-    legal field.
+    ``tables = (words, bits, bases)``: four fields begin at bit ``bits[k]`` of ``metadata[start + words[k]]``
+    (uint32). ``numbers = (start, count of k, legal, stored, factor)``: ``legal`` has a bit for each legal
+    field, and index i of element j gives ``offsets[j] = bases[j % stored] + factor * index``.
     """
     if not isinstance(kept, types.IntegerLiteral):
         return None  # Numba asks again with the literal type
     count = int(kept.literal_value)
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        bases_at, offsets_at = (pointer_of(context, builder, signature.args[k], arguments[k]) for k in (3, 6))
-        word, legal, factor = (builder.trunc(arguments[k], I32) for k in (1, 2, 5))
-        fields = splat(builder, word, 4).logical_shift(_ramp(builder, 4, 4, 0)) & 15
-        wrong = (splat(builder, legal, 4).logical_shift(fields) & 1).equals(0).any()
-        width = 4 * count
-        shifts = _ramp(builder, width, 2, 0) if count == 2 else _ramp(builder, width, 4, 1)
-        index = splat(builder, word, width).logical_shift(shifts) & (3 if count == 2 else 1)
-        base = load(builder, bases_at, arguments[4], width)
-        (base + index * splat(builder, factor, width)).store(offsets_at, arguments[7])
-        return wrong
+        kinds, width = signature.args, 4 * count
+        source, target = (pointer_of(context, builder, kinds[k], arguments[k]) for k in (1, 4))
+        words, bits, bases = pointers(context, builder, kinds[2], arguments[2])
+        start, number, legal, stored, factor = cgutils.unpack_tuple(builder, arguments[3], 5)
+        wrong = cgutils.alloca_once_value(builder, ir.Constant(I1, 0))
+        with cgutils.for_range(builder, number, intp=I64) as loop:
+            place, bit = (builder.load(builder.gep(table, [loop.index])) for table in (words, bits))
+            word = builder.load(builder.gep(source, [builder.add(start, builder.sext(place, I64))]))
+            word = builder.lshr(word, bit)
+            fields = splat(builder, word, 4).logical_shift(_ramp(builder, 4, 4, 0)) & 15
+            meant = splat(builder, builder.trunc(legal, I32), 4).logical_shift(fields) & 1
+            builder.store(builder.or_(builder.load(wrong), meant.equals(0).any()), wrong)
+            shifts = _ramp(builder, width, 2, 0) if count == 2 else _ramp(builder, width, 4, 1)
+            index = splat(builder, word, width).logical_shift(shifts) & (3 if count == 2 else 1)
+            at = builder.mul(loop.index, ir.Constant(I64, width))
+            base = load(builder, bases, builder.srem(at, stored), width)
+            (base + index * splat(builder, builder.trunc(factor, I32), width)).store(target, at)
+        return builder.load(wrong)
 
-    return types.boolean(kept, word, legal, bases, start, factor, offsets, place), emit
+    return types.boolean(kept, metadata, tables, numbers, offsets), emit
 
 
 def _ramp(builder: Any, width: int, step: int, first: int) -> Lanes:

@@ -244,6 +244,15 @@ class Lanes:
         """Return these lanes, then those of ``other``, which are as many."""
         return self._with(_shuffled(self.builder, self.value, other.value, list(range(2 * self.width))))
 
+    def interleaved(self, other: Lanes) -> Lanes:
+        """Return the first lane of both, then the second of both, and so on."""
+        order = [k + start for k in range(self.width) for start in (0, self.width)]
+        return self._with(_shuffled(self.builder, self.value, other.value, order))
+
+    def every(self, step: int, first: int) -> Lanes:
+        """Return every ``step``-th lane, from a first on."""
+        return self._with(_shuffled(self.builder, self.value, self.value, [*range(first, self.width, step)]))
+
     def any(self) -> Any:
         """Return an i1: whether some lane of the mask is set."""
         packed = self.builder.bitcast(self.value, ir.IntType(self.width))

@@ -7,14 +7,15 @@ that it is of must be kept (``keep``) until the part is used no more. Nothing is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numba.np.arrayobj
 
-from .vectors import I64, cgutils, intrinsic, ir, pointer_of, types
+from .vectors import I64, cgutils, intrinsic, ir, load, pointer_of, types
 
 _populate: Any = numba.np.arrayobj.populate_array
+RUN = 4  # words of a row that may lie one behind another
 _WIDE = 64  # bytes of which every part of a scratch memory begins at a multiple
 
 Intrinsic = Callable[..., Any]
@@ -130,40 +131,99 @@ def gathered(
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        for far, near in _places(context, builder, signature, arguments):
-            builder.store(builder.load(far), near)
+        arrays = _three(context, builder, signature, arguments)
+        start, first, to = cgutils.unpack_tuple(builder, arguments[3], 3)
+        _words(_gathered, builder, arrays, (start, first, to), arguments[4])
         return context.get_dummy_value()
 
     return types.void(source, places, result, at, count), emit
 
 
-@intrinsic
-def scattered(
-    typing: Any, result: Any, places: Any, source: Any, at: Any, count: Any
-) -> tuple[Any, Callable[..., Any]]:
-    """Write ``result[start + places[first + k]] = source[to + k]`` for k below count; ``at = (start, first,
-    to)``.
+def _row_copies(move: Callable[..., None]) -> Intrinsic:
+    """Return the intrinsic that copies rows of words, by ``move`` in either direction.
+
+    ``copied(spread, places, rows, at, shape, runs, adjacent)``: ``spread[start + places[i * words + k]]`` and
+    ``rows[i * step + to + k]`` for every word k of every row i; ``at = (start, to)``, ``shape = (rows, words,
+    step)``. ``runs``, a constant: where ``adjacent``, a row is so many times RUN words, of which RUN that are
+    ``runs`` apart follow each other where they are spread. 0: they never do.
     """
 
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        for far, near in _places(context, builder, signature, arguments):
-            builder.store(builder.load(near), far)
-        return context.get_dummy_value()
+    @intrinsic
+    def copied(
+        typing: Any, spread: Any, places: Any, rows: Any, at: Any, shape: Any, runs: Any, adjacent: Any
+    ) -> tuple[Any, Callable[..., Any]] | None:
+        if not isinstance(runs, types.IntegerLiteral):
+            return None  # Numba asks again with the literal type
+        count = int(runs.literal_value)
 
-    return types.void(result, places, source, at, count), emit
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            arrays = _three(context, builder, signature, arguments)
+            start, to = cgutils.unpack_tuple(builder, arguments[3], 2)
+            number, words, step = cgutils.unpack_tuple(builder, arguments[4], 3)
+            with cgutils.for_range(builder, number, intp=I64) as loop:
+                first = builder.mul(loop.index, words)
+                at = start, first, builder.add(to, builder.mul(loop.index, step))
+                _row(move, builder, arrays, at, (words, count, arguments[6]))
+            return context.get_dummy_value()
+
+        return types.void(spread, places, rows, at, shape, runs, adjacent), emit
+
+    return copied
 
 
-def _places(context: Any, builder: Any, signature: Any, arguments: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield once, inside a loop over k, where an element lies among the places and where in a row."""
-    spread, places, row = (
+def _gathered(builder: Any, spread: Any, starts: list[Any], row: Any, to: Any, width: int = RUN) -> None:
+    found = [load(builder, spread, start, width) for start in starts]
+    (found[0] if len(found) == 1 else found[0].interleaved(found[1])).store(row, to)
+
+
+def _scattered(builder: Any, spread: Any, starts: list[Any], row: Any, to: Any, width: int = RUN) -> None:
+    whole = load(builder, row, to, len(starts) * width)
+    for number, start in enumerate(starts):
+        whole.every(len(starts), number).store(spread, start)
+
+
+gathered_rows, scattered_rows = _row_copies(_gathered), _row_copies(_scattered)
+
+
+def _row(
+    move: Callable[..., None], builder: Any, arrays: list[Any], at: tuple[Any, ...], shape: tuple[Any, ...]
+) -> None:
+    """Copy a row; ``shape = (words, runs, adjacent)``, ``at`` as ``gathered`` has it."""
+    words, runs, adjacent = shape
+    if not runs:
+        return _words(move, builder, arrays, at, words)
+    with builder.if_else(adjacent) as (alike, otherwise):
+        with alike:
+            move(builder, arrays[0], _places(builder, arrays[1], at, runs), arrays[2], at[2])
+        with otherwise:
+            _words(move, builder, arrays, at, words)
+    return None
+
+
+def _three(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    return [
         pointer_of(context, builder, kind, array)
         for kind, array in zip(signature.args[:3], arguments[:3], strict=True)
-    )
-    start, first, to = cgutils.unpack_tuple(builder, arguments[3], 3)
-    with cgutils.for_range(builder, arguments[4], intp=I64) as loop:
-        place = builder.load(builder.gep(places, [builder.add(first, loop.index)]))
-        far = builder.gep(spread, [builder.add(start, builder.sext(place, I64))])
-        yield far, builder.gep(row, [builder.add(to, loop.index)])
+    ]
+
+
+def _words(
+    move: Callable[..., None], builder: Any, arrays: list[Any], at: tuple[Any, ...], count: Any
+) -> None:
+    """Copy words one by one, as ``gathered`` has them."""
+    start, first, to = at
+    with cgutils.for_range(builder, count, intp=I64) as loop:
+        place = _places(builder, arrays[1], (start, builder.add(first, loop.index)), 1)
+        move(builder, arrays[0], place, arrays[2], builder.add(to, loop.index), 1)
+
+
+def _places(builder: Any, places: Any, at: tuple[Any, ...], count: int) -> list[Any]:
+    """Return ``start + places[first + k]`` for k below count; ``at = (start, first, ...)``."""
+    found = list[Any]()
+    for k in range(count):
+        place = builder.load(builder.gep(places, [builder.add(at[1], ir.Constant(I64, k))]))
+        found.append(builder.add(at[0], builder.sext(place, I64)))
+    return found
 
 
 def record_of(record: type, plain: int, runs: int, length: int) -> Intrinsic:
