@@ -162,7 +162,7 @@ def recipe_of(instruction: Instruction, selector: int, literal: bool, tiles: Til
     rule = rule_of(instruction.target, instruction.family.rules, product)
     if not applies_to_registers(instruction.product, rule) or instruction.reads_tiles != (tiles is not None):
         return None
-    plan = narrow_plan(instruction.product, rule, instruction.shape.n)
+    plan = register_plan(instruction.product, rule, instruction.shape.n)
     try:
         a, b = (_words(instruction, operand, tiles, literal) for operand in "ab")
     except (WarpsimError, _NotInWords):
@@ -184,6 +184,14 @@ def joined_plan(product: Product, rule: Rule) -> Plan:
     """Return the plan of kernels.joined: exponents are bytes where they are those of f16 at most."""
     plan = plan_of(product, rule, STRIDE)
     return replace(plan, variant=replace(plan.variant, width=32, compact=are_narrow(product)))
+
+
+@cache
+def register_plan(product: Product, rule: Rule, n: int) -> Plan:
+    """Return the plan of kernels.batches for registers: exponents may be bytes where n is above COLUMNS."""
+    plan = narrow_plan(product, rule, n)
+    compact = n > COLUMNS and are_narrow(product)
+    return replace(plan, variant=replace(plan.variant, compact=compact))
 
 
 @cache
@@ -261,16 +269,18 @@ def _header(plan: Plan, sizes: tuple[int, ...], legal: int) -> Header:
 
 def _table(header: Header, tables: Tables) -> npt.NDArray[np.int32]:
     """Return all integers of a recipe, as the kernel reads them back."""
-    header = header._replace(adjacent=int(_are_adjacent(tables.words_c)))
+    held = header.columns // tables.words_c.shape[1]
+    header = header._replace(adjacent=int(_are_adjacent(tables.words_c, held)))
     return np.concatenate([np.hstack(header), *map(np.ravel, tables)]).astype(np.int32)
 
 
-def _are_adjacent(words: Table) -> bool:
-    """Return whether the words of each row are such as gathered_rows takes: one or two runs of RUN words."""
-    runs = words.shape[1] // RUN
-    first = words[:, None, :runs]
-    ramp = np.arange(RUN)[:, None]
-    return words.shape[1] == runs * RUN and bool((words.reshape(len(words), RUN, runs) == first + ramp).all())
+def _are_adjacent(words: Table, held: int) -> bool:
+    """Return whether words of C ``(rows, words)``, with ``held`` elements each, lie as gathered_rows takes
+    them.
+    """
+    runs = COLUMNS // RUN // held
+    blocks = words.reshape(len(words), -1, RUN, runs)
+    return bool((blocks == blocks[:, :, :1] + np.arange(RUN)[:, None]).all())
 
 
 class _NotInWords(Exception):

@@ -22,7 +22,7 @@ from ..execution import fused_registers, matrix_kernels
 from ..execution.compilation_budget import PROCESS, CompilationBudget
 from ..execution.interface import instructions
 from ..execution.pipeline import rule_for
-from ..execution.recipes import applies_to_registers, joined_plan, narrow_plan
+from ..execution.recipes import applies_to_registers, joined_plan, narrow_plan, register_plan
 from ..isa.architectures import ARCHITECTURES
 from ..isa.descriptors.packed_tiles import canonical_descriptor
 from ..isa.instruction import Instruction
@@ -83,7 +83,8 @@ def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], objec
     yield ("matrices", narrow, *dtypes), partial(_matrices, form, rule)
     if applies_to_registers(form.product, rule):
         bits = form.storage("a").bits
-        yield ("registers", narrow, bits), partial(_registers, form)
+        registers = register_plan(form.product, rule, form.shape.n).variant
+        yield ("registers", registers, bits), partial(_registers, form)
         if not form.reads_tiles and form.shape.n == COLUMNS:
             yield ("joined", joined_plan(form.product, rule).variant, bits), partial(_joined, form)
 

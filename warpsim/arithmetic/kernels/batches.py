@@ -105,8 +105,9 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
     depth = products * (2 if variant.sparse else 1)
     per_word, unit = 32 // bits, {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
     held = 2 if half else 1  # accumulators in a word
+    plane = np.uint8 if variant.compact else np.int16
     narrow = stride == COLUMNS
-    runs = COLUMNS // RUN // held if narrow else 0
+    runs = COLUMNS // RUN // held
 
     @variant_kernel(code, bits, kept)
     def registers(a: Array, b: Array, c: Array, metadata: Array, d: Array, count: int, recipe: Array) -> int:
@@ -138,6 +139,7 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
         found = _parts(memory, counts, unit)
         word_a, order_a, values_a, exponents_a, offsets, order_offsets = found[:6]
         word_b, values_b, exponents_b, word_c, sums, exponents_c, marks, scales, lows = found[6:]
+        exponents_a, exponents_b = seen_as(exponents_a, plane), seen_as(exponents_b, plane)
         code_a, code_c = seen_as(word_a, unit), seen_as(word_c, np.uint16)
         if not half:
             sums = seen_as(word_c, np.float32)
@@ -169,7 +171,8 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                             word_b, group * n + j, bits, (values_b, exponents_b), part, row_of_b, coding_b
                         )
             at_c = element * header.words_c
-            gathered_rows(c, places_c, word_c, (at_c, 0), rows_c, runs, adjacent)
+            for j in range(0, n // held, COLUMNS // held):
+                gathered_rows(c, places_c, word_c, (at_c, j, j), rows_c, runs, adjacent)
             if half:
                 decode_run(code_c, 0, size_c, sums, exponents_c, 0, coding_c)
             for number in range(passes):
@@ -179,7 +182,8 @@ def register_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int
                     row_sum(code, planes_a, planes_b, sums, marks, places, n, numbers, narrow_factors)
             if half:
                 encode_halves(sums, code_c, size_c)
-            scattered_rows(d, places_c, word_c, (at_c, 0), rows_c, runs, adjacent)
+            for j in range(0, n // held, COLUMNS // held):
+                scattered_rows(d, places_c, word_c, (at_c, j, j), rows_c, runs, adjacent)
         keep(memory)
         return -1
 

@@ -116,7 +116,7 @@ def joined_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
                         part = (number, j, STRIDE)
                         planes = (values_b, exponents_b)
                         decode_words(word_b, number * COLUMNS, bits, planes, part, row_of_b, coding_b)
-                place = (element * header.words_c, j // held)
+                place = (element * header.words_c, 0, j // held)
                 gathered_rows(c, places_c, word_c, place, rows_c, runs, adjacent)
             if half:
                 decode_run(code_c, 0, size_c, sums, exponents_c, 0, coding_c)
@@ -128,7 +128,7 @@ def joined_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
             if half:
                 encode_halves(sums, code_c, size_c)
             for k in range(first, stop):
-                place = (int(members[k]) * header.words_c, (k - first) * COLUMNS // held)
+                place = (int(members[k]) * header.words_c, 0, (k - first) * COLUMNS // held)
                 scattered_rows(d, places_c, word_c, place, rows_c, runs, adjacent)
         keep(memory)
         return -1

@@ -53,7 +53,10 @@ class Asynchrony:
 
     def closed(self, wave: Wave, family: str) -> Counts:
         """``(lanes,)``: how many groups of a family each lane has closed."""
-        return self.committed.setdefault(family, np.zeros(wave.lanes, np.int64))
+        found = self.committed.get(family)
+        if found is None:
+            found = self.committed[family] = np.zeros(wave.lanes, np.int64)
+        return found
 
     # --- moments ---
 
@@ -139,14 +142,15 @@ _SOON = 0.25  # the chance that something completes where the schedule may chang
 
 def issue(wave: Wave, path: DivergentPath, *pendings: Pending) -> None:
     """Operations of a statement begin; they complete now or later, as the schedule has it."""
-    state = ASYNCHRONY.of(wave)
+    state, observers = ASYNCHRONY.of(wave), observers_of(wave)
+    closed = {group: state.closed(wave, group) for group in {pending.group for pending in pendings} if group}
     for pending in pendings:
         if pending.group:
-            pending.number = int(state.closed(wave, pending.group)[pending.lane])
+            pending.number = int(closed[pending.group][pending.lane])
         pending.turn = state.issued[pending.lane]
         state.issued[pending.lane] += 1
         state.flying[pending] = None
-        observers_of(wave).issued(wave, path, pending)
+        observers.issued(wave, path, pending)
     if state.at_once(wave):
         finish_together(wave, pendings)
 
@@ -185,7 +189,10 @@ def finish(wave: Wave, pending: Pending) -> None:
 
 def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
     """Operations that have not completed, and all that come before them, in the order of their issue."""
-    found, left = set[Pending](), list(pendings)
+    left = [pending for pending in pendings if not pending.done]
+    if len(left) < 2 and not any(pending.after for pending in left):
+        return left
+    found = set[Pending]()
     while left:
         pending = left.pop()
         if not pending.done and pending not in found:

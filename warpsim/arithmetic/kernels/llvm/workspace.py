@@ -140,12 +140,12 @@ def gathered(
 
 
 def _row_copies(move: Callable[..., None]) -> Intrinsic:
-    """Return the intrinsic that copies rows of words, by ``move`` in either direction.
+    """Return the intrinsic that copies a few words of each row, by ``move`` in either direction.
 
-    ``copied(spread, places, rows, at, shape, runs, adjacent)``: ``spread[start + places[i * words + k]]`` and
-    ``rows[i * step + to + k]`` for every word k of every row i; ``at = (start, to)``, ``shape = (rows, words,
-    step)``. ``runs``, a constant: where ``adjacent``, a row is so many times RUN words, of which RUN that are
-    ``runs`` apart follow each other where they are spread. 0: they never do.
+    ``copied(spread, places, rows, at, shape, runs, adjacent)``: ``spread[start + places[first + i * pitch +
+    k]]`` and ``rows[i * step + to + k]`` for every row i and k below ``runs * RUN``; ``at = (start, first,
+    to)``, ``shape = (rows, pitch, step)``. ``runs`` is a constant: where ``adjacent``, RUN of the words that
+    are ``runs`` apart follow each other where they are spread.
     """
 
     @intrinsic
@@ -158,12 +158,16 @@ def _row_copies(move: Callable[..., None]) -> Intrinsic:
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             arrays = _three(context, builder, signature, arguments)
-            start, to = cgutils.unpack_tuple(builder, arguments[3], 2)
-            number, words, step = cgutils.unpack_tuple(builder, arguments[4], 3)
+            start, first, to = cgutils.unpack_tuple(builder, arguments[3], 3)
+            number, pitch, step = cgutils.unpack_tuple(builder, arguments[4], 3)
             with cgutils.for_range(builder, number, intp=I64) as loop:
-                first = builder.mul(loop.index, words)
-                at = start, first, builder.add(to, builder.mul(loop.index, step))
-                _row(move, builder, arrays, at, (words, count, arguments[6]))
+                place = builder.add(first, builder.mul(loop.index, pitch))
+                at = start, place, builder.add(to, builder.mul(loop.index, step))
+                with builder.if_else(arguments[6]) as (alike, otherwise):
+                    with alike:
+                        move(builder, arrays[0], _places(builder, arrays[1], at, count), arrays[2], at[2])
+                    with otherwise:
+                        _words(move, builder, arrays, at, ir.Constant(I64, count * RUN))
             return context.get_dummy_value()
 
         return types.void(spread, places, rows, at, shape, runs, adjacent), emit
@@ -183,21 +187,6 @@ def _scattered(builder: Any, spread: Any, starts: list[Any], row: Any, to: Any, 
 
 
 gathered_rows, scattered_rows = _row_copies(_gathered), _row_copies(_scattered)
-
-
-def _row(
-    move: Callable[..., None], builder: Any, arrays: list[Any], at: tuple[Any, ...], shape: tuple[Any, ...]
-) -> None:
-    """Copy a row; ``shape = (words, runs, adjacent)``, ``at`` as ``gathered`` has it."""
-    words, runs, adjacent = shape
-    if not runs:
-        return _words(move, builder, arrays, at, words)
-    with builder.if_else(adjacent) as (alike, otherwise):
-        with alike:
-            move(builder, arrays[0], _places(builder, arrays[1], at, runs), arrays[2], at[2])
-        with otherwise:
-            _words(move, builder, arrays, at, words)
-    return None
 
 
 def _three(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:

@@ -120,7 +120,7 @@ class _Later:
             multiply(wave, path, self.wgmma, replace(self.share, groups=groups_left))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Completion:
     """What a warpgroup does when its part of an execution completes."""
 
@@ -149,15 +149,17 @@ def _issue(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share)
     places = Warpgroups.of(wave)
     latest = _LATEST.of(wave)
     later, issued = _Later(DivergentPath(path.pc, path.frame, path.lanes), wgmma, share), list[Pending]()
-    for group in share.groups.tolist():
-        base = int(places.cta[group]) * wave.memories.shared_stride
+    groups, record = share.groups, wave.code[path.pc]
+    bases = places.cta[groups] * wave.memories.shared_stride
+    ranges, lanes = share.ranges + bases[:, None, None], places.first[groups].tolist()
+    for group, lane, read in zip(groups.tolist(), lanes, ranges, strict=True):
         before = latest.get(group)
         pending = latest[group] = Pending(
-            record=wave.code[path.pc],
-            lane=int(places.first[group]),
+            record=record,
+            lane=lane,
             kind=FAMILY,
             complete=Completion(later, group),
-            reads=(Stretches(space="shared", ranges=share.ranges + base),),
+            reads=(Stretches(space="shared", ranges=read),),
             group=FAMILY,
             batch=later.together,
             after=() if before is None or before.done else (before,),

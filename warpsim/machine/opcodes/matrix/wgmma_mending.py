@@ -9,6 +9,7 @@ shared memory. Matters only under schedules that let a wgmma complete later than
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 
 from ....isa.families import multiplies_tiles
 from ...run.asynchronous import ASYNCHRONY, finish_together
@@ -17,6 +18,7 @@ from ...run.pending import Pending
 from ...run.wave import Record, Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from .wgmma import FAMILY, Completion
+from .wgmma_operands import Multiplication
 
 Numbers = frozenset[int]
 
@@ -46,23 +48,30 @@ def _completing(record: Record, used: Numbers) -> Record:
 
 
 def _after_wgmma(inner: Step, reads: Numbers, writes: Numbers) -> Step:
+    touched = cache(partial(_touches, reads, writes))  # statements are few, and in flight many times
+
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
         if ASYNCHRONY.of(wave).flying:
-            groups = Warpgroups.of(wave).counts(lanes.mask) > 0
             flying = [pending for pending in ASYNCHRONY.of(wave).flying if pending.group == FAMILY]
-            numbers = Warpgroups.of(wave).number
-            own = [pending for pending in flying if groups[numbers[pending.lane]]]
-            mine = [pending for pending in own if _touches(pending, reads, writes)]
-            finish_together(wave, mine)
+            touching = [pending for pending in flying if touched(_multiplication(pending))]
+            if touching:
+                places = Warpgroups.of(wave)
+                here = (places.counts(lanes.mask) > 0).tolist()
+                number = places.number
+                finish_together(wave, [pending for pending in touching if here[number[pending.lane]]])
         return inner(wave, path, lanes)
 
     return step
 
 
-def _touches(pending: Pending, reads: Numbers, writes: Numbers) -> bool:
-    """Return whether a statement reads D of a wgmma, or writes any of its registers."""
+def _multiplication(pending: Pending) -> Multiplication:
     assert isinstance(pending.complete, Completion)
-    registers = pending.complete.registers
+    return pending.complete.later.wgmma
+
+
+def _touches(reads: Numbers, writes: Numbers, wgmma: Multiplication) -> bool:
+    """Return whether a statement reads D of a wgmma, or writes any of its registers."""
+    registers = wgmma.registers
     return not reads.isdisjoint(registers["D"]) or any(
         not writes.isdisjoint(role) for role in registers.values()
     )
