@@ -125,7 +125,7 @@ class BarrierReuse(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is; nothing is looked at where all threads come to each barrier."""
-        _, self.active, _ = kinds_of(self.findings, code)
+        self.active = kinds_of(code).of_some
         return code
 
     def arriving(self, wave: Wave, arrival: BarrierArrival) -> None:

@@ -72,7 +72,7 @@ class CopyOrder(Watcher, Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is; nothing is looked at where nothing is asynchronous."""
-        _, _, self.active = kinds_of(self.findings, code)
+        self.active = kinds_of(code).asynchronous
         if self.active:
             self.order.watchers.append(proxy(self))  # each would hold the other after the launch
         return code

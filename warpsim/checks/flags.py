@@ -141,7 +141,7 @@ class FlagOrder(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is: whether it has flags, or what acts like them."""
-        self.uses_flags, self.some_arrive, _ = kinds_of(self.findings, code)
+        self.uses_flags, self.some_arrive, _ = kinds_of(code)
         self.uses_flags |= self.some_arrive
         return code
 

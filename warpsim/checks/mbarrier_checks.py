@@ -31,6 +31,7 @@ from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets, words_at
 from .clocks import Clocks, Warps
 from .findings import Findings, LaunchFinding
+from .order_kinds import places_of
 
 if TYPE_CHECKING:
     from ..machine.run.wave import Record, Wave
@@ -49,9 +50,7 @@ class LiveBarriers(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is; where nothing begins, nothing is looked at."""
-        self.active = any(
-            record.statement.opcode == "mbarrier" and "init" in record.statement.modifiers for record in code
-        )
+        self.active = any("init" in code[place].statement.modifiers for place in places_of(code, "mbarrier"))
         return code
 
     def initialised(self, wave: Wave, path: DivergentPath, lanes: Lanes, offsets: Offsets) -> None:

@@ -90,7 +90,7 @@ class Order(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is: whether it has asynchronous operations."""
-        _, _, self.asynchronous = kinds_of(self.findings, code)
+        self.asynchronous = kinds_of(code).asynchronous
         return code
 
     @helper

@@ -1,17 +1,15 @@
-"""The kinds of order that the statements of some code ask for: flags, barriers of some threads, copies.
+"""What statements some code has: places by opcode, and the kinds of order that they ask for.
 
-Rules of a kind have nothing to do where the code has no such statement. Knows statements and their modifiers
-(PTX ISA 9.1, section 8); does not know clocks, memory or events.
+Kinds are flags, barriers of some threads, and copies: rules of a kind have nothing to do where the code has
+no such statement. Knows statements and their modifiers (PTX ISA 9.1, section 8); does not know clocks, memory
+or events.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from ..machine.state.slots import Slot
-from .findings import Findings
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..machine.run.wave import Record
@@ -19,32 +17,71 @@ if TYPE_CHECKING:
 ACQUIRES, RELEASES = frozenset({"acquire", "acq_rel", "sc"}), frozenset({"release", "acq_rel", "sc"})
 RELAXED = frozenset({"relaxed", "volatile", "mmio"})
 FLAGS = frozenset({"ld", "st", "atom", "red"})
+_MOST = 4  # codes of which the statements are kept
 
 
-@dataclass(eq=False)
-class _Kinds:
-    """The latest code of a launch that was looked at, and its kinds of order."""
+class Kinds(NamedTuple):
+    """Whether some code has flags, barriers of some threads, and asynchronous copies."""
 
-    code: Sequence[Record] | None = None
-    kinds: tuple[bool, bool, bool] = (False, False, False)
-
-
-def _no_kinds(findings: Findings) -> _Kinds:
-    return _Kinds()
+    flags: bool = False
+    of_some: bool = False
+    asynchronous: bool = False
 
 
-_KINDS = Slot(_no_kinds)
+class _Statements:
+    """The statements of a code that have been looked at: ``places`` by opcode, and their kinds of order.
 
-
-def kinds_of(findings: Findings, code: Sequence[Record]) -> tuple[bool, bool, bool]:
-    """Return whether there are flags, barriers of some threads, and asynchronous copies; found once in a
-    launch.
+    A module's code grows when another of its kernels is taken; only what is new is looked at then.
     """
-    known = _KINDS.of(findings)
-    if known.code is not code:
-        known.code = code
-        known.kinds = any(map(_is_ordered, code)), any(map(_of_some, code)), any(map(_is_asynchronous, code))
-    return known.kinds
+
+    def __init__(self, code: Sequence[Record]) -> None:
+        self.code, self.places, self.kinds = code, dict[str, list[int]](), Kinds()
+        self._count = 0
+        self._last: Record | None = None
+
+    def knows(self, code: Sequence[Record]) -> bool:
+        """Return whether this is the code that was looked at, or has grown since."""
+        count = self._count
+        return self.code is code and (not count or (count <= len(code) and code[count - 1] is self._last))
+
+    def look(self) -> None:
+        """Look at the statements that have come since."""
+        code, first = self.code, self._count
+        if first == len(code):
+            return
+        new = code[first:]
+        for place, record in enumerate(new, first):
+            self.places.setdefault(record.statement.opcode, []).append(place)
+        rules = _is_ordered, _of_some, _is_asynchronous
+        self.kinds = Kinds(
+            *(known or any(map(rule, new)) for known, rule in zip(self.kinds, rules, strict=True))
+        )
+        self._count, self._last = len(code), new[-1]
+
+
+_KEPT: OrderedDict[int, _Statements] = OrderedDict()  # by identity of the code, the latest last
+
+
+def _statements_of(code: Sequence[Record]) -> _Statements:
+    """Return the statements of a code; those of the latest codes are kept, as launches repeat them."""
+    known = _KEPT.pop(id(code), None)
+    if known is None or not known.knows(code):
+        known = _Statements(code)
+    known.look()
+    _KEPT[id(code)] = known
+    while len(_KEPT) > _MOST:
+        _KEPT.popitem(last=False)
+    return known
+
+
+def kinds_of(code: Sequence[Record]) -> Kinds:
+    """Return the kinds of order that the statements of a code ask for."""
+    return _statements_of(code).kinds
+
+
+def places_of(code: Sequence[Record], opcode: str) -> Sequence[int]:
+    """Return the program counters of the statements of an opcode, in rising order."""
+    return _statements_of(code).places.get(opcode, ())
 
 
 def _of_some(record: Record) -> bool:

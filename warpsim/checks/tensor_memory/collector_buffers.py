@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...isa.families.tcgen05 import form_of
 from ...machine.run.events import Observer, TensorAccess
 from ..findings import Findings, LaunchFinding
+from ..order_kinds import places_of
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Record, Wave
@@ -39,11 +40,11 @@ class CollectorBuffers(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is; without .use and .lastuse nothing is looked at."""
-        statements = ((pc, record.statement) for pc, record in enumerate(code))
+        statements = {place: code[place].statement for place in places_of(code, "tcgen05")}
         self.usages = {
             pc: _usage(statement.modifiers)
-            for pc, statement in statements
-            if statement.opcode == "tcgen05" and statement.modifiers[0] == "mma"
+            for pc, statement in statements.items()
+            if statement.modifiers[0] == "mma"
         }
         self.active = any(usage.what in _READING for usage in self.usages.values())
         return code

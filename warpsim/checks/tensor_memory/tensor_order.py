@@ -34,6 +34,7 @@ from ...machine.state.tensor_cells import Block
 from ..clocks import Clocks
 from ..findings import Findings
 from ..order import Order
+from ..order_kinds import places_of
 from ..shadow import OPERATION, Records, places, record, times, whose
 from .tensor_words import Held, Late, Words
 
@@ -63,7 +64,7 @@ class TensorOrder(Observer):
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is; without tcgen05 nothing is looked at."""
-        self.active = any(record.statement.opcode == "tcgen05" for record in code)
+        self.active = bool(places_of(code, "tcgen05"))
         return code
 
     @helper
