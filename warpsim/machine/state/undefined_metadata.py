@@ -76,28 +76,55 @@ class UndefinedMetadata:
         form: Instruction,
         inputs: Inputs,
         warps: Sequence[int] | npt.NDArray[np.intp],
-        operand: MetadataOperand,
+        operands: Sequence[MetadataOperand],
         d: Words,
     ) -> Words:
-        """Keep what some warps execute that is undefined; return D ``(executions, lanes, registers)``."""
-        if self._known(operand.pc):
+        """Keep what some warps execute that is undefined; return D ``(executions, lanes, registers)``.
+
+        ``operands`` are those of statements one behind another: ``executions`` are those of the first by each
+        warp, then those of the second.
+        """
+        if all(self._known(operand.pc) for operand in operands):
             return d
-        words, defined = _looked_at(form, inputs)
-        if defined.all():
+        rows = _undefined_rows(form, inputs)
+        which = np.flatnonzero(rows.any(axis=1))
+        if not which.size:
             return d
-        _, lanes, bits = _places(form, inputs.selector)
-        which = np.flatnonzero(~defined)
-        fields = (words[which][:, lanes] >> bits & 15).astype(np.uint8)
-        name = wave.name_of_execution
-        rows = self.keep(
-            form, fields, inputs.selector, operand, lambda number: name(int(warps[which[number]]))
-        )
-        if rows is None:
+        statements = which // len(warps)
+        for place in np.unique(statements).tolist():
+            if operands[place].pc not in self.found:
+                first = int(which[statements == place][0])
+                self._keep(wave, form, inputs, operands[place], first, int(warps[first % len(warps)]))
+        changed = np.array([operand.pc in self._changed for operand in operands])
+        return self._others_in(form, rows, which[changed[statements]], d)
+
+    def _keep(
+        self,
+        wave: Any,
+        form: Instruction,
+        inputs: Inputs,
+        operand: MetadataOperand,
+        execution: int,
+        warp: int,
+    ) -> None:
+        """Keep the first undefined field of an execution."""
+        words = np.asarray(inputs.registers["e"]).reshape(-1, form.lanes)[execution]
+        lanes, bits = _places(form, inputs.selector)
+        fields = (words[lanes] >> bits & 15).astype(np.uint8)
+        where = wave.name_of_execution(warp)
+        self._add(form, fields, inputs.selector, operand, where)
+
+    def _others_in(self, form: Instruction, rows: Rows, which: npt.NDArray[np.intp], d: Words) -> Words:
+        """Return D with other values in ``rows (executions, m)`` of some executions."""
+        if not which.size:
             return d
-        codes = np.array(d, order="C").view(form.d.code_dtype)
-        row_of = fragment(form, "d")[..., 0].reshape(form.lanes, -1)
-        codes[which] = self.others(codes[which], rows[:, row_of], form.d)
-        return codes.view(d.dtype)
+        codes = np.ascontiguousarray(d).view(form.d.code_dtype)
+        where = rows[which][:, _rows_of_d(form)]
+        if len(which) == len(codes):
+            return self.others(codes, where, form.d).view(d.dtype)
+        changed = codes.copy()
+        changed[which] = self.others(codes[which], where, form.d)
+        return changed.view(d.dtype)
 
     def keep(
         self,
@@ -118,9 +145,20 @@ class UndefinedMetadata:
             return None
         if operand.pc not in self.found:
             first = int(rows.any(axis=-1).argmax())
-            in_words = partial(_described, form, fields[first].copy(), selector, describe(first))
-            self.found[operand.pc] = UndefinedField(form.mnemonic, operand.location, in_words)
+            self._add(form, fields[first].copy(), selector, operand, describe(first))
         return rows if operand.pc in self._changed else None
+
+    def _add(
+        self,
+        form: Instruction,
+        fields: npt.NDArray[np.uint8],
+        selector: int | None,
+        operand: MetadataOperand,
+        where: str,
+    ) -> None:
+        """Keep the first undefined field of ``(m, chunks)``."""
+        in_words = partial(_described, form, fields, selector, where)
+        self.found[operand.pc] = UndefinedField(form.mnemonic, operand.location, in_words)
 
     def _known(self, pc: int) -> bool:
         """Return whether nothing more is to be kept of a statement, and none of its rows is changed."""
@@ -128,25 +166,22 @@ class UndefinedMetadata:
 
     def others(self, codes: Codes, where: Rows, element: Format) -> Codes:
         """Return codes with other values ``where``."""
-        places = np.arange(self._drawn, self._drawn + codes.size)
-        self._drawn += codes.size
-        return np.where(where, _values(element).take(places, mode="wrap").reshape(codes.shape), codes)
+        first, self._drawn = self._drawn % _MANY, self._drawn + codes.size
+        if codes.size <= _MANY:
+            drawn = _values(element)[first : first + codes.size]
+        else:
+            drawn = np.resize(_values(element)[first : first + _MANY], codes.size)
+        return np.where(where, drawn.reshape(codes.shape), codes)
 
 
 UNDEFINED_METADATA = Slot(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
 
 
-def all_defined(form: Instruction, inputs: Inputs) -> bool:
-    """Return whether the metadata of all executions has a meaning."""
-    return bool(_looked_at(form, inputs)[1].all())
-
-
-def _looked_at(form: Instruction, inputs: Inputs) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
-    """Return ``(executions, lanes)`` of metadata, and of which executions all fields have a meaning."""
+def _undefined_rows(form: Instruction, inputs: Inputs) -> Rows:
+    """Return ``(executions, m)``: the rows of metadata registers that have a field without a meaning."""
     words = np.ascontiguousarray(inputs.registers["e"]).reshape(-1, form.lanes)
-    halves = _places(form, inputs.selector)[0]
-    defined = _defined(form)[words.view(np.uint16)[:, halves]].all(axis=1)
-    return words, np.asarray(defined)
+    halves = words.view(np.uint16)[:, _halves(form, inputs.selector)]
+    return np.asarray(~_defined(form)[halves].all(axis=2))
 
 
 def _described(form: Instruction, fields: npt.NDArray[np.uint8], selector: int | None, where: str) -> str:
@@ -156,20 +191,35 @@ def _described(form: Instruction, fields: npt.NDArray[np.uint8], selector: int |
 
 @lru_cache(maxsize=16)
 def _values(element: Format) -> Codes:
-    """Return codes of random values of many magnitudes."""
+    """Return codes of random values of many magnitudes, twice one behind another."""
     random = np.random.default_rng(_SEED)
     values = np.ldexp(random.standard_normal(_MANY), random.integers(*_EXPONENTS, _MANY))
     with np.errstate(over="ignore"):
-        return np.asarray(values.astype(element.dtype).view(element.code_dtype))
+        return np.asarray(np.tile(values.astype(element.dtype).view(element.code_dtype), 2))
 
 
 @lru_cache(maxsize=256)
-def _places(form: Instruction, selector: int) -> tuple[npt.NDArray[np.intp], ...]:
-    """Return which halves of the metadata registers of all lanes have fields, and by row and chunk the lane
-    and the lowest bit of each.
-    """
+def _places(form: Instruction, selector: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return ``(m, chunks)`` twice: the lane of each field in the metadata registers, and its lowest bit."""
     lane, bit = metadata_map(form, selector)[:, :2].T.reshape(2, form.shape.m, -1)
-    return np.unique(lane * (32 // _HALF) + bit // _HALF), lane, bit
+    return lane, bit
+
+
+@lru_cache(maxsize=256)
+def _halves(form: Instruction, selector: int) -> npt.NDArray[np.intp]:
+    """Return ``(m, halves)``: which halves of the metadata registers of all lanes have the fields of a row.
+
+    A half has four fields of one row, which are neighbours, in each form.
+    """
+    lane, bit = _places(form, selector)
+    halves = lane * (32 // _HALF) + bit // _HALF
+    return np.asarray(halves[:, :: _HALF // FIELD_BITS])
+
+
+@lru_cache(maxsize=256)
+def _rows_of_d(form: Instruction) -> npt.NDArray[np.intp]:
+    """Return ``(lanes, elements)``: the rows of the elements of D in registers."""
+    return fragment(form, "d")[..., 0].reshape(form.lanes, -1)
 
 
 @lru_cache(maxsize=256)

@@ -244,7 +244,7 @@ def computed(
                 _compute_alone(wave, form, part_of(inputs, place), warp)
         raise
     if inputs.literal and form.sparse:
-        return UNDEFINED_METADATA.of(wave).follow_registers(wave, form, inputs, warps, metadata, d)
+        return UNDEFINED_METADATA.of(wave).follow_registers(wave, form, inputs, warps, [metadata], d)
     return d
 
 

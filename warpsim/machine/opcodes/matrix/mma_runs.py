@@ -22,7 +22,7 @@ from ...bind.members import Member
 from ...run.events import Observer, observers_of
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Frame, Values
-from ...state.undefined_metadata import UNDEFINED_METADATA, MetadataOperand, all_defined
+from ...state.undefined_metadata import UNDEFINED_METADATA, MetadataOperand
 from .warpwide import Roles
 
 _MOST = 1 << 15  # lanes of a batch: more are slower, as operands leave the cache
@@ -106,16 +106,11 @@ def _followed(
     wave: Wave, form: Instruction, inputs: Inputs, members: Sequence[Member], pc: int, d: Values
 ) -> Values:
     """Return D, once metadata that PTX leaves undefined has been noted, of the first member at ``pc``."""
-    if not form.sparse or not inputs.literal or all_defined(form, inputs):
+    if not form.sparse or not inputs.literal:
         return d
-    follow, warps = UNDEFINED_METADATA.of(wave).follow_registers, np.arange(len(d) // len(members))
-    e = inputs.registers["e"].reshape(len(members), len(warps), form.lanes, -1)
-    parts = np.split(d, len(members))
-    for place, member in enumerate(members):
-        alone = Inputs.plain({"e": e[place]}, inputs.selector, inputs.literal)
-        operand = MetadataOperand(pc + place, member.given.metadata)
-        parts[place] = follow(wave, form, alone, warps, operand, parts[place])
-    return np.concatenate(parts)
+    operands = [MetadataOperand(pc + place, member.given.metadata) for place, member in enumerate(members)]
+    warps = np.arange(len(d) // len(members))
+    return UNDEFINED_METADATA.of(wave).follow_registers(wave, form, inputs, warps, operands, d)
 
 
 def _write(frame: Frame, members: Sequence[Member], d: Values) -> None:
