@@ -195,6 +195,38 @@ def test_lanes_that_are_not_all_there(ran: list[int], monkeypatch: pytest.Monkey
     compare(monkeypatch, leaves, arrays, 96)
 
 
+PARTIAL = f"""{{ .reg .b32 %w<10>;
+setp.lt.u32 %p, %r2, 16; @%p mov.b32 %w0, 1; @%p mov.b32 %w9, 2;
+{FORMS[0][1]} {{%w0, %w1, %w2, %w3}}, {{%v1, %v2, %v3, %v4}}, {_REST}
+{FORMS[0][1]} {{%w4, %w5, %w6, %w7}}, {{%READ, %v3, %v4, %v5}}, {_REST}
+add.u32 %v0, %v0, %w0; xor.b32 %v1, %v1, %w7; }}"""
+
+
+@pytest.mark.parametrize(("read", "together"), [("%v2", [2]), ("%w9", [])])
+def test_registers_that_some_lanes_have_written(
+    read: str, together: list[int], ran: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may write them, and does not mind those of others; it does not read them."""
+    more = PARTIAL.replace("%READ", read)
+    arrays = arrays_for(np.random.default_rng(3), 32, 96)
+    source = text(Random(2), FORMS[0], 0, more)
+    assert ("never written" in str(left(load_text(source)["k"], arrays, 96)[1])) == (read == "%w9")
+    ran.clear()
+    compare(monkeypatch, source, arrays, 96)
+    assert sorted(set(ran)) == together
+
+
+def test_runs_begin_with_the_first_execution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other stretches have to be compiled, and wait until they are hot."""
+    found, run = list[bool](), MemberRun.run
+    monkeypatch.setattr(MemberRun, "run", lambda *given: found.append(run(*given)) or found[-1])
+    source = text(Random(6), FORMS[0], 0, PARTIAL.replace("%READ", "%v2"))
+    compare(
+        monkeypatch, source.replace("@%p bra AGAIN;", ""), arrays_for(np.random.default_rng(5), 32, 64), 64
+    )
+    assert found == [True, True]  # of two launches
+
+
 class _Watcher(Observer):
     def __init__(self) -> None:
         self.seen: list[tuple[int, bytes]] = []

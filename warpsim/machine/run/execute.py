@@ -21,7 +21,7 @@ from .asynchronous import ASYNCHRONY, finish_all
 from .barriers.cta_barriers import Barriers
 from .barriers.waits import LaneWait, waiting_record
 from .events import observers_of
-from .stretches import HOT, begin
+from .stretches import HOT, begin, joined
 from .wave import Record, Wave
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
@@ -70,8 +70,11 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
                 if path.pc == stop:
                     return
                 continue
+            times = scheduler.singles[path.pc] + 1
+            if times == 1 and compiled and joined(wave.entry, path.pc):
+                continue
             scheduler.statements += 1
-            scheduler.singles[path.pc] = times = scheduler.singles[path.pc] + 1
+            scheduler.singles[path.pc] = times
             if times == HOT and compiled:
                 begin(wave.entry, path.pc)
             lanes: Lanes | None = path.lanes

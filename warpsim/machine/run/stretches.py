@@ -1,8 +1,9 @@
 """Stretches: statements one behind the other that compute lane by lane, compiled to one function of Python.
 
 A stretch has twins of statements (machine/bind/twins.py) without guards, and no label but at its first. It is
-compiled when its first statement has been executed ``HOT`` times, so that small launches pay nothing. Its
-function takes what the registers hold, calls what the twins compute, and returns what is left in registers.
+compiled when its first statement has been executed ``HOT`` times, so that small launches pay nothing; runs of
+members (member_runs.py) begin with the first execution. Its function takes what the registers hold, calls
+what the twins compute, and returns what is left in registers.
 Nothing in it can fail, wait, or be observed; statements count as if each had been executed by itself. The
 interpreter (execute.py) executes it instead where lanes read what they have never written, where another path
 stands inside of it, or where an observer has put other records in place of its own: what both give is equal.
@@ -118,11 +119,23 @@ def warm(entry: Entry, counts: npt.NDArray[np.int64]) -> None:
         begin(entry, pc)
 
 
+def joined(entry: Entry, pc: int) -> bool:
+    """Make the run of members that begins at a statement; return whether there is one that was not there.
+
+    Nothing is compiled for it, so it pays from the first execution on. A statement is looked at once.
+    """
+    seen, record = _JOINED.of(entry), entry.code[pc]
+    if pc in seen or record.member is None or record.stretch is not None:
+        return False
+    seen.add(pc)
+    record.stretch = run_from(entry.code, pc, _LABELS.of(entry))
+    return record.stretch is not None
+
+
 def begin(entry: Entry, pc: int) -> None:
     """Make the stretch that begins at a statement, where that is the first of some."""
     record = entry.code[pc]
-    if record.stretch is None and record.member is not None:
-        record.stretch = run_from(entry.code, pc, _LABELS.of(entry))
+    joined(entry, pc)
     if record.stretch is None:
         _begin_computing(entry, pc)
     if not isinstance(record.stretch, NativeStretch) and is_native():
@@ -204,7 +217,11 @@ def _never(entry: Entry) -> npt.NDArray[np.int64]:
     return np.zeros(len(entry.code), np.int64)
 
 
-_LABELS, _EXECUTED = Slot(_labels), Slot(_never)
+def _none_seen(entry: Entry) -> set[int]:
+    return set()
+
+
+_LABELS, _EXECUTED, _JOINED = Slot(_labels), Slot(_never), Slot(_none_seen)
 
 
 # --- the function ------------------------------------------------------------------------------------------

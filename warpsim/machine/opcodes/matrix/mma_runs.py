@@ -62,7 +62,9 @@ def _executed(
 ) -> bool:
     """Execute members at once, as many as a batch holds; false, with nothing changed, where it cannot be."""
     frame, lanes = path.frame, path.lanes
-    if frame.partial or not lanes.whole or lanes.count != wave.alive or wave.scheduler.waiting:
+    if not lanes.whole or lanes.count != wave.alive or wave.scheduler.waiting:
+        return False
+    if frame.partial and not all(frame.partial.keys().isdisjoint(member.reads) for member in members):
         return False
     if wave.modes.given or wave.modes.interposed or observers_of(wave).hear(Observer.matrix):
         return False
@@ -119,3 +121,4 @@ def _write(frame: Frame, members: Sequence[Member], d: Values) -> None:
     for place, member in enumerate(members):
         for number, column in zip(member.given.targets, columns, strict=True):
             frame.values[number] = column[place]
+            frame.partial.pop(number, None)
