@@ -92,6 +92,27 @@ def test_random_programs(
     assert at_once
 
 
+def test_stretches_of_the_same_operations_have_one_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registers and constants may differ; what is compiled says where the statements stand."""
+    monkeypatch.setenv(STATEMENTS, "numpy")
+    first = "add.u32 %r1, %r0, 5; xor.b32 %r2, %r1, %r0; mul.lo.u32 %r0, %r2, %r1;"
+    second = "add.u32 %r6, %r5, 9; xor.b32 %r4, %r6, %r5; mul.lo.u32 %r5, %r4, %r6;"
+    third = "add.u32 %r6, %r5, 9; xor.b32 %r4, %r6, %r6; mul.lo.u32 %r5, %r4, %r6;"
+    body = f"""mov.u32 %r0, %tid.x; mov.u32 %r5, %r0; mov.u32 %r7, 0;
+AGAIN: bar.sync 0;\n{first} bar.sync 0;\n{second}\nbar.sync 0; {third} bar.sync 0;
+add.u32 %r7, %r7, 1; setp.lt.u32 %p, %r7, 20; @%p bra AGAIN; ret;"""
+    kernel = load_text(f"{_HEAD}.entry k() {{ .reg .b32 %r<8>; .reg .pred %p;\n{body} }}")["k"]
+    kernel(1, 32, [])
+    code = kernel.module.entry("k").code
+    found = [record.stretch for record in code if record.statement.opcode == "add"][:3]
+    functions = [stretch.function for stretch in found]
+    assert functions[0].__code__.co_code == functions[1].__code__.co_code
+    assert functions[0].__code__.co_consts is functions[1].__code__.co_consts
+    assert functions[2].__code__.co_consts is not functions[1].__code__.co_consts
+    names = [function.__code__.co_filename for function in functions]
+    assert names == [f"<statements of lines {line} to {line}>" for line in (7, 8, 9)]
+
+
 @pytest.mark.parametrize("name", ["softmax", "sum_all", "called"])
 def test_kernels(name: str, at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     known = case(name)

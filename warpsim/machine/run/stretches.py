@@ -15,7 +15,9 @@ know what a statement computes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -230,29 +232,44 @@ _LABELS, _EXECUTED, _JOINED = Slot(_labels), Slot(_never), Slot(_none_seen)
 def compiled(stretch: Stretch) -> Function:
     """Return the function of a stretch."""
     names: dict[str, Any] = {"full": np.full}
-    first, past = stretch.records[0].statement.location(), stretch.records[-1].statement.location()
-    text = "\n".join(_lines(stretch, names))
-    exec(compile(text, f"<statements of lines {first.line} to {past.line}>", "exec"), names)
-    function: Function = names["stretch"]
-    return function
+    first, past = (_line(record) for record in (stretch.records[0], stretch.records[-1]))
+    code = _code_of("\n".join(_lines(stretch, names)))
+    return FunctionType(code.replace(co_filename=f"<statements of lines {first} to {past}>"), names)
+
+
+def _line(record: Record) -> int:
+    """Return the line that a statement begins in."""
+    statement = record.statement
+    return statement.source.location(statement.start, statement.start).line
+
+
+@lru_cache(maxsize=1024)
+def _code_of(text: str) -> CodeType:
+    """Return the code of the function of a text, which is that of stretches with other registers, too."""
+    found = compile(text, "<statements>", "exec").co_consts
+    return next(item for item in found if isinstance(item, CodeType))
 
 
 def _lines(stretch: Stretch, names: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a function; ``names`` gets what they name."""
+    """Yield the lines of a function; ``names`` gets what they name. Registers have names by their order."""
+    local = {number: f"r{place}" for place, number in enumerate((*stretch.inputs, *stretch.outputs))}
     yield "def stretch(values, wave, path):"
-    for register in stretch.inputs:
-        yield f" r{register} = values[{register}]"
-        yield f" if r{register} is None: return None"
+    for place, register in enumerate(stretch.inputs):
+        names[f"n{place}"] = register
+        yield f" {local[register]} = values[n{place}]"
+        yield f" if {local[register]} is None: return None"
     for place, record in enumerate(stretch.records):
         assert record.twin is not None
-        yield from _statement(place, record.twin, names)
-    yield f" return ({''.join(f'r{register}, ' for register in stretch.outputs)})"
+        yield from _statement(place, record.twin, local, names)
+    yield f" return ({''.join(f'{local[register]}, ' for register in stretch.outputs)})"
 
 
-def _statement(place: int, twin: Twin, names: dict[str, Any]) -> Iterator[str]:
+def _statement(place: int, twin: Twin, local: Mapping[int, str], names: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a statement; everything is read before anything is written."""
-    sources = [_source(f"{place}_{number}", source, names) for number, source in enumerate(twin.sources)]
-    targets = ["_" if target == NOWHERE else f"r{target}" for target in twin.targets]
+    sources = [
+        _source(f"{place}_{number}", source, local, names) for number, source in enumerate(twin.sources)
+    ]
+    targets = ["_" if target == NOWHERE else local[target] for target in twin.targets]
     if twin.compute is None:
         yield f" {', '.join(targets)} = {', '.join(sources)}"
     elif twin.single is not None:
@@ -267,13 +284,13 @@ def _statement(place: int, twin: Twin, names: dict[str, Any]) -> Iterator[str]:
             yield f" if not {target}.ndim: {target} = full(wave.lanes, {target})"
 
 
-def _source(name: str, source: Source, names: dict[str, Any]) -> str:
+def _source(name: str, source: Source, local: Mapping[int, str], names: dict[str, Any]) -> str:
     """Return the expression of a source."""
     if source.read is not None:
         names[f"s{name}"] = source.read
         text = f"s{name}(wave, path)"
     else:
-        text = f"r{source.register}"
+        text = local[source.register]
         if source.dtype is not None:
             names[f"t{name}"] = source.dtype
             text = f"{text}.astype(t{name})"
