@@ -199,7 +199,7 @@ def _body(random: Random, lines: int, label: str = "SKIP") -> Iterator[str]:
             yield f"{name}:"
 
 
-def _kernel(random: Random) -> Any:
+def _kernel(random: Random, more: str = "") -> Any:
     ready = [
         f"mov.u32 %r{number}, {random.getrandbits(31)};" for number in range(12) if random.random() < 0.8
     ]
@@ -207,7 +207,8 @@ def _kernel(random: Random) -> Any:
     ready += [f"setp.gt.u32 %p{number}, %t, {random.randrange(96)};" for number in range(3)]
     stores = [f"st.global.u32 [%d1+{4 * number}], %r{number};" for number in range(12)]
     text = _PROGRAM.replace("SETUP", "\n".join(ready)).replace("STORES", "\n".join(stores))
-    return load_text(text.replace("BODY", "\n".join(_body(random, 30))))["k"]
+    lines = [*_body(random, 30), more, *(_body(random, 30, "") if more else ())]
+    return load_text(text.replace("BODY", "\n".join(lines)))["k"]
 
 
 @pytest.fixture
@@ -278,6 +279,46 @@ def test_objects_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_kept(text)
     monkeypatch.setattr(objects.Compiler, "compiled", None)
     assert function(text)(None, 0, None, None) == 11
+
+
+@pytest.mark.parametrize("more", ["", "@%p1 ex2.approx.f32 %r2, %r2;"], ids=["whole", "parted"])
+def test_notes_say_what_was_compiled_before(more: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a note no text is written until a stretch is worth a compiler; with one it runs at once.
+
+    A statement that has no machine code parts a stretch.
+    """
+    happened, write, run = list[int](), Writer.write, Native.run
+    monkeypatch.setenv(STATEMENTS, "compiled")
+    monkeypatch.setattr(execute, "HOT", 1)
+    monkeypatch.setattr(stretches, "HOT", 1)
+    monkeypatch.setattr(native_stretches, "COLD", 4)
+    monkeypatch.setattr(Writer, "write", lambda *given: happened.append(-1) or write(*given))
+    monkeypatch.setattr(Native, "run", lambda *given: happened.append(given[-1]) or run(*given))
+
+    def launched(times: int) -> set[int]:
+        """Return what ran as machine code, by its first statement, and -1 for a text that was written."""
+        kernel, out = _kernel(Random("machine code 1"), more), np.zeros((_THREADS, 12), np.uint32)
+        happened.clear()
+        _forgotten()
+        for _ in range(times):
+            kernel(1, _THREADS, [np.arange(_WORDS, dtype=np.uint32), out, 1])
+        return set(happened)
+
+    notes = cache.with_name("machine-code-notes")
+    assert launched(3) == set()
+    assert not notes.exists()
+    every = launched(6)
+    assert len(every) > 2
+    assert launched(12) == every
+    kept = {file.name for file in notes.iterdir()}
+    assert launched(3) == every
+    assert {file.name for file in notes.iterdir()} == kept
+    for file in cache.iterdir():
+        file.unlink()
+    assert launched(2) == {-1}  # the notes are right, but the functions are gone
+    for file in notes.iterdir():
+        file.write_bytes(b"damaged")
+    assert launched(2) == set()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 It calls nothing: an object that lacks a function of a library is refused. An object is kept under the digest
 of its text, the processor and the version of LLVM, behind a digest of its own; what is damaged is compiled
-again. Where there is no LLVM, or it does not know this text, there are no functions. Knows text and bytes;
-does not know statements.
+again. Of each a note is kept, too, under what it was made of, so that a process does not have to write the
+text of what is not there. Where there is no LLVM, or it does not know this text, there are no functions.
+Knows text and bytes; does not know statements.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ...files.kept import KeptFiles
 
 Function = Callable[[Any, int, Any, Any], int]
 _KEPT = KeptFiles("machine-code", 64 << 20)
+_NOTES = KeptFiles("machine-code-notes", 1 << 18)
 _LEVEL = 2
 
 
@@ -128,6 +130,19 @@ def is_kept(text: str) -> bool:
     assert compiler is not None
     name = _name(compiler, text)
     return name in compiler.functions or _KEPT.find(name) is not None
+
+
+def note(origin: str) -> None:
+    """Note for the next processes that what this says has been made to machine code."""
+    compiler = _compiler()
+    if compiler is not None:
+        _NOTES.keep(_name(compiler, origin), b"")
+
+
+def is_noted(origin: str) -> bool:
+    """Return whether a process has noted this; its function may be gone, and that of other text be noted."""
+    compiler = _compiler()
+    return compiler is not None and _NOTES.find(_name(compiler, origin)) is not None
 
 
 def function(text: str) -> Function:

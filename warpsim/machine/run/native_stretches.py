@@ -1,7 +1,8 @@
 """Stretches in machine code: statements that compute lane by lane, or load, in one loop over the lanes.
 
 Such a stretch may have guards and loads, which a stretch of Python's (stretches.py) has not. It is compiled
-when it has been executed ``COLD`` times, or at once where it was compiled before and is kept. Its function
+when it has been executed ``COLD`` times, or at once where that was done before and is kept: whether to look
+for it a note says, since to write the text of a function takes longer than to execute it. Its function
 writes to new arrays, and only when it has computed everything do registers hold these: where a load leaves
 its memory, or something has to be said of a value or a register, nothing has happened, and its statements are
 executed by themselves. Observers of loads are notified afterwards, in order: nothing in a stretch depends on
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from ...errors import WarpsimError
 from ..bind.twins import Load, Source
 from ..native.lane_functions import APART, LEFT, LOAD_WORDS, Piece, Places, Uncompiled, Writer
-from ..native.objects import Function, NoCompiler, function, is_kept
+from ..native.objects import Function, NoCompiler, function, is_kept, is_noted, note
 from ..state.lanes import DivergentPath, Frame, Lanes, Values
 from ..state.memory_access import MemoryAccess
 from ..state.spaces import DEVICE_BASE, Allocation, Bytes
@@ -95,32 +96,45 @@ class NativeStretch:
     def _made(self, wave: Wave, path: DivergentPath, observed: bool) -> Native | None:
         """Return its function, when it is worth that."""
         self.times += 1
-        if self.times not in (1, COLD) and not self.natives:
+        early = self.times < COLD and not self.natives
+        if early and (self.times > 1 or not is_noted(self._origin())):
             return None
         types = wave.entry.dtypes if path.frame.function is None else path.frame.function.dtypes
         try:
             pieces = [_piece(record, wave, path) for record in self.records]
             scalar = [source for source in _apart(pieces) if not _read(source, wave, path).ndim]
             places = Writer(types, scalar, observed).write(pieces)
-            if self.times < COLD and not self.natives and not is_kept(places.text):
+            if early and not is_kept(places.text):
                 return None
             native = self.natives[observed] = Native(places, types, pieces)
         except Uncompiled as error:
-            self._shorten(error.place)
-            return None
+            native, place = None, error.place
         except NoCompiler:
             self.refused = True
             return None
+        if not early:
+            note(self._origin())
+        if native is None:
+            self._shorten(place, 0 if early else COLD - 1)
         return native
 
-    def _shorten(self, place: int) -> None:
-        """End before a statement that has no machine code; what is behind it is a stretch of its own."""
+    def _origin(self) -> str:
+        """Return the text of the statements, by which machine code is noted."""
+        first, last = self.records[0].statement, self.records[-1].statement
+        return f"{first.source.text[first.start : last.start]}{last.mnemonic} {last.operand_text}"
+
+    def _shorten(self, place: int, times: int) -> None:
+        """End before a statement that has no machine code; what is behind it is a stretch of its own.
+
+        Both have been executed so many ``times`` then.
+        """
         behind = self.first + place + 1
         if pays(self.records[place + 1 :]):
             record = self.code[behind]
             record.stretch = NativeStretch(self.code, behind, self.past, record.stretch)
+            record.stretch.times = times
         self.past, self.records = self.first + place, self.records[:place]
-        self.times, self.refused = 0, not pays(self.records)
+        self.times, self.refused = times, not pays(self.records)
 
 
 def _piece(record: Record, wave: Wave, path: DivergentPath) -> Piece:
