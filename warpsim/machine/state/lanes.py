@@ -95,6 +95,11 @@ def _blended(mask: Mask, values: Values, old: Values) -> Values:
     return result
 
 
+def for_each(values: Values, lanes: int) -> Values:
+    """Return ``(lanes,)`` values of as many, or of one for all, shape ()."""
+    return values if values.ndim else np.broadcast_to(values, (lanes,))
+
+
 class Frame:
     """The registers of one activation of a function, and where to go on afterwards.
 

@@ -21,7 +21,7 @@ from ...bind.scope import RegisterName
 from ...run.events import Observer, observers_of
 from ...run.wave import Step, Wave
 from ...state import spaces
-from ...state.lanes import DivergentPath, Lanes, Mask, Values
+from ...state.lanes import DivergentPath, Lanes, Mask, Values, for_each
 from ...state.memory_access import MemoryAccess
 from ...state.slots import Slot
 from ..effect import Effect
@@ -121,10 +121,10 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     filled = _filled(binder, size) if given - hint == 4 else None
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        to = lanes.of(np.broadcast_to(target(wave, path), (wave.lanes,)))
-        where = np.broadcast_to(source(wave, path), (wave.lanes,))
+        to = lanes.of(for_each(target(wave, path), wave.lanes))
+        where = for_each(source(wave, path), wave.lanes)
         memory, offsets = wave.locate("shared", lanes, to, size)
-        sizes = None if filled is None else np.broadcast_to(filled(wave, path), (wave.lanes,))
+        sizes = None if filled is None else for_each(filled(wave, path), wave.lanes)
         words = _read(wave, path, lanes, where, size, sizes)
         copies = _COPIES.of(wave)
         copies.flights.append(Flight(path.pc, lanes, copies.committed[lanes.index], offsets, words))
@@ -170,7 +170,7 @@ def _read(
 ) -> Values:
     """Return ``(lanes.count, words)``: the source of each lane, of which ``sizes`` bytes count."""
     width = min(size, 8)
-    if sizes is None:
+    if sizes is None or (lanes.of(sizes) == size).all():
         return load(wave, path, lanes, "global", lanes.of(where), width, size // width)
     _check_sizes(wave, path, lanes, sizes, size)
     spaces.check_alignment(lanes.of(where), size, lanes)
@@ -178,7 +178,7 @@ def _read(
     whole = own == size
     words = np.zeros((lanes.count, size // width), f"u{width}")
     if whole.any():
-        part = lanes if whole.all() else Lanes(lanes.mask & (sizes == size))
+        part = Lanes(lanes.mask & (sizes == size))
         words[whole] = load(wave, path, part, "global", part.of(where), width, size // width)
     if (whole | (own == 0)).all():
         return words

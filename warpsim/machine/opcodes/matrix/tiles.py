@@ -22,7 +22,7 @@ from ....ptx.constants import Immediate
 from ....ptx.operands import Register, Sink, Vector
 from ...run.wave import Step, Wave
 from ...state import spaces
-from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values, for_each
 from ..effect import Effect
 from ..memory.transfers import load, store
 from ..statement_binder import Reader, StatementBinder
@@ -199,7 +199,7 @@ def _address(binder: StatementBinder, index: int, space: str) -> Reader:
     read = binder.address(index, "shared" if space else "generic")
 
     def shared(wave: Wave, path: DivergentPath) -> Values:
-        return np.broadcast_to(read(wave, path), (wave.lanes,))
+        return for_each(read(wave, path), wave.lanes)
 
     def generic(wave: Wave, path: DivergentPath) -> Values:
         where = shared(wave, path)

@@ -11,7 +11,7 @@ from ...run.events import Observer, observers_of
 from ...run.wave import Step, Wave
 from ...run.windows import split_windows
 from ...state import spaces
-from ...state.lanes import DivergentPath, Lanes, Values
+from ...state.lanes import DivergentPath, Lanes, Values, for_each
 from ...state.memory_access import MemoryAccess
 from ..effect import Effect
 from ..operation import Version
@@ -168,7 +168,7 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         where = address(wave, path)
-        values = [np.broadcast_to(read(wave, path), (wave.lanes,)) for read in sources]
+        values = [for_each(read(wave, path), wave.lanes) for read in sources]
         for part in parts(lanes, space, where):
             words = np.stack([part.of(value).astype(dtype, copy=False) for value in values], axis=-1)
             store(wave, path, part, space, part.of(where), words)
