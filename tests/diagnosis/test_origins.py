@@ -18,11 +18,13 @@ from tests.helpers import kernel_cases, kernel_texts, packing_kernels, ptxas
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.packing_kernels import Packing
 from warpsim.cli import cli
+from warpsim.diagnosis.origins import tagged_runs
 from warpsim.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
 from warpsim.diagnosis.origins.tags import COMPUTED, CONSTANT, Tagging
-from warpsim.errors import Fault, OperandError
+from warpsim.errors import Fault, OperandError, present
 from warpsim.host.launching import LaunchableKernel, load_text
 from warpsim.isa.fragments import gather
+from warpsim.machine.grid import Launch, run
 from warpsim.recording.recorder import LaunchEvent
 from warpsim.vectors.formats.recording import read_recording
 
@@ -74,6 +76,44 @@ def test_sums_of_tags_are_computed() -> None:
     tags = np.stack([tagging.tags(index, run) for run in range(tagging.runs)])
     made = tagging.decoded(tags ^ np.roll(tags, 37, axis=1))
     assert (made == COMPUTED).mean() > 0.999
+
+
+@pytest.mark.parametrize("total", [600, 70_000, 819_200, 5_000_000])
+def test_bytes_next_to_their_neighbours_are_known_from_the_first_runs(total: int) -> None:
+    tagging = Tagging(total=total)
+    assert tagging.first_runs < tagging.runs
+    index = np.random.default_rng(total).integers(1, total - 3, (40, 3))
+    index[0, 0], index[-1, -1] = 1, total - 3
+    moved = index[..., None] + np.arange(4)
+    moved[2] = tagging.result
+    moved[3, :, 2:] = moved[5, :, :2]  # halves of two words
+    seen = [tagging.tags(moved, run) for run in range(tagging.first_runs)]
+    for tags in seen:
+        tags[1] = 0, 0, 60, 1
+    moved[1] = CONSTANT
+    words = [tags.view(np.uint32)[..., 0] for tags in seen]
+    np.testing.assert_array_equal(present(tagging.of_neighbours(words), "indices"), moved)
+    halves = [tags.view(np.uint16) for tags in seen]
+    np.testing.assert_array_equal(
+        present(tagging.of_neighbours(halves), "indices"), moved.reshape(40, 3, 2, 2)
+    )
+    np.testing.assert_array_equal(tagging.decoded(np.stack(seen)), moved)
+
+
+@pytest.mark.parametrize("mask", [0x80808080, 0x80000000, 0x8000, 0x01010101, 0xFFFFFFFF])
+@pytest.mark.parametrize("total", [600, 819_200, 900_000, 5_000_000])
+def test_words_of_computed_bytes_need_all_runs(total: int, mask: int) -> None:
+    """The sign of integers turned round, or of fp8, in every word of a buffer."""
+    tagging = Tagging(total=total)
+    index = np.arange(1, 497).reshape(-1, 4) + total - 500
+    words = [tagging.tags(index, run).view(np.uint32) for run in range(tagging.first_runs)]
+    assert tagging.of_neighbours(words) is not None
+    assert tagging.of_neighbours([each ^ np.uint32(mask) for each in words]) is None
+    assert tagging.of_neighbours([each + np.uint32(mask) for each in words]) is None
+    order = np.ascontiguousarray(index[:, [1, 0, 3, 2]])
+    exchanged = [tagging.tags(order, run) for run in range(tagging.first_runs)]
+    assert tagging.of_neighbours([each.view(np.uint32) for each in exchanged]) is None
+    assert tagging.of_neighbours([each[:3, 0] for each in exchanged]) is None  # bytes without a neighbour
 
 
 # --- every element of every kernel -----------------------------------------------------------------
@@ -148,6 +188,49 @@ def test_wrong_packing_is_traced_rightly(switches: tuple[str, ...]) -> None:
     origins, arguments = found(*switches), packing_kernels.arguments()
     kernel = packing_kernel(*switches)
     assert check_elements(kernel, origins, arguments, {"grid": (2, 2), "block": 128}) > 60_000
+
+
+# --- launches ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
+    """Every launch that looking for origins executes."""
+    executed = list[Launch]()
+
+    def noted(launch: Launch) -> None:
+        executed.append(launch)
+        run(launch)
+
+    monkeypatch.setattr(tagged_runs, "run", noted)
+    return executed
+
+
+def test_origins_of_the_benchmark_take_three_launches(launches: list[Launch]) -> None:
+    """Findings take none, and a wrong kernel takes no more."""
+    case = kernel_cases.case(kernel_cases.BENCHMARK)
+    kernel = load_text((kernel_cases.FOLDER / case.file).read_text(), case.file)[case.entry]
+    sizes = {"shared_bytes": case.shared_bytes, "cluster": case.cluster}
+    origins = find_origins(kernel, case.grid, case.block, case.arguments, {"A": 0, "E": 1, "B": 2}, **sizes)
+    assert origins.findings == ()
+    assert len(launches) == 3
+    wrong = packing_kernel("metadata_rows", "stride")
+    origins = find_origins(wrong, (2, 2), 128, packing_kernels.arguments(), NAMES)
+    assert len({finding.kind for finding in origins.findings}) == 2
+    assert len(launches) == 3 + Tagging(total=origins.movement.tagging.total).first_runs == 6
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "prmt.b32 %a0, %a0, 0, 0x2301;\n",  # bytes are exchanged
+        "xor.b32 %a0, %a0, 0x80808080;\n",  # computed
+        "{ .reg .pred %p; setp.eq.u32 %p, %a0, 0; @%p mov.b32 %a1, %a2; }\n",  # goes by the data
+    ],
+)
+def test_more_launches_where_three_are_not_enough(launches: list[Launch], body: str) -> None:
+    tagging = fragments(body + MMA).movement.tagging
+    assert len(launches) == tagging.runs == 4
 
 
 # --- mistakes by name ------------------------------------------------------------------------------

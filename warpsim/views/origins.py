@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..diagnosis.origins.element_origins import OperandOrigins, Origins
+from ..diagnosis.origins.given_operands import Given
 from ..diagnosis.origins.packing_checks import PackingFinding
-from ..diagnosis.origins.tagged_runs import Given, TaggedBuffer
+from ..diagnosis.origins.tagged_runs import TaggedBuffer
 from .text_columns import words
 
 Document = dict[str, Any]

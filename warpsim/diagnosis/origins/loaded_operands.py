@@ -19,7 +19,8 @@ from ...isa.layouts.fragment_layout import Layout
 from ...isa.layouts.strides import modes
 from ...ptx.operands import Address
 from .commonest import mode
-from .tagged_runs import Given, Movement, TaggedBuffer
+from .given_operands import Given
+from .tagged_runs import Movement, TaggedBuffer
 from .tags import COMPUTED, CONSTANT, Indices
 
 RESULT = -2  # an element of D of a matrix instruction

@@ -6,17 +6,14 @@ which statement, and at which addresses. Knows launches and bytes; does not know
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import Location, OperandError, WarpsimError, present
 from ...host.arguments import Arguments, arguments_of, device_of
-from ...isa.instruction import Instruction
-from ...isa.operand_places.placements import ScaleSelectors
 from ...machine.bind.tuning import Dimensions
 from ...machine.grid import (
     BLOCK_LIMITS,
@@ -34,11 +31,12 @@ from ...machine.run.schedules import Schedule
 from ...machine.run.wave import Entry, Parameter, Record
 from ...machine.state.device import Device
 from ...machine.state.spaces import Allocation
-from .tagged_observer import Event, Watch
-from .tags import Indices, Tagging
+from .given_operands import Given, given_of
+from .tagged_observer import Watch
+from .tags import Tagging
 
 Size = int | Sequence[int]
-Numbers = npt.NDArray[np.intp]
+_BLOCK = 1 << 20  # bytes that are tagged at once: their indices take eight times the memory
 Named = Mapping[str, Parameter] | Mapping[str, Allocation]
 
 
@@ -64,42 +62,6 @@ class Dependence:
 
     def __str__(self) -> str:
         return f"{self.location}: {self.message}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """The shared memory ``(runs, bytes)`` of execution ``event`` of a statement, and its descriptors."""
-
-    event: int
-    seen: npt.NDArray[np.uint8]
-    words: dict[str, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Given:
-    """What one matrix statement was given in all its executions.
-
-    ``places`` (n, 5): x, y, z of the CTA, its warp, and the how many-th time; ``bytes`` by operand
-    (n, lanes, registers, bytes of a register): indices as ``Tagging.decoded`` has them. Of operands among
-    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element). ``times (n,)``
-    order the executions of all statements; ``ignores_c (n,)`` marks those with scale-d false.
-    """
-
-    record: Record
-    instruction: Instruction
-    selector: int
-    scale_selectors: ScaleSelectors
-    places: npt.NDArray[np.int64]
-    bytes: dict[str, Indices]
-    times: Indices
-    ignores_c: npt.NDArray[np.bool_]
-    tiles: frozenset[str] = frozenset()
-    snapshots: tuple[Snapshot, ...] = ()
-
-    @property
-    def location(self) -> Location:
-        """The place of the statement in the text."""
-        return self.record.statement.location()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,8 +199,11 @@ def tagged_buffers(job: Job, arguments: Arguments) -> list[TaggedBuffer]:
 
 def _tag(device: Device, buffers: Sequence[TaggedBuffer], tagging: Tagging, number: int) -> None:
     for tagged in buffers:
-        index = np.arange(tagged.start, tagged.start + tagged.size)
-        device.memory.bytes_of(present(tagged.allocation, "allocation"))[:] = tagging.tags(index, number)
+        content = device.memory.bytes_of(present(tagged.allocation, "allocation"))
+        for first in range(0, tagged.size, _BLOCK):
+            part = content[first : first + _BLOCK]
+            index = np.arange(tagged.start + first, tagged.start + first + part.size)
+            part[:] = tagging.tags(index, number)
 
 
 # --- all runs --------------------------------------------------------------------------------------
@@ -249,15 +214,22 @@ def movement_of(job: Job) -> Movement:
     buffers = _sized(job)
     tagging = Tagging(total=sum(buffer.size for buffer in buffers))
     runs = list[Watch]()
-    for number in range(tagging.runs):
+    for count in (tagging.first_runs, tagging.runs):
         try:
-            runs.append(_run(job, tagging, number)[0])
+            runs += [_run(job, tagging, number)[0] for number in range(len(runs), count)]
         except WarpsimError as error:
             _run(job, tagging, None)  # raises what is wrong without any tags
             return _broken(buffers, tagging, error)
-    dependences = tuple(_dependences(job, runs))
-    given = tuple(_given(tagging, runs))
-    return Movement(buffers=tuple(buffers), tagging=tagging, given=given, dependences=dependences)
+        dependences = tuple(_dependences(job, runs))
+        given = None if dependences and count < tagging.runs else given_of(tagging, runs)
+        if given is not None:
+            break
+    return Movement(
+        buffers=tuple(buffers),
+        tagging=tagging,
+        given=tuple(present(given, "what is given")),
+        dependences=dependences,
+    )
 
 
 def _sized(job: Job) -> list[TaggedBuffer]:
@@ -305,97 +277,3 @@ def _decider(code: Sequence[Record], pc: int) -> Record:
         record for record in code[:pc] if record.statement.opcode in ("bra", "brx") and record.guard >= 0
     ]
     return branches[-1] if branches else code[pc]
-
-
-def _given(tagging: Tagging, runs: Sequence[Watch]) -> list[Given]:
-    """Return what each matrix statement was given, if it was executed alike in all runs."""
-    tables = [_by_statement(run.events) for run in runs]
-    found = list[Given]()
-    for pc, events in sorted(tables[0].items()):
-        places, order = _ordered(events)
-        counts = [len(event.places) for event in events]
-        others = [table.get(pc, []) for table in tables[1:]]
-        if any(not run or not np.array_equal(_ordered(run)[0], places) for run in others):
-            continue
-        number = {form: n for n, form in enumerate(dict.fromkeys(event.instruction for event in events))}
-        which = np.repeat([number[event.instruction] for event in events], counts)[order]
-        times = np.repeat([event.number for event in events], counts)[order]
-        ignores = np.repeat([not event.inputs.scale_d for event in events], counts)[order]
-        for form, own in number.items():
-            chosen = which == own
-            alike = [[event for event in table if event.instruction == form] for table in (events, *others)]
-            if all(map(len, alike)):
-                settings = places[chosen], times[chosen], ignores[chosen]
-                found.append(_of_form(tagging, alike, settings))
-    return found
-
-
-def _of_form(tagging: Tagging, runs: Sequence[Sequence[Event]], settings: tuple[Any, Any, Any]) -> Given:
-    """Return what a statement was given in its executions as one instruction: a descriptor may state others.
-
-    ``settings`` are places, times and ignores_c.
-    """
-    first, every = runs[0][0], [event for events in runs for event in events]
-    orders = [_ordered(events)[1] for events in runs]
-    roles = [
-        role for role in first.inputs.registers if all(role in event.inputs.registers for event in every)
-    ]
-    return Given(
-        record=first.record,
-        instruction=first.instruction,
-        selector=first.inputs.selector,
-        scale_selectors=first.inputs.scale_selectors,
-        places=settings[0],
-        bytes={role: _decoded(tagging, runs, orders, role) for role in roles},
-        times=settings[1],
-        ignores_c=settings[2],
-        tiles=first.tiles,
-        snapshots=tuple(_snapshots(runs, orders)) if first.record.statement.opcode == "tcgen05" else (),
-    )
-
-
-def _snapshots(runs: Sequence[Sequence[Event]], orders: Sequence[Numbers]) -> Iterator[Snapshot]:
-    """Yield what was kept of the shared memory of executions, in all runs."""
-    for place, number in enumerate(orders[0].tolist()):
-        event = runs[0][number]
-        alike = [events[int(order[place])] for events, order in zip(runs, orders, strict=True)]
-        seen = [other.inputs.shared for other in alike]
-        words = {role: word for role in "ab" if (word := event.inputs.descriptor(role)) is not None}
-        kept = [memory for memory in seen if memory is not None]
-        if len(kept) == len(runs):
-            own = {role: int(word[0]) for role, word in words.items()}
-            yield Snapshot(event=place, seen=np.stack(kept), words=own)
-
-
-def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:
-    table: dict[int, list[Event]] = {}
-    for event in events:
-        table.setdefault(event.pc, []).append(event)
-    return table
-
-
-def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], Numbers]:
-    """Return places by CTA, warp and count of executions of the warp, and their order."""
-    places = np.concatenate([event.places for event in events])
-    order = np.lexsort(places.T[::-1])
-    sorted_places = places[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (sorted_places[1:] != sorted_places[:-1]).any(axis=1)
-    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
-    return np.column_stack([sorted_places, np.arange(len(order)) - first]), order
-
-
-def _decoded(
-    tagging: Tagging, runs: Sequence[Sequence[Event]], orders: Sequence[Numbers], role: str
-) -> Indices:
-    """Return ``(n, 32, registers, bytes)``: the indices of the bytes of one operand."""
-    seen = []
-    for events, order in zip(runs, orders, strict=True):
-        words = np.concatenate([event.inputs.registers[role] for event in events])
-        seen.append(words if _is_counted(order) else words[order])
-    return tagging.decoded(np.stack(seen)[..., None].view(np.uint8))
-
-
-def _is_counted(order: Numbers) -> bool:
-    """Return whether an order changes nothing."""
-    return bool((order[1:] > order[:-1]).all())

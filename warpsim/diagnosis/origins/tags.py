@@ -1,27 +1,35 @@
 """Tags: bytes that identify their origin after any number of moves.
 
-Every byte of some buffers has an index, from 1 on. In each of several runs it is replaced by one digit of
-that index to the base 256, and then by two hashes of it; the bytes that arrive somewhere in all runs give the
-index back, and the hashes distinguish moved bytes from computed bytes. Knows indices and bytes;
-does not know kernels. The bytes of D of a matrix instruction have an index of their own, ``result``.
+Every byte of some buffers has an index, from 1 on, and a code: the index, and above it bits of a hash. In
+each of several runs the byte is replaced by one byte of its code; what arrives somewhere in all runs gives
+the index back, and the hash distinguishes moved bytes from computed bytes. The first runs have a few bits of
+the hash, which are enough where bytes arrive next to their neighbours; all runs have enough for a byte alone.
+Knows indices and bytes; does not know kernels. The bytes of D of a matrix instruction have an index of their
+own, ``result``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 CONSTANT = 0  # a byte that is the same in all runs
 COMPUTED = -1  # a byte that arithmetic has made
-_HASHES = 2
-_TABLE = 1 << 22  # indices of which tags are tabled
+_FEWEST = 3  # runs: what depends on the values is to show in one of them
+_HASHES = 2  # bytes of hash that all runs have
+_CHECKED = 4  # bits of hash that the first runs have, at least: 8 of two bytes, 16 of a word
+_ZERO = 256  # indices below it have no hash in the first runs: some of what is compared with zero is zero
+_TABLE = 1 << 22  # indices of which codes are tabled
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # odd: golden ratio, and a prime
 
 Indices = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,53 +44,123 @@ class Tagging:
         return self.total + 1
 
     @property
-    def digits(self) -> int:
-        """Runs that are needed to distinguish all indices."""
-        return -(-self.result.bit_length() // 8)
+    def bits(self) -> int:
+        """Bits of an index."""
+        return self.result.bit_length()
+
+    @property
+    def first_runs(self) -> int:
+        """Runs that distinguish indices, and words from what arithmetic has made."""
+        return max(_FEWEST, -(-(self.bits + _CHECKED) // 8))
 
     @property
     def runs(self) -> int:
         """Runs in all."""
-        return self.digits + _HASHES
+        return max(self.first_runs, -(-self.bits // 8) + _HASHES)
 
     def tags(self, index: Indices, run: int) -> Bytes:
-        """Return what the bytes of some indices are replaced by in a run."""
-        if run < self.digits:
-            return (index >> 8 * run & 255).astype(np.uint8)
-        return _hash(index, run - self.digits)
+        """Return what the bytes of some indices are replaced by in a run; of others any bytes."""
+        if self.result > _TABLE:
+            return (self.codes(index) >> np.uint64(8 * run)).astype(np.uint8)
+        found: Bytes = self._table[run].take(index, mode="clip")
+        return found
+
+    def codes(self, index: Indices) -> npt.NDArray[np.uint64]:
+        """Return the codes of indices; no code has the same byte in all of the first runs."""
+        whole, first = 8 * self.runs, 8 * self.first_runs
+        mixed = index.astype(np.uint64) * np.uint64(_FACTORS[0])
+        mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(_FACTORS[1])
+        codes = mixed >> np.uint64(64 - whole + self.bits) << np.uint64(self.bits)
+        if whole > first:  # else nothing of the hash would be left
+            codes[index < _ZERO] &= ~np.uint64((1 << first) - 1)
+        codes |= index.astype(np.uint64)
+        alike = (codes & np.uint64(255)) * np.uint64(int.from_bytes(bytes([1] * self.first_runs)))
+        codes[(codes & np.uint64((1 << first) - 1)) == alike] ^= np.uint64(1 << first - 1)
+        return codes
+
+    @cached_property
+    def _table(self) -> Bytes:
+        """``(runs, indices)``: all tags."""
+        codes = self.codes(np.arange(self.result + 1))
+        return np.stack([(codes >> np.uint64(8 * run)).astype(np.uint8) for run in range(self.runs)])
 
     def decoded(self, seen: Bytes) -> Indices:
-        """Return ``(...)``: the index of bytes ``(runs, ...)``, CONSTANT, or COMPUTED."""
-        index = seen[0].astype(np.int32 if self.digits < 4 else np.int64)
-        for run in range(1, self.digits):
-            index |= seen[run].astype(index.dtype) << 8 * run
+        """Return ``(...)``: the index of bytes ``(runs, ...)``, each alone, CONSTANT, or COMPUTED."""
+        index = self._indices([each.astype(np.int64) for each in seen])
         moved = (index >= 1) & (index <= self.result)
-        for run in range(self.digits, self.runs):
-            moved &= self._tags_of(index, run) == seen[run]
-        if moved.all():
-            whole: Indices = index.astype(np.int64)
-            return whole
+        for run, each in enumerate(seen):
+            moved &= self.tags(index, run) == each
         constant = (seen[1:] == seen[0]).all(axis=0)
         decoded: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED)).astype(np.int64)
         return decoded
 
-    def _tags_of(self, index: Indices, run: int) -> Bytes:
-        """Return ``tags``, from a table where there are few; of indices above ``result`` any bytes."""
+    def _indices(self, seen: Sequence[Words]) -> Words:
+        """Return the index in a code, given byte by byte in a type that holds it."""
+        index = seen[0] & 255
+        for run in range(1, -(-self.bits // 8)):
+            index |= (seen[run] & 255) << 8 * run
+        return index & (1 << self.bits) - 1
+
+    # --- bytes next to their neighbours --------------------------------------------------------------
+
+    def of_neighbours(self, seen: Sequence[Words]) -> Indices | None:
+        """Return ``(..., bytes)``: the index of each byte of words ``(...)``, as they are in each run, where
+        all bytes are next to their neighbours; None where some are not.
+
+        That is: two bytes, or four, have consecutive indices, are constant, or are of D.
+        """
+        flat = [np.ascontiguousarray(words).reshape(-1).view(np.uint8) for words in seen]
+        if flat[0].size % 2:
+            return None
+        found = self._of_words([part.view(np.uint16 if part.size % 4 else np.uint32) for part in flat])
+        return None if found is None else found.reshape(*seen[0].shape, seen[0].itemsize)
+
+    def _of_words(self, seen: Sequence[Words]) -> Indices | None:
+        """Return ``(n, bytes)``: the index of each byte of words ``(n,)``; None where some are computed."""
+        size = seen[0].itemsize
+        first = self._first(seen)
+        moved = (first > CONSTANT) & (first < self.result)
+        found = first[:, None] + moved[:, None] * np.arange(size)
+        left = np.flatnonzero(first == COMPUTED)
+        if not left.size:
+            return found
+        halves = None if size == 2 else self._of_words([words[left].view(np.uint16) for words in seen])
+        if halves is None:
+            return None
+        found[left] = halves.reshape(-1, size)
+        return found
+
+    def _first(self, seen: Sequence[Words]) -> Indices:
+        """Return ``(n,)``: the index of the first byte of words ``(n,)``, CONSTANT, or COMPUTED."""
+        size = seen[0].itemsize
+        wide = np.uint32 if self.bits <= 32 else np.uint64
+        index = self._indices([words.astype(wide, copy=False) for words in seen]).astype(np.int64)
+        moved = (index >= 1) & (index + size <= self.result)
+        constant, result = np.ones((2, index.size), np.bool_)
+        for run, words in enumerate(seen):
+            moved &= self._neighbours(index, run, size) == words
+            constant &= words == seen[0]
+            result &= words == self._word_of_result(run, size)
+        found: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED))
+        found[result] = self.result
+        return found
+
+    def _neighbours(self, index: Indices, run: int, size: int) -> Words:
+        """Return the words of ``size`` tags that begin with those of indices."""
         if self.result > _TABLE:
-            return self.tags(index, run)
-        return _table(self, run).take(index, mode="clip")
+            tags = np.stack([self.tags(index + place, run) for place in range(size)], axis=-1)
+            return tags.view(f"u{size}")[..., 0]
+        if (run, size) not in self._windows:
+            windows = np.lib.stride_tricks.sliding_window_view(np.pad(self._table[run], (0, size)), size)
+            self._windows[run, size] = np.ascontiguousarray(windows).view(f"u{size}")[:, 0]
+        found: Words = self._windows[run, size].take(index, mode="clip")
+        return found
 
+    @cached_property
+    def _windows(self) -> dict[tuple[int, int], Words]:
+        """Words of tags by run and size, as far as they have been asked for."""
+        return {}
 
-@lru_cache(maxsize=2)
-def _table(tagging: Tagging, run: int) -> Bytes:
-    """Return the tags of all indices."""
-    return tagging.tags(np.arange(tagging.result + 1), run)
-
-
-def _hash(index: Indices, number: int) -> Bytes:
-    """Return one byte of an index; the second is never the first: no constant passes for an index."""
-    mixed = [index.astype(np.uint64) * np.uint64(factor) >> np.uint64(40) for factor in _FACTORS]
-    first = mixed[0].astype(np.uint8)
-    if number == 0:
-        return first
-    return first ^ (mixed[1] % np.uint64(255) + np.uint64(1)).astype(np.uint8)
+    def _word_of_result(self, run: int, size: int) -> int:
+        tag = int(self.tags(np.array([self.result]), run)[0])
+        return int.from_bytes(bytes([tag] * size))
