@@ -13,10 +13,10 @@ import pytest
 
 import warpsim
 from warpsim.diagnosis.loops.loop_memory import Memory
-from warpsim.diagnosis.origins.metadata_checks import _step_count
 from warpsim.diagnosis.origins.packing_checks import _stage_text, tile_findings
 from warpsim.diagnosis.origins.tagged_observer import _sum_of, _threads
 from warpsim.diagnosis.origins.tile_patterns import permutation_text
+from warpsim.diagnosis.origins.words.metadata_checks import _step_count
 from warpsim.diagnosis.recordings.event_chains import diagnose_stretch
 from warpsim.machine.state.lanes import Lanes
 

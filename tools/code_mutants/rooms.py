@@ -15,7 +15,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     ),
     "metadata": (
         "isa/sparsity.py", "isa/metadata/*.py", "isa/families/mma_sp.py", "isa/fragments.py",
-        "diagnosis/library/local_inputs.py", "diagnosis/origins/metadata_checks.py",
+        "diagnosis/library/local_inputs.py", "diagnosis/origins/words/metadata_checks.py",
         "diagnosis/origins/packing_checks.py",
     ),
     "descriptor": (

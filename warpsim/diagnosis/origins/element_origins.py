@@ -30,10 +30,8 @@ from ...machine.state.spaces import Allocation
 from ...ptx.symbols import shown_variable
 from .allocation_rows import arriving, with_rows
 from .anchors import Anchored, anchored, formulas_of
-from .byte_ids import folded_byte_ids
 from .descriptor_checks import described
 from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
-from .metadata_checks import word_findings
 from .packing_checks import (
     PackingFinding,
     Products,
@@ -42,12 +40,14 @@ from .packing_checks import (
     repeated_products,
     tile_findings,
 )
-from .shared_words import Served, served, shared_words
 from .tagged_runs import Dependence, Movement, Size, TaggedBuffer, job_of, movement_of
 from .tags import COMPUTED
-from .unread_metadata import Metadata, metadata_of, unread_metadata, with_selectors
 from .unused_elements import ranges_of, unused_elements
-from .word_places import follow_sums, words_of
+from .words.byte_ids import folded_byte_ids
+from .words.metadata_checks import word_findings
+from .words.shared_words import Served, served, shared_words
+from .words.unread_metadata import Metadata, metadata_of, unread_metadata, with_selectors
+from .words.word_places import follow_sums, words_of
 
 Names = Sequence[str | int] | Mapping[str, str | int]
 _LISTED = 4  # lines

@@ -1,7 +1,8 @@
 """What is wrong with tiles that a kernel has loaded, from the operands alone, not from results.
 
 A tile of A is some consecutive rows and columns of its buffer, in order, and the columns of A are the rows of
-B that it is multiplied with: what breaks this is found, and named by tile_patterns.py and metadata_checks.py.
+B that it is multiplied with: what breaks this is found, and named by tile_patterns.py and by
+words/metadata_checks.py.
 A tile that is permuted along k together with its partner is right: the product is the same. Arrays of
 fragments are no matrices: any order is right in which the place of an element is a sum over the bits of the
 lane's and the element's numbers, and elements that break the sum are reported.

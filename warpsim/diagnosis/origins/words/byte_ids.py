@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .packing_checks import OtherByte, PackingFinding
+from ..packing_checks import OtherByte, PackingFinding
 from .word_places import NAMES
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .anchors import Anchored, agreed_k
-from .loaded_operands import Operand
-from .packing_checks import PackingFinding, warps_text
-from .tags import Indices
+from ..anchors import Anchored, agreed_k
+from ..loaded_operands import Operand
+from ..packing_checks import PackingFinding, warps_text
+from ..tags import Indices
 from .word_places import NAMES, Words, words_of
 
 _LISTED = 8

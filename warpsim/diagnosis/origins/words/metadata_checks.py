@@ -14,11 +14,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from .anchors import Anchored, agreed_k
-from .commonest import mode
-from .loaded_operands import Mask, Operand, extents_in_bytes, row_length, word_text
-from .packing_checks import OtherByte, PackingFinding
-from .tags import Indices
+from ..anchors import Anchored, agreed_k
+from ..commonest import mode
+from ..loaded_operands import Mask, Operand, extents_in_bytes, row_length, word_text
+from ..packing_checks import OtherByte, PackingFinding
+from ..tags import Indices
 from .word_places import BYTES, NAMES, Words, follow_sums, words_of
 
 _LANE_BIT = 2  # the lower bits of a byte's number are of its place in the word

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.fragments import metadata_map
-from .loaded_operands import Operand
-from .packing_checks import PackingFinding
+from ....isa.fragments import metadata_map
+from ..loaded_operands import Operand
+from ..packing_checks import PackingFinding
 from .word_places import Words, words_of
 
 _QUAD = 4
