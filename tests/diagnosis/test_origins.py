@@ -214,6 +214,12 @@ def test_origins_of_the_benchmark_take_three_launches(launches: list[Launch]) ->
     origins = find_origins(kernel, case.grid, case.block, case.arguments, {"A": 0, "E": 1, "B": 2}, **sizes)
     assert origins.findings == ()
     assert len(launches) == 3
+    kept = {id(one.operand.kept): one for one in origins.operands}
+    assert (len(origins.operands), len(kept)) == (
+        128,
+        26,
+    )  # the others were given the same, and share results
+    assert len({one.operand.given.location.line for one in origins.operands}) == 32
     wrong = packing_kernel("metadata_rows", "stride")
     origins = find_origins(wrong, (2, 2), 128, packing_kernels.arguments(), NAMES)
     assert len({finding.kind for finding in origins.findings}) == 2
@@ -291,6 +297,7 @@ def test_a_mistake_is_found_and_named(name: str) -> None:
     assert findings[0].message == message
     assert {one.kind for one in findings} == {kind}  # of both statements, and nothing else
     assert len(findings) == (1 if name == "twice" else 2)
+    assert len({one.location.line for one in findings}) == len(findings)
     warps = {2} if name == "stale_warp" else {0, 1, 2, 3}
     assert set(findings[0].places[:, 3].tolist()) == warps
 

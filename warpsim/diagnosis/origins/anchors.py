@@ -6,14 +6,14 @@ Knows the order that elements of a tile should have; does not name wrong orders.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from .commonest import mode
-from .loaded_operands import Mask, Tiles
+from .kept_results import Kept
+from .loaded_operands import Mask, Operand, Tiles
 from .tags import Indices
 from .tile_patterns import Pattern, ordered
 
@@ -21,7 +21,7 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Anchored:
+class Anchored(Kept):
     """Tiles with the first row and k of each, ``outer`` and ``inner (n,)``; -1 where nothing is loaded.
 
     ``clean`` (n,) marks tiles that are as they should be; ``empty`` which have no element of the buffer;
@@ -34,9 +34,16 @@ class Anchored:
     clean: Mask
     disorders: tuple[tuple[str, str] | None, ...]
 
-    @cached_property
+    def of(self, operand: Operand) -> Anchored:
+        """Return the tiles of an operand that is alike."""
+        return replace(self, tiles=replace(self.tiles, operand=operand), shared=self.kept)
+
+    @property
     def usable(self) -> Mask:
         """``(n,)``: tiles whose beginning is known."""
+        return self.once("usable", self._usable)
+
+    def _usable(self) -> Mask:
         known = np.array([disorder is not None for disorder in self.disorders], np.bool_)
         usable: Mask = (self.clean | known) & ~self.empty
         return usable
@@ -44,8 +51,7 @@ class Anchored:
     @property
     def empty(self) -> Mask:
         """``(n,)``: tiles without an element of the buffer."""
-        empty: Mask = np.logical_not(self.tiles.valid.any(axis=(1, 2)))
-        return empty
+        return self.once("empty", lambda: np.logical_not(self.tiles.valid.any(axis=(1, 2))))
 
     def logical(self) -> Indices:
         """Return ``(n,)``: the first k of each tile; of compressed A with the elements that were dropped."""

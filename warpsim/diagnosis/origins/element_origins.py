@@ -301,9 +301,16 @@ def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
 
 
 def _origins_of(operand: Operand) -> OperandOrigins:
+    found = operand.once("anchored", lambda: _anchored(operand))
+    formulas = operand.once("formulas", lambda: tuple(formulas_of(found)))
+    return OperandOrigins(
+        operand=operand, tiles=None if found is None else found.of(operand), formulas=formulas
+    )
+
+
+def _anchored(operand: Operand) -> Anchored | None:
     tiles = tiles_of(operand)
-    found = None if tiles is None else anchored(tiles)
-    return OperandOrigins(operand=operand, tiles=found, formulas=tuple(formulas_of(found)))
+    return None if tiles is None else anchored(tiles)
 
 
 def _bits(operand: Operand, element: int) -> tuple[int, int]:

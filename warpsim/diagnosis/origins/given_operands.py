@@ -70,6 +70,7 @@ class _Decoding:
     tagging: Tagging
     certain: bool = True
     known: dict[object, list[tuple[Sequence[Words], Indices]]] = field(default_factory=dict)
+    places: list[Indices] = field(default_factory=list)
 
     def words(self, seen: Sequence[Words]) -> Indices:
         """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given for each run; the same
@@ -83,6 +84,14 @@ class _Decoding:
                 return found
         alike.append((seen, self._decoded(seen)))
         return alike[-1][1]
+
+    def same_places(self, places: Indices) -> Indices:
+        """Return places, the same array for equal places."""
+        for known in self.places:
+            if np.array_equal(known, places):
+                return known
+        self.places.append(places)
+        return places
 
     def _decoded(self, seen: Sequence[Words]) -> Indices:
         if len(seen) == self.tagging.runs:
@@ -139,7 +148,7 @@ def _of_form(decoding: _Decoding, runs: Sequence[Sequence[Event]], settings: tup
         instruction=first.instruction,
         selector=first.inputs.selector,
         scale_selectors=first.inputs.scale_selectors,
-        places=settings[0],
+        places=decoding.same_places(settings[0]),
         bytes={role: decoding.words(_seen(runs, orders, role)) for role in roles},
         times=settings[1],
         ignores_c=settings[2],

@@ -7,9 +7,8 @@ does not know what should be where.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from ...isa.layouts.strides import modes
 from ...ptx.operands import Address
 from .commonest import mode
 from .given_operands import Given
+from .kept_results import Kept
 from .tagged_runs import Movement, TaggedBuffer
 from .tags import COMPUTED, CONSTANT, Indices
 
@@ -32,11 +32,12 @@ _CORE = 8  # rows and columns of a matrix of ldmatrix
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operand:
+class Operand(Kept):
     """One operand of one statement in all its executions: ``bits (n, lanes, values)``.
 
     A bit is counted through all buffers, from 8 on; CONSTANT, COMPUTED and RESULT are none. ``width`` is of
-    an element in bits, ``each`` how many of them a register has. ``kept``: results of functions of it.
+    an element in bits, ``each`` how many of them a register has. Statements that are alike but for their
+    places in the text, and were given the same, share ``kept``.
     """
 
     given: Given
@@ -45,7 +46,6 @@ class Operand:
     width: int
     each: int
     buffer: TaggedBuffer | None
-    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def instruction(self) -> Instruction:
@@ -83,18 +83,24 @@ class Operand:
         """``(n, 5)``: x, y, z of the CTA, warp, how many-th time."""
         return self.given.places
 
-    @cached_property
+    @property
     def moved(self) -> Mask:
         """``(n, lanes, values)``: elements that come from the buffer as they are."""
+        return self.once("moved", self._moved)
+
+    def _moved(self) -> Mask:
         if self.buffer is None:
             return np.zeros(self.bits.shape, np.bool_)
         start = 8 * self.buffer.start
         moved: Mask = (self.bits >= start) & (self.bits < start + 8 * self.buffer.size)
         return moved
 
-    @cached_property
+    @property
     def index(self) -> Indices:
         """``(n, lanes, values)``: which element of the buffer, counted through; -1 for none."""
+        return self.once("index", self._index)
+
+    def _index(self) -> Indices:
         start = 0 if self.buffer is None else 8 * self.buffer.start
         index: Indices = np.where(self.moved, (self.bits - start) // self.width, -1)
         return index
@@ -138,18 +144,26 @@ class Tiles:
 
 def operands_of(movement: Movement) -> list[Operand]:
     """Return every operand of every statement."""
-    return [_operand(movement, given, role) for given in movement.given for role in given.bytes]
+    alike = dict[object, Operand]()
+    return [_operand(movement, given, role, alike) for given in movement.given for role in given.bytes]
 
 
-def _operand(movement: Movement, given: Given, role: str) -> Operand:
-    form = given.instruction
+def _operand(movement: Movement, given: Given, role: str, alike: dict[object, Operand]) -> Operand:
+    """Return an operand; that of a statement in which it is ``alike``, where there is any."""
+    key = (
+        *(role, role in given.tiles, id(given.bytes[role]), id(given.places), given.record.statement.opcode),
+        *(given.instruction, given.selector, given.scale_selectors),
+    )
+    if key in alike:
+        return replace(alike[key], given=given, shared=alike[key].kept)
+    form, seen = given.instruction, given.bytes[role]
     width = form.storage(role).bits if role in "abc" else 8
-    seen = given.bytes[role]
     bits = _elements(seen, width, movement.tagging.result)
     each = 8 * seen.shape[-1] // width
-    return Operand(
+    alike[key] = Operand(
         given=given, role=role, bits=bits, width=width, each=each, buffer=_buffer(movement.buffers, bits)
     )
+    return alike[key]
 
 
 def _elements(seen: Indices, width: int, result: int) -> Indices:

@@ -99,7 +99,7 @@ def tile_findings(a: Anchored | None, b: Anchored | None) -> Iterator[PackingFin
 def _disorders(anchored: Anchored, other: Anchored | None) -> Iterator[PackingFinding]:
     """Yield tiles that are not in order, those with the same sentence together."""
     wrong = ~anchored.clean
-    if other is not None:
+    if other is not None and wrong.any():
         wrong &= ~permuted_together(anchored, other)
     found: dict[tuple[str, str], list[int]] = {}
     unnamed = list[int]()

@@ -69,6 +69,10 @@ def _order_of_bytes(words: Words) -> tuple[Indices, Mask]:
     Bytes that lie together are in order if they ascend. A word of two halves that lie apart is in order if
     the halves are, and the upper half comes later in the buffer: rows and k ascend in every arrangement.
     """
+    return words.once("order of bytes", lambda: _order_found(words))
+
+
+def _order_found(words: Words) -> tuple[Indices, Mask]:
     whole = words.valid.all(axis=2)
     order = np.argsort(np.argsort(words.byte, axis=2), axis=2)
     together = words.byte.max(axis=2) - words.byte.min(axis=2) == BYTES - 1

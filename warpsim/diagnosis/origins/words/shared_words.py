@@ -36,6 +36,16 @@ class Served:
         """The operand."""
         return self.words.operand
 
+    def is_like(self, other: Served) -> bool:
+        """Return whether all bytes serve the same places as those of other words."""
+        mine, others = (
+            (group.words.byte, group.words.valid, group.outer.outer, group.outer.usable, group.k)
+            for group in (self, other)
+        )
+        uses = (self.words.uses, other.words.uses)
+        same = uses[0] is uses[1] and mine[0] is others[0]
+        return same and all(map(np.array_equal, mine[1:], others[1:]))
+
     def places(self) -> tuple[Indices, Indices, Indices, npt.NDArray[np.intp]]:
         """Return byte, line, k and execution of every byte that is read where all are known."""
         uses = self.words.uses
@@ -67,6 +77,8 @@ def shared_words(groups: Sequence[Served], found: Sequence[PackingFinding]) -> I
 
 def _clashes(groups: Sequence[Served], found: Sequence[PackingFinding]) -> Iterator[PackingFinding]:
     """Yield what is shared of one buffer."""
+    if not found and not _any_clash(_different(groups)):
+        return
     parts = [group.places() for group in groups]
     byte, line, k, event = (np.concatenate(column) for column in zip(*parts, strict=True))
     which = np.repeat(np.arange(len(groups)), [len(part[0]) for part in parts])
@@ -102,6 +114,25 @@ def _clashes(groups: Sequence[Served], found: Sequence[PackingFinding]) -> Itera
             location=operand.given.location,
             places=operand.places[events],
         )
+
+
+def _different(groups: Sequence[Served]) -> list[Served]:
+    """Return groups without those whose words serve the same places as another's do."""
+    kept = list[Served]()
+    for group in groups:
+        if not any(group.is_like(other) for other in kept):
+            kept.append(group)
+    return kept
+
+
+def _any_clash(groups: Sequence[Served]) -> bool:
+    """Return whether a byte serves two places."""
+    parts = [group.places()[:3] for group in groups]
+    byte, line, k = (np.concatenate(column) for column in zip(*parts, strict=True))
+    place, size = line * _FAR + k, int(byte.max(initial=-1)) + 1
+    served = np.zeros(size, np.int64)
+    served[byte] = place  # the last of the places of each
+    return bool((served[byte] != place).any())
 
 
 def _one_each(operand: Operand, places: int) -> bool:

@@ -37,7 +37,8 @@ class Metadata:
     @cached_property
     def read(self) -> npt.NDArray[np.int64]:
         """The bytes of the buffer that are read."""
-        return _different(words.byte[words.valid] for words in self.words)
+        alike = {id(words.kept): words for words in self.words}
+        return _different(words.byte[words.valid] for words in alike.values())
 
     @cached_property
     def needed(self) -> int:
@@ -47,10 +48,11 @@ class Metadata:
             (int(words.uses.used.sum()), operand.bits[0].size)
             for words, operand in zip(self.words, self.a, strict=True)
         }
-        if len(names) > 1 or len(shares) > 1 or not all(operand.moved.all() for operand in self.a):
+        alike = {id(operand.kept): operand for operand in self.a}.values()
+        if len(names) > 1 or len(shares) > 1 or not all(operand.moved.all() for operand in alike):
             return 0
         size, elements = shares.pop()
-        return int(len(_different(operand.index for operand in self.a)) * size // elements)
+        return int(len(_different(operand.index for operand in alike)) * size // elements)
 
     def selectors(self) -> str:
         """Return which other selectors would read whole tiles of metadata that are never read although A

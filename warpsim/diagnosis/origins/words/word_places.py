@@ -7,13 +7,13 @@ Knows words and lanes; does not know what is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ....isa.fragments import metadata_map
 from ..commonest import mode, modes_of_rows
+from ..kept_results import Kept
 from ..loaded_operands import Mask, Operand
 from ..tags import Indices
 from ..tensor_tags import cell_uses
@@ -35,7 +35,7 @@ class Uses:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class Words(Kept):
     """Words of lanes: ``byte (n, lanes, 4)``, where in the buffer each byte comes from, and ``valid``.
 
     ``base (n,)`` and the ``steps`` of the bits of a byte's number add up to the place of each byte, mostly.
@@ -51,17 +51,19 @@ class Words:
     @property
     def known(self) -> Mask:
         """``(n,)``: executions in which any word comes from the buffer."""
-        known: Mask = np.asarray(self.valid.any(axis=(1, 2)))
-        return known
+        return self.once("known", lambda: np.asarray(self.valid.any(axis=(1, 2))))
 
-    @cached_property
+    @property
     def summed(self) -> Indices:
         """``(n, lanes, 4)``: where each byte is by the sum."""
-        return self._sums(self.steps)
+        return self.once("summed", lambda: self._sums(self.steps))
 
-    @cached_property
+    @property
     def expected(self) -> Indices:
         """``(n, lanes, 4)``: where each byte should be; bits that subtract are exchanged places."""
+        return self.once("expected", self._expected)
+
+    def _expected(self) -> Indices:
         steps = self.steps
         expected: Indices = self._sums(np.abs(steps)) + steps[steps < 0].sum()
         return expected
@@ -72,9 +74,12 @@ class Words:
         total: Indices = self.base[:, None, None] + sums
         return total
 
-    @cached_property
+    @property
     def first(self) -> Indices:
         """``(n,)``: the first byte of the buffer that an execution reads."""
+        return self.once("first", self._first)
+
+    def _first(self) -> Indices:
         first: Indices = np.where(self.valid, self.byte, np.iinfo(np.int64).max).min(axis=(1, 2))
         return np.where(self.known, first, -1)
 
@@ -84,16 +89,18 @@ _LEAST = 0.75  # of the bytes follow the sum, or it says nothing
 
 def follow_sums(words: Words) -> bool:
     """Return whether most bytes are where the sum says."""
+    return words.once("follow sums", lambda: _follow_sums(words))
+
+
+def _follow_sums(words: Words) -> bool:
     wrong = words.valid & (words.byte != words.summed)
     return bool(wrong.sum() <= (1 - _LEAST) * words.valid.sum())
 
 
 def words_of(operand: Operand) -> Words | None:
     """Return the words of an operand, found once; None where they come from no buffer."""
-    if "words" not in operand.kept:
-        operand.kept["words"] = _words_of(operand)
-    words: Words | None = operand.kept["words"]
-    return words
+    words = operand.once("words", lambda: _words_of(operand))
+    return None if words is None else replace(words, operand=operand, shared=words.kept)
 
 
 def _words_of(operand: Operand) -> Words | None:
