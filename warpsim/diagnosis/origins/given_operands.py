@@ -22,7 +22,6 @@ from .tags import Indices, Tagging
 
 Numbers = npt.NDArray[np.intp]
 Words = npt.NDArray[Any]
-_SAMPLED = 64  # words of an operand, by which equal operands are looked up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,25 +64,32 @@ class Given:
 class _Decoding:
     """The decoding of what runs saw, all of them or the first; ``certain`` turns false where the first are
     too few.
+
+    What has been found is ``known`` by the arrays that it was found from, which events share.
     """
 
     tagging: Tagging
     certain: bool = True
-    known: dict[object, list[tuple[Sequence[Words], Indices]]] = field(default_factory=dict)
+    known: dict[object, Any] = field(default_factory=dict)
     places: list[Indices] = field(default_factory=list)
 
-    def words(self, seen: Sequence[Words]) -> Indices:
-        """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given for each run; the same
-        array for the same words.
+    def words(self, parts: Sequence[Sequence[Words]], orders: Sequence[Numbers]) -> Indices:
+        """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given part by part for each
+        run, and in which order they count; the same array for the same words.
         """
-        step = max(seen[0].size // _SAMPLED, 1)
-        key = seen[0].shape, *(words.reshape(-1)[::step].tobytes() for words in seen)
-        alike = self.known.setdefault(key, [])
-        for others, found in alike:
-            if all(map(np.array_equal, others, seen)):
-                return found
-        alike.append((seen, self._decoded(seen)))
-        return alike[-1][1]
+        key = tuple(tuple(map(id, run)) for run in parts), tuple(map(id, orders))
+        if key not in self.known:
+            self.known[key] = self.decoded([*map(_joined, parts, orders)])
+        found: Indices = self.known[key]
+        return found
+
+    def ordered(self, events: Sequence[Event]) -> tuple[Indices, Numbers]:
+        """Return what ``_ordered`` does."""
+        key = tuple(id(event.places) for event in events)
+        if key not in self.known:
+            self.known[key] = _ordered(events)
+        found: tuple[Indices, Numbers] = self.known[key]
+        return found
 
     def same_places(self, places: Indices) -> Indices:
         """Return places, the same array for equal places."""
@@ -93,7 +99,8 @@ class _Decoding:
         self.places.append(places)
         return places
 
-    def _decoded(self, seen: Sequence[Words]) -> Indices:
+    def decoded(self, seen: Sequence[Words]) -> Indices:
+        """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given for each run."""
         if len(seen) == self.tagging.runs:
             return self.tagging.decoded(np.stack(seen)[..., None].view(np.uint8))
         found = self.tagging.of_neighbours(seen)
@@ -117,8 +124,8 @@ def given_of(tagging: Tagging, runs: Sequence[Watch]) -> list[Given] | None:
 def _of_statement(decoding: _Decoding, runs: Sequence[Sequence[Event]]) -> Iterator[Given]:
     """Yield what one statement was given, for each instruction that it was."""
     events, *others = runs
-    places, order = _ordered(events)
-    if any(not run or not np.array_equal(_ordered(run)[0], places) for run in others):
+    places, order = decoding.ordered(events)
+    if any(not run or not np.array_equal(decoding.ordered(run)[0], places) for run in others):
         return
     counts = [len(event.places) for event in events]
     number = {form: n for n, form in enumerate(dict.fromkeys(event.instruction for event in events))}
@@ -138,7 +145,7 @@ def _of_form(decoding: _Decoding, runs: Sequence[Sequence[Event]], settings: tup
     ``settings`` are places, times and ignores_c.
     """
     first, every = runs[0][0], [event for events in runs for event in events]
-    orders = [_ordered(events)[1] for events in runs]
+    orders = [decoding.ordered(events)[1] for events in runs]
     roles = [
         role for role in first.inputs.registers if all(role in event.inputs.registers for event in every)
     ]
@@ -149,7 +156,7 @@ def _of_form(decoding: _Decoding, runs: Sequence[Sequence[Event]], settings: tup
         selector=first.inputs.selector,
         scale_selectors=first.inputs.scale_selectors,
         places=decoding.same_places(settings[0]),
-        bytes={role: decoding.words(_seen(runs, orders, role)) for role in roles},
+        bytes={role: decoding.words(_parts(runs, role), orders) for role in roles},
         times=settings[1],
         ignores_c=settings[2],
         tiles=first.tiles,
@@ -168,7 +175,7 @@ def _snapshots(
         words = {role: word for role in "ab" if (word := event.inputs.descriptor(role)) is not None}
         kept = [memory for memory in seen if memory is not None]
         if len(kept) == len(runs):
-            decoding.words(kept)  # whether the runs are enough for it
+            decoding.decoded(kept)  # to see whether the runs are enough for it
             own = {role: int(word[0]) for role, word in words.items()}
             yield Snapshot(event=place, seen=np.stack(kept), words=own)
 
@@ -191,13 +198,15 @@ def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], Numbers]:
     return np.column_stack([sorted_places, np.arange(len(order)) - first]), order
 
 
-def _seen(runs: Sequence[Sequence[Event]], orders: Sequence[Numbers], role: str) -> list[Words]:
-    """Return ``(n, 32, registers)`` of one operand, for each run."""
-    seen = []
-    for events, order in zip(runs, orders, strict=True):
-        words = np.concatenate([event.inputs.registers[role] for event in events])
-        seen.append(words if _is_counted(order) else words[order])
-    return seen
+def _parts(runs: Sequence[Sequence[Event]], role: str) -> list[list[Words]]:
+    """Return ``(executions, 32, registers)`` of one operand in each event of each run."""
+    return [[event.inputs.registers[role] for event in events] for events in runs]
+
+
+def _joined(parts: Sequence[Words], order: Numbers) -> Words:
+    """Return ``(n, 32, registers)`` of one operand in the order of its executions."""
+    words = np.concatenate(parts)
+    return words if _is_counted(order) else words[order]
 
 
 def _is_counted(order: Numbers) -> bool:

@@ -31,6 +31,8 @@ Sums = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _SALT = np.uint64(0xD1B54A32D192ED03)
 _KEPT = 32  # executions of tcgen05.mma of which the shared memory is kept, the first
+_SAMPLED = 8  # places of each axis but the last by which words are looked up
+_LOOKED_AT = 8  # arrays of words with the same in these places
 _BYTE = 8  # bits: elements of fewer have no tag of their own
 
 
@@ -51,24 +53,28 @@ class Event:
 class Watch(Observer):
     """An observer of one run: matrix instructions, and hashes of which thread executed what where.
 
-    ``executed`` (statements) and ``accessed`` add up hashes, so that the order of CTAs does not count.
+    ``executed`` and ``accessed``, by statement, add up hashes, so that the order of CTAs does not count.
     """
 
     result: int
-    executed: Sums
-    accessed: Sums
+    executed: list[int]
+    accessed: list[int]
     events: list[Event] = field(default_factory=list)
     last: Lanes | None = None  # many consecutive statements are executed by the same lanes
-    last_sum: np.uint64 = _ODD
-    now: tuple[int, Record] | None = None  # what is being executed
+    last_sum: int = 0
+    pc: int = -1  # what is being executed
+    given: dict[object, list[Words]] = field(default_factory=dict)  # to any statement, each once
+    stood: tuple[Wave, Numbers, npt.NDArray[np.int64]] | None = None  # the last places, and whose they are
 
     @helper
     def registers(self, wave: Wave, warps: Numbers, instruction: Instruction, inputs: Inputs) -> Words:
-        """Return a D of tags: nothing is computed."""
+        """Keep an executed mma; return a D of tags: nothing is computed."""
+        if instruction.lanes == WARP:
+            self._keep(wave, warps, self._now(wave), instruction, inputs, frozenset())
         read = inputs.registers.get("a", inputs.b_descriptor)
         count = present(read, "A or B").shape[0]
-        word = np.dtype(f"u{instruction.register_bits // 8}")
-        return np.full((count, *instruction.held("d").shape), self._byte(word), word)
+        word, (lanes, size) = np.dtype(f"u{instruction.register_bits // 8}"), instruction.held("d").shape
+        return np.full((size, count, lanes), self._byte(word), word).transpose(1, 2, 0)
 
     @helper
     def fragments(
@@ -76,7 +82,8 @@ class Watch(Observer):
     ) -> Words:
         """Keep an executed wmma, whose fragments are matrices; return a D of tags."""
         if min(instruction.a.bits, instruction.b.bits) >= _BYTE:
-            self._keep(wave, warps, instruction, Inputs(registers=dict(codes)), frozenset(codes))
+            given = Inputs(registers=dict(codes))
+            self._keep(wave, warps, self._now(wave), instruction, given, frozenset(codes))
         return np.full_like(codes["c"], self._byte(codes["c"].dtype))
 
     def descriptors(self, pc: int, role: str, words: Words) -> Words:
@@ -91,14 +98,13 @@ class Watch(Observer):
     @helper
     def tensor_product(self, wave: Wave, work: Multiplication) -> Words:
         """Keep an executed tcgen05.mma, whose operands are matrices and cells; return a D of tags."""
-        form, now = work.made.instruction, self.now
+        form = work.made.instruction
         tags = {role: words[None] for role, words in tags_of(wave, work).items()}
         kept = replace(settings_of(work), registers=tags)
         if len(self.events) < _KEPT and (work.a is not None or work.b is not None):
             kept = replace(kept, **places_of_tiles(wave, work))
-        self.now = work.pc, work.record
-        self._keep(wave, np.array([work.lane // WARP]), form, kept, frozenset("abc") & frozenset(tags))
-        self.now = now
+        warps, tiles = np.array([work.lane // WARP]), frozenset("abc") & frozenset(tags)
+        self._keep(wave, warps, (work.pc, work.record), form, kept, tiles)
         return np.full(form.product.matrix_shape("d"), self._byte(form.d.code_dtype), form.d.code_dtype)
 
     def _byte(self, word: np.dtype[Any]) -> int:
@@ -111,10 +117,10 @@ class Watch(Observer):
         def noted(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             if wave.modes is DEFAULT_MODES:
                 wave.modes = Modes(interposed=self)
-            self.now = pc, wave.code[pc]
+            self.pc = pc
             if lanes is not self.last:
                 self.last, self.last_sum = lanes, _sum_of(_threads(wave, lanes))
-            self.executed[pc : pc + 1] += self.last_sum
+            self.executed[pc] += self.last_sum
             return before(wave, path, lanes)
 
         return noted
@@ -124,30 +130,53 @@ class Watch(Observer):
         inner = wave.memories.shared_base[access.lanes.index] if access.memory is wave.memories.shared else 0
         if np.size(access.offsets) == access.lanes.count:
             where = np.asarray(access.offsets - inner, np.uint64) * _SALT
-            self.accessed[access.path.pc : access.path.pc + 1] += _sum_of(
-                _threads(wave, access.lanes) + where
-            )
+            self.accessed[access.path.pc] += _sum_of(_threads(wave, access.lanes) + where)
 
     store = atomic = load
 
-    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
-        """Keep an executed matrix instruction; tiles in shared memory are kept as registers would be.
+    def _now(self, wave: Wave) -> tuple[int, Record]:
+        return self.pc, wave.code[self.pc]
 
-        Of tcgen05.mma, ``tensor_product`` has kept it.
+    def _keep(
+        self,
+        wave: Wave,
+        warps: Numbers,
+        statement: tuple[int, Record],
+        form: Instruction,
+        inputs: Inputs,
+        tiles: frozenset[str],
+    ) -> None:
+        if self.stood is None or self.stood[0] is not wave or not np.array_equal(self.stood[1], warps):
+            self.stood = wave, warps, places_of(wave, warps)
+        own = inputs.with_words({role: self._own(words) for role, words in inputs.registers.items()})
+        self.events.append(Event(*statement, form, own, self.stood[2], tiles, len(self.events)))
+
+    def _own(self, words: Words) -> Words:
+        """Return words ``(executions, lanes, registers)`` to keep: those of before, where they are equal.
+
+        They lie in memory as they are given.
         """
-        if execution.record.statement.opcode == "tcgen05":
+        sample = words[:: max(len(words) // _SAMPLED, 1), ::_SAMPLED]
+        alike = self.given.setdefault((words.shape, words.dtype, sample.tobytes()), [])
+        for known in alike[-_LOOKED_AT:]:
+            if np.array_equal(known, words):
+                return known
+        alike.append(words.copy(order="K"))
+        return alike[-1]
+
+
+class GroupWatch(Watch):
+    """The same for a module with wgmma, whose tiles lie in shared memory."""
+
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
+        """Keep an executed wgmma; tiles in shared memory are kept as registers would be."""
+        if execution.record.statement.opcode != "wgmma":
             return
         inputs = execution.inputs
         tiles = dict(_tiles(execution.instruction, inputs))
         kept = replace(inputs, registers=inputs.registers | tiles, shared=None)
-        self.now = execution.pc, execution.record
-        self._keep(wave, execution.warps, execution.instruction, kept, frozenset(tiles))
-
-    def _keep(
-        self, wave: Wave, warps: Numbers, form: Instruction, inputs: Inputs, tiles: frozenset[str]
-    ) -> None:
-        pc, record = present(self.now, "a statement")
-        self.events.append(Event(pc, record, form, inputs, places_of(wave, warps), tiles, len(self.events)))
+        statement = execution.pc, execution.record
+        self._keep(wave, execution.warps, statement, execution.instruction, kept, frozenset(tiles))
 
 
 def places_of(wave: Wave, warps: Numbers) -> npt.NDArray[np.int64]:
@@ -178,9 +207,9 @@ def _numbers_of_threads(wave: Wave) -> Sums:
 _THREAD_NUMBERS = Slot(_numbers_of_threads)
 
 
-def _sum_of(numbers: Sums) -> np.uint64:
+def _sum_of(numbers: Sums) -> int:
     """Return a sum that differs for other numbers."""
     mixed: Sums = numbers * _ODD
     mixed ^= mixed >> np.uint64(29)
     mixed *= _SALT
-    return np.uint64((mixed ^ mixed >> np.uint64(32)).sum(dtype=np.uint64))
+    return int((mixed ^ mixed >> np.uint64(32)).sum(dtype=np.uint64))

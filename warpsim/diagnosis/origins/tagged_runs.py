@@ -32,10 +32,11 @@ from ...machine.run.wave import Entry, Parameter, Record
 from ...machine.state.device import Device
 from ...machine.state.spaces import Allocation
 from .given_operands import Given, given_of
-from .tagged_observer import Watch
+from .tagged_observer import GroupWatch, Watch
 from .tags import Tagging
 
 Size = int | Sequence[int]
+_WHOLE = (1 << 64) - 1  # what hashes are added in
 _BLOCK = 1 << 20  # bytes that are tagged at once: their indices take eight times the memory
 Named = Mapping[str, Parameter] | Mapping[str, Allocation]
 
@@ -137,7 +138,8 @@ def _run(job: Job, tagging: Tagging, number: int | None) -> tuple[Watch, list[Ta
     before = [(allocation, memory.bytes_of(allocation).copy()) for allocation in memory.allocations]
     size = len(job.entry.code)
     tag = 0 if number is None else int(tagging.tags(np.array(tagging.result), number))
-    watch = Watch(tag, np.zeros(size, np.uint64), np.zeros(size, np.uint64))
+    kind = GroupWatch if any(record.statement.opcode == "wgmma" for record in job.entry.code) else Watch
+    watch = kind(tag, [0] * size, [0] * size)
     try:
         arguments = arguments_of(device, job.entry.parameters, job.entry.parameter_bytes, job.arguments)
         buffers = tagged_buffers(job, arguments)
@@ -257,7 +259,10 @@ def _dependences(job: Job, runs: Sequence[Watch]) -> list[Dependence]:
     """Return the first statement whose lanes differ between runs, and every statement whose addresses do."""
     names = ", ".join(job.named)
     found = list[Dependence]()
-    executed, accessed = (np.array([getattr(run, what) for run in runs]) for what in ("executed", "accessed"))
+    executed, accessed = (
+        np.array([[total & _WHOLE for total in getattr(run, what)] for run in runs], np.uint64)
+        for what in ("executed", "accessed")
+    )
     lanes = np.flatnonzero((executed != executed[0]).any(axis=0))
     for pc in lanes[:1].tolist():
         record, line = _decider(job.entry.code, pc), job.entry.code[pc].statement.location().line

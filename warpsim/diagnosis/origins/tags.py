@@ -117,17 +117,21 @@ class Tagging:
 
     def _of_words(self, seen: Sequence[Words]) -> Indices | None:
         """Return ``(n, bytes)``: the index of each byte of words ``(n,)``; None where some are computed."""
-        size = seen[0].itemsize
-        first = self._first(seen)
-        moved = (first > CONSTANT) & (first < self.result)
-        found = first[:, None] + moved[:, None] * np.arange(size)
+        size, first = seen[0].itemsize, self._first(seen)
         left = np.flatnonzero(first == COMPUTED)
-        if not left.size:
-            return found
-        halves = None if size == 2 else self._of_words([words[left].view(np.uint16) for words in seen])
-        if halves is None:
-            return None
-        found[left] = halves.reshape(-1, size)
+        halves = None
+        if left.size:
+            apart = [words[left] if left.size < words.size else words for words in seen]
+            halves = None if size == 2 else self._of_words([words.view(np.uint16) for words in apart])
+            if halves is None or left.size == first.size:
+                return halves if halves is None else halves.reshape(-1, size)
+        found: Indices = np.empty((first.size, size), np.int64)
+        for place in range(size):  # column by column: an axis of four costs more than all else
+            np.add(first, place, out=found[:, place])
+        alike = np.flatnonzero((first == CONSTANT) | (first == self.result))
+        found[alike] = first[alike, None]
+        if halves is not None:
+            found[left] = halves.reshape(-1, size)
         return found
 
     def _first(self, seen: Sequence[Words]) -> Indices:
@@ -151,8 +155,12 @@ class Tagging:
             tags = np.stack([self.tags(index + place, run) for place in range(size)], axis=-1)
             return tags.view(f"u{size}")[..., 0]
         if (run, size) not in self._windows:
-            windows = np.lib.stride_tricks.sliding_window_view(np.pad(self._table[run], (0, size)), size)
-            self._windows[run, size] = np.ascontiguousarray(windows).view(f"u{size}")[:, 0]
+            tags = np.pad(self._table[run], (0, size)).astype(f"u{size}")
+            count = tags.size - size
+            window = tags[:count].copy()
+            for place in range(1, size):
+                window |= tags[place : place + count] << 8 * place
+            self._windows[run, size] = window
         found: Words = self._windows[run, size].take(index, mode="clip")
         return found
 
