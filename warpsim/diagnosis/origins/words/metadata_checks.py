@@ -73,6 +73,9 @@ def _order_of_bytes(words: Words) -> tuple[Indices, Mask]:
 
 
 def _order_found(words: Words) -> tuple[Indices, Mask]:
+    ascends = (words.byte[..., 1:] >= words.byte[..., :-1]).all(axis=2)
+    if ascends.all():
+        return np.broadcast_to(np.arange(BYTES), words.byte.shape), np.zeros(ascends.shape, np.bool_)
     whole = words.valid.all(axis=2)
     order = np.argsort(np.argsort(words.byte, axis=2), axis=2)
     together = words.byte.max(axis=2) - words.byte.min(axis=2) == BYTES - 1

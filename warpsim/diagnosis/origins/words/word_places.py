@@ -167,7 +167,11 @@ def _bits_of_places(lanes: int) -> Indices:
 
 def _step(byte: Indices, valid: Mask, bit: int) -> int:
     """Return what a bit of the number mostly adds."""
-    low = np.flatnonzero(~np.arange(byte.shape[1]) >> bit & 1)
-    both = valid[:, low] & valid[:, low | 1 << bit]
-    steps = (byte[:, low | 1 << bit] - byte[:, low])[both]
+    count = byte.shape[1] >> bit + 1 << bit + 1  # the others have no partner
+    low, high, known, partner = (
+        part[:, :count].reshape(len(part), -1, 2, 1 << bit)[:, :, half]
+        for part in (byte, valid)
+        for half in (0, 1)
+    )
+    steps = (high - low)[known & partner]
     return mode(steps) if steps.size else 0
