@@ -48,7 +48,7 @@ class Given:
     selector: int
     scale_selectors: ScaleSelectors
     places: npt.NDArray[np.int64]
-    bytes: dict[str, Indices]
+    bytes: dict[str, Words]
     times: Indices
     ignores_c: npt.NDArray[np.bool_]
     tiles: frozenset[str] = frozenset()
@@ -73,14 +73,14 @@ class _Decoding:
     known: dict[object, Any] = field(default_factory=dict)
     places: list[Indices] = field(default_factory=list)
 
-    def words(self, parts: Sequence[Sequence[Words]], orders: Sequence[Numbers]) -> Indices:
+    def words(self, parts: Sequence[Sequence[Words]], orders: Sequence[Numbers]) -> Words:
         """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given part by part for each
         run, and in which order they count; the same array for the same words.
         """
         key = tuple(tuple(map(id, run)) for run in parts), tuple(map(id, orders))
         if key not in self.known:
             self.known[key] = self.decoded([*map(_joined, parts, orders)])
-        found: Indices = self.known[key]
+        found: Words = self.known[key]
         return found
 
     def ordered(self, events: Sequence[Event]) -> tuple[Indices, Numbers]:
@@ -99,7 +99,7 @@ class _Decoding:
         self.places.append(places)
         return places
 
-    def decoded(self, seen: Sequence[Words]) -> Indices:
+    def decoded(self, seen: Sequence[Words]) -> Words:
         """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given for each run."""
         if len(seen) == self.tagging.runs:
             return self.tagging.decoded(np.stack(seen)[..., None].view(np.uint8))

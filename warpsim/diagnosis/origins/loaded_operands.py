@@ -166,11 +166,11 @@ def _operand(movement: Movement, given: Given, role: str, alike: dict[object, Op
     return alike[key]
 
 
-def _elements(seen: Indices, width: int, result: int) -> Indices:
+def _elements(seen: npt.NDArray[np.signedinteger], width: int, result: int) -> Indices:
     """Return ``(n, lanes, values)`` of indices of bytes ``(n, lanes, registers, bytes)``."""
     n, lanes, registers, size = seen.shape
     if width < 8:
-        bit = np.arange(0, 8, width)
+        bit, seen = np.arange(0, 8, width), seen.astype(np.int64)
         found = np.where(seen[..., None] > 0, 8 * seen[..., None] + bit, seen[..., None])
         found = np.where(seen[..., None] == result, RESULT, found)
         return found.reshape(n, lanes, -1)
@@ -180,7 +180,8 @@ def _elements(seen: Indices, width: int, result: int) -> Indices:
     for number in range(1, width // 8):  # byte by byte: an axis of two costs more than all else
         together &= parts[..., number] == first + number
         alike &= parts[..., number] == first
-    found = np.where(together, 8 * first, COMPUTED)
+    found = np.full(first.shape, COMPUTED, np.int64)
+    np.multiply(first, np.int64(8), out=found, where=together)
     for index, kind in ((CONSTANT, CONSTANT), (result, RESULT)):
         found[alike & (first == index)] = kind
     return found

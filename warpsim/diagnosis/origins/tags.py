@@ -24,6 +24,7 @@ _FEWEST = 3  # runs: what depends on the values is to show in one of them
 _HASHES = 2  # bytes of hash that all runs have
 _CHECKED = 4  # bits of hash that the first runs have, at least: 8 of two bytes, 16 of a word
 _ZERO = 256  # indices below it have no hash in the first runs: some of what is compared with zero is zero
+_NARROW = 31  # bits of an index and a sign that four bytes hold
 _TABLE = 1 << 22  # indices of which codes are tabled
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # odd: golden ratio, and a prime
 
@@ -103,11 +104,12 @@ class Tagging:
 
     # --- bytes next to their neighbours --------------------------------------------------------------
 
-    def of_neighbours(self, seen: Sequence[Words]) -> Indices | None:
+    def of_neighbours(self, seen: Sequence[Words]) -> Words | None:
         """Return ``(..., bytes)``: the index of each byte of words ``(...)``, as they are in each run, where
         all bytes are next to their neighbours; None where some are not.
 
-        That is: two bytes, or four, have consecutive indices, are constant, or are of D.
+        That is: two bytes, or four, have consecutive indices, are constant, or are of D. Indices are int32
+        where that is wide enough: to fill memory takes longer than all else.
         """
         flat = [np.ascontiguousarray(words).reshape(-1).view(np.uint8) for words in seen]
         if flat[0].size % 2:
@@ -115,7 +117,7 @@ class Tagging:
         found = self._of_words([part.view(np.uint16 if part.size % 4 else np.uint32) for part in flat])
         return None if found is None else found.reshape(*seen[0].shape, seen[0].itemsize)
 
-    def _of_words(self, seen: Sequence[Words]) -> Indices | None:
+    def _of_words(self, seen: Sequence[Words]) -> Words | None:
         """Return ``(n, bytes)``: the index of each byte of words ``(n,)``; None where some are computed."""
         size, first = seen[0].itemsize, self._first(seen)
         left = np.flatnonzero(first == COMPUTED)
@@ -125,7 +127,7 @@ class Tagging:
             halves = None if size == 2 else self._of_words([words.view(np.uint16) for words in apart])
             if halves is None or left.size == first.size:
                 return halves if halves is None else halves.reshape(-1, size)
-        found: Indices = np.empty((first.size, size), np.int64)
+        found = np.empty((first.size, size), first.dtype)
         for place in range(size):  # column by column: an axis of four costs more than all else
             np.add(first, place, out=found[:, place])
         alike = np.flatnonzero((first == CONSTANT) | (first == self.result))
@@ -134,25 +136,28 @@ class Tagging:
             found[left] = halves.reshape(-1, size)
         return found
 
-    def _first(self, seen: Sequence[Words]) -> Indices:
+    def _first(self, seen: Sequence[Words]) -> Words:
         """Return ``(n,)``: the index of the first byte of words ``(n,)``, CONSTANT, or COMPUTED."""
         size = seen[0].itemsize
-        wide = np.uint32 if self.bits <= 32 else np.uint64
-        index = self._indices([words.astype(wide, copy=False) for words in seen]).astype(np.int64)
+        wide = np.dtype(np.int32 if self.bits < _NARROW else np.int64)
+        parts = [words.astype(f"u{wide.itemsize}", copy=False) for words in seen]
+        index = self._indices(parts).view(wide)
         moved = (index >= 1) & (index + size <= self.result)
         constant, result = np.ones((2, index.size), np.bool_)
         for run, words in enumerate(seen):
             moved &= self._neighbours(index, run, size) == words
             constant &= words == seen[0]
             result &= words == self._word_of_result(run, size)
-        found: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED))
+        found = np.where(constant, wide.type(CONSTANT), wide.type(COMPUTED))
+        np.copyto(found, index, where=moved)
         found[result] = self.result
         return found
 
-    def _neighbours(self, index: Indices, run: int, size: int) -> Words:
+    def _neighbours(self, index: Words, run: int, size: int) -> Words:
         """Return the words of ``size`` tags that begin with those of indices."""
         if self.result > _TABLE:
-            tags = np.stack([self.tags(index + place, run) for place in range(size)], axis=-1)
+            places = index.astype(np.int64)
+            tags = np.stack([self.tags(places + place, run) for place in range(size)], axis=-1)
             return tags.view(f"u{size}")[..., 0]
         if (run, size) not in self._windows:
             tags = np.pad(self._table[run], (0, size)).astype(f"u{size}")
