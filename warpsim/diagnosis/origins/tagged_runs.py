@@ -212,7 +212,11 @@ def _tag(device: Device, buffers: Sequence[TaggedBuffer], tagging: Tagging, numb
 
 
 def movement_of(job: Job) -> Movement:
-    """Return what runs on tags show. Raises OperandError, and what the kernel raises on its data."""
+    """Return what runs on tags show: the first of them, and all where bytes come apart from their neighbours,
+    are computed, or where what is done depends on the data.
+
+    Raises OperandError, and what the kernel raises on its data.
+    """
     buffers = _sized(job)
     tagging = Tagging(total=sum(buffer.size for buffer in buffers))
     runs = list[Watch]()
