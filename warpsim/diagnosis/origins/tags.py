@@ -10,7 +10,7 @@ own, ``result``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,13 +87,26 @@ class Tagging:
 
     def decoded(self, seen: Bytes) -> Indices:
         """Return ``(...)``: the index of bytes ``(runs, ...)``, each alone, CONSTANT, or COMPUTED."""
-        index = self._indices([each.astype(np.int64) for each in seen])
+        index = self._indices([each.astype(self._wide) for each in seen])
         moved = (index >= 1) & (index <= self.result)
-        for run, each in enumerate(seen):
-            moved &= self.tags(index, run) == each
+        for tags, each in zip(self._all_tags(index), seen, strict=False):
+            moved &= tags == each
         constant = (seen[1:] == seen[0]).all(axis=0)
         decoded: Indices = np.where(moved, index, np.where(constant, CONSTANT, COMPUTED)).astype(np.int64)
         return decoded
+
+    def _all_tags(self, index: Words) -> Iterator[Bytes]:
+        """Yield the tags of indices, run by run."""
+        if self.result <= _TABLE:
+            yield from (self.tags(index, run) for run in range(self.runs))
+            return
+        codes = self.codes(index)
+        yield from ((codes >> np.uint64(8 * run)).astype(np.uint8) for run in range(self.runs))
+
+    @property
+    def _wide(self) -> np.dtype[Any]:
+        """The type that indices are found in."""
+        return np.dtype(np.int32 if self.bits < _NARROW else np.int64)
 
     def _indices(self, seen: Sequence[Words]) -> Words:
         """Return the index in a code, given byte by byte in a type that holds it."""
@@ -139,7 +152,7 @@ class Tagging:
     def _first(self, seen: Sequence[Words]) -> Words:
         """Return ``(n,)``: the index of the first byte of words ``(n,)``, CONSTANT, or COMPUTED."""
         size = seen[0].itemsize
-        wide = np.dtype(np.int32 if self.bits < _NARROW else np.int64)
+        wide = self._wide
         parts = [words.astype(f"u{wide.itemsize}", copy=False) for words in seen]
         index = self._indices(parts).view(wide)
         moved = (index >= 1) & (index + size <= self.result)
