@@ -161,7 +161,7 @@ class Tagging:
             moved &= self._neighbours(index, run, size) == words
             constant &= words == seen[0]
             result &= words == self._word_of_result(run, size)
-        found = np.where(constant, wide.type(CONSTANT), wide.type(COMPUTED))
+        found: Words = np.where(constant, wide.type(CONSTANT), wide.type(COMPUTED))
         np.copyto(found, index, where=moved)
         found[result] = self.result
         return found
