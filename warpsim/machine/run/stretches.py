@@ -122,7 +122,7 @@ def warm(entry: Entry, counts: npt.NDArray[np.int64]) -> None:
 
 
 def joined(entry: Entry, pc: int) -> bool:
-    """Make the run of members that begins at a statement; return whether any is new.
+    """Make the run of members that begins at a statement; return whether that has made a new run.
 
     Nothing is compiled for it, so it pays from the first execution on. A statement is looked at once.
     """

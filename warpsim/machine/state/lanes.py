@@ -96,7 +96,7 @@ def _blended(mask: Mask, values: Values, old: Values) -> Values:
 
 
 def for_each(values: Values, lanes: int) -> Values:
-    """Return ``(lanes,)`` values of as many, or of a single value for all, shape ()."""
+    """Return ``(lanes,)`` values of so many, or of a single value, shape ()."""
     return values if values.ndim else np.broadcast_to(values, (lanes,))
 
 
