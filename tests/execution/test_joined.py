@@ -9,6 +9,7 @@ import pytest
 
 import warpsim
 from tests.helpers import nasty
+from tests.helpers.environments import ENVIRONMENTS, set_environment, supported
 from warpsim.arithmetic.kernels import sharing
 from warpsim.arithmetic.kernels._jit import interpreted
 from warpsim.errors import present
@@ -102,6 +103,24 @@ def test_every_share_of_threads_has_groups_of_its_own(monkeypatch: pytest.Monkey
         np.testing.assert_array_equal(run(call, 2, ALWAYS), expected)
     assert len(groups) == 6
     assert all(groups)
+
+
+@pytest.mark.skipif(not supported(), reason="the environment cannot be set here")
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_bits_do_not_depend_on_the_environment(environment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of this thread, or of the threads that it starts: bf16 with subnormals, in float32 flushed to zero."""
+    monkeypatch.setattr(fused_registers, "_SHARE", 16 * 128)
+    form = warpsim.decode(FORMS[3][0], target=FORMS[3][1])
+    given = _given(form, CASES, (4, 3), np.random.default_rng(11))
+    expected = warpsim.execute(form, **given, engine="reference")
+    call = present(fused_call(form, Inputs.plain(given, 0, False)), "call")
+    try:
+        set_environment(environment)
+        found = [run(call, threads, ALWAYS) for threads in (1, 2)]
+    finally:
+        set_environment("default")
+    for d in found:
+        np.testing.assert_array_equal(d, expected)
 
 
 def test_an_illegal_field_of_metadata_is_left_to_the_caller() -> None:
