@@ -19,6 +19,7 @@ from warpsim.checks.copy_order import CopyOrder
 from warpsim.checks.findings import Findings
 from warpsim.checks.memory_checks import CopiesInFlight, UninitialisedReads
 from warpsim.checks.order import Order
+from warpsim.checks.quiet.accesses import Accesses
 from warpsim.checks.shadow import OPERATION, Shadow, has, record, times, whose
 from warpsim.checks.shared_races import Races
 from warpsim.errors import WarpsimError
@@ -141,11 +142,10 @@ class Looked:
         self.wave.native = True
         self.findings = Findings(mode="warn")
         self.order = Order(self.findings)
-        self.races = Races(self.findings, self.order)
-        self.reads, self.flying = (
-            UninitialisedReads(self.findings, self.order),
-            CopiesInFlight(self.findings, self.order),
-        )
+        accesses = Accesses(self.order)
+        self.races = Races(self.findings, accesses)
+        self.reads = UninitialisedReads(self.findings, accesses)
+        self.flying = CopiesInFlight(self.findings, accesses)
         self.clocks = self.order.prepare(self.wave)
         self.copies = CopyOrder(self.findings, self.order)
         self.copies.active = True

@@ -22,6 +22,7 @@ from .mbarrier_checks import LiveBarriers, SplitArrivals
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .order_kinds import places_of
+from .quiet.accesses import Accesses
 from .register_use import RegisterUse
 from .shared_races import Races
 from .tensor_memory.collector_buffers import CollectorBuffers
@@ -42,7 +43,8 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
     if findings.mode == "off":
         return []
     order = Order(findings)
-    reads, flying = UninitialisedReads(findings, order), CopiesInFlight(findings, order)
+    accesses = Accesses(order)
+    reads, flying = UninitialisedReads(findings, accesses), CopiesInFlight(findings, accesses)
     far = [ClusterMemory(findings, order)] if clusters else []
     tiles: list[Observer] = [TileReads(findings, order), WarpgroupOrder(findings, order)]
     barriers: list[Observer] = [
@@ -60,7 +62,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
             TensorOrder(findings, order),
             order,
             FlagOrder(findings, order),
-            Races(findings, order),
+            Races(findings, accesses),
         ),
     ]
 

@@ -22,7 +22,7 @@ from ..machine.state.spaces import DEVICE_BASE, Allocation
 from ..ptx.symbols import shown
 from . import quiet
 from .findings import Findings, LaunchFinding
-from .order import Order
+from .quiet.accesses import Accesses
 from .wgmma.tile_reads import TileFault, tile_finding
 
 if TYPE_CHECKING:
@@ -57,12 +57,14 @@ def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -
 class UninitialisedReads(Observer):
     """Reports bytes of shared and local memory, and registers, that are read before they are written."""
 
-    def __init__(self, findings: Findings, order: Order) -> None:
-        self.findings, self.order = findings, order
+    def __init__(self, findings: Findings, accesses: Accesses) -> None:
+        self.findings, self.order, self.accesses = findings, accesses.order, accesses
         self.complete: set[tuple[bytes, bytes]] = set()  # tiles that are written all over, by their keys
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
-        """Mark the bytes as written."""
+        """Mark the bytes as written; those of shared memory ``Races`` marks as it notes the store."""
+        if access.memory is wave.memories.shared:
+            return
         shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
             quiet.become(wave, shadow, "filled", 1, access)
@@ -117,11 +119,18 @@ class UninitialisedReads(Observer):
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Report bytes without a write, unless they are only exchanged; then they hold something."""
         if "exch" not in wave.code[access.path.pc].statement.modifiers:
-            self.load(wave, access)
+            self._look(wave, access)
         self.store(wave, access)
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Report bytes without a write."""
+        if access.memory is wave.memories.shared:
+            seen = self.accesses.load(wave, access)
+            if seen is not None and not seen.unfilled:
+                return
+        self._look(wave, access)
+
+    def _look(self, wave: Wave, access: MemoryAccess) -> None:
         shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
             if quiet.all_are(wave, shadow, shadow.filled, 1, access):
@@ -232,23 +241,20 @@ def _missing(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]
 class CopiesInFlight(Observer):
     """Reports bytes of shared memory that are read while a cp.async may still be writing them."""
 
-    def __init__(self, findings: Findings, order: Order) -> None:
-        self.findings, self.order = findings, order
-        self.words = 0  # that are in flight
+    def __init__(self, findings: Findings, accesses: Accesses) -> None:
+        self.findings, self.order, self.accesses = findings, accesses.order, accesses
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
-        """Mark the bytes as in flight."""
-        quiet.become(wave, self.order.shared(wave), "flying", access.path.pc + 1, access)
-        self.words += access.offsets.size
+        """Count the words in flight, which ``Races`` marks as it notes the copy."""
+        self.accesses.flights += access.offsets.size
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
-        """Mark the bytes as written by their copy."""
-        quiet.become(wave, self.order.shared(wave), "flying", 0, access)
-        self.words -= access.offsets.size
+        """Count the words that their copy has written."""
+        self.accesses.flights -= access.offsets.size
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Report bytes of tiles that are in flight."""
-        if not self.words or not self.order.reads(wave, share).flying:
+        if not self.accesses.flights or not self.order.reads(wave, share).flying:
             return
         cells = self.order.tiles(wave, share)
         started = self.order.shared(wave).flying[cells]
@@ -258,7 +264,10 @@ class CopiesInFlight(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""
-        if not self.words or access.memory is not wave.memories.shared:
+        if not self.accesses.flights or access.memory is not wave.memories.shared:
+            return
+        seen = self.accesses.load(wave, access)
+        if seen is not None and not seen.flying:
             return
         shadow = self.order.shared(wave)
         if quiet.all_are(wave, shadow, shadow.flying, 0, access):

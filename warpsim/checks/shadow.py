@@ -32,7 +32,7 @@ Knows cells and records; does not know what an address means, or which accesses 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, overload
@@ -95,7 +95,7 @@ class Shadow:
         pages = -(-size // _PAGE)
         self._lay(np.full(pages, widths) if isinstance(widths, int) else widths)
         self._read: Records = np.zeros((0, self._pages.size), np.int64)
-        self._noted: list[tuple[Cells, Cells, Records]] = []  # reads that are not in the table yet
+        self._noted: list[Callable[[Records], None]] = []  # put reads in the table that are not there yet
         self._room = self._pages.size  # words of reads that may be noted before they go to the table
         self._taken: Records = np.zeros((0, self._pages.size), np.int64)
         self._tiles: dict[Hashable, _Tiles] = {}
@@ -217,7 +217,7 @@ class Shadow:
 
     def _part(self, pages: Cells, width: int) -> None:
         """Part the cells of pages into cells of so many bytes."""
-        self._write_noted()
+        self.write_noted()
         widths = self.widths.copy()
         widths[pages] = width
         counts, starts = self.widths // widths, self._starts
@@ -283,26 +283,42 @@ class Shadow:
         """Cells are read by warps; the table has it when it is first asked for, if ever."""
         (self.reads,) = _with(rows, self.most, self.reads)
         _raise(self.reads, rows, self.pages(cells), times(records))
-        self._noted.append((rows, cells, records))
-        self._room -= cells.size
+
+        def write(table: Records) -> None:
+            table.reshape(-1, copy=False)[rows * table.shape[1] + cells] = records
+
+        self.note_later(cells.size, write)
+
+    def note_later(self, count: int, write: Callable[[Records], None]) -> None:
+        """So many words are read, at times that ``reads`` has; ``write`` puts their records in the table."""
+        self._noted.append(write)
+        self._room -= count
         if self._room < 0:
-            self._write_noted()
+            self.write_noted()
+
+    @property
+    def stale(self) -> bool:
+        """Whether there are reads that are not in the table yet."""
+        return bool(self._noted)
 
     def forget_noted(self) -> None:
         """All warps know of all reads: those that are not in the table need not go there."""
         self._noted.clear()
         self._room = self._pages.size
 
-    def _write_noted(self) -> None:
+    def write_noted(self) -> None:
+        """Put reads in the table that are not there yet."""
         if len(self._read) < len(self.reads):
             (self._read,) = _with(len(self.reads) - 1, self.most, self._read)
-        for rows, cells, records in self._noted:
-            self._read.reshape(-1, copy=False)[rows * self._read.shape[1] + cells] = records
+        for write in self._noted:
+            write(self._read)
         self.forget_noted()
 
     def tables(self, count: int) -> tuple[Records, npt.NDArray[np.int32], Records, npt.NDArray[np.int32]]:
-        """Return ``wrote``, ``writes``, ``read`` and ``reads``, with rows of so many warps at least."""
-        if self._noted or min(len(self._read), len(self.reads), len(self.writes)) < count:
+        """Return ``wrote``, ``writes``, ``read`` and ``reads``, with rows of so many warps at least; ``read``
+        lacks what has not been asked for yet where it is ``stale``.
+        """
+        if min(len(self._read), len(self.reads), len(self.writes)) < count:
             self._read, self.reads, self.writes = (
                 _with(count - 1, count, table)[0] for table in (self.read, self.reads, self.writes)
             )
@@ -312,7 +328,7 @@ class Shadow:
     def read(self) -> Records:
         """``(warps, cells)``: the latest reads of warps."""
         if self._noted or len(self._read) < len(self.reads):
-            self._write_noted()
+            self.write_noted()
         return self._read
 
     def read_by(self, rows: Cells, cells: Cells | slice) -> Records:

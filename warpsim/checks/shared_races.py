@@ -10,29 +10,24 @@ shadow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..isa.warps import WARP
-from ..machine.run.convergence import warp_words
-from ..machine.run.events import Observer, helper
-from ..machine.state.lanes import DivergentPath, Lanes, Mask
+from ..machine.run.events import Observer
+from ..machine.state.lanes import Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
-from . import quiet
 from .findings import Findings
-from .order import Order
+from .quiet.accesses import Accesses, Left
 from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
-from .shadow import OPERATION, PARTED, STRONG, Cells, Records, Shadow, has, places, record, times, whose
+from .shadow import OPERATION, PARTED, STRONG, Cells, Records, has, places, record, times, whose
 
 if TYPE_CHECKING:
     from ..machine.run.wave import Wave
 
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-_ATOMIC = frozenset({"atom", "red"})
-
-
+_STORED, _LANDED = Left(filled=True), Left(filled=True, flight=0)  # what a store leaves, or a copy that lands
 _MOST_KNOWN = 16  # sets of lanes that are remembered
 
 
@@ -52,30 +47,18 @@ class _Owners(NamedTuple):
 class Races(Observer):
     """An observer that notes accesses to shared memory, and finds those in a race."""
 
-    warps: Cells  # numbers of the warps of the wave
-
-    def __init__(self, findings: Findings, order: Order) -> None:
-        self.findings, self.order = findings, order
-        self.shadow: Shadow | None = None
-        self.strong: dict[int, bool] = {}  # whether accesses of a statement are strong
-        self.together: dict[int, npt.NDArray[np.uint32]] = {}  # by statement and lane: the path it was on
+    def __init__(self, findings: Findings, accesses: Accesses) -> None:
+        self.findings, self.order, self.accesses = findings, accesses.order, accesses
+        self.together = accesses.together
         self.known: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of races found
         self.landing = False
         self.owners: dict[tuple[int, int], _Owners] = {}
-
-    @helper
-    def prepare(self, wave: Wave) -> Shadow:
-        """Return the shadow of the wave's shared memory."""
-        if self.shadow is None:
-            self.shadow = self.order.shared(wave)
-            self.warps = np.arange(self.order.clocks.warps)
-        return self.shadow
 
     # --- accesses ---
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written before, with nothing in between: a race."""
-        if access.memory is not wave.memories.shared or self._is_quiet(wave, access):
+        if access.memory is not wave.memories.shared or self.accesses.is_quiet_load(wave, access):
             return
         reach = self._reach(wave, access)
         if self._fresh(reach, reach.shadow.writes).size:
@@ -87,74 +70,51 @@ class Races(Observer):
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Written or read before, with nothing in between: a race."""
-        if access.memory is not wave.memories.shared or self._is_quiet_store(wave, access):
-            return
-        reach = self._reach(wave, access)
-        self._check_store(reach)
-        shadow = reach.shadow
-        shadow.write(reach.rows, reach.cells, reach.records)
-        if wave.lanes > WARP:
-            self._check_together(reach, shadow.wrote[reach.cells])
+        self._store(wave, access, _STORED)
 
     atomic = store
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Check an asynchronous copy, which may write at any time from now on."""
-        self.store(wave, access)
+        self._store(wave, access, Left(filled=False, flight=access.path.pc + 1))
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Check a copy that lands; an access that its start was in a race with is not reported again."""
         self.landing = True
-        self.store(wave, access)
+        self._store(wave, access, _LANDED)
         self.landing = False
 
-    # --- accesses of which nothing is to be said ---
-
-    def _is_quiet(self, wave: Wave, access: MemoryAccess) -> bool:
-        """Note a load of which nothing is to be said; false where it has to be looked at more closely."""
-        loops = self._loops(wave, access)
-        return loops is not None and bool(loops.load(*self._operands(loops, wave, access)) == loops.QUIET)
-
-    def _is_quiet_store(self, wave: Wave, access: MemoryAccess) -> bool:
-        """Note a store, as ``_is_quiet`` does a load."""
-        loops = self._loops(wave, access)
-        if loops is None:
-            return False
-        found = loops.store(*self._operands(loops, wave, access))
-        if found == loops.SEVERAL and wave.lanes > WARP:
-            reach = self._reach(wave, access)
+    def _store(self, wave: Wave, access: MemoryAccess, left: Left) -> None:
+        if access.memory is not wave.memories.shared:
+            return
+        quiet, several = self.accesses.store(wave, access, left)
+        if quiet and not several:
+            return
+        reach = self._reach(wave, access)
+        if not quiet:
+            self._check_store(reach)
+            self._note(reach, left)
+        if wave.lanes > WARP:
             self._check_together(reach, reach.shadow.wrote[reach.cells])
-        return bool(found != loops.CLOSER)
 
-    def _loops(self, wave: Wave, access: MemoryAccess) -> Any:
-        """Return the loops that look at an access, if there are any; None where lanes of a warp are apart
-        now.
-        """
-        loops = quiet.loops_for(wave, access)
-        if loops is None:
-            return None
-        if access.path.lanes.count != wave.alive and self._parted(wave, access.path).any():
-            return None
-        return loops
-
-    def _operands(self, loops: Any, wave: Wave, access: MemoryAccess) -> tuple[Any, Any]:
-        """Return what the loops are given."""
-        shadow, clocks, pc = self.prepare(wave), self.order.clocks, access.path.pc
-        flags = STRONG * int(self._is_strong(wave, pc))
-        words = quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size
-        tables = shadow.tables(clocks.of_cluster)
-        return loops.Tables(*shadow.places, *tables, clocks.visible), loops.Words(
-            *words, pc, flags, clocks.of_cluster, bool(self.together)
-        )
+    @staticmethod
+    def _note(reach: Reach, left: Left) -> None:
+        """Note a store, and what it leaves."""
+        shadow = reach.shadow
+        shadow.write(reach.rows, reach.cells, reach.records)
+        if left.filled:
+            shadow.filled[reach.cells] = 1
+        if left.flight >= 0:
+            shadow.flying[reach.cells] = left.flight
 
     # --- accesses that are looked at ---
 
     def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
-        shadow, clocks = self.prepare(wave), self.order.clocks
-        flags: int | Records = STRONG * int(self._is_strong(wave, access.path.pc))
+        shadow, clocks = self.accesses.shadow(wave), self.order.clocks
+        flags: int | Records = STRONG * int(self.accesses.is_strong(wave, access.path.pc))
         if access.path.lanes.count != wave.alive:
-            flags = flags + PARTED * self._parted(wave, access.path)
-        of_warps = record(clocks.own(self.warps), access.path.pc, 0, flags)
+            flags = flags + PARTED * self.accesses.parted(wave, access.path)
+        of_warps = record(clocks.own(np.arange(clocks.warps)), access.path.pc, 0, flags)
         known = self._owners(access)
         records = of_warps[known.warps] + known.owner
         return Reach(wave, access, shadow, shadow.of(access), known.lanes, known.warps, known.rows, records)
@@ -172,16 +132,6 @@ class Races(Observer):
                 self.owners.clear()
             self.owners[key] = known
         return known
-
-    def _parted(self, wave: Wave, path: DivergentPath) -> Mask:
-        """Return ``(warps,)``: of which some lanes have taken another path; remembered of these lanes."""
-        here, alive = warp_words(path.lanes.mask), warp_words(wave.alive_mask)
-        parted: Mask = (here != 0) & (here != alive)
-        if parted.any():
-            self.order.counts = True
-            paths = self.together.setdefault(path.pc, np.zeros(wave.lanes, np.uint32))
-            paths[path.lanes.mask] = np.repeat(here, WARP)[path.lanes.mask]
-        return parted
 
     def _kept(self, reach: Reach) -> Records:
         """Return records of reads, where those of lanes on other paths, which are not ordered yet, stay."""
@@ -270,13 +220,13 @@ class Races(Observer):
         strong = [
             pc
             for pc in (reach.pc, *np.unique(places(seen)).tolist())
-            if self._is_strong(wave, pc) or wave.code[pc].statement.opcode == "mbarrier"
+            if self.accesses.is_strong(wave, pc) or wave.code[pc].statement.opcode == "mbarrier"
         ]
         return np.isin(places(seen), strong if reach.pc in strong[:1] else [])
 
     def _check_together(self, reach: Reach, left: Records) -> None:
         """Find cells to which several warps write different values by one statement."""
-        if (left == reach.records).all() or self._is_strong(reach.wave, reach.pc):
+        if (left == reach.records).all() or self.accesses.is_strong(reach.wave, reach.pc):
             return
         other = whose(left) // WARP != whose(reach.records) // WARP
         new, differs = reach.access.stored, None
@@ -305,12 +255,3 @@ class Races(Observer):
             apart = clash & (places(seen) == pc) & (paths >> (mine % WARP).astype(np.uint32) & 1 == 0)
             if apart.any():
                 self.findings.add(*between_lanes(reach, *reach.first(apart, reach.differs, seen), verbs))
-
-    def _is_strong(self, wave: Wave, pc: int) -> bool:
-        """Return whether a statement's accesses are strong: they may meet others that are."""
-        known = self.strong.get(pc)
-        if known is None:
-            statement = wave.code[pc].statement
-            known = statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
-            self.strong[pc] = known
-        return known

@@ -13,6 +13,7 @@ import numpy as np
 from ...checks.findings import Findings, Severity
 from ...checks.flags import FlagOrder
 from ...checks.order import Order
+from ...checks.quiet.accesses import Accesses
 from ...checks.race_messages import Reach, Verbs
 from ...checks.shadow import Records, places, whose
 from ...checks.shared_races import Races
@@ -103,15 +104,19 @@ class _Rules(WarpgroupOrder):
         self.report = found
 
 
+class _InStep(Accesses):
+    """Accesses of warps whose lanes run in step."""
+
+    def parted(self, wave: Wave, path: DivergentPath) -> Mask:
+        return np.zeros(self.order.clocks.warps, np.bool_)
+
+
 class _Races(Races):
     """The races of a launch, between warps: lanes of a warp run in step here."""
 
     def __init__(self, found: _Found, order: Order) -> None:
-        super().__init__(order.findings, order)
+        super().__init__(order.findings, _InStep(order))
         self.found = found
-
-    def _parted(self, wave: Wave, path: DivergentPath) -> Mask:
-        return np.zeros(self.order.clocks.warps, np.bool_)
 
     def _found(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
         now = f"{_PARTICIPLES[verbs[0]]} by warp {int(reach.warps[row, 0])}"
