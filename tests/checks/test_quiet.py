@@ -335,3 +335,44 @@ def test_what_is_known_of_tiles(seed: int) -> None:
             (shadow.filled[cells] == 0).any(), shadow.flying[cells].any(),
             ((wrote != 0) & ~operation).any(), late.any(),
         )  # fmt: skip
+
+
+# --- reads that are in no table yet -------------------------------------------------------------------
+
+READ_THEN_STORED = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k()
+{{
+  .shared .align 16 .b8 tile[4096];
+  .reg .b32 %r<8>; .reg .pred %p0;
+  mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r2, tile; add.u32 %r3, %r2, %r1;
+  setp.ge.u32 %p0, %r0, 32;
+  st.shared.u32 [%r3], %r0; {meet}
+  {read}
+  bar.sync 0;
+  add.u32 %r4, %r1, 128; and.b32 %r4, %r4, 255; add.u32 %r4, %r2, %r4;
+  st.shared.u32 [%r4], %r5;
+  ret;
+}}
+"""
+_FAR = "mapa.shared::cluster.u32 %r7, %r3, 0; ld.shared::cluster.u32 %r5, [%r7];"
+READS = {
+    "of own CTA": ("bar.sync 0;", "ld.shared.u32 %r5, [%r3];", False),
+    "of another CTA": ("barrier.cluster.arrive; barrier.cluster.wait;", _FAR, True),
+    "of lanes that end": ("bar.sync 0;", "ld.shared.u32 %r5, [%r3]; @%p0 ret;", False),
+    "of some warps": ("bar.sync 0;", "@%p0 ld.shared.u32 %r5, [%r3];", False),
+}
+
+
+@pytest.mark.parametrize("which", READS)
+def test_a_barrier_forgets_reads_of_which_all_warps_know(which: str) -> None:
+    """And no others: CTA 1 reads memory of CTA 0, where no barrier of a CTA orders the two."""
+    meet, read, races = READS[which]
+    entry = load_text(READ_THEN_STORED.format(meet=meet, read=read))["k"]
+    for looks in (no_loops, loops_at_once):
+        with looks():
+            report = entry(2, 64, cluster=2, checks="warn")
+        kinds = {found.kind for found in report.hazards if found.severity == "error"}
+        assert ("race" in kinds) == races, looks.__name__

@@ -239,7 +239,7 @@ class Order(Observer):
         clocks = self.prepare(wave)
         if arrived is waited and not self.left and not self.gone:
             self._meet(wave, warps_of(waited))
-            if wave.alive == wave.lanes and wave.cluster.count == 1 and waited.all():
+            if wave.cluster.count == 1 and waited.all():
                 self.shared(wave).forget_noted()  # every warp knows of all reads
         else:
             waiting = dict(warps_by_cta(wave, waited))
