@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -29,7 +29,7 @@ from ..machine.load.program import Module
 from ..machine.run.addition_orders import OpenAddition, Place, place_of
 from ..machine.run.wave import Record
 from ..ptx.operands import Address
-from ..ptx.qualifiers import resolve
+from ..ptx.qualifiers import Version, resolve
 
 if TYPE_CHECKING:
     from ..machine.bind.functions import Function
@@ -158,8 +158,18 @@ def matrix_form(module: Module, record: Record) -> Instruction | None:
     statement = record.statement
     if statement.opcode not in OPCODES:
         return None
+    return _form(statement.opcode, statement.modifiers, module.target, module.version)
+
+
+@lru_cache(maxsize=1024)
+def _form(
+    opcode: str, modifiers: tuple[str, ...], target: str | None, version: Version
+) -> Instruction | None:
+    """Return the form of a matrix instruction, None for others of its opcode, as ``wgmma.fence``: to find
+    out that there is none takes half a millisecond, most of it for advice.
+    """
     try:
-        return resolve(statement.opcode, statement.modifiers, module.target, module.version)
+        return resolve(opcode, modifiers, target, version)
     except IllegalInstruction:
         return None
 
