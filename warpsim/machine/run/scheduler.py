@@ -118,6 +118,10 @@ class Scheduler:
         self.waiting.append(halted)
         return True
 
+    def waits_for(self, reason: object) -> bool:
+        """Return whether any lanes wait for a reason."""
+        return any(path.waits == reason for path in self.waiting)
+
     def wake(self, reason: object, mask: Mask) -> None:
         """Run the lanes of a mask again that wait for a reason."""
         left = list[DivergentPath]()

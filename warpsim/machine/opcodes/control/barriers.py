@@ -41,11 +41,13 @@ def _parts(
         if (column != own).any():
             lane = int(lanes.index[int((column != own).argmax())])
             raise wave.fault(wave.code[path.pc], lane, f"{what} differs between lanes of a warp")
-    rows, which = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    masks = (np.zeros(wave.lanes, np.bool_) for _ in rows)
+    together = columns[0].astype(np.uint64)
+    for column in columns[1:]:
+        together = together << np.uint64(32) | column
     found = list[Lanes]()
-    for number, mask in enumerate(masks):
-        mask[lanes.index[which.reshape(-1) == number]] = True
+    for value in np.unique(together):
+        mask = np.zeros(wave.lanes, np.bool_)
+        mask[lanes.index[together == value]] = True
         found.append(Lanes(mask))
     return found
 

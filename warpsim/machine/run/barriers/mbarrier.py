@@ -159,8 +159,11 @@ def undefined(wave: Wave, path: DivergentPath, lane: int, why: str) -> Undefined
 
 def _wake(wave: Wave, offsets: list[int]) -> None:
     """Wake lanes that sleep until the phase of one of these objects is over: they try again."""
-    if offsets:
-        wave.scheduler.wake(_SLEEP, np.isin(_SLEEPERS.of(wave), offsets))
+    if not offsets or not wave.scheduler.waits_for(_SLEEP):
+        return
+    sleepers = _SLEEPERS.of(wave)
+    mask = sleepers == offsets[0] if len(offsets) == 1 else np.isin(sleepers, offsets)
+    wave.scheduler.wake(_SLEEP, mask)
 
 
 def sleep(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values) -> bool:
