@@ -22,7 +22,10 @@ def elements(map_: TensorMap, pieces, start: int) -> dict[int, int | None]:
     """Shared address -> global address of every byte of pieces."""
     found = {}
     for address, inside, place in zip(
-        pieces.addresses.tolist(), pieces.inside.tolist(), pieces.landing(start, map_).tolist(), strict=True
+        pieces.addresses.tolist(),
+        pieces.inside.tolist(),
+        pieces.landing(start, map_).places.tolist(),
+        strict=True,
     ):
         for byte in range(pieces.size):
             assert place + byte not in found
@@ -88,7 +91,7 @@ def test_a_box_lands_where_wgmma_reads_it(swizzle, rows: int) -> None:
         address=0, element="f16", sizes=(wide, rows), strides=(512,), box=(wide, rows), swizzle=swizzle
     )
     start = 8 * span * 3
-    landing = box_pieces(map_, (0, 0), element=True).landing(start, map_).reshape(rows, wide)
+    landing = box_pieces(map_, (0, 0), element=True).landing(start, map_).places.reshape(rows, wide)
     tile = Descriptor(start_address=start, stride_byte_offset=8 * span, swizzle=swizzle)
     k_major = tile_addresses(tile, TileShape(mn=rows, k=wide, element_bits=16, major="K"))
     np.testing.assert_array_equal(landing, k_major)

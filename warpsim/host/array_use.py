@@ -128,9 +128,9 @@ class ArrayUse(Observer):
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Mark what an asynchronous operation has written."""
         for stretches in pending.writes:
-            if stretches.space == "global" and len(stretches.ranges):
+            if stretches.space == "global" and stretches.some is not None:
                 self._room(wave)
-                address, use = self._use(wave, int(stretches.ranges[0, 0]))
+                address, use = self._use(wave, stretches.some)
                 use.first = use.first or pending.record
                 self.writing.add(address)
                 for first, past in stretches.ranges.tolist():
@@ -139,8 +139,8 @@ class ArrayUse(Observer):
     def fetched(self, wave: Wave, pending: Pending) -> None:
         """Note what an asynchronous operation reads."""
         for stretches in pending.reads:
-            if stretches.space == "global" and len(stretches.ranges):
-                address, use = self._use(wave, int(stretches.ranges[0, 0]))
+            if stretches.space == "global" and stretches.some is not None:
+                address, use = self._use(wave, stretches.some)
                 use.reads = True
                 self.reading.add(address)
 

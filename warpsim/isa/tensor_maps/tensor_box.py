@@ -15,8 +15,8 @@ the text gives no formula: inferred. So is that a start off the grid of element 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +33,47 @@ Axis = tuple[Addresses, Inside]  # positions along a dimension, and which are in
 _GROUP = 16  # packed elements that share a gap
 _FLIPPED = 64  # bits that FLIP_8B keeps together
 _REACH = 1 << 63
+_MOST_LANDINGS = 64  # of a box that are kept
 _OFFSETS = {3: 1 << 16, 4: 1 << 8, 5: 1 << 5}  # of im2col, by rank: they are less
+
+
+def runs_of_pieces(places: Addresses, size: int) -> npt.NDArray[np.int64]:
+    """Return ``(runs, 2)``: runs of bytes, so many from each place, joined where they meet."""
+    if not places.size:
+        return np.zeros((0, 2), np.int64)
+    starts = np.sort(places)
+    gaps = (starts[1:] - starts[:-1] > size).nonzero()[0]
+    firsts = starts[np.concatenate(([0], gaps + 1))]
+    ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
+    return np.stack((firsts, ends), axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Landing:
+    """Where the pieces of a box lie in shared memory, ``places`` (n,); each takes ``pitch`` bytes."""
+
+    places: Addresses
+    pitch: int
+
+    @cached_property
+    def end(self) -> int:
+        """The byte behind the last."""
+        return int(self.places.max()) + self.pitch
+
+    @cached_property
+    def runs(self) -> npt.NDArray[np.int64]:
+        """``(runs, 2)``: the first byte of each run of pieces, and the one behind its last; with gaps."""
+        return runs_of_pieces(self.places, self.pitch)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pieces:
     """Every piece of a box, ``(n,)`` each, in the order of shared memory.
 
-    ``addresses`` in global memory, 0 where not ``inside``; ``places`` are distances from the box's first
-    byte in shared memory, before swizzling. ``size`` bytes are moved of each, which takes ``pitch`` bytes of
-    shared memory.
+    ``addresses`` in global memory, 0 where not ``inside``, which all are of a ``whole`` box; ``places`` are
+    distances from the box's first byte in shared memory, before swizzling. ``size`` bytes are moved of each,
+    which takes ``pitch`` bytes of shared memory. ``landings`` are known ones, of boxes that differ in
+    addresses alone.
     """
 
     size: int
@@ -50,6 +81,8 @@ class Pieces:
     addresses: Addresses
     inside: Inside
     places: Addresses
+    whole: bool
+    landings: dict[tuple[int, str], Landing] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -61,9 +94,14 @@ class Pieces:
         """Bytes by which a load lowers the tx-count: those of ``bytes`` that are no gaps."""
         return self.size * self.places.size
 
-    def landing(self, start: int, map_: TensorMap) -> Addresses:
-        """Return ``(n,)``: where each piece lies in shared memory if the box is put at ``start``."""
-        return tensor_swizzled(self.places + start, map_.swizzle)
+    def landing(self, start: int, map_: TensorMap) -> Landing:
+        """Return where pieces lie in shared memory if the box is put at ``start``."""
+        found = self.landings.get((start, map_.swizzle))
+        if found is None:
+            found = Landing(tensor_swizzled(self.places + start, map_.swizzle), self.pitch)
+            if len(self.landings) < _MOST_LANDINGS:
+                self.landings[start, map_.swizzle] = found
+        return found
 
 
 def box_pieces(
@@ -184,6 +222,7 @@ def _together(map_: TensorMap, column: int, outer: Addresses, inside: Inside, el
         addresses=np.where(inside, distances + map_.address, 0),
         inside=inside,
         places=np.arange(distances.size, dtype=np.int64) * pitch,
+        whole=bool(inside.all()),
     )
 
 

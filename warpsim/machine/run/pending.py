@@ -7,24 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from .wave import Record, Wave
 
+Ranges = npt.NDArray[np.int64]  # (n, 2)
 Action = Callable[[Wave], None]
 Batch = Callable[[Wave, "Sequence[Pending]"], None]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Stretches:
     """Bytes of a memory: ``space`` is "shared" or "global", ``ranges`` (n, 2) the first byte of each and the
-    one behind the last, as offsets in ``wave.memories.shared`` or ``wave.memories.device.data``.
+    one behind the last, as offsets in ``wave.memories.shared`` or ``wave.memories.device.data``; or what
+    returns them, when first asked for. ``some`` is a byte among them, None where there is none.
     """
 
-    space: str
-    ranges: npt.NDArray[np.int64]
+    def __init__(self, *, space: str, ranges: Ranges | Callable[[], Ranges], some: int | None = None) -> None:
+        self.space, self._given = space, ranges
+        self.some = int(ranges[0, 0]) if not callable(ranges) and len(ranges) else some
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """``(n, 2)``."""
+        return self._given() if callable(self._given) else self._given
 
     @classmethod
     def single(cls, space: str, first: int, size: int) -> Stretches:

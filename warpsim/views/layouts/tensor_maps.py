@@ -130,7 +130,7 @@ def _pieces(map_: TensorMap) -> Pieces:
 def _rows(map_: TensorMap, pieces: Pieces, start: int) -> list[Document]:
     """Return lines of 128 bytes of shared memory: row and cell of the box in each 16 bytes, or None."""
     width = map_.inner * map_.type.shared_bits // 8
-    places = pieces.landing(start, map_)
+    places = pieces.landing(start, map_).places
     cells: dict[int, list[int]] = {}
     for place, address in zip(pieces.places.tolist(), places.tolist(), strict=True):
         if place % _CELL == 0:
@@ -198,7 +198,11 @@ def _descriptor(map_: TensorMap, major: Major, rows: int, size: int, start: int)
     except WarpsimError:
         return None
     single = replace(map_, sizes=tuple(max(a, b) for a, b in zip(map_.sizes, map_.box, strict=True)))
-    lands = box_pieces(single, (0,) * map_.rank, element=True).landing(start, map_).reshape(rows, map_.inner)
+    lands = (
+        box_pieces(single, (0,) * map_.rank, element=True)
+        .landing(start, map_)
+        .places.reshape(rows, map_.inner)
+    )
     if not np.array_equal(lands if major == "K" else lands.T, wanted):
         return None
     return {

@@ -29,9 +29,9 @@ from ...run.wave import Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.slots import Slot
-from ...state.spaces import InvalidAccess, Offsets
+from ...state.spaces import InvalidAccess
 from ..memory.transfers import load, store
-from .tensor_moves import REDUCTIONS
+from .tensor_moves import REDUCTIONS, Landed
 
 Reader = Callable[[Wave, DivergentPath], Values]
 
@@ -239,7 +239,7 @@ def _pieces(box: Box, map_: TensorMap, coordinates: Sequence[int], offsets: Sequ
 
 def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
     """Check that every byte inside of the tensor is in an allocation; raises InvalidAccess."""
-    addresses = pieces.addresses[pieces.inside]
+    addresses = pieces.addresses if pieces.whole else pieces.addresses[pieces.inside]
     wrong = wave.memories.device.outside(addresses, pieces.size)
     if wrong is not None:
         reason = wave.memories.device.describe(wrong)
@@ -249,7 +249,7 @@ def _check_allocated(wave: Wave, lane: int, pieces: Pieces) -> None:
 # --- shared memory -----------------------------------------------------------------------------------
 
 
-def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
+def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Landed:
     """Return where in ``wave.memories.shared`` the pieces of a box lie that is put at an address. Raises
     InvalidAccess.
     """
@@ -258,13 +258,12 @@ def landing(wave: Wave, box: NamedBox, space: str, address: int) -> Offsets:
         reason = f"is not a multiple of {ALIGNMENT}, as those of boxes of tensors are"
         raise InvalidAccess(box.lane, address, reason)
     first = int(wave.locate(space, box.lanes, np.array([address], np.int64), 1)[1][0])
-    places = box.pieces.landing(inner, box.map)
-    end = int(places.max()) + box.pieces.pitch
-    if end > wave.memories.shared_bytes:
-        size = f"a box of {box.pieces.bytes} bytes ends at {end:#x}"
+    found = box.pieces.landing(inner, box.map)
+    if found.end > wave.memories.shared_bytes:
+        size = f"a box of {box.pieces.bytes} bytes ends at {found.end:#x}"
         reason = f"lacks room: {size}, beyond {wave.memories.shared_bytes} bytes of shared memory"
         raise InvalidAccess(box.lane, address, reason)
-    return places + (first - inner)
+    return Landed(found, first - inner)
 
 
 def signal(wave: Wave, box: NamedBox, space: str, address: int) -> tuple[int, int]:

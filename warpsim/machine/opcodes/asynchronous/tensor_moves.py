@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....isa.tensor_maps.tensor_box import Pieces
+from ....isa.tensor_maps.tensor_box import Landing, Pieces, runs_of_pieces
 from ....isa.tensor_maps.tensor_map import TensorMap
 from ...bind.value_types import dtype_of
 from ...run.addition_orders import Adder, note_copy
@@ -69,13 +69,35 @@ def scattered(memory: Bytes, offsets: Offsets, content: Content) -> None:
         memory.view(content.dtype)[offsets[:, None] // word + np.arange(count)] = content
 
 
+@dataclass(frozen=True, eq=False)
+class Landed:
+    """Pieces that are ``shift`` bytes behind their places in ``wave.memories.shared``."""
+
+    landing: Landing
+    shift: int
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where each of them is."""
+        return self.landing.places + self.shift
+
+    def stretches(self, size: int) -> Stretches:
+        """Return the bytes of pieces of a size, which may be less than what they take."""
+        return Stretches(space="shared", ranges=lambda: self._runs(size))
+
+    def _runs(self, size: int) -> npt.NDArray[np.int64]:
+        landing = self.landing
+        runs = landing.runs if size == landing.pitch else runs_of_pieces(landing.places, size)
+        return runs + self.shift
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Move:
     """A box of a map: its pieces, and where they lie in ``wave.memories.shared`` of each CTA that has it."""
 
     map: TensorMap
     pieces: Pieces
-    landings: tuple[Offsets, ...]
+    landings: tuple[Landed, ...]
 
     # --- to shared memory ---
 
@@ -84,15 +106,16 @@ class Move:
         """Return what of a load is not documented; None for nothing."""
         if self.map.element in _ROUNDED:
             return _ROUNDS
-        return _FILLS if self.map.fill == "nan" and not self.pieces.inside.all() else None
+        return _FILLS if self.map.fill == "nan" and not self.pieces.whole else None
 
     def fetched(self, wave: Wave) -> Content:
         """Return what lies in global memory, and what fills the rest."""
         fill = OUT_OF_BOUNDS if self.map.fill == "nan" else 0
-        content = gathered(wave.memories.device.data, self._safe(), self.pieces.size)
+        safe = self.offsets if self.pieces.whole else np.where(self.pieces.inside, self.offsets, 0)
+        content = gathered(wave.memories.device.data, safe, self.pieces.size)
         if self.map.element in _ROUNDED:
             content = _nearest_tf32(content.view(np.uint32)).view(content.dtype)
-        if not self.pieces.inside.all():
+        if not self.pieces.whole:
             word = content.dtype.itemsize
             filler = np.full(4, fill, np.uint16).view(np.uint8)[:word].view(content.dtype)[0]
             content[~self.pieces.inside] = filler
@@ -101,19 +124,18 @@ class Move:
     def land(self, wave: Wave, content: Content) -> None:
         """Write what was fetched."""
         for landing in self.landings:
-            scattered(wave.memories.shared, landing, content)
+            scattered(wave.memories.shared, landing.offsets, content)
 
     # --- to global memory ---
 
     def taken(self, wave: Wave) -> Content:
         """Return what lies in shared memory, as global memory will have it."""
-        content = gathered(wave.memories.shared, self.landings[0], self.pieces.pitch)
+        content = gathered(wave.memories.shared, self.landings[0].offsets, self.pieces.pitch)
         return _six_bits(content) if self.map.element == _PACKED else content
 
     def store(self, wave: Wave, content: Content) -> None:
         """Write what was taken, as far as it is inside of the tensor."""
-        inside = self.pieces.inside
-        scattered(wave.memories.device.data, self.offsets[inside], content[inside])
+        scattered(wave.memories.device.data, self._inside(self.offsets), self._inside(content))
 
     def reduce(self, wave: Wave, content: Content, update: Update, by: Adder) -> None:
         """Update elements one by one; pieces are single elements."""
@@ -125,38 +147,32 @@ class Move:
 
     # --- places ---
 
+    def _inside(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return those of values ``(pieces, ...)`` that are inside of the tensor."""
+        return values if self.pieces.whole else values[self.pieces.inside]
+
     @property
     def offsets(self) -> Offsets:
         """Where pieces lie in the memory of the device; without meaning for those outside."""
         return self.pieces.addresses - DEVICE_BASE
 
-    def _safe(self) -> Offsets:
-        return np.where(self.pieces.inside, self.offsets, 0)
-
     def in_global(self) -> Stretches:
         """Return the bytes in global memory."""
-        return stretches("global", self.offsets[self.pieces.inside], self.pieces.size)
+        inside = self.pieces.inside
+        first = int(inside.argmax()) if inside.any() else None
+        some = None if first is None else int(self.pieces.addresses[first]) - DEVICE_BASE
+        return Stretches(space="global", ranges=self._global_runs, some=some)
+
+    def _global_runs(self) -> npt.NDArray[np.int64]:
+        return runs_of_pieces(self._inside(self.offsets), self.pieces.size)
 
     def in_shared(self) -> tuple[Stretches, ...]:
         """Return the bytes in shared memory, of each CTA; gaps are none of them."""
-        return tuple(stretches("shared", landing, self.pieces.size) for landing in self.landings)
+        return tuple(landed.stretches(self.pieces.size) for landed in self.landings)
 
     def source(self) -> Stretches:
         """Return the bytes that a store reads in shared memory."""
-        return stretches("shared", self.landings[0], self.pieces.pitch)
-
-
-def stretches(space: str, offsets: Offsets, size: int) -> Stretches:
-    """Return runs of bytes, so many from each offset, joined where they meet."""
-    if not offsets.size:
-        return Stretches(space=space, ranges=np.zeros((0, 2), np.int64))
-    starts = np.sort(offsets)
-    gaps = (starts[1:] - starts[:-1] > size).nonzero()[0]
-    if not gaps.size:
-        return Stretches.single(space, int(starts[0]), int(starts[-1] - starts[0]) + size)
-    firsts = starts[np.concatenate(([0], gaps + 1))]
-    ends = starts[np.concatenate((gaps, [starts.size - 1]))] + size
-    return Stretches(space=space, ranges=np.stack((firsts, ends), axis=-1))
+        return self.landings[0].stretches(self.pieces.pitch)
 
 
 def _nearest_tf32(codes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
