@@ -6,7 +6,7 @@ are never changed in place: a masked write makes a new array, so that registers 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -151,6 +151,21 @@ class Frame:
         before = self.partial.get(register)
         if before is not None and not lanes.within(before):
             self._add_written(register, lanes.joined(before))
+
+    def replace_several(self, registers: Sequence[int | None], rows: Values, lanes: Lanes) -> None:
+        """Replace a register by each row of values; None is a sink. Most were written in the same lanes."""
+        covered: Mask | None = None
+        for register, row in zip(registers, rows, strict=True):
+            if register is None:
+                continue
+            self.values[register] = row
+            before = self.partial.get(register)
+            if before is None or before is covered:
+                continue
+            if lanes.within(before):
+                covered = before
+            else:
+                self._add_written(register, lanes.joined(before))
 
     def _add_written(self, register: int, written: Mask) -> None:
         """Mark a register that was written in some lanes as written in more."""

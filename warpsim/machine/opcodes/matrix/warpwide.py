@@ -50,24 +50,28 @@ class Columns:
 
     def by_warp(self, wave: Wave, path: DivergentPath, warps: Warps) -> Values:
         """Return ``(warps, 32, n)``, which lies in memory as ``(n, warps, 32)``."""
-        held = self._held(path.frame)
+        held = self._held(path)
         every = len(warps) * WARP == wave.lanes
-        if held is not None and not every:
-            chosen = _in_a_row(warps)
-            held = [value.reshape(-1, WARP)[chosen] for value in held]
         if held is not None:
             words = np.concatenate(held, axis=None, dtype=self.dtype, casting="unsafe")
-            return words.reshape(len(self.readers), -1, WARP).transpose(1, 2, 0)
+            groups = words.reshape(len(self.readers), -1, WARP)
+            some = groups if every else np.ascontiguousarray(groups[:, _in_a_row(warps)])
+            return some.transpose(1, 2, 0)
         words = np.empty((len(self.readers), wave.lanes), self.dtype)
         for place, read in enumerate(self.readers):
             words[place] = read(wave, path)
         groups = words.reshape(len(self.readers), -1, WARP)
         return (groups if every else groups[:, warps]).transpose(1, 2, 0)
 
-    def _held(self, frame: Frame) -> list[Values] | None:
-        """Return the values of all sources where they are registers that all lanes have written."""
-        if not self.numbers or (frame.partial and not frame.partial.keys().isdisjoint(self.numbers)):
+    def _held(self, path: DivergentPath) -> list[Values] | None:
+        """Return the values of all sources where they are registers that the lanes have written."""
+        frame = path.frame
+        if not self.numbers:
             return None
+        if frame.partial:
+            some = [frame.partial[number] for number in self.numbers if number in frame.partial]
+            if not all(path.lanes.within(written) for written in {id(mask): mask for mask in some}.values()):
+                return None
         held = [value for number in self.numbers if (value := frame.values[number]) is not None]
         return held if len(held) == len(self.numbers) else None
 
@@ -147,9 +151,7 @@ def _write_some(
         return False
     columns = np.concatenate(known).reshape(len(known), -1, WARP)
     columns[:, _in_a_row(warps)] = words.transpose(2, 0, 1)
-    for number, column in zip(targets, columns.reshape(len(known), -1), strict=True):
-        if number is not None:
-            frame.replace(number, column, lanes)
+    frame.replace_several(targets, columns.reshape(len(known), -1), lanes)
     return True
 
 
