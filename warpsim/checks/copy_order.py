@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ..isa.warps import WARP
 from ..machine.run.convergence import Warpgroups
 from ..machine.run.events import GroupWait, Observer, helper
-from ..machine.run.pending import Pending
+from ..machine.run.pending import Pending, Stretches
 from ..machine.state.lanes import DivergentPath, Lanes, Mask
 from ..machine.state.memory_access import MemoryAccess
 from ..machine.state.spaces import Offsets
@@ -202,20 +202,22 @@ class CopyOrder(Watcher, Observer):
                 offset = pending.signals[min(place, len(pending.signals) - 1)][0]
                 barrier = self.order.barrier_at(offset)
                 until = (barrier.component, barrier.phases + 1)
-                self._writes(wave, path, pending, self.shadow.within(stretches.ranges), until)
+                if not self._covers(wave, path, pending, stretches, until):
+                    self._writes(wave, path, pending, self.shadow.within(stretches.ranges), until)
 
     def _end(self, wave: Wave, path: DivergentPath, pending: Pending) -> _End | None:
         """Return what says that an operation is complete; None where nothing does."""
         for offset in pending.arrivals:
             self._check_begun(wave, path, pending.lane, offset)
+        ends = list[_End]()
         for offset, _ in pending.signals:
             barrier = self.order.barrier_at(offset)
             self._check_begun(wave, path, pending.lane, offset)
             self.issued_in[pending, offset] = barrier.phases
             self.promised[offset] = (barrier.phases + 1, pending)
-        if pending.signals:
-            barrier = self.order.barrier_at(pending.signals[0][0])
-            return barrier.component, barrier.phases + 1
+            ends.append((barrier.component, barrier.phases + 1))
+        if ends:
+            return ends[0]
         if not pending.group:
             return None
         if pending.reads and pending.reads[0].space == "shared" and pending.group == "bulk":
@@ -251,12 +253,21 @@ class CopyOrder(Watcher, Observer):
             return False
         return bool((wrote == first).all())
 
+    def _covers(
+        self, wave: Wave, path: DivergentPath, pending: Pending, stretches: Stretches, end: _End
+    ) -> bool:
+        """Note writes to cells in a row of which nothing is to be said; false where they are to be looked
+        at.
+        """
+        if len(stretches.ranges) != 1 or reduces(pending.record):
+            return False
+        ((first, past),) = self.shadow.spans(stretches.ranges)
+        written = int(record(end[1], path.pc, end[0], OPERATION))
+        return quiet.covers(wave, self.shadow, self.clocks, pending.lane // WARP, slice(first, past), written)
+
     def _writes(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, warp, row = self.shadow, pending.lane // WARP, in_a_row(cells)
         written = record(end[1], path.pc, end[0], OPERATION)
-        quick = row if isinstance(row, slice) and not reduces(pending.record) else None
-        if quick and quiet.covers(wave, shadow, self.clocks, warp, quick, written):
-            return
         visible, wrote = self.clocks.visible[warp], _one_if_alike(shadow.wrote[row])
         table = shadow.taken
         warps, kinds = shadow.rows(shadow.reads, row), shadow.rows(shadow.takes, row)

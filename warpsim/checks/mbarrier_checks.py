@@ -95,8 +95,8 @@ class LiveBarriers(Observer):
             return
         for write in pending.writes:
             for first, past in write.ranges.tolist() if write.space == "shared" else ():
-                cells = np.arange(first // _BYTES, -(-past // _BYTES))
-                struck = cells[self.valid[cells]]
+                low = first // _BYTES
+                struck = low + self.valid[low : -(-past // _BYTES)].nonzero()[0]
                 if struck.size:
                     self._struck(wave, path.pc, pending.lane, struck, int(struck[0]))
 

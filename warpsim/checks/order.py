@@ -86,6 +86,7 @@ class Order(Observer):
         self.known: tuple[Clock, Cells, Clock] = empty, np.zeros(0, np.int64), empty  # by all warps, in pages
         # The latest wgmma, its cells, and what may have to be said of these.
         self.looked: tuple[Share | None, Cells, Tiles] = None, np.zeros((0, 0), np.int64), UNKNOWN
+        self._barriers: dict[int, Barrier] = {}  # mbarriers that were asked for, by offset
         self.left: dict[tuple[int, int], list[Clock]] = {}  # by CTA and barrier: of warps that arrived only
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
@@ -160,7 +161,10 @@ class Order(Observer):
 
     def barrier_at(self, offset: int) -> Barrier:
         """Return the mbarrier at an offset of the shared memory of the wave."""
-        return self.clocks.barrier(*divmod(offset, self.stride))
+        found = self._barriers.get(offset)
+        if found is None:
+            found = self._barriers[offset] = self.clocks.barrier(*divmod(offset, self.stride))
+        return found
 
     def offset_of(self, cluster: int, component: int) -> int | None:
         """Return the offset of the mbarrier of a cluster that has a component."""
@@ -294,6 +298,7 @@ class Order(Observer):
         warps = lanes.index // WARP
         for warp, time, offset in zip(warps, clocks.own(warps).tolist(), offsets.tolist(), strict=True):
             clocks.begin(*divmod(offset, self.stride))
+            self._barriers.pop(offset, None)
             self.begun[offset] = int(warp), time, path.pc
 
     def updated(

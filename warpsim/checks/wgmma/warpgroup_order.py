@@ -19,7 +19,7 @@ import numpy as np
 from ...isa.warps import WARP
 from ...machine.run.convergence import Warpgroups
 from ...machine.run.events import CHUNK, Observer, RegisterUse, helper
-from ...machine.run.pending import Pending
+from ...machine.run.pending import Pending, Stretches
 from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ...machine.state.memory_access import MemoryAccess
 from ..findings import Findings, LaunchFinding
@@ -171,7 +171,7 @@ class WarpgroupOrder(Observer):
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Check other asynchronous operations, too."""
         for write in pending.writes if self._is_multiplying() else ():
-            if write.space == "shared":
+            if write.space == "shared" and self._may_be_read(wave, write):
                 cells = self.order.shared(wave).within(write.ranges)
                 self.written(wave, cells, pending.record.statement.location)
 
@@ -201,6 +201,14 @@ class WarpgroupOrder(Observer):
         self._look_at(wave, group)
         ranges = runs_of(self.order.shared(wave).all_bytes(cells) % wave.memories.shared_stride)
         self.report([overwritten(ranges, operation.place, order.cause(operation, place), place)])
+
+    @helper
+    def _may_be_read(self, wave: Wave, write: Stretches) -> bool:
+        """Return whether a wgmma in flight may read what an operation writes."""
+        if len(write.ranges) != 1:
+            return True
+        (span,) = self.order.shared(wave).spans(write.ranges)
+        return self._may_read(wave, slice(*span), len(Warpgroups.of(wave).first) // len(wave.ctas))
 
     def _in_flight(self, wave: Wave, cells: Cells) -> tuple[int, Cells, Operation] | None:
         """Return a warpgroup whose wgmma in flight reads some of the cells, which, and the latest wgmma."""
