@@ -180,7 +180,7 @@ class Looked:
         self.multiplied += 1
         records = record(self.multiplied, 2, self.clocks.groups_of("wgmma", lanes)[:, None], OPERATION)
         key = offsets.tobytes()
-        shadow.tiles(key, offsets)
+        shadow.tiles(key, lambda: offsets)
         shadow.take_later(key, np.array([[1 + cta]]), records)
         if waits:
             warps = np.arange(WARPS) + WARPS * cta
@@ -328,12 +328,11 @@ def test_what_is_known_of_tiles(seed: int) -> None:
         with loops_at_once():
             found = quiet.tiles(wave, shadow, known, cells)
         wrote, operation = shadow.wrote[cells], has(shadow.wrote[cells], OPERATION)
-        late = operation & (
-            times(wrote) > known[np.arange(rows)[:, None], np.where(operation, whose(wrote), 0)]
-        )
+        component = np.where(operation, whose(wrote), whose(wrote) // 32)
+        late = (wrote != 0) & (times(wrote) > known[np.arange(rows)[:, None], component])
         assert found == (
             (shadow.filled[cells] == 0).any(), shadow.flying[cells].any(),
-            ((wrote != 0) & ~operation).any(), late.any(),
+            ((wrote != 0) & ~operation).any(), (late & operation).any(), (late & ~operation).any(),
         )  # fmt: skip
 
 

@@ -53,10 +53,10 @@ def test_a_small_store_parts_the_cells_of_its_page_alone() -> None:
 
 def test_tiles_are_found_again_where_cells_were_parted() -> None:
     shadow, offsets = Shadow(BYTES), np.array([[0, 16, PAGE]])
-    assert shadow.tiles("a", offsets)[0].tolist() == [[0, 1, PAGE // 16]]
+    assert shadow.tiles("a", lambda: offsets)[0].tolist() == [[0, 1, PAGE // 16]]
     shadow.take_later("a", np.array([[2]]), np.array([[record(5, 0, 0, 0)]]))
     shadow.cells(np.array([4]), 4)
-    assert shadow.tiles("a", offsets)[0].shape == (1, 12)  # four of each, as the smallest
+    assert shadow.tiles("a", lambda: offsets)[0].shape == (1, 12)  # four of each, as the smallest
     cells = shadow.cells(np.array([0, 20, 36, PAGE]), 4)[:, 0]
     assert times(shadow.taken_by(np.array([2]), cells)).tolist() == [5, 5, 0, 5]
     assert shadow.rows(shadow.takes, np.array([0])).tolist() == [2]

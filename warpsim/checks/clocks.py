@@ -58,6 +58,7 @@ class Clocks:
         self.barriers: dict[tuple[int, Hashable], Barrier] = {}  # by cluster and name
         self.names: dict[Hashable, int] = {}  # the component of a name
         self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family and lane of a cluster: its component
+        self.version = 0  # counts the changes of ``state``
 
     @property
     def visible(self) -> npt.NDArray[np.int32]:
@@ -96,6 +97,7 @@ class Clocks:
     # --- components ---
 
     def _component(self) -> int:
+        self.version += 1
         if self.components == self.state.shape[2]:
             more = max(self.components, 8)
             self.state, self.observed, self.published = (
@@ -119,6 +121,7 @@ class Clocks:
 
     def begin(self, cluster: int, name: Hashable) -> None:
         """Initialise an mbarrier: its phases count from 0 again."""
+        self.version += 1
         if self.barriers.pop((cluster, name), None) is not None:
             rows = slice(cluster * self.of_cluster, (cluster + 1) * self.of_cluster)
             for clocks in (self.state, self.observed, self.published):
@@ -152,6 +155,7 @@ class Clocks:
 
     def _happen(self, warps: Warps) -> None:
         """Let what is visible to warps have happened, and begun."""
+        self.version += 1
         rows = in_a_row(warps)
         now = self.state[VISIBLE, rows]
         for row in (HAPPENED, BEGUN):
@@ -159,6 +163,7 @@ class Clocks:
 
     def advance(self, warps: Warps) -> None:
         """Advance the time of what warps do from now on."""
+        self.version += 1
         self.state[VISIBLE, warps, self.column[warps]] += 1
 
     def release(self, warps: Warps, *, relaxed: bool = False) -> Clock:
@@ -176,6 +181,7 @@ class Clocks:
 
     def acquire(self, warps: Warps, released: Clock, *, relaxed: bool = False) -> None:
         """Warps observe what has been released; a relaxed observation counts from the next fence on."""
+        self.version += 1
         width, rows = released.shape[1], in_a_row(warps)
         target = self.observed if relaxed else self.state
         target[:, rows, :width] = np.maximum(target[:, rows, :width], released[:, None])
@@ -185,6 +191,7 @@ class Clocks:
 
     def fence(self, warps: Warps, *, acquire: bool = True, release: bool = True) -> None:
         """Apply a fence: relaxed reads before it acquire, relaxed writes behind it release."""
+        self.version += 1
         if acquire:
             self.state[:, warps] = np.maximum(self.state[:, warps], self.observed[:, warps])
         if release:
@@ -200,11 +207,13 @@ class Clocks:
 
     def fence_proxy(self, warps: Warps) -> None:
         """Apply a proxy fence: what is visible to the warps may be accessed by the async proxy."""
+        self.version += 1
         self.state[PROXY, warps] = np.maximum(self.state[PROXY, warps], self.state[VISIBLE, warps])
         self.advance(warps)
 
     def meet(self, warps: Warps) -> None:
         """Warps ``(groups, each)`` wait for each other in each group: all release, then all acquire."""
+        self.version += 1
         self._happen(warps)
         together = self.state[:, warps].max(axis=2, keepdims=True)
         self.state[:, warps] = together
@@ -212,12 +221,14 @@ class Clocks:
 
     def happen_together(self, warps: Warps) -> None:
         """Warps ``(groups, each)`` know how far each of their group has come, which makes nothing visible."""
+        self.version += 1
         self._happen(warps)
         self.state[HAPPENED, warps] = self.state[HAPPENED, warps].max(axis=1, keepdims=True)
         self.advance(warps)
 
     def everything(self, warps: Warps) -> None:
         """Warps may have acquired from any warp of their clusters."""
+        self.version += 1
         everyone = np.arange(self.warps)
         self._happen(everyone)
         every = self.state.reshape(ROWS, -1, self.of_cluster, self.state.shape[2]).max(axis=2)
@@ -249,6 +260,7 @@ class Clocks:
         self, family: str, lanes: npt.NDArray[np.intp], warps: Warps, numbers: npt.NDArray[np.int64]
     ) -> None:
         """Warps know that so many groups of some lanes are complete; shapes that broadcast."""
+        self.version += 1
         columns = self.groups_of(family, lanes.reshape(-1)).reshape(lanes.shape)
         self.state[:, warps, columns] = np.maximum(self.state[:, warps, columns], numbers)
 

@@ -83,7 +83,8 @@ class Order(Observer):
         self.asynchronous = False
         self.watchers: list[Watcher] = []
         empty = np.zeros((0, 0), np.int32)
-        self.known: tuple[Clock, Cells, Clock] = empty, np.zeros(0, np.int64), empty  # by all warps, in pages
+        self.known: tuple[int, Cells | None, Clock] = -1, None, empty  # by all warps, in pages; of a version
+        self._components: dict[bytes, npt.NDArray[np.int64]] = {}  # of the groups of warpgroups
         # The latest wgmma, its cells, and what may have to be said of these.
         self.looked: tuple[Share | None, Cells, Tiles] = None, np.zeros((0, 0), np.int64), UNKNOWN
         self._barriers: dict[int, Barrier] = {}  # mbarriers that were asked for, by offset
@@ -144,7 +145,7 @@ class Order(Observer):
         if self.looked[0] is not share:
             shadow, groups = self.shared(wave), Warpgroups.of(wave)
             first = groups.cta[share.groups] * wave.memories.shared_stride
-            cells = shadow.tiles(share.key, share.chunks * CHUNK + first[:, None])[0]
+            cells = shadow.tiles(share.key, lambda: share.chunks * CHUNK + first[:, None])[0]
             known = self.clocks.visible[groups.members(share.groups)].min(axis=1)
             self.looked = share, cells, quiet.tiles(wave, shadow, known, cells)
         return self.looked
@@ -210,11 +211,11 @@ class Order(Observer):
         knows more.
         """
         visible, bounds = self.clocks.visible, shadow.owners(self.stride)
-        before, of, known = self.known
-        if of is not bounds or not np.array_equal(before, visible):
+        version, of, known = self.known
+        if of is not bounds or version != self.clocks.version:
             every = visible.reshape(-1, self.clocks.of_cluster, visible.shape[1]).min(axis=1)
             known = np.minimum.reduceat(np.concatenate([every, every[-1:]]), bounds)[::2].T
-            self.known = visible.copy(), bounds, known
+            self.known = self.clocks.version, bounds, known
         return known
 
     def unfenced(self, shadow: Shadow) -> bool:
@@ -395,7 +396,11 @@ class Order(Observer):
     @helper
     def groups_of(self, wave: Wave, groups: Groups) -> npt.NDArray[np.int64]:
         """Return the component of the wgmma-groups of each warpgroup (``Clocks.groups_of``)."""
-        return self.clocks.groups_of(_WGMMA, Warpgroups.of(wave).first[groups])
+        key = groups.tobytes()
+        found = self._components.get(key)
+        if found is None:
+            found = self._components[key] = self.clocks.groups_of(_WGMMA, Warpgroups.of(wave).first[groups])
+        return found
 
     @helper
     def group_of(self, wave: Wave, group: int) -> int:

@@ -101,6 +101,7 @@ class Shadow:
         self._tiles: dict[Hashable, _Tiles] = {}
         self._known: dict[bytes, Cells] = {}  # cells of many ranges
         self._offsets: dict[Hashable, Cells] = {}  # of tiles, by key
+        self._touched: dict[Hashable, tuple[Cells, Cells, bool]] = {}  # rows and pages, all different or not
         self._later: dict[Hashable, tuple[Any, Any]] = {}  # reads of tiles that are not in the table yet
         self._latest: tuple[MemoryAccess | None, Cells] = None, np.zeros((0, 1), np.int64)
         self._paged: tuple[Cells | None, Cells] = None, np.zeros((0, 1), np.int64)
@@ -344,12 +345,23 @@ class Shadow:
         self.takes[rows, self.pages(cells)] = 1
 
     def take_later(self, key: Hashable, rows: Cells, records: Records) -> None:
-        """Tiles of a key are read by operations; noted when first asked for, if ever, in pages at once."""
+        """Tiles of a key, which stands for rows, too, are read by operations; noted when first asked for, if
+        ever, in pages at once.
+        """
         self._later.pop(key, None)
         self._later[key] = rows, records
-        _, owners, pages = self.tiles(key, self._offsets[key])
+        _, owners, pages = self.tiles(key, lambda: self._offsets[key])
         self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
-        _latest(self.takes, rows[owners, 0], pages, times(records[owners, 0]))
+        known = self._touched.get(key)
+        if known is None:
+            touched = rows[owners, 0]
+            alone = np.bincount(touched * self.widths.size + pages).max(initial=0) <= 1
+            known = self._touched[key] = touched, pages, bool(alone)
+        if known[2]:
+            at = known[:2]
+            self.takes[at] = np.maximum(self.takes[at], times(records[owners, 0]))
+        else:
+            _latest(self.takes, *known[:2], times(records[owners, 0]))
 
     @property
     def taken(self) -> Records:
@@ -376,15 +388,15 @@ class Shadow:
         return found
 
     def _take_tiles(self, key: Hashable, rows: Any, records: Any) -> None:
-        self._taken[rows, self.tiles(key, self._offsets[key])[0]] = records
+        self._taken[rows, self.tiles(key, lambda: self._offsets[key])[0]] = records
 
-    def tiles(self, key: Hashable, offsets: Cells) -> _Tiles:
+    def tiles(self, key: Hashable, find: Callable[[], Cells]) -> _Tiles:
         """Return the cells of 16 bytes at offsets ``(rows, cells)``, found once for a key; and pages
         around them, each after the row that it belongs to.
         """
         known = self._tiles.get(key)
         if known is None:
-            self._offsets[key] = offsets
+            offsets = self._offsets[key] = find()
             cells = self.cells(offsets.reshape(-1), LARGEST).reshape(len(offsets), -1)
             touched = np.zeros((len(cells), self.widths.size), np.bool_)
             touched[np.arange(len(cells))[:, None], self._pages[cells]] = True

@@ -33,16 +33,18 @@ _CACHE = "NUMBA_CACHE_DIR"
 
 class Tiles(NamedTuple):
     """Of cells that are read: whether some may never have been written, may be written by a cp.async, may be
-    written by warps, or brought by an operation that readers need not know to be complete.
+    written by warps, or brought by an operation that readers need not know to be complete, or written by
+    warps of which they need not know it.
     """
 
     unfilled: bool
     flying: bool
     generic: bool
     late: bool
+    unordered: bool
 
 
-UNKNOWN = Tiles(unfilled=True, flying=True, generic=True, late=True)
+UNKNOWN = Tiles(unfilled=True, flying=True, generic=True, late=True, unordered=True)
 
 
 class _Loops:
@@ -112,7 +114,8 @@ def tiles(wave: Wave, shadow: Shadow, known: npt.NDArray[np.int32], cells: Cells
     if loops is None:
         return UNKNOWN
     flags = loops.tiles(shadow.wrote, shadow.filled, shadow.flying, known, plain(cells))
-    return Tiles(*(bool(flags & flag) for flag in (loops.UNFILLED, loops.FLYING, loops.GENERIC, loops.LATE)))
+    kinds = loops.UNFILLED, loops.FLYING, loops.GENERIC, loops.LATE, loops.UNORDERED
+    return Tiles(*(bool(flags & kind) for kind in kinds))
 
 
 def covers(wave: Wave, shadow: Shadow, clocks: Clocks, warp: int, cells: slice, written: int) -> bool:

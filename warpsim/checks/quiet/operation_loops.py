@@ -19,6 +19,9 @@ from .tables import (
     QUIET,
     TIME,
     UNFILLED,
+    UNORDERED,
+    WARP,
+    WARPS,
     Tables,
 )
 
@@ -26,7 +29,7 @@ from .tables import (
 @kernel
 def tiles(wrote: Array, filled: Array, flying: Array, known: Array, cells: Array) -> int:
     """Return what may have to be said of cells ``(rows, cells)`` that are read, by flags: UNFILLED, FLYING,
-    GENERIC, LATE. ``known`` (rows, components) has the times up to which all is known to the readers.
+    GENERIC, LATE, UNORDERED. ``known`` (rows, components) has the times up to which readers know of all.
     """
     found, latest = 0, np.int64(0)
     for row in range(len(cells)):
@@ -38,7 +41,7 @@ def tiles(wrote: Array, filled: Array, flying: Array, known: Array, cells: Array
                 continue
             latest = seen
             if seen & OPERATION == 0:
-                found |= GENERIC
+                found |= GENERIC | UNORDERED * (known[row, seen >> WARP & WARPS] < seen >> TIME)
             elif known[row, seen >> LANE & COMPONENTS] < seen >> TIME:
                 found |= LATE
         latest = np.int64(0)

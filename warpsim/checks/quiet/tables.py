@@ -14,8 +14,8 @@ from ...arithmetic.kernels._jit import Array, kernel
 # Look closer; all is noted; the same, but warps may have met in a cell; reads have to be in their table.
 CLOSER, QUIET, SEVERAL, STALE = range(4)
 # Of cells that are read: some were never written, a cp.async may write them, a warp wrote them; what wrote
-# them need not have been before.
-UNFILLED, FLYING, GENERIC, LATE = 1, 2, 4, 8
+# them need not have been before; of tiles, an operation did, or a warp.
+UNFILLED, FLYING, GENERIC, LATE, UNORDERED = 1, 2, 4, 8, 16
 
 PAGE = 12  # bits of a place in a page
 PARTED, OPERATION, PRESENT = 8, 2, 1

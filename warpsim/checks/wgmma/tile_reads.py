@@ -20,7 +20,7 @@ from ...isa.warps import WARP
 from ...machine.run.clusters import in_shared
 from ...machine.run.convergence import Warpgroups, warps_of
 from ...machine.run.events import CHUNK, Observer
-from ...machine.state.lanes import DivergentPath, Mask
+from ...machine.state.lanes import DivergentPath, Lanes, Mask
 from ...machine.state.memory_access import MemoryAccess
 from ..findings import Findings, LaunchFinding, Severity
 from ..order import Order
@@ -66,11 +66,12 @@ class TileReads(Observer):
         # by warpgroup: the last wait that all of its warps know of and those after it, each the groups that
         # were complete, and when
         self.waits: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
+        self._late: tuple[Lanes | None, int, list[int]] = None, 0, []  # of lanes, and a version of the clocks
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Check the tiles that some warpgroups are about to read."""
         cells, shadow = self.order.tiles(wave, share), self.order.shared(wave)
-        if self.order.reads(wave, share).generic:
+        if self.order.reads(wave, share).unordered:
             self._race(wave, path, share, cells, shadow)
         columns = self.order.groups_of(wave, share.groups)[:, None]
         records = record(self.order.committed[share.groups][:, None] + 1, path.pc, columns, OPERATION)
@@ -95,6 +96,7 @@ class TileReads(Observer):
         warps, complete = Warpgroups.of(wave).members(groups), self.order.committed[groups] - most
         every, now = self._known_to_all(warps), clocks.own(warps)
         self.latest[groups] = now
+        self._late = None, 0, []
         for group, number, known, own in zip(groups.tolist(), complete.tolist(), every, now, strict=True):
             waits = self.waits.get(group, [])
             over = [wait for wait in waits if (wait[1] <= known).all()]
@@ -107,10 +109,9 @@ class TileReads(Observer):
         """Bytes that a wgmma has read are about to be written."""
         if access.memory is not wave.memories.shared or not self.waits:
             return
-        shadow, each = self.order.shared(wave), self._of_cluster(wave)
-        rows = sorted({1 + group % each for group in self.waits})  # of warpgroups that have multiplied
-        late = [row for row in rows if self._may_be_late(wave, row, access)]
+        late = self._late_rows(wave, access)
         if late:
+            shadow = self.order.shared(wave)
             cells, taken = shadow.of(access), shadow.taken
             lent = shadow.rows(shadow.takes, cells[:, 0]).tolist()
             for row in late:
@@ -118,6 +119,18 @@ class TileReads(Observer):
                     self._check_store(wave, access, row, records)
 
     copying = landed = atomic = store
+
+    def _late_rows(self, wave: Wave, access: MemoryAccess) -> list[int]:
+        """Return the rows of warpgroups that may have read what lanes of an access need not know; kept until
+        anything is known besides.
+        """
+        lanes, version = access.lanes, self.order.clocks.version
+        if self._late[0] is not lanes or self._late[1] != version:
+            each = self._of_cluster(wave)
+            rows = sorted({1 + group % each for group in self.waits})  # of warpgroups that have multiplied
+            found = [row for row in rows if self._may_be_late(wave, row, access)]
+            self._late = lanes, version, found
+        return self._late[2]
 
     def _may_be_late(self, wave: Wave, row: int, access: MemoryAccess) -> bool:
         """Return whether warps that write need not know of all waits of the warpgroups that have a row."""

@@ -294,7 +294,7 @@ class WarpgroupOrder(Observer):
             inside = cohort.groups & groups
             if not inside.any():
                 continue
-            if not np.array_equal(inside, cohort.groups):
+            if (inside != cohort.groups).any():
                 self.cohorts.append(Cohort(cohort.groups & ~groups, cohort.order.copy(), dict(cohort.steps)))
                 cohort.groups = inside
             self._look_at(wave, int(inside.argmax()))
