@@ -58,7 +58,7 @@ class Clocks:
         self.barriers: dict[tuple[int, Hashable], Barrier] = {}  # by cluster and name
         self.names: dict[Hashable, int] = {}  # the component of a name
         self.groups: dict[str, npt.NDArray[np.int64]] = {}  # by family and lane of a cluster: its component
-        self.version = 0  # counts the changes of ``state``
+        self.version = 0  # counts what warps have come to know of others
 
     @property
     def visible(self) -> npt.NDArray[np.int32]:
@@ -155,7 +155,6 @@ class Clocks:
 
     def _happen(self, warps: Warps) -> None:
         """Let what is visible to warps have happened, and begun."""
-        self.version += 1
         rows = in_a_row(warps)
         now = self.state[VISIBLE, rows]
         for row in (HAPPENED, BEGUN):
@@ -163,7 +162,6 @@ class Clocks:
 
     def advance(self, warps: Warps) -> None:
         """Advance the time of what warps do from now on."""
-        self.version += 1
         self.state[VISIBLE, warps, self.column[warps]] += 1
 
     def release(self, warps: Warps, *, relaxed: bool = False) -> Clock:
