@@ -145,9 +145,12 @@ class Order(Observer):
         if self.looked[0] is not share:
             shadow, groups = self.shared(wave), Warpgroups.of(wave)
             first = groups.cta[share.groups] * wave.memories.shared_stride
-            cells = shadow.tiles(share.key, lambda: share.chunks * CHUNK + first[:, None])[0]
+            cells, _, pages = shadow.tiles(share.key, lambda: share.chunks * CHUNK + first[:, None])
             known = self.clocks.visible[groups.members(share.groups)].min(axis=1)
-            self.looked = share, cells, quiet.tiles(wave, shadow, known, cells)
+            tiles = quiet.tiles(wave, shadow, known, cells)
+            if tiles is UNKNOWN and not shadow.writes[:, pages].any():  # by warps, whatever they knew
+                tiles = UNKNOWN._replace(generic=False, unordered=False)
+            self.looked = share, cells, tiles
         return self.looked
 
     @helper

@@ -35,6 +35,14 @@ class KeptFiles:
         digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         return content if hashlib.sha256(content).digest() == digest else None
 
+    def any(self) -> bool:
+        """Return whether any file is kept."""
+        try:
+            with os.scandir(user_cache() / self.folder) as files:
+                return next(files, None) is not None
+        except OSError:
+            return False
+
     def keep(self, name: str, content: bytes) -> None:
         """Keep a file, if that is possible."""
         folder = user_cache() / self.folder

@@ -16,6 +16,7 @@ import struct
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
@@ -121,7 +122,17 @@ def _compiler() -> Compiler | None:
 
 def available() -> bool:
     """Return whether functions can be compiled here."""
-    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and _compiler() is not None
+    return expected() and _compiler() is not None
+
+
+def expected() -> bool:
+    """Return whether functions can probably be compiled here: LLVM is there, which takes long to load."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and _is_there()
+
+
+@cache
+def _is_there() -> bool:
+    return find_spec("llvmlite") is not None
 
 
 def is_kept(text: str) -> bool:
@@ -141,7 +152,7 @@ def note(origin: str) -> None:
 
 def is_noted(origin: str) -> bool:
     """Return whether a process has noted this; its function may be gone, and that of other text be noted."""
-    compiler = _compiler()
+    compiler = _compiler() if _NOTES.any() else None
     return compiler is not None and _NOTES.find(_name(compiler, origin)) is not None
 
 

@@ -28,7 +28,7 @@ from ...ptx.operands import Register
 from ..bind.scope import LabelName, LabelTable
 from ..bind.twins import NOWHERE, Source, Twin
 from ..native.array_layout import arrays_are_as_expected
-from ..native.objects import available
+from ..native.objects import expected
 from ..state.lanes import DivergentPath, Values
 from ..state.slots import Slot
 from .member_runs import run_from
@@ -147,7 +147,7 @@ def begin(entry: Entry, pc: int) -> None:
 def is_native() -> bool:
     """Return whether stretches become machine code."""
     way = os.environ.get(STATEMENTS, "") or "compiled"
-    return way == "compiled" and available() and arrays_are_as_expected()
+    return way == "compiled" and expected() and arrays_are_as_expected()
 
 
 def _begin_native(entry: Entry, pc: int) -> None:
