@@ -72,7 +72,7 @@ class Pieces:
 
     ``addresses`` in global memory, 0 where not ``inside``, which all are of a ``whole`` box; ``places`` are
     distances from the box's first byte in shared memory, before swizzling. ``size`` bytes are moved of each,
-    which takes ``pitch`` bytes of shared memory. ``landings`` are known ones, of boxes that differ in
+    which takes ``pitch`` bytes of shared memory. ``landings`` are known, of boxes that differ in
     addresses alone.
     """
 
