@@ -314,9 +314,7 @@ class Order(Observer):
         at = _warps_at(lanes.index, offsets)
         for offset, count in ends.items():
             barrier = self.barrier_at(offset)
-            for _, warps in clocks.by_cluster(at[offset]):
-                clocks.arrive(barrier, warps, ends=0, relaxed=relaxed)
-            clocks.complete_phases(barrier, count)
+            clocks.arrive(barrier, at[offset], ends=count, relaxed=relaxed)  # of one cluster, as its memory
             for watcher in self.watchers if count else ():
                 last = int(lanes.index[offsets == offset][-1])
                 watcher.ended(wave, offset, wave.code[path.pc], last)
