@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -334,6 +335,55 @@ def test_what_is_known_of_tiles(seed: int) -> None:
             (shadow.filled[cells] == 0).any(), shadow.flying[cells].any(),
             ((wrote != 0) & ~operation).any(), (late & operation).any(), (late & ~operation).any(),
         )  # fmt: skip
+
+
+class Counted:
+    """The loops, of which each call is counted by the name of the loop."""
+
+    def __init__(self, loops: Any) -> None:
+        self.loops, self.calls = loops, Counter[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.loops, name)
+        if not callable(found) or isinstance(found, type):
+            return found
+
+        def call(*given: Any) -> Any:
+            self.calls[name] += 1
+            return found(*given)
+
+        return call
+
+
+class Accessed(Observer):
+    """Counts accesses of shared memory."""
+
+    def __init__(self) -> None:
+        self.calls = Counter[str]()
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """Count it."""
+        self.calls["load"] += access.memory is wave.memories.shared
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Count it."""
+        self.calls["store"] += access.memory is wave.memories.shared
+
+    copying = landed = store
+
+
+def test_an_access_is_looked_at_once_for_all_rules() -> None:
+    """A pipeline of cp.async and ldmatrix: no rule goes through the words again, and no read to its table."""
+    case, accessed = kernel_cases.case("sparse_product normal"), Accessed()
+    launch = load_text((kernel_cases.FOLDER / case.file).read_text())[case.entry]
+    operands = case.grid, case.block, case.passed(case.arguments), case.shared_bytes
+    with loops_at_once():
+        launch(*operands)
+        counted = vars(quiet.LOOPS)["found"] = Counted(quiet.LOOPS.found)
+        launch(*operands, observers=[accessed])
+    assert counted.calls["load"] == accessed.calls["load"] > 0
+    assert counted.calls["store"] == accessed.calls["store"] > 0
+    assert not counted.calls.keys() & {"all_are", "all_become", "note_reads"}
 
 
 # --- reads that are in no table yet -------------------------------------------------------------------

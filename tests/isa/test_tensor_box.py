@@ -13,7 +13,7 @@ from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.tile_addresses import tile_addresses
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.layouts.swizzle import tensor_swizzled
-from warpsim.isa.tensor_maps.tensor_box import box_pieces, row_pieces
+from warpsim.isa.tensor_maps.tensor_box import box_pieces, row_pieces, runs_of_pieces
 from warpsim.isa.tensor_maps.tensor_fields import SWIZZLES, Im2col
 from warpsim.isa.tensor_maps.tensor_map import TensorMap
 
@@ -79,6 +79,28 @@ def test_bytes_of_a_box_count_what_is_outside() -> None:
     map_ = TensorMap(address=0, element="f16", sizes=(64, 8), strides=(128,), box=(64, 8), swizzle="128B")
     assert box_pieces(map_, (0, 0)).bytes == box_pieces(map_, (40, 7)).bytes == 1024
     assert box_pieces(map_, (0, 0)).size == 16
+
+
+def test_boxes_of_a_map_land_alike_wherever_they_come_from() -> None:
+    """More places than are kept; runs of bytes lie where pieces do, joined where they meet."""
+    map_ = TensorMap(address=0, element="f16", sizes=(64, 32), strides=(128,), box=(32, 8), swizzle="64B")
+    here, there = box_pieces(map_, (0, 0)), box_pieces(map_, (32, 24))
+    starts = [128 * place for place in range(100)]
+    for start in (*starts, *starts[::-1]):
+        landing = here.landing(start, map_)
+        assert landing.places.tolist() == tensor_swizzled(here.places + start, "64B").tolist()
+        assert there.landing(start, map_).places.tolist() == landing.places.tolist()
+        assert landing.runs.tolist() == [[start, start + 512]]
+        assert landing.end == start + 512
+    assert here.landing(0, map_) is there.landing(0, map_)
+    assert here.addresses.tolist() != there.addresses.tolist()
+
+
+def test_runs_of_pieces_are_joined_where_they_meet() -> None:
+    places = np.array([96, 0, 16, 64, 48])
+    assert runs_of_pieces(places, 16).tolist() == [[0, 32], [48, 80], [96, 112]]
+    assert runs_of_pieces(places, 8).tolist() == [[at, at + 8] for at in (0, 16, 48, 64, 96)]
+    assert runs_of_pieces(places[:0], 16).shape == (0, 2)
 
 
 @pytest.mark.parametrize("swizzle", ["32B", "64B", "128B"])

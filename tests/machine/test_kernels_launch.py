@@ -16,6 +16,7 @@ from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Array, Case
 from tools import generate_kernels
 from warpsim.errors import WarpsimError
+from warpsim.host import fidelity
 from warpsim.host.launching import LoadedModule, load_text
 
 GUARDED = (
@@ -84,6 +85,18 @@ def test_only_approximate_functions_are_approximate(name: str) -> None:
     report = kernel(case.grid, case.block, given, shared_bytes=case.shared_bytes)
     found = {one.mnemonic for one in report.fidelity["approximate"]}
     assert found == LABELLED[name]
+
+
+def test_what_is_no_matrix_instruction_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """wgmma.fence and others of its opcode: advice on their modifiers takes half a millisecond each."""
+    asked, resolve = list[str](), fidelity.resolve
+    monkeypatch.setattr(fidelity, "resolve", lambda *form: asked.append(form[0]) or resolve(*form))
+    fidelity._form.cache_clear()
+    case = kernel_cases.case("warpgroup_f16 normal")
+    for times in (4, 0):  # the product, the fence, the commit and the wait
+        asked.clear()
+        check(case)
+        assert len(asked) == times
 
 
 @pytest.mark.parametrize(

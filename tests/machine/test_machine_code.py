@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -463,3 +465,17 @@ def test_arrays_of_another_shape_are_refused(cut: Any) -> None:
 def test_text_that_is_none_is_refused() -> None:
     with pytest.raises(NoCompiler):
         function("define i64 @stretch(")
+
+
+def test_a_small_launch_loads_no_compiler(tmp_path: Path) -> None:
+    """Where nothing was kept, and statements are executed a few times: LLVM takes longer than the launch."""
+    code = (
+        "import sys; from tests.helpers import kernel_cases as cases; "
+        "from warpsim.host.launching import load_text; case = cases.case('softmax'); "
+        "kernel = load_text((cases.FOLDER / case.file).read_text())[case.entry]; "
+        "kernel(case.grid, case.block, case.passed(case.arguments), case.shared_bytes); "
+        "print('llvmlite.binding' in sys.modules)"
+    )
+    given = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False"]
