@@ -351,9 +351,9 @@ class Shadow:
         self._later.pop(key, None)
         self._later[key] = rows, records
         _, owners, pages = self.tiles(key, lambda: self._offsets[key])
-        self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
         known = self._touched.get(key)
         if known is None:
+            self._taken, self.takes = _with(rows, _KINDS, self._taken, self.takes)
             touched = rows[owners, 0]
             alone = np.bincount(touched * self.widths.size + pages).max(initial=0) <= 1
             known = self._touched[key] = touched, pages, bool(alone)

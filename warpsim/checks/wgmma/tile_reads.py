@@ -10,6 +10,7 @@ Does not know proxies or wgmma in flight (see warpgroup_order.py).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import le
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -65,7 +66,7 @@ class TileReads(Observer):
         self.findings, self.order = findings, order
         # by warpgroup: the last wait that all of its warps know of and those after it, each the groups that
         # were complete, and when
-        self.waits: dict[int, list[tuple[int, npt.NDArray[np.int32]]]] = {}
+        self.waits: dict[int, list[tuple[int, list[int]]]] = {}
         self._late: tuple[Lanes | None, int, list[int]] = None, 0, []  # of lanes, and a version of the clocks
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
@@ -97,9 +98,10 @@ class TileReads(Observer):
         every, now = self._known_to_all(warps), clocks.own(warps)
         self.latest[groups] = now
         self._late = None, 0, []
-        for group, number, known, own in zip(groups.tolist(), complete.tolist(), every, now, strict=True):
+        each = zip(groups.tolist(), complete.tolist(), every.tolist(), now.tolist(), strict=True)
+        for group, number, known, own in each:
             waits = self.waits.get(group, [])
-            over = [wait for wait in waits if (wait[1] <= known).all()]
+            over = [wait for wait in waits if all(map(le, wait[1], known))]
             last = sorted(over, key=lambda wait: wait[0])[-1:]  # what it waited for stays known
             self.waits[group] = [*last, *waits[len(over) :], (number, own)]
 
