@@ -40,6 +40,7 @@ REDUCTIONS = {  # the elements that each takes (PTX ISA 9.1, section 9.7.9.27.1.
 _ROUNDS = "inferred: elements of tf32 are rounded to nearest even on their way to shared memory"
 _FILLS = "inferred: outside of the tensor every 16 bits are 0x7ff7, a NaN of f16"
 _ROUNDED = ("tf32", "tf32.ftz")  # on their way to shared memory
+_WIDE = np.dtype(np.complex128)  # 16 bytes that are copied as they are, in a third of the time of two words
 _PACKED = "b6x16_p32"  # which stores as b6p2x16: 6 bits of each byte
 
 
@@ -53,6 +54,8 @@ def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
     word.
     """
     word = word_of(size)
+    if size == _WIDE.itemsize:  # as most pieces are
+        return memory.view(_WIDE)[offsets >> 4].view(np.uint64).reshape(-1, 2)
     if size & (size - 1) == 0:  # offsets are multiples of it
         rows: Content = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
         return rows
@@ -63,7 +66,9 @@ def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
 def scattered(memory: Bytes, offsets: Offsets, content: Content) -> None:
     """Store content at the offsets: the inverse of ``gathered``."""
     word, count = content.dtype.itemsize, content.shape[1]
-    if count & (count - 1) == 0:
+    if word * count == _WIDE.itemsize:
+        memory.view(_WIDE)[offsets >> 4] = np.ascontiguousarray(content).view(_WIDE)[:, 0]
+    elif count & (count - 1) == 0:
         memory.view(content.dtype).reshape(-1, count)[offsets // (word * count)] = content
     else:
         memory.view(content.dtype)[offsets[:, None] // word + np.arange(count)] = content
