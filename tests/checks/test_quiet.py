@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -425,3 +426,18 @@ def test_a_barrier_forgets_reads_of_which_all_warps_know(which: str) -> None:
             report = entry(2, 64, cluster=2, checks="warn")
         kinds = {found.kind for found in report.hazards if found.severity == "error"}
         assert ("race" in kinds) == races, looks.__name__
+
+
+@pytest.mark.parametrize(("is_there", "few", "many"), [(True, 300, 700), (False, 3_000, 5_000)])
+def test_accesses_of_few_words_bring_loops_soon(
+    is_there: bool, few: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The calls around an access cost as much as two thousand words: a few hundred accesses are worth loading
+    loops that are kept, where Numba is loaded, and thousands are where it is not.
+    """
+    monkeypatch.setattr(quiet, "_are_kept", lambda: True)
+    monkeypatch.setattr(quiet, "import_module", lambda *name: SimpleNamespace(compile_all=lambda: None))
+    monkeypatch.setattr(quiet, "sys", SimpleNamespace(modules={"numba": None} if is_there else {}))
+    loops = quiet._Loops()
+    loops.refused = False
+    assert few < next(count for count in range(10_000) if loops.after(32)) < many

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Words that were looked at in the time that it takes to load loops, to load Numba as well, to compile them.
 _LOADED, _IMPORTED, _COMPILED = 1 << 20, 1 << 23, 1 << 27
+_EACH = 1 << 11  # words that take as long as the calls around an access, however few it has
 _CACHE = "NUMBA_CACHE_DIR"
 
 
@@ -48,7 +49,9 @@ UNKNOWN = Tiles(unfilled=True, flying=True, generic=True, late=True, unordered=T
 
 
 class _Loops:
-    """The loops of this process, ``found`` when they are there; ``words`` were looked at without them."""
+    """The loops of this process, ``found`` when they are there; ``words`` were looked at without them, and
+    counted for the calls.
+    """
 
     def __init__(self) -> None:
         self.words = 0
@@ -63,7 +66,7 @@ class _Loops:
     def after(self, words: int) -> Any:
         """Return the module of the loops, None as long as the checks may look at so many words more."""
         if self.found is None and not self.refused:
-            self.words += words
+            self.words += words + _EACH
             if self.words > _limit():
                 loops = import_module(".loops", __package__)
                 loops.compile_all()
@@ -71,14 +74,19 @@ class _Loops:
         return self.found
 
 
-@cache
 def _limit() -> int:
-    """Return the words that are looked at before loops are worth their time, by what Numba's cache has."""
-    folder = os.environ.get(_CACHE)
-    kept = Path(folder).rglob("*") if folder else Path(__file__).parent.glob("__pycache__/*")
-    if not any(path.name.startswith("loops.store") and path.suffix == ".nbi" for path in kept):
+    """Return the words that are looked at before loops are worth their time."""
+    if not _are_kept():
         return _COMPILED
     return _LOADED if "numba" in sys.modules else _IMPORTED
+
+
+@cache
+def _are_kept() -> bool:
+    """Return whether Numba's cache has loops."""
+    folder = os.environ.get(_CACHE)
+    kept = Path(folder).rglob("*") if folder else Path(__file__).parent.glob("__pycache__/*")
+    return any(path.name.startswith("loops.store") and path.suffix == ".nbi" for path in kept)
 
 
 LOOPS = _Loops()
