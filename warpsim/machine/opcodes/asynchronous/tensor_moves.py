@@ -55,9 +55,10 @@ def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
     """
     word = word_of(size)
     if size == _WIDE.itemsize:  # as most pieces are
-        return memory.view(_WIDE)[offsets >> 4].view(np.uint64).reshape(-1, 2)
+        rows: Content = memory.view(_WIDE)[offsets >> 4].view(np.uint64).reshape(-1, 2)
+        return rows
     if size & (size - 1) == 0:  # offsets are multiples of it
-        rows: Content = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
+        rows = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
         return rows
     found: Content = memory.view(f"u{word}")[offsets[:, None] // word + np.arange(size // word)]
     return found
