@@ -53,14 +53,14 @@ def gathered(memory: Bytes, offsets: Offsets, size: int) -> Content:
     """Return ``(offsets, words)``: so many bytes from each offset, which is a multiple of their widest
     word.
     """
+    found: Content
     word = word_of(size)
     if size == _WIDE.itemsize:  # as most pieces are
-        rows: Content = memory.view(_WIDE)[offsets >> 4].view(np.uint64).reshape(-1, 2)
-        return rows
-    if size & (size - 1) == 0:  # offsets are multiples of it
-        rows = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
-        return rows
-    found: Content = memory.view(f"u{word}")[offsets[:, None] // word + np.arange(size // word)]
+        found = memory.view(_WIDE)[offsets >> 4].view(np.uint64).reshape(-1, 2)
+    elif size & (size - 1) == 0:  # offsets are multiples of it
+        found = memory.view(f"u{word}").reshape(-1, size // word)[offsets // size]
+    else:
+        found = memory.view(f"u{word}")[offsets[:, None] // word + np.arange(size // word)]
     return found
 
 
