@@ -127,7 +127,9 @@ def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
 
 def leave(addresses: Offsets, size: int, limit: int) -> bool:
     """Whether the bytes from some address leave a memory of ``limit``."""
-    return bool(addresses.size and (addresses.min() < 0 or addresses.max() > limit - size))
+    if not addresses.size or limit < size:
+        return bool(addresses.size)
+    return bool(addresses.view(np.uint64).max() > limit - size)  # below 0 is far beyond
 
 
 def check_bounds(addresses: Offsets, size: int, limit: int, lanes: Lanes, what: str, hint: str = "") -> None:
