@@ -29,8 +29,8 @@ def run(tmp_path: Path) -> Callable[..., tuple[str, str]]:
         "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
     }
 
-    def call(before: str = "") -> tuple[str, str]:
-        show = "print(example.twice(21), sum(example.twice.stats.cache_hits.values()))"
+    def call(before: str = "", given: str = "21") -> tuple[str, str]:
+        show = f"print(example.twice({given}), sum(example.twice.stats.cache_hits.values()))"
         script = f"{before}\nimport example\n{show}"
         words = [sys.executable, "-c", script]
         done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=100, check=True)
@@ -81,3 +81,19 @@ def test_a_full_disk_is_no_error_of_a_computation(
     assert printed == "42 0"
     assert warned.count("cannot be written: kernels will be compiled again (No space left on device)") == 1
     assert files(tmp_path) == []
+
+
+def test_types_that_have_moved_are_no_broken_file(
+    run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    """Numba reads a file, with the types that it names, before it looks whether that is of the same sources."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("no JIT, no cache")
+    for module in ("pairs", "couples"):
+        (tmp_path / f"{module}.py").write_text(
+            "from typing import NamedTuple\nclass Pair(NamedTuple):\n    x: int\n"
+        )
+        (tmp_path / "example.py").write_text(f"import {module}\n" + EXAMPLE.replace("2 * x", "2 * x.x"))
+        assert run(given=f"example.{module}.Pair(21)") == ("42 0", "")
+        assert run(given=f"example.{module}.Pair(21)") == ("42 1", "")
+        (tmp_path / f"{module}.py").unlink()

@@ -84,7 +84,10 @@ class _CheckedFiles(IndexDataCacheFile):
                     _check(file.read())
         except FileNotFoundError:
             return {}
-        return super()._load_index()  # type: ignore[no-untyped-call]
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):  # whole, but of sources that had other types
+            return {}
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)  # type: ignore[no-untyped-call]
