@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arithmetic.kernels._jit import Array, kernel
-from .tables import CLOSER, QUIET, SEVERAL, Words
+from .access_tables import CLOSER, QUIET, SEVERAL, Words
 
 
 class Owners(NamedTuple):

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arithmetic.kernels._jit import Array, kernel
-from .array_loops import Owners, own
-from .operation_loops import Operation, covers, tiles
-from .tables import (
+from .access_tables import (
     CLOSER,
     FLYING,
     GENERIC,
@@ -39,6 +37,8 @@ from .tables import (
     is_late,
     record_of,
 )
+from .array_loops import Owners, own
+from .operation_loops import Operation, covers, tiles
 
 __all__ = [
     "CLOSER",

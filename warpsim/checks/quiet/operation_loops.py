@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arithmetic.kernels._jit import Array, kernel
-from .tables import (
+from .access_tables import (
     CLOSER,
     COMPONENTS,
     FLYING,
