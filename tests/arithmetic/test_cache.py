@@ -86,7 +86,7 @@ def test_a_full_disk_is_no_error_of_a_computation(
 def test_types_that_have_moved_are_no_broken_file(
     run: Callable[..., tuple[str, str]], tmp_path: Path
 ) -> None:
-    """Numba reads a file, with the types that it names, before it looks whether that is of the same sources."""
+    """Numba reads a file, with the types that it names, before it looks of which sources that is."""
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         pytest.skip("no JIT, no cache")
     for module in ("pairs", "couples"):
