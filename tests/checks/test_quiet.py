@@ -276,6 +276,22 @@ def test_lanes_that_were_apart_are_looked_at_more_closely(verbs: tuple[str, str]
         assert any(found.kind == "race" for found in looked.findings.found) != converges
 
 
+def test_a_read_of_lanes_that_were_apart_stays_until_they_meet() -> None:
+    """Half a warp reads, the whole warp reads the same, and then other lanes store: the first read may come
+    later.
+    """
+    whole, half = np.arange(CTAS * WARPS * 32) < 32, np.arange(CTAS * WARPS * 32) < 16
+    for looks in (no_loops, loops_at_once):
+        looked = Looked()
+        with looks():
+            looked.sees("store", 1, whole, np.arange(32) * 16, 16, None)
+            looked.order.converge(looked.wave, whole)
+            looked.sees("load", 0, half, np.arange(16) * 16, 16, None)
+            looked.sees("load", 2, whole, np.arange(32) * 16, 16, None)
+            looked.sees("store", 1, whole, np.arange(32)[::-1] * 16, 16, np.ones((32, 16), np.uint8))
+        assert [found.kind for found in looked.findings.found] == ["race"], looks.__name__
+
+
 def _does(rng: np.random.Generator) -> tuple[str, tuple[Any, ...]]:
     """An access, an operation that writes or reads, or the end of one."""
     what = rng.choice(["sees", "issues", "issues", "issues", "lands", "lands", "multiplies"])

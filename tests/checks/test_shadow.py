@@ -62,6 +62,16 @@ def test_tiles_are_found_again_where_cells_were_parted() -> None:
     assert shadow.rows(shadow.takes, np.array([0])).tolist() == [2]
 
 
+@pytest.mark.parametrize("order", [(7, 5), (5, 7)])
+def test_of_tiles_in_a_page_the_latest_time_stays(order: tuple[int, int]) -> None:
+    """Warpgroups of two CTAs have one row, and a page that holds parts of both memories."""
+    shadow, offsets = Shadow(BYTES), np.array([[0, 16], [2048, PAGE]])
+    shadow.tiles("a", lambda: offsets)
+    for _ in range(2):
+        shadow.take_later("a", np.array([[2], [2]]), record(np.array(order)[:, None], 0, 0, 0))
+        assert shadow.takes[2].tolist() == [7, order[1], 0, 0]
+
+
 def test_a_wave_begins_with_the_cells_of_the_wave_before() -> None:
     kept = dict[str, np.ndarray]()
     first = Shadows(kept, 1)
