@@ -12,7 +12,7 @@ FILES_PER_FOLDER = 20
 CROWDED = {  # folder -> the most files that it may have
     "warpsim/cli": 40,  # a file is a verb
 }
-LINES = 134_000
+LINES = 135_000
 LONG_FUNCTIONS = 3
 MANY_PARAMETERS = 37
 CIRCLES = 0

@@ -12,6 +12,7 @@ from warpsim.checks.undefined_rows import judge_rows
 from warpsim.errors import Fault, Location, Stopped, WarpsimError
 from warpsim.host.launching import load_text
 from warpsim.host.repeated import repetition
+from warpsim.host.repeated.open_values import Following
 from warpsim.machine.grid import Launch
 from warpsim.machine.state.undefined_metadata import UndefinedField
 
@@ -102,10 +103,17 @@ def test_what_is_silent(fields: Any, rows: int, options: Any) -> None:
         ("@%p1 st.global.b32 [%d+12], %r8;", 15, ["warning"], 1 + 1 + 1 + 1),
     ],
 )
+@pytest.mark.parametrize("follows", [True, False])
 def test_rows_and_unwritten_bytes_are_judged_at_once(
-    use: str, rows: int, severities: list[str], times: int, monkeypatch: pytest.MonkeyPatch
+    use: str, rows: int, severities: list[str], times: int, follows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The row 15 has undefined metadata, and a word of shared memory was never written."""
+    """The row 15 has undefined metadata, and a word of shared memory was never written.
+
+    The launch is not executed again where values that are open were followed, and get nowhere.
+    """
+    if not follows:
+        monkeypatch.setattr(Following, "closed", lambda following, undefined: False)
+    times = 1 if follows and severities == ["note"] else times
     text = TEXT.replace("s[512];", "s[512]; .shared .b32 t;").replace(
         "setp.lt.u32 %p1, %r5, %r7;", f"ld.shared.b32 %r8, [t]; setp.lt.u32 %p1, %r5, %r7; {use}"
     )

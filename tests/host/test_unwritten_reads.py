@@ -10,6 +10,7 @@ import pytest
 import warpsim
 from warpsim.checks.findings import LaunchFinding
 from warpsim.host.repeated import repetition
+from warpsim.host.repeated.open_values import Following
 
 TEXT = """\
 .version 8.0
@@ -84,7 +85,9 @@ def test_what_something_depends_on_is_a_warning(use: str, differs: str) -> None:
 def test_the_first_launch_is_tried_with_two_fillings_and_others_with_one_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Where open values are not followed to their end."""
     executed, seeds = repetition.run, list[int | None]()
+    monkeypatch.setattr(Following, "closed", lambda following, undefined: False)
     monkeypatch.setattr(repetition, "run", lambda launch: seeds.append(launch.fill) or executed(launch))
     kernel = warpsim.load(TEXT.format(body=READ))["k"]
     x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)

@@ -143,7 +143,10 @@ class UninitialisedReads(Observer):
         else:
             return
         if missing.any():
-            self._found(wave, access, int(missing.any(axis=1).argmax()))
+            words = missing.any(axis=1)
+            if wave.follower is not None:
+                wave.follower.unwritten(wave, access, words)
+            self._found(wave, access, int(words.argmax()))
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Report bytes of tiles without a write."""
@@ -155,6 +158,8 @@ class UninitialisedReads(Observer):
         cells = self.order.tiles(wave, share)
         missing = self.order.shared(wave).filled[cells] == 0
         if missing.any():
+            if wave.follower is not None:
+                wave.follower.unwritten_elsewhere(wave)
             fault = TileFault("uninitialised", "warning")
             tile_finding(self.findings, wave, path, share, missing, fault)
         else:
@@ -187,6 +192,8 @@ class UninitialisedReads(Observer):
         return allocation if allocation.space else None
 
     def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
+        if wave.follower is not None:
+            wave.follower.unwritten_elsewhere(wave)
         statement = pending.record.statement
         memory = wave.memories.device.data if space == "global" else wave.memories.shared
         where = place_of(wave, pending.lane, memory, offset)

@@ -52,9 +52,10 @@ from .device_output import note_runtime
 from .fidelity import Fidelity, Shown, fidelity_of
 from .finding_groups import grouped
 from .helper_processes import Helpers, checked_processes
+from .repeated.open_values import Following
 from .repeated.other_schedules import OtherSchedules, number_of_schedules
 from .repeated.repetition import Repetition
-from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills
+from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, note_reads
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -183,6 +184,7 @@ class LaunchExecution:
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
         self.processes = 1  # that have executed CTAs
+        self.following = Following()
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
@@ -244,6 +246,8 @@ class LaunchExecution:
         modes = self.modes
         judged = self.watch.checks != "off" and modes.scheduler is None and isinstance(modes.engine, str)
         repetition = Repetition(launch) if judged or self.schedules > 1 else None
+        if judged and self.sizes.cluster.count == 1:
+            launch = replace(launch, follower=self.following.begin)
         buffers = buffers_before(args)
         counts = self._counts(launch)
         self._judge(launch, repetition if judged else None, counts)
@@ -263,6 +267,10 @@ class LaunchExecution:
         rows, findings, reaching = launch.undefined.found, self.findings, _REACHING.of(self.entry)
         reads = repetition is not None and any_questionable(findings)
         fills = next_fills(self.entry) if reads else ()
+        if repetition and repetition.data is not None and self.processes == 1 and self.following.closed(rows):
+            judge_rows(rows, _nowhere, findings, reaching)
+            note_reads(findings)
+            return
         both = reads and rows and not reaching.issuperset(rows)
         if both and repetition and judge_reads(repetition, findings, counts, fills, frozenset(rows)):
             return
@@ -339,6 +347,12 @@ class LaunchExecution:
 
 def _none_reaching(entry: Entry) -> set[int]:
     return set()
+
+
+def _nowhere(places: frozenset[int]) -> str:
+    """Return what other values in rows of statements change, of a launch that leaves none that come of
+    them."""
+    return ""
 
 
 _REACHING = Slot(_none_reaching)  # statements whose rows of undefined metadata have reached a result

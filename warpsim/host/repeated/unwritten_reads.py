@@ -8,7 +8,7 @@ filling of its own. Does not say which read matters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -56,9 +56,20 @@ def judge_reads(
     differs = next(filter(None, tried), "")
     if differs and places:
         return False
-    change = partial(_depended_on, differs) if differs else _noted
-    findings.found[:] = [change(found) if _questionable(found) else found for found in findings.found]
+    if differs:
+        _change(findings, partial(_depended_on, differs))
+    else:
+        note_reads(findings)
     return not differs
+
+
+def note_reads(findings: Findings) -> None:
+    """Make notes of the warnings about unwritten bytes: nothing depends on these."""
+    _change(findings, _noted)
+
+
+def _change(findings: Findings, change: Callable[[LaunchFinding], LaunchFinding]) -> None:
+    findings.found[:] = [change(found) if _questionable(found) else found for found in findings.found]
 
 
 def _filled(repetition: Repetition, fill: int) -> Bytes:

@@ -59,28 +59,35 @@ def run(wave: Wave, budget: int | None = None, look: Callable[[], None] | None =
 
 def _advance(wave: Wave, path: DivergentPath) -> None:
     """Execute statements until paths change, or this path reaches another."""
-    code, scheduler, compiled = wave.code, wave.scheduler, wave.compiled
+    code, scheduler, compiled, follower = wave.code, wave.scheduler, wave.compiled, wave.follower
     others = [other.pc for other in scheduler.paths if other is not path and other.frame is path.frame]
     stop = min((pc for pc in others if pc > path.pc), default=-1)
     record = code[path.pc]
     try:
         while True:
-            record = code[path.pc]
+            pc = path.pc
+            record = code[pc]
             if compiled and record.stretch is not None and record.stretch.run(wave, path, stop):
+                if follower is not None and follower.due:
+                    follower.executed(wave, path.frame, path.lanes, pc, path.pc)
                 if path.pc == stop:
                     return
                 continue
-            times = scheduler.singles[path.pc] + 1
-            if times == 1 and compiled and joined(wave.entry, path.pc):
+            times = scheduler.singles[pc] + 1
+            if times == 1 and compiled and joined(wave.entry, pc):
                 continue
             scheduler.statements += 1
-            scheduler.singles[path.pc] = times
+            scheduler.singles[pc] = times
             if times == HOT and compiled:
-                begin(wave.entry, path.pc)
+                begin(wave.entry, pc)
             lanes: Lanes | None = path.lanes
             if record.guard >= 0:
                 lanes = _guarded(wave, path, record)
-            if lanes is not None and record.step(wave, path, lanes):
+            frame, before = path.frame, path.lanes
+            changed = lanes is not None and record.step(wave, path, lanes)
+            if follower is not None and follower.due:
+                follower.executed(wave, frame, before, pc, pc + 1)
+            if changed:
                 return
             path.pc += 1
             if path.pc == stop:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,9 @@ from .geometry import Cluster, Geometry
 from .memories import Memories
 from .scheduler import Scheduler
 from .warp_scheduling import in_step
+
+if TYPE_CHECKING:
+    from .following import Follower
 
 Step = Callable[["Wave", DivergentPath, Lanes], "bool | None"]  # true where paths have changed
 Places = Callable[["Wave", Lanes, Offsets, int], tuple[Bytes, Offsets]]  # where words of some bytes lie
@@ -174,6 +177,7 @@ class Wave:
         self.scheduler = Scheduler(first, len(self.code), in_step)
         self.leaving: list[Callable[[Wave, Lanes], None]] = []  # called with lanes that have exited
         self.uninitialised: Uninitialised | None = None  # called where lanes read what they never wrote
+        self.follower: Follower | None = None  # what follows values that are open
         self._places = places
         memories.reserve_local(entry.local_bytes)
 

@@ -84,17 +84,22 @@ class UndefinedMetadata:
         ``operands`` are those of statements one behind another: ``executions`` are those of the first by each
         warp, then those of the second.
         """
-        if all(self._known(operand.pc) for operand in operands):
+        follower = wave.follower
+        if follower is None and all(self._known(operand.pc) for operand in operands):
             return d
         rows = _undefined_rows(form, inputs)
         which = np.flatnonzero(rows.any(axis=1))
         if not which.size:
             return d
         statements = which // len(warps)
-        for place in np.unique(statements).tolist():
-            if operands[place].pc not in self.found:
+        missing = [place for place, operand in enumerate(operands) if operand.pc not in self.found]
+        for place in missing:
+            if (statements == place).any():
                 first = int(which[statements == place][0])
                 self._keep(wave, form, inputs, operands[place], first, int(warps[first % len(warps)]))
+        if follower is not None:
+            places = [operand.pc for operand in operands]
+            follower.undefined_rows(places, form, warps, rows.reshape(len(places), len(warps), -1))
         changed = np.array([operand.pc in self._changed for operand in operands])
         return self._others_in(form, rows, which[changed[statements]], d)
 
@@ -119,7 +124,7 @@ class UndefinedMetadata:
         if not which.size:
             return d
         codes = np.ascontiguousarray(d).view(form.d.code_dtype)
-        where = rows[which][:, _rows_of_d(form)]
+        where = rows[which][:, rows_of_d(form)]
         if len(which) == len(codes):
             return self.others(codes, where, form.d).view(d.dtype)
         changed = codes.copy()
@@ -217,7 +222,7 @@ def _halves(form: Instruction, selector: int) -> npt.NDArray[np.intp]:
 
 
 @lru_cache(maxsize=256)
-def _rows_of_d(form: Instruction) -> npt.NDArray[np.intp]:
+def rows_of_d(form: Instruction) -> npt.NDArray[np.intp]:
     """Return ``(lanes, elements)``: the rows of the elements of D in registers."""
     return fragment(form, "d")[..., 0].reshape(form.lanes, -1)
 
