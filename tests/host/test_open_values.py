@@ -38,7 +38,9 @@ def launched(text: str, threads: int = 32, **options: Any) -> list[LaunchFinding
 
 
 def in_kernel(body: str) -> str:
-    return TEXT.format(body=body).replace(".reg .pred %p, %q;", ".reg .pred %p, %q, %s; .reg .b32 %z<40>;")
+    return TEXT.format(body=body).replace(
+        ".reg .pred %p, %q;", ".reg .pred %p, %q, %s; .reg .b32 %z<40>; .reg .b64 %b;"
+    )
 
 
 def twice(text: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[list[str], list[str]]:
@@ -59,6 +61,12 @@ CLOSED = {
     + "st.shared.b32 [%a], %r2; st.shared.b32 [%a], 1; "
     + READ
     + "st.global.b32 [%y], %r2;",
+    "words of 64 bits": (
+        "mov.u32 %r3, tile; mov.b64 %o, {%r2, %r2}; mov.b64 %b, {%t, %t};"
+        "setp.ne.u32 %q, %t, 0; @%q bra END;"
+        "st.shared.v2.b64 [%r3], {%o, %b}; ld.shared.v2.b32 {%r4, %r5}, [%r3+8];"
+        "st.global.b32 [%y], %r5; END:"
+    ),
     "a part of a vector": (
         "mov.u32 %r3, tile; setp.ne.u32 %q, %t, 0; @%q bra END; st.shared.v2.b32 [%r3], {%r2, %t};"
         "ld.shared.v2.b32 {%r4, %r5}, [%r3]; st.global.b32 [%y], %r5; END:"

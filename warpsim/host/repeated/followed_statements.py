@@ -106,12 +106,14 @@ class Statements:
 
     def touched(self, first: int, past: int) -> frozenset[int] | None:
         """Return the registers that some statements read or write; None where one cannot be followed."""
-        if (first, past) not in self._touched:
+        try:
+            return self._touched[first, past]
+        except KeyError:
             every = [self.at(pc) for pc in range(first, past)]
             followed = all(each.kind is not Kind.UNKNOWN for each in every)
             sets = (each.touched for each in every)
-            self._touched[first, past] = frozenset[int]().union(*sets) if followed else None
-        return self._touched[first, past]
+            found = self._touched[first, past] = frozenset[int]().union(*sets) if followed else None
+            return found
 
 
 STATEMENTS = Slot(Statements)

@@ -24,7 +24,7 @@ from ...machine.run.wave import Wave
 from ...machine.state.lanes import Frame, Lanes, Mask
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Bytes
-from .followed_statements import STATEMENTS, Kind, Product, Statement
+from .followed_statements import STATEMENTS, Kind, Product, Statement, Statements
 from .open_products import lanes_of_rows, reach_of, reach_of_matrices, reached
 
 _PAGE = 16  # bytes that the widest access has
@@ -63,6 +63,7 @@ class OpenValues(Follower):
         self.due = self.escaped = False
         self.sparse = set[int]()
         self.registers = dict[int, Mask]()
+        self._statements: Statements | None = None
         self.shared: Bytes | None = None
         self._loaded = dict[int, Mask]()  # by statement, (parts, lanes) that have just loaded open bytes,
         self._kept = dict[tuple[object, ...], tuple[object, object, Sequence[Mask | None]]]()
@@ -158,14 +159,15 @@ class OpenValues(Follower):
                 return
             self.shared = np.zeros(-(-access.memory.size // _PAGE) * _PAGE, np.uint8)
         table, places = self._parts(self.shared, access, 1 if opened is None else opened.shape[1])
-        table[places] = 0 if opened is None else opened[:, :, None] * np.iinfo(table.dtype).max
+        marked = table.dtype.type(np.iinfo(table.dtype).max)
+        table[places] = 0 if opened is None else opened[:, :, None] * marked
 
     # --- statements ---
 
     @helper
     def executed(self, wave: Wave, frame: Frame, lanes: Lanes, first: int, past: int) -> None:
         """Follow each of some statements that touches open values."""
-        known = STATEMENTS.of(wave.entry)
+        known = self._statements = self._statements or STATEMENTS.of(wave.entry)
         if frame.caller is not None:
             self._escape(wave)
             return
@@ -218,7 +220,7 @@ class OpenValues(Follower):
         found: Sequence[Mask | None] = [None] * len(known.moved)
         if loaded is not None:
             every = reached(loaded, reach_of_matrices(len(found), transposed="trans" in modifiers))
-            found = [mask if mask.any() else None for mask in every]
+            found = [*map(self._shared_mask, every)]
         for number, opened in zip(known.moved, found, strict=True):
             self._write(number, lanes, opened, always=known.guard < 0)
 
@@ -267,7 +269,11 @@ class OpenValues(Follower):
                 found = [mask | other for mask, other in zip(found, reaching, strict=True)]
         if rows is not None:
             found = [mask | _of_lanes(row, wave) for mask, row in zip(found, rows, strict=True)]
-        return [self._alike.setdefault(mask.tobytes(), mask) if mask.any() else None for mask in found]
+        return [*map(self._shared_mask, found)]
+
+    def _shared_mask(self, mask: Mask) -> Mask | None:
+        """Return the same mask for all that are alike, None for that of no lane."""
+        return self._alike.setdefault(mask.tobytes(), mask) if mask.any() else None
 
     def _changes_errors(self, wave: Wave, product: Product) -> bool:
         """Return whether metadata are open, and may be an error: they are executed literally else."""
