@@ -20,6 +20,9 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
+import numpy.typing as npt
+
 from ..errors import IllegalInstruction, Location
 from ..execution.pipeline import evidence
 from ..isa.displayed import Displayed
@@ -117,9 +120,10 @@ _KINDS: WeakKeyDictionary[Module, dict[int, Kind]] = WeakKeyDictionary()  # by m
 _LOCATIONS: WeakKeyDictionary[Module, dict[int, Location]] = WeakKeyDictionary()  # each takes 40 us
 
 
-def fidelity_of(module: Module, counts: Sequence[int], shown: Shown) -> Fidelity:
-    """Return how exact a launch was that executed each statement of a module so often."""
-    executed = [(pc, module.code[pc]) for pc, times in enumerate(counts) if times]
+def fidelity_of(module: Module, counts: npt.ArrayLike, shown: Shown) -> Fidelity:
+    """Return how exact a launch was that executed each statement ``(statements,)`` of a module so often."""
+    times = np.asarray(counts)
+    executed = [(pc, module.code[pc]) for pc in np.flatnonzero(times).tolist()]
     kinds = _KINDS.setdefault(module, {})
     labels = {pc: kinds.get(pc) or _kind(module, pc, record, shown.with_c) for pc, record in executed}
     shows = {pc: why for pc, why in shown.inferred.items() if labels[pc][1] == "exact"}
@@ -135,7 +139,7 @@ def fidelity_of(module: Module, counts: Sequence[int], shown: Shown) -> Fidelity
             fidelity=label,
             note=note,
             statements=len(members),
-            executions=sum(counts[pc] for pc in members),
+            executions=int(times[members].sum()),
             location=_location(module, members[0]),
         )
         for (name, label, note), members in found.items()

@@ -215,7 +215,7 @@ class LaunchExecution:
         shown = Shown(launch.inferred, launch.with_c, launch.additions.found())
         return LaunchReport(
             hazards=grouped(self.findings.found, self.module),
-            fidelity=fidelity_of(self.module, counts.tolist(), shown),
+            fidelity=fidelity_of(self.module, counts, shown),
             open_words=launch.additions.open_words(),
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,

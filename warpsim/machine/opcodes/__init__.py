@@ -159,14 +159,20 @@ def row_step(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> Step
 
     if isinstance(row, Effect):
         return row.bind(binder, *choice)
-    return scalar_step(binder, row.build(*choice))
+    return scalar_step(binder, operation_of(row, choice))
+
+
+@lru_cache(maxsize=4096)
+def operation_of(row: Row, choice: tuple[str, ...]) -> Operation:
+    """Return what a form computes: the same for all its statements."""
+    return row.build(*choice)
 
 
 def exactness(row: Row, choice: tuple[str, ...]) -> tuple[str, str]:
     """Return ``fidelity`` and ``note`` of the form of a row."""
     from .effect import Effect
 
-    source = row if isinstance(row, Effect) else row.build(*choice)
+    source = row if isinstance(row, Effect) else operation_of(row, choice)
     return source.fidelity, source.note
 
 
@@ -174,14 +180,14 @@ def _at_times(row: Row, choice: tuple[str, ...]) -> bool:
     """Return whether the form of a row is exact but for values that show while it is executed."""
     from .effect import Effect
 
-    return row.at_times if isinstance(row, Effect) else row.build(*choice).where is not None
+    return row.at_times if isinstance(row, Effect) else operation_of(row, choice).where is not None
 
 
 def _counts(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> bool:
     """Return whether a row has as many operands as are given, where several rows have the same modifiers."""
     from .effect import Effect
 
-    return isinstance(row, Effect) or len(row.build(*choice).sources) + 1 == len(binder.operands)
+    return isinstance(row, Effect) or len(operation_of(row, choice).sources) + 1 == len(binder.operands)
 
 
 def _no_form(binder: StatementBinder, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:

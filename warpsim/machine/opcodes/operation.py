@@ -80,7 +80,7 @@ def nowhere(sources: Sequence[Values], results: Sequence[Values]) -> Values:
     return np.zeros((), np.bool_)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
     """``opcode`` and its slots; "" in a slot stands for leaving the modifier out.
 

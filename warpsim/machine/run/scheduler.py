@@ -5,9 +5,11 @@ Knows program counters, frames and active masks; does not know statements, regis
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from .geometry import Geometry
@@ -32,20 +34,20 @@ class Scheduler:
         self.waiting: list[DivergentPath] = []
         self.order = order
         self.statements = 0
-        self.singles = [0] * statements  # executions by themselves,
+        self.singles = array("q", bytes(8 * statements))  # executions by themselves,
         self._stretches: dict[tuple[int, int], int] = {}  # and in stretches, by first statement and past
         self.rounds = 0
         self.vain = False
         self.waits_at: frozenset[int] = frozenset()
 
     @property
-    def counts(self) -> list[int]:
-        """Return the executions of each statement."""
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return ``(statements,)``: the executions of each."""
         stretches, self._stretches = self._stretches, {}
         for (first, past), times in stretches.items():
             for pc in range(first, past):
                 self.singles[pc] += times
-        return self.singles
+        return np.frombuffer(self.singles, np.int64)
 
     def executed(self, first: int, past: int) -> None:
         """Count the execution of all statements of a stretch."""
