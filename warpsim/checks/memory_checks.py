@@ -166,6 +166,9 @@ class UninitialisedReads(Observer):
             self.complete.add(share.key)
 
     def _found(self, wave: Wave, access: MemoryAccess, first: int) -> None:
+        """Report the first word without a write, once for a statement."""
+        if ("uninitialised", access.path.pc) in self.findings.known:
+            return
         lane = int(access.lane_of[first])
         record = wave.code[access.path.pc]
         variable = self._variable(wave, access, first)

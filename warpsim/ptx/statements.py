@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from ..errors import Location
 from .operands import (
@@ -141,7 +141,7 @@ class InstructionStatement(_Remembering):
 
     def location(self) -> Location:
         """Return the place of the mnemonic."""
-        return self.source.location(*self._spans().mnemonic)
+        return self.source.location(*_read_head(Cursor(self.source, self.start)).span)
 
     def modifier_location(self, index: int) -> Location:
         """Return the place of ``modifiers[index]``, its dot included."""
@@ -192,7 +192,6 @@ def operand_names(operand: Operand) -> Iterator[str]:
 class _Spans:
     """Where the parts of an instruction stand; an operand's span is followed by those of its elements."""
 
-    mnemonic: Span
     modifiers: list[Span]
     operands: list[list[Span]]
 
@@ -371,16 +370,32 @@ def instructions_of(statements: Iterable[Statement]) -> Iterator[InstructionStat
 
 def read_instruction(cursor: Cursor) -> tuple[InstructionStatement, _Spans]:
     """Return the instruction at the cursor, up to its ``;``, and where its parts stand. Raises PtxError."""
-    start, guard = cursor.position, _read_guard(cursor)
-    head = cursor.position
-    opcode = cursor.expect(_NAME, "an instruction")
-    modifiers, modifier_spans = _read_modifiers(cursor)
-    mnemonic, first = (head, cursor.end), cursor.position
+    start, head, first = cursor.position, _read_head(cursor), cursor.position
     written = not (cursor.at_end() or cursor.sees(";"))
-    operand_spans = read_operands(cursor, opcode)[1] if written else []
+    operand_spans = read_operands(cursor, head.opcode)[1] if written else []
     text = cursor.text[first : cursor.end] if written else None
-    statement = InstructionStatement(guard, opcode, modifiers, text, source=cursor.source, start=start)
-    return statement, _Spans(mnemonic, modifier_spans, operand_spans)
+    statement = InstructionStatement(
+        head.guard, head.opcode, head.modifiers, text, source=cursor.source, start=start
+    )
+    return statement, _Spans(head.modifier_spans, operand_spans)
+
+
+class _Head(NamedTuple):
+    """An instruction up to its operands, and where the mnemonic and its modifiers stand."""
+
+    guard: Guard | None
+    opcode: str
+    modifiers: tuple[str, ...]
+    span: Span
+    modifier_spans: list[Span]
+
+
+def _read_head(cursor: Cursor) -> _Head:
+    """Return the instruction at the cursor, up to its operands. Raises PtxError."""
+    guard, start = _read_guard(cursor), cursor.position
+    opcode = cursor.expect(_NAME, "an instruction")
+    modifiers, spans = _read_modifiers(cursor)
+    return _Head(guard, opcode, modifiers, (start, cursor.end), spans)
 
 
 def _read_guard(cursor: Cursor) -> Guard | None:
