@@ -67,13 +67,15 @@ class Product(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What there is to know of a statement."""
+    """What there is to know of a statement; ``touched`` are the registers that it reads or writes."""
 
     kind: Kind
     guard: int
     values: frozenset[int]
     addresses: frozenset[int]
     written: frozenset[int]
+    touched: frozenset[int]
+    simple: bool  # it computes in all lanes
     product: Product | None = None
     moved: tuple[int, ...] = ()  # the registers that are loaded or stored, in the order of memory
 
@@ -81,12 +83,6 @@ class Statement(NamedTuple):
     def parts(self) -> int:
         """The registers of a load that are open apart."""
         return len(self.moved) if self.kind is Kind.LOADS and self.moved else 1
-
-    @property
-    def touched(self) -> frozenset[int]:
-        """The registers that it reads or writes."""
-        guard = frozenset() if self.guard < 0 else frozenset({self.guard})
-        return self.values | self.addresses | self.written | guard
 
 
 class Statements:
@@ -124,7 +120,11 @@ def _statement(record: Record) -> Statement:
     flow, kind = record.flow, _kind(record)
     product = _product(record) if kind is Kind.PRODUCT else None
     moved = _moved(record, kind)
-    return Statement(kind, record.guard, flow.values, flow.addresses, flow.written, product, moved)
+    simple = kind is Kind.COMPUTES and record.guard < 0
+    touched = flow.values | flow.addresses | flow.written | ({record.guard} - {-1})
+    return Statement(
+        kind, record.guard, flow.values, flow.addresses, flow.written, touched, simple, product, moved
+    )
 
 
 def _kind(record: Record) -> Kind:

@@ -171,14 +171,25 @@ class OpenValues(Follower):
         if frame.caller is not None:
             self._escape(wave)
             return
-        if not (self._loaded or self._rows):
-            touched = known.touched(first, past)
-            if touched is not None and self.registers.keys().isdisjoint(touched):
-                return
+        registers, whole = self.registers, past - first > 1 and not (self._loaded or self._rows)
+        touched = known.touched(first, past) if whole else None
+        if touched is not None and registers.keys().isdisjoint(touched):
+            return
         for pc in range(first, past):
             if not self.due:
                 return
-            self._executed(wave, lanes, pc, known.at(pc))
+            each = known.at(pc)
+            apart = registers.keys().isdisjoint(each.touched)
+            if each.simple and not apart:
+                opened = self._any_of(each.values)
+                for number in each.written:
+                    self._write(number, lanes, opened, always=True)
+            elif not (each.simple or (apart and self._is_plain(each))):
+                self._executed(wave, lanes, pc, each)
+
+    def _is_plain(self, known: Statement) -> bool:
+        """Return whether a statement that touches no open registers leaves all as it is."""
+        return known.kind is not Kind.UNKNOWN and not (self._loaded or self._rows)
 
     def _executed(self, wave: Wave, lanes: Lanes, pc: int, known: Statement) -> None:
         """Follow a statement."""
