@@ -26,7 +26,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """What is said of each launch: whether nothing that it leaves is open."""
     found, closed = list[bool](), Following.closed
     monkeypatch.setattr(
-        Following, "closed", lambda self, undefined: found.append(closed(self, undefined)) or found[-1]
+        Following, "closed", lambda self, *given: found.append(closed(self, *given)) or found[-1]
     )
     return found
 
@@ -47,7 +47,7 @@ def twice(text: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[l
     """The findings of a launch, and those of one that is always executed again."""
     first = [str(each) for each in launched(text, **options)]
     with monkeypatch.context() as patch:
-        patch.setattr(Following, "closed", lambda self, undefined: False)
+        patch.setattr(Following, "closed", lambda self, *given: False)
         return first, [str(each) for each in launched(text, **options)]
 
 
@@ -135,6 +135,17 @@ def test_where_open_values_get_out_the_launch_is_executed_again(
     first, again = twice(text, monkeypatch)
     assert first == again
     assert verdicts == [False]
+
+
+@pytest.mark.parametrize(("cluster", "processes"), [(None, 1), (2, 1), (None, 2)])
+@pytest.mark.parametrize("use", ["add.u32 %r3, %r2, 1;" + STORED, OPEN["a result"]], ids=["closed", "open"])
+def test_what_was_not_followed_is_no_proof(use: str, cluster: int | None, processes: int) -> None:
+    """Waves of clusters are not, nor those that other processes execute."""
+    text = in_kernel(READ + use).replace(".target sm_80", ".target sm_90")
+    x, y = np.zeros(1 << 13, np.uint32), np.zeros(1 << 13, np.uint32)
+    report = load_text(text)["k"](256, 32, [x, y], cluster=cluster, processes=processes, checks="warn")
+    severities = {each.severity for each in report.hazards if each.kind == "uninitialised"}
+    assert severities == {"warning" if use == OPEN["a result"] else "note"}
 
 
 def test_lanes_that_part_are_followed_each(verdicts: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +323,7 @@ def test_rows_of_a_product_that_are_not_stored(
         return [str(each) for each in load_text(text)["k"](1, 32, [x, y], undefined=undefined).hazards]
 
     first = found()
-    monkeypatch.setattr(Following, "closed", lambda self, undefined: False)
+    monkeypatch.setattr(Following, "closed", lambda self, *given: False)
     assert first == found()
     assert verdicts == [closed]
 

@@ -267,7 +267,8 @@ class LaunchExecution:
         rows, findings, reaching = launch.undefined.found, self.findings, _REACHING.of(self.entry)
         reads = repetition is not None and any_questionable(findings)
         fills = next_fills(self.entry) if reads else ()
-        if repetition and repetition.data is not None and self.processes == 1 and self.following.closed(rows):
+        kept = repetition is not None and repetition.data is not None
+        if kept and self.processes == 1 and self.following.closed(rows, launch.wave_count):
             judge_rows(rows, _nowhere, findings, reaching)
             note_reads(findings)
             return

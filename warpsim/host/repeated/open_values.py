@@ -43,12 +43,13 @@ class Following:
         self.waves.append(OpenValues())
         return self.waves[-1]
 
-    def closed(self, undefined: Mapping[int, object]) -> bool:
-        """Return whether nothing that the launch leaves is open; ``undefined`` are the statements of which
-        undefined metadata was found.
+    def closed(self, undefined: Mapping[int, object], waves: int) -> bool:
+        """Return whether nothing that the launch leaves is open: all of its ``waves`` were followed, and
+        nothing has escaped. ``undefined`` are the statements of which undefined metadata was found.
         """
         seen = set[int]().union(*(wave.sparse for wave in self.waves))
-        return seen.issuperset(undefined) and not any(wave.escaped for wave in self.waves)
+        followed = len(self.waves) == waves and seen.issuperset(undefined)
+        return followed and not any(wave.escaped for wave in self.waves)
 
 
 class OpenValues(Follower):
