@@ -14,7 +14,7 @@ from warpsim.checks.findings import LaunchFinding
 from warpsim.host.launching import load_text
 from warpsim.host.repeated import repetition
 from warpsim.host.repeated.open_products import reach_of, reach_of_matrices, reached
-from warpsim.host.repeated.open_values import Following
+from warpsim.host.repeated.open_values import Following, OpenValues
 from warpsim.machine.grid import Launch
 
 READ = "ld.shared.b32 %r2, [%a]; "
@@ -87,6 +87,7 @@ OPEN = {
     "a guard": "setp.gt.u32 %q, %r2, 9; @%q mov.u32 %r3, 1;",
     "a guard of nothing": "setp.gt.u32 %q, %r2, 9; @%q add.u32 %r3, %r3, 1;",
     "a branch": "setp.gt.u32 %q, %r2, 9; @%q bra NEXT; NEXT:",
+    "the end of all lanes": "or.b32 %r2, %r2, 1; setp.ne.u32 %q, %r2, 0; @%q exit;",
     "an address": "and.b32 %r3, %r2, 0; add.u32 %r3, %r3, %a; ld.shared.b32 %r4, [%r3];",
     "an address of a store": "and.b32 %r3, %r2, 0; add.u32 %r3, %r3, %a; st.shared.b32 [%r3], %t;",
     "another lane": "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;",
@@ -146,6 +147,20 @@ def test_what_was_not_followed_is_no_proof(use: str, cluster: int | None, proces
     report = load_text(text)["k"](256, 32, [x, y], cluster=cluster, processes=processes, checks="warn")
     severities = {each.severity for each in report.hazards if each.kind == "uninitialised"}
     assert severities == {"warning" if use == OPEN["a result"] else "note"}
+
+
+def test_a_wave_that_has_ended_keeps_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch of many waves keeps what is to be said of each, and no masks of lanes or bytes."""
+    begun, begin = list[OpenValues](), Following.begin
+    monkeypatch.setattr(Following, "begin", lambda self: begun.append(begin(self)) or begun[-1])
+    text = in_kernel(READ + "st.shared.b32 [%a], %r2; add.u32 %r3, %r2, 1;" + STORED)
+    x, y = np.zeros(1 << 13, np.uint32), np.zeros(1 << 13, np.uint32)
+    load_text(text)["k"](256, 32, [x, y])
+    assert len(begun) > 1
+    for values in begun:
+        held = {name: value for name, value in vars(values).items() if isinstance(value, dict)}
+        assert not any(held.values())
+        assert (values.shared, values.escaped) == (None, False)
 
 
 def test_lanes_that_part_are_followed_each(verdicts: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:

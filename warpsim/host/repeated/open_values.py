@@ -21,7 +21,7 @@ from ...machine.run.asynchronous import ASYNCHRONY
 from ...machine.run.events import helper
 from ...machine.run.following import Follower
 from ...machine.run.wave import Wave
-from ...machine.state.lanes import Frame, Lanes, Mask
+from ...machine.state.lanes import DivergentPath, Frame, Lanes, Mask
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Bytes
 from .followed_statements import STATEMENTS, Kind, Product, Statement, Statements
@@ -108,7 +108,22 @@ class OpenValues(Follower):
 
     def _escape(self, wave: Wave) -> None:
         """Say nothing of this wave: it is not followed any longer."""
-        self.escaped, self.due, self.shared, wave.follower = True, False, None, None
+        self.escaped = True
+        self._end(wave)
+
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Forget what is open when a wave has ended: a launch may have thousands. That its last lanes exit
+        must not depend on it.
+        """
+        if not wave.alive:
+            guard = STATEMENTS.of(wave.entry).at(path.pc).guard
+            self.escaped |= _any_in(lanes, (self.registers.get(guard),))
+            self._end(wave)
+
+    def _end(self, wave: Wave) -> None:
+        self.due, self.shared, wave.follower = False, None, None
+        for known in (self.registers, self._loaded, self._rows, self._kept, self._alike):
+            known.clear()
 
     # --- memory ---
 
