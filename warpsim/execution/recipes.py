@@ -91,7 +91,7 @@ class Recipe:
         ]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)  # of 20 kB: a schedule has many numbers of cases for each tile of a ring
 def table_by_register(recipe: Recipe, cases: int) -> npt.NDArray[np.int32] | None:
     """Return the table for operands ``(registers, cases, lanes)``, except of shared memory.
 
@@ -111,7 +111,7 @@ def table_by_register(recipe: Recipe, cases: int) -> npt.NDArray[np.int32] | Non
     return _table(header, recipe.tables._replace(**moved))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def layouts_of(recipe: Recipe, cases: int | None) -> tuple[Layout, Layout, Layout]:
     """Return where words of a case lie in A, B and metadata; register by register of so many ``cases``."""
     found = list[Layout]()
