@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from warpsim.host import forks
 from warpsim.host import helper_processes as processes
 from warpsim.host.helper_processes import Helpers
 from warpsim.host.launching import load_text
+from warpsim.host.touched_bytes import READ, WRITTEN, Touched
 from warpsim.machine.independence import dependence
+from warpsim.machine.run.pending import Stretches
 from warpsim.machine.state.device import Device
 
 HEAD = """.version 8.0
@@ -200,3 +203,32 @@ def test_numbers_of_processes(given: Any) -> None:
     message = rf"processes={given!r}: it is an integer from 1 to 256, or None"
     with pytest.raises(OperandError, match=message):
         load_text(HEAD + SCALED)["k"](1, 1, [None, None], processes=given)
+
+
+def test_bytes_that_operations_touch_are_marked_each_time_that_memory_is_another() -> None:
+    """The same ranges come again and again; of a memory that has grown nothing is marked yet."""
+    touched = Touched()
+    ranges = np.array([[8, 12], [16, 24]])
+    for size in (32, 64):
+        memories = SimpleNamespace(device=SimpleNamespace(data=np.zeros(size, np.uint8)))
+        wave: Any = SimpleNamespace(memories=memories)
+        read = Stretches(space="global", ranges=lambda: ranges, some=8)
+        nothing = Stretches(space="global", ranges=np.zeros((0, 2), np.int64))
+        for _ in range(2):
+            touched._mark_ranges(wave, (read, nothing), READ)
+            touched._mark_ranges(wave, (Stretches(space="shared", ranges=ranges),), WRITTEN)
+        touched._mark_ranges(wave, (Stretches(space="global", ranges=ranges[1:]),), WRITTEN)
+        expected = np.zeros(size, np.uint8)
+        expected[8:12], expected[16:24] = READ, READ | WRITTEN
+        assert touched.marks.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("place", [0, (1 << 20) - 1, 1 << 20, (5 << 18) + 6])
+def test_a_byte_that_changes_unnamed_is_found_wherever_it_is(place: int) -> None:
+    then, marks = np.zeros((5 << 18) + 7, np.uint8), np.full((5 << 18) + 7, READ, np.uint8)
+    now = then.copy()
+    now[place] = 1
+    with pytest.raises(RuntimeError, match="no event names"):
+        forks.check_marked(now, then, marks)
+    marks[place] |= WRITTEN
+    forks.check_marked(now, then, marks)

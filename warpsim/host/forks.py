@@ -29,6 +29,7 @@ import numpy.typing as npt
 from ..machine.state.spaces import Bytes
 from .touched_bytes import PAGE, WRITTEN
 
+_BLOCK = 1 << 20  # bytes that are compared at a time: they stay in the cache
 _NORESERVE = 0x4000  # of Linux; from Python 3.13 on in mmap
 _LOOK = 0.5  # seconds between looks whether the answer is still waited for
 _ROOM = 0.5  # of the memory that is available, for what forks write
@@ -184,5 +185,7 @@ class Cursor:
 
 def check_marked(now: Bytes, then: Bytes, marks: Bytes) -> None:
     """Check that all bytes that have changed are marked as written. Raises RuntimeError."""
-    if ((now != then) & (marks & WRITTEN == 0)).any():
-        raise RuntimeError("bytes have changed that no event names")
+    for first in range(0, now.size, _BLOCK):
+        part = slice(first, first + _BLOCK)
+        if ((now[part] != then[part]) & (marks[part] & WRITTEN == 0)).any():
+            raise RuntimeError("bytes have changed that no event names")

@@ -35,6 +35,7 @@ from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put
 
 MOST = 256  # processes
 WORTH = 5.0  # seconds that a launch takes by estimate before helpers begin by themselves
+_SLOWER = 1.1  # times as long a helper takes for a wave: its pages are copied, and it notes what it touches
 _PATIENCE = 60.0  # seconds to wait for a helper, or
 _RATIO = 4.0  # so many times of what this process has computed since
 _OWNED = 4  # bytes of a CTA, and of a statement, for each byte written
@@ -135,7 +136,9 @@ class Helpers:
             return
         self._data = memory.data.copy()
         self._fresh = None if memory.fresh is None else memory.fresh.copy()
-        own = round((left + half / 2) / count - half / 2) if half else -(-left // count)
+        work = left + half / 2
+        own = round(work * _SLOWER / (_SLOWER + count - 1) - half / 2)
+        own = own if half else max(own, -(-left // count))
         bounds = np.linspace(first + own, self._waves, count).round().astype(int).tolist()
         for start, end in pairwise(bounds):
             if end > start and not self._fork(start, end - start):

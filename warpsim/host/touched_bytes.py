@@ -20,6 +20,7 @@ from ..machine.state.spaces import Bytes
 READ, WRITTEN = 1, 2
 PAGE = 4096  # bytes
 _BLOCK = PAGE << 8  # bytes that are looked through at a time
+_MOST = 1 << 12  # ranges of operations that are remembered
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Touched(Observer):
     """An observer that notes which bytes of device memory are read and written."""
 
     marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _known: set[tuple[int, bytes]] = field(default_factory=set)  # marks of ranges, which come again
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Mark bytes that are read."""
@@ -60,8 +62,14 @@ class Touched(Observer):
     @helper
     def _mark_ranges(self, wave: Wave, stretches: tuple[Stretches, ...], mark: int) -> None:
         for each in stretches:
-            if each.space == "global" and len(each.ranges):
-                self._room(wave)
+            if each.space != "global" or each.some is None:
+                continue
+            self._room(wave)
+            key = mark, each.ranges.tobytes()
+            if key not in self._known:
+                if len(self._known) == _MOST:
+                    self._known.clear()
+                self._known.add(key)
                 for first, past in each.ranges.tolist():
                     self.marks[first:past] |= np.uint8(mark)
 
@@ -70,6 +78,7 @@ class Touched(Observer):
         size = wave.memories.device.data.size
         if self.marks.size != size:
             self.marks = np.zeros(size, np.uint8)
+            self._known.clear()
 
 
 def pages_of(marks: Bytes, mark: int) -> npt.NDArray[np.int64]:
