@@ -112,7 +112,7 @@ def test_rows_and_unwritten_bytes_are_judged_at_once(
     The launch is not executed again where values that are open were followed, and get nowhere.
     """
     if not follows:
-        monkeypatch.setattr(Following, "closed", lambda following, undefined: False)
+        monkeypatch.setattr(Following, "closed", lambda *given: False)
     times = 1 if follows and severities == ["note"] else times
     text = TEXT.replace("s[512];", "s[512]; .shared .b32 t;").replace(
         "setp.lt.u32 %p1, %r5, %r7;", f"ld.shared.b32 %r8, [t]; setp.lt.u32 %p1, %r5, %r7; {use}"
