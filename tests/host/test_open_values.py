@@ -13,7 +13,7 @@ from tests.host.test_unwritten_reads import TEXT
 from warpsim.checks.findings import LaunchFinding
 from warpsim.host.launching import load_text
 from warpsim.host.repeated import repetition
-from warpsim.host.repeated.open_products import reach_of, reach_of_matrices, reached
+from warpsim.host.repeated.open_products import is_one, reach_of, reach_of_matrices, reached
 from warpsim.host.repeated.open_values import Following, OpenValues
 from warpsim.machine.grid import Launch
 
@@ -233,14 +233,22 @@ def test_programs_that_leave_nothing_open_leave_the_same_with_other_bytes(
 # --- matrices -----------------------------------------------------------------------------------------------
 
 FORMS = (
-    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 0),
-    ("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", 0),
-    ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 0),
-    ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 0),
-    ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", 0),
-    ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", 0),
-    ("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 1),
-    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", 0),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 0, "sm_90a"),
+    ("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", 0, "sm_90a"),
+    ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 0, "sm_90a"),
+    ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 0, "sm_80"),
+    ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32", 0, "sm_89"),
+    ("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32", 0, "sm_120a"),
+    ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 0, "sm_90a"),
+    ("mma.sync.aligned.m16n8k64.row.col.s32.u4.s4.s32", 0, "sm_80"),
+    ("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc", 0, "sm_80"),
+    ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", 0, "sm_90a"),
+    ("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64", 0, "sm_90a"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", 0, "sm_90a"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 1, "sm_90a"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e4m3.e4m3.f32", 0, "sm_89"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", 0, "sm_90a"),
+    ("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32", 1, "sm_80"),
 )
 OTHERS = ((0x3C003C00, 0x12345678, 0xBADC0DE5), (0xDDDDDDDD, 0xAAAAAAAA))  # bits; of metadata, legal after
 
@@ -251,33 +259,47 @@ def masks_of(count: int, register: int, lane: int) -> np.ndarray[Any, np.dtype[n
     return masks
 
 
-@pytest.mark.parametrize(("mnemonic", "selector"), FORMS)
-def test_results_come_of_what_changes_them(mnemonic: str, selector: int) -> None:
+def words_of(mnemonic: str, count: int, random: np.random.Generator) -> Any:
+    """Registers of an operand: small numbers of wide formats, and small bytes of others."""
+    for name, dtype, bits in ((".f64", np.float64, np.uint64), (".tf32", np.float32, np.uint32)):
+        if name in mnemonic:
+            return random.integers(1, 9, (32, count)).astype(dtype).view(bits)
+    return random.integers(0, 8, (32, count)).astype(np.uint32) * 0x0101
+
+
+@pytest.mark.parametrize(("mnemonic", "selector", "target"), FORMS)
+def test_results_come_of_what_changes_them(mnemonic: str, selector: int, target: str) -> None:
     """Each lane of each operand, with other bits: what is another in D is what is said to come of it."""
-    form, random = warpsim.decode(mnemonic, target="sm_90a"), np.random.default_rng(1)
-    word = np.uint64 if ".f64" in mnemonic else np.uint32
-    given: dict[str, Any] = {
-        role: random.integers(0, 8, (32, count)).astype(word) * 0x0101
-        for role, count in form.registers.items()
-    }
+    form, random = warpsim.decode(mnemonic, target=target), np.random.default_rng(1)
+    given = {role: words_of(mnemonic, count, random) for role, count in form.registers.items()}
     given.pop("d")
     if "e" in given:
         given["e"] = np.full((32, 1), 0x44444444, np.uint32)
-    options = {"selector": selector} if "e" in given else {}
+    options: dict[str, Any] = {"selector": selector} if "e" in given else {}
     before = np.asarray(warpsim.execute(form, **given, **options))
     for role in sorted({"a", "b", "e"} & given.keys()):
+        shown = 0
         for register in range(form.registers[role]):
             for lane in range(32):
                 changed = np.zeros((32, before.shape[1]), np.bool_)
                 for other in OTHERS[role == "e"]:
                     words = given[role].copy()
-                    words[lane, register] ^= word(other)
+                    words[lane, register] ^= words.dtype.type(other)
                     changed |= np.asarray(warpsim.execute(form, **given | {role: words}, **options)) != before
                 masks = masks_of(form.registers[role], register, lane)
                 found = np.stack(reached(masks, reach_of(form, role, selector)))
                 assert not found[:, :32].any()
                 assert not (changed.T & ~found[:, 32:]).any(), (role, register, lane)
                 assert found.sum() <= form.registers["d"] * 32 // 4
+                shown += bool(changed.any())
+        assert shown >= 8, role  # the bits matter
+
+
+def test_where_lanes_hold_several_products_all_lanes_of_a_warp_are_open() -> None:
+    """Volta's m8n8k4 of f16: four products, of which rows and columns say nothing."""
+    volta = warpsim.decode("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", target="sm_70")
+    assert not is_one(volta)
+    assert all(is_one(warpsim.decode(mnemonic, target=target)) for mnemonic, _, target in FORMS)
 
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
