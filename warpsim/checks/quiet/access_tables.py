@@ -40,16 +40,10 @@ class Tables(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What else is known of cells: which are written, and the cp.async that may still write them.
-
-    ``flight`` is what a store leaves of the latter, 0 for none, less than 0 for what there was; ``fills``
-    says whether it leaves cells written, of a load whether any cp.async may still write.
-    """
+    """What else is known of cells: which are written, and the cp.async that may still write them."""
 
     filled: Array
     flying: Array
-    fills: bool
-    flight: int
 
 
 class Words(NamedTuple):

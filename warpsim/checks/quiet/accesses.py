@@ -109,8 +109,8 @@ class Accesses:
         tables, words = self._operands(loops, wave, access)
         shadow = self.shadow(wave)
         own = np.zeros(self.order.clocks.warps, np.int32)
-        marks = loops.Marks(shadow.filled, shadow.flying, bool(self.flights), 0)
-        flags = loops.load(tables, words, marks, own)
+        marks = loops.Marks(shadow.filled, shadow.flying)
+        flags = loops.load(tables, words, marks, bool(self.flights), own)
         if not flags & loops.LATE:
             note = partial(loops.note_reads, *shadow.places, words, own)
             shadow.note_later(words.offsets.size, note)
@@ -126,12 +126,12 @@ class Accesses:
         if loops is None:
             return False, False
         shadow = self.shadow(wave)
-        operands = self._operands(loops, wave, access)
-        marks = loops.Marks(shadow.filled, shadow.flying, *left)
-        found = loops.store(*operands, marks, shadow.stale)
+        marks = loops.Marks(shadow.filled, shadow.flying)
+        operands = *self._operands(loops, wave, access), marks, *left
+        found = loops.store(*operands, shadow.stale)
         if found == loops.STALE:
             shadow.write_noted()
-            found = loops.store(*operands, marks, False)
+            found = loops.store(*operands, False)
         return found != loops.CLOSER, found == loops.SEVERAL
 
     # --- what loops are given ---

@@ -98,9 +98,10 @@ def _apart(tables: Tables, row: int, first: int, count: int) -> bool:
 
 
 @kernel
-def load(tables: Tables, words: Words, marks: Marks, own: Array) -> int:
+def load(tables: Tables, words: Words, marks: Marks, flies: bool, own: Array) -> int:
     """Look at reads by lanes, and note their times, also in ``own`` (warps,). Return flags of what has to be
-    looked at more closely: UNFILLED, FLYING, LATE. Their records are to be noted by ``note_reads``.
+    looked at more closely: UNFILLED, LATE, and FLYING where ``flies`` says that any cp.async may still
+    write. Their records are to be noted by ``note_reads``.
     """
     turn, page, warp, shift, base, count, closer, found = 0, -1, -1, 0, 0, 0, True, 0
     for word in range(len(words.offsets)):
@@ -121,7 +122,7 @@ def load(tables: Tables, words: Words, marks: Marks, own: Array) -> int:
                 found |= LATE
         for cell in range(first, first + count):
             found |= UNFILLED * (marks.filled[np.uint64(cell)] == 0)
-            if marks.fills:
+            if flies:
                 found |= FLYING * (marks.flying[np.uint64(cell)] != 0)
         turn += 1
         if turn == len(words.lanes):
@@ -198,9 +199,10 @@ def _may_store(tables: Tables, words: Words, stale: bool) -> int:
 
 
 @kernel
-def store(tables: Tables, words: Words, marks: Marks, stale: bool) -> int:
-    """Note writes by lanes. Return CLOSER, QUIET or SEVERAL; STALE where reads are needed whose table is
-    ``stale``.
+def store(tables: Tables, words: Words, marks: Marks, fills: bool, flight: int, stale: bool) -> int:
+    """Note writes by lanes; whether they leave cells written, and the statement, plus 1, of the cp.async that
+    may still write these, 0 for none, -1 for what there was. Return CLOSER, QUIET or SEVERAL; STALE where
+    reads are needed whose table is ``stale``.
     """
     found = _may_store(tables, words, stale)
     if found != QUIET:
@@ -220,10 +222,10 @@ def store(tables: Tables, words: Words, marks: Marks, stale: bool) -> int:
             before = tables.wrote[np.uint64(cell)]
             several |= before >> PLACE & STATEMENT == words.place and before >> WARP & WARPS != row
             tables.wrote[np.uint64(cell)] = new
-            if marks.fills:
+            if fills:
                 marks.filled[np.uint64(cell)] = 1
-            if marks.flight >= 0:
-                marks.flying[np.uint64(cell)] = marks.flight
+            if flight >= 0:
+                marks.flying[np.uint64(cell)] = flight
         turn += 1
         if turn == len(words.lanes):
             turn = 0
@@ -239,10 +241,10 @@ def compile_all() -> None:
         all_become(page, page, np.zeros(1, kind), 1, page, 1)
         all_are(page, page, np.zeros(1, kind), 1, page, 1)
     tiles(record[0], np.zeros(1, np.uint8), time[0], time, page.reshape(1, 1))
-    marks = Marks(np.zeros(1, np.uint8), np.zeros(1, np.int32), True, 0)
-    load(tables, words, marks, time[0])
+    marks = Marks(np.zeros(1, np.uint8), np.zeros(1, np.int32))
+    load(tables, words, marks, True, time[0])
     note_reads(page, page, words, time[0], record)
-    store(tables, words, marks, False)
+    store(tables, words, marks, True, 0, False)
     covers(tables, Operation((0, 1), (0, 1), 0, 0, time, record, time.copy()))
     numbers, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)
     own(Owners(0, numbers, numbers.copy(), byte, byte.copy()), words, numbers.copy(), byte.reshape(1, 1))
