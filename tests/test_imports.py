@@ -14,7 +14,7 @@ from tests.helpers.families import each_of
 ROOT = Path(__file__).parent.parent / "warpsim"
 ORDER = (  # a package imports itself and those before it
     *("errors", "environment", "isa", "files", "ptx", "arithmetic", "execution", "cluster", "products"),
-    *("machine", "checks", "recording", "host", "exec", "traces", "vectors", "generation"),
+    *("machine", "checks", "recording", "observe", "host", "exec", "traces", "vectors", "generation"),
     *("diagnosis", "views"),
     *("explanation", "debugger", "report", "testing", "cli", "__init__", "__main__"),
 )

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.features import Feature
+from .meanings import MEANINGS
 
 Values = npt.NDArray[Any]  # one unsigned value a lane, or one of shape () for all
 Compute = Callable[..., tuple[Values, ...]]
@@ -95,6 +96,11 @@ class Row:
     feature: Feature | None = None
     any_order: bool = False  # ptxas takes the modifiers in any order, as long as the types keep theirs
     legal: Callable[..., bool] = field(default=lambda *modifiers: True)
+
+    @property
+    def meaning(self) -> str:
+        """The rule for keys (meanings.py); "" for an uninterpreted function."""
+        return MEANINGS.get(self.opcode, "")
 
     def forms(self) -> Iterator[tuple[str, ...]]:
         """Return the choices of every form, a choice for each slot."""

@@ -47,6 +47,24 @@ class Stretches:
         return np.concatenate([np.arange(first, past) for first, past in self.ranges.tolist()])
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moved:
+    """Where each byte of an operation comes from and goes, one by one.
+
+    ``source (n,)`` are offsets in ``space``: "global", "shared", or "registers", those of ``lanes`` lanes from
+    the operation's on, byte by byte in the order of the operand; -1 is a byte that is filled. ``targets`` are
+    spaces, "tensor" (tensor_cells.py) included, with offsets ``(n,)``. ``update`` and ``type`` are those of a
+    reduction, "" for a copy.
+    """
+
+    space: str
+    source: npt.NDArray[np.int64]
+    targets: tuple[tuple[str, npt.NDArray[np.int64]], ...]
+    lanes: int = 1
+    update: str = ""
+    type: str = ""
+
+
 @dataclass(kw_only=True, eq=False)
 class Pending:
     """An operation in flight: the lane that issued it, what it touches, and what it does when it completes.
@@ -71,6 +89,7 @@ class Pending:
     group: str = ""
     after: tuple[Pending, ...] = ()
     batch: Batch | None = None
+    moved: Callable[[Wave], Moved] | None = None  # what becomes of each byte, of an operation that copies
     number: int = -1
     turn: int = -1
     fetched: bool = False

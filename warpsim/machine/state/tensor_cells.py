@@ -19,6 +19,7 @@ from ...isa.layouts.tensor_memory import COLUMNS, LANES
 from .slots import Slot
 
 Cells = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.intp]
 Choose = Callable[[int, Sequence[int]], int]  # number of the allocation, free columns -> a column
 SIZES = (32, 64, 128, 256, 512)  # columns of an allocation
 
@@ -171,6 +172,12 @@ class TensorMemory:
     def forget(self, cta: int, first: int, size: int) -> None:
         """Leave the contents of columns undefined again."""
         self.written[cta, :, first : first + size] = False
+
+
+def byte_places(cta: int, lanes: Places, columns: Places) -> Places:
+    """Return ``(..., 4)``: the bytes of cells among all bytes of ``TensorMemory.cells``."""
+    cell = (cta * LANES + np.asarray(lanes)) * COLUMNS + np.asarray(columns)
+    return np.asarray(cell)[..., None] * 4 + np.arange(4)
 
 
 def _alone(owner: object) -> int:

@@ -9,7 +9,7 @@ global memory, as red does (inferred). A prefetch does nothing but check. PTX IS
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...bind.value_types import dtype_of
 from ...run.addition_orders import WAITED, Adder, adder, note_copy
 from ...run.asynchronous import commit, drain, issue
 from ...run.clusters import FIRST, RANK_BYTES
-from ...run.pending import Pending, Stretches
+from ...run.pending import Moved, Pending, Stretches
 from ...run.wave import Record, Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.spaces import DEVICE_BASE, Bytes, InvalidAccess, Offsets
@@ -52,6 +52,8 @@ class _Form:
     put: Callable[[int, Adder], Put]  # of the mask of bytes
     mask: Reader | None
     kind: str
+    update: str = ""  # of a reduction, with its type
+    type: str = ""
 
 
 # --- operands ----------------------------------------------------------------------------------------
@@ -228,10 +230,17 @@ def _pending(form: _Form, by: Adder, record: Record, copy: _Copy) -> Pending:
         for first, _ in targets:
             put(wave, to, first, held[0])
 
+    def moved(wave: Wave) -> Moved:
+        places = np.arange(size)
+        places = places[mask >> places % UNIT & 1 == 1]
+        ends = tuple((to, first + places) for first, _ in targets)
+        return Moved(space=from_, source=begin + places, targets=ends, update=form.update, type=form.type)
+
     return Pending(
         record=record,
         lane=lane,
         kind=form.kind,
+        moved=moved,
         read=read,
         complete=complete,
         reads=(Stretches.single(from_, begin, size),),
@@ -295,6 +304,7 @@ def _reduce(binder: StatementBinder, *modifiers: str) -> Step:
     type_name = modifiers[-1]
     updates = updates_of(modifiers[-3], type_name)
     form = _form(binder, lambda mask, by: _reducing(updates, type_name, by), "bulk reduction")
+    form = replace(form, update=modifiers[-3], type=type_name)
     start = _starting(form)
     if (modifiers[-3], type_name) != FLUSHED:
         return start

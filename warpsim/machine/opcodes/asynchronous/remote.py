@@ -21,7 +21,7 @@ from ....isa.features import Feature
 from ...bind.value_types import bits_of, dtype_of
 from ...run.asynchronous import issue
 from ...run.barriers.mbarrier import undefined
-from ...run.pending import Pending, Stretches
+from ...run.pending import Moved, Pending, Stretches
 from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
@@ -47,6 +47,12 @@ def _updating(name: str, type_name: str, space: str) -> Write:
     return write
 
 
+def updates_in(binder: StatementBinder, type_name: str) -> tuple[str, str]:
+    """Return the name of a reduction, "" for a store, and the type."""
+    modifiers = binder.statement.modifiers
+    return modifiers[-2] if binder.statement.opcode == "red" else "", type_name
+
+
 def _sources(binder: StatementBinder, count: int, type_name: str) -> list[Reader]:
     """Return the elements of what is stored."""
     return [
@@ -70,11 +76,19 @@ class _Stores:
     words: Values
     write: Write
     barriers: Values | None = None
+    update: str = ""  # of a reduction, with its type
+    type: str = ""
 
     def complete(self, place: int, wave: Wave) -> None:
         """Write the words of one lane."""
         memory = wave.memories.shared if self.space == "shared" else wave.memories.device.data
         self.write(memory, self.offsets[place : place + 1], self.words[place : place + 1])
+
+    def moved(self, place: int, wave: Wave) -> Moved:
+        """Return where each byte of one lane goes."""
+        source = np.arange(self.words.dtype.itemsize * self.words.shape[1])
+        ends = ((self.space, int(self.offsets[place]) + source),)
+        return Moved(space="registers", source=source, targets=ends, update=self.update, type=self.type)
 
 
 def _issue_each(wave: Wave, path: DivergentPath, lanes: Lanes, stores: _Stores) -> None:
@@ -87,6 +101,7 @@ def _issue_each(wave: Wave, path: DivergentPath, lanes: Lanes, stores: _Stores) 
             lane=lane,
             kind=kind,
             complete=partial(stores.complete, place),
+            moved=partial(stores.moved, place),
             writes=(Stretches.single(stores.space, offset, size),),
             signals=() if barriers is None else ((int(barriers[place]), size),),
         )
@@ -111,7 +126,8 @@ def _remote(binder: StatementBinder, space: str, count: int, type_name: str, wri
         )
         _check_ctas(wave, path, lanes, offsets, barriers, other)
         words = _words(wave, path, lanes, sources, type_name)
-        _issue_each(wave, path, lanes, _Stores("shared", offsets, words, write, barriers))
+        stores = _Stores("shared", offsets, words, write, barriers, *updates_in(binder, type_name))
+        _issue_each(wave, path, lanes, stores)
 
     return step
 
@@ -173,7 +189,8 @@ def _released(binder: StatementBinder, space: str, type_name: str, write: Write)
         where = np.broadcast_to(lanes.of(address(wave, path)), (lanes.count,))
         _, offsets = wave.locate("global", lanes, where, size)  # generic addresses must lie there
         words = _words(wave, path, lanes, sources, type_name)
-        _issue_each(wave, path, lanes, _Stores("global", offsets, words, write))
+        stores = _Stores("global", offsets, words, write, None, *updates_in(binder, type_name))
+        _issue_each(wave, path, lanes, stores)
 
     return step
 

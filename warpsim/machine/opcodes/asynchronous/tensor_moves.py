@@ -24,7 +24,7 @@ from ....isa.tensor_maps.tensor_box import Landing, Pieces, runs_of_pieces
 from ....isa.tensor_maps.tensor_map import TensorMap
 from ...bind.value_types import dtype_of
 from ...run.addition_orders import Adder, note_copy
-from ...run.pending import Stretches
+from ...run.pending import Moved, Stretches
 from ...run.wave import Wave
 from ...state.spaces import DEVICE_BASE, Bytes, Offsets
 from ..floating.halves import OUT_OF_BOUNDS
@@ -152,6 +152,25 @@ class Move:
         note_copy(wave, update.adds, by, (memory, offsets, old, words))
 
     # --- places ---
+
+    def loaded(self, wave: Wave) -> Moved:
+        """Return where each byte of shared memory comes from."""
+        bytes_ = np.arange(self.pieces.size)
+        source = self.offsets[:, None] + bytes_
+        if not self.pieces.whole:
+            source = np.where(self.pieces.inside[:, None], source, -1)
+        ends = [landed.offsets[:, None] + bytes_ for landed in self.landings]
+        targets = tuple(("shared", end.reshape(-1)) for end in ends)
+        return Moved(space="global", source=source.reshape(-1), targets=targets)
+
+    def left(self, wave: Wave, update: str = "") -> Moved:
+        """Return where each byte of global memory comes from, or what updates it."""
+        bytes_ = np.arange(self.pieces.size)
+        source = self._inside(self.landings[0].offsets)[:, None] + bytes_
+        target = self._inside(self.offsets)[:, None] + bytes_
+        ends = (("global", target.reshape(-1)),)
+        kind = self.map.element
+        return Moved(space="shared", source=source.reshape(-1), targets=ends, update=update, type=kind)
 
     def _inside(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return those of values ``(pieces, ...)`` that are inside of the tensor."""

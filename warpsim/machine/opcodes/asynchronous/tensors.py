@@ -11,6 +11,7 @@ flush subnormals of f32 as red does (inferred). PTX ISA 9.1, section 9.7.9.27.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ....isa.features import Feature
 from ....ptx.operands import Address, Operand, Vector
@@ -161,6 +162,7 @@ def _loading(
         kind="tensor copy",
         read=lambda wave: held.append(move.fetched(wave)),
         complete=lambda wave: move.land(wave, held[0]),
+        moved=move.loaded,
         reads=(move.in_global(),) if observers_of(wave) else (),
         writes=move.in_shared() if observers_of(wave) else (),
         signals=signals,
@@ -205,6 +207,7 @@ def _storing(wave: Wave, path: DivergentPath, box: Box, named: NamedBox, address
         kind="tensor reduction" if box.reduction else "tensor copy",
         read=lambda wave: held.append(move.taken(wave)),
         complete=lambda wave: put(wave, held[0]),
+        moved=partial(move.left, update=box.reduction),
         reads=(move.source(),) if observers_of(wave) else (),
         writes=(move.in_global(),) if observers_of(wave) else (),
         group=FAMILY,

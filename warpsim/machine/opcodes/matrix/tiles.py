@@ -127,6 +127,27 @@ _STORES: dict[tuple[str, bool], Place] = {
     ("m16n8", True): _columns_of_stored_bytes,
 }
 
+
+def byte_places(opcode: str, modifiers: Sequence[str]) -> Table | None:
+    """Return ``(registers, 32, 4)``: where among all rows, one behind the other, each byte of the registers lies.
+
+    ``modifiers`` are those of a statement; None where elements of 4 or 6 bits are unpacked on their way.
+    """
+    if opcode == "movmatrix":
+        place, registers = _columns_of_halves, 1
+    else:
+        shape, number = next(word for word in modifiers if word in _SHAPES), modifiers[3]
+        transposed = "trans" in modifiers
+        if _PACKED[0] in modifiers or _PACKED[1] in modifiers:
+            return None
+        place, each = _LOADS[shape, transposed] if opcode == "ldmatrix" else (_STORES[shape, transposed], 1)
+        registers = int(number[1:]) * each
+    j, lane, i = np.meshgrid(np.arange(registers), np.arange(WARP), np.arange(4), indexing="ij")
+    return np.asarray(place(lane // 4, lane % 4, j, i), np.intp)
+
+
+_SHAPES = ("m8n8", "m8n16", "m16n16", "m16n8")
+
 # --- statements --------------------------------------------------------------------------------------
 
 

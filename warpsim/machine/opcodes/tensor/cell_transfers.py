@@ -22,10 +22,10 @@ from ....ptx.operands import Register, Vector
 from ...bind.value_types import bits_of
 from ...run.asynchronous import commit, drain, issue
 from ...run.events import Observer, observers_of
-from ...run.pending import Pending
+from ...run.pending import Moved, Pending
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.tensor_cells import Block, TensorMemory
+from ...state.tensor_cells import Block, TensorMemory, byte_places
 from ..effect import Effect
 from ..matrix.warpwide import Warps, whole_warps
 from ..statement_binder import Reader, StatementBinder
@@ -343,6 +343,23 @@ class _Landing:
             )
             memory.written[self.cta, lanes, columns + half] = True
 
+    def moved(self, wave: Wave) -> Moved:
+        """Return where each byte of the registers goes; of halves that are unpacked, the upper bytes are
+        filled."""
+        lanes, columns = self.shape.cells(self.place)
+        count = lanes.size
+        source = np.arange(4 * count).reshape(-1, 4)
+        if not self.shape.packed:
+            target = byte_places(self.cta, lanes, columns)
+        else:
+            pairs = [byte_places(self.cta, lanes, columns + half) for half in (0, 1)]
+            target = np.stack(pairs, axis=-2)
+            filled = np.full((count, 2), -1)
+            low, high = (np.concatenate([source[:, half : half + 2], filled], axis=1) for half in (0, 2))
+            source = np.stack([low, high], axis=1)
+        ends = (("tensor", target.reshape(-1)),)
+        return Moved(space="registers", source=source.reshape(-1), targets=ends, lanes=WARP)
+
 
 def _storing(wave: Wave, path: DivergentPath, warp: int, landing: _Landing) -> Pending:
     return Pending(
@@ -350,6 +367,7 @@ def _storing(wave: Wave, path: DivergentPath, warp: int, landing: _Landing) -> P
         lane=WARP * warp,
         kind="store to tensor memory",
         complete=landing.write,
+        moved=landing.moved,
         group=STORES,
     )
 

@@ -14,9 +14,10 @@ import numpy as np
 from ....isa.element_packing import expanded
 from ....isa.features import Feature
 from ....isa.layouts.tensor_memory import COPIES, LANES, Copy
+from ...run.pending import Moved
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
-from ...state.tensor_cells import Block
+from ...state.tensor_cells import Block, byte_places
 from ..effect import Effect
 from ..statement_binder import StatementBinder
 from .issue_order import family_of, issue_in_order, notifies, notify
@@ -71,6 +72,16 @@ class _Work:
             memory.cells[cta, lanes[:, :, None], columns] = words
             memory.written[cta, lanes[:, :, None], columns] = True
 
+    def moved(self, wave: Wave) -> Moved:
+        """Return where each byte comes from and goes, of a copy that does not widen elements."""
+        stride, columns = wave.memories.shared_stride, self.place.column + np.arange(self.copy.columns)
+        source = np.concatenate([(self.tile.addresses + cta * stride).reshape(-1) for cta in self.ctas])
+        ends = []
+        for lanes in self.copy.lanes:
+            each = [byte_places(cta, lanes[:, None], columns).reshape(-1) for cta in self.ctas]
+            ends.append(("tensor", np.concatenate(each)))
+        return Moved(space="shared", source=source, targets=tuple(ends))
+
 
 def ctas_of(wave: Wave, lane: int, count: int) -> tuple[int, ...]:
     """Return the CTAs of the group of a lane, by their places in the wave: the even rank first."""
@@ -113,7 +124,8 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
             reads = tile.stretches(wave, ctas)
             if notifies(wave):
                 notify(wave, path, lane, family_of(count), ((), work.touched()), in_order=True)
-            issue_in_order(wave, path, (lane, count), "copy to tensor memory", work.run, reads)
+            moved = None if bits else work.moved
+            issue_in_order(wave, path, (lane, count), "copy to tensor memory", work.run, reads, moved)
 
     return step
 

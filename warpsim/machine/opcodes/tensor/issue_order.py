@@ -7,9 +7,11 @@ overwrites), so all do here. A commit arrives when everything before it is compl
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...run.asynchronous import ASYNCHRONY, commit, issue
 from ...run.events import Observer, TensorAccess, observers_of
-from ...run.pending import Action, Pending, Stretches
+from ...run.pending import Action, Moved, Pending, Stretches
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath
 from ...state.slots import Slot
@@ -64,6 +66,7 @@ def issue_in_order(
     kind: str,
     complete: Action,
     reads: tuple[Stretches, ...] = (),
+    moved: Callable[[Wave], Moved] | None = None,
 ) -> None:
     """Issue the work of ``key``, a lane and the CTAs of its group, behind what the lane has issued before."""
     latest = _LATEST.of(wave)
@@ -74,6 +77,7 @@ def issue_in_order(
         kind=kind,
         complete=complete,
         reads=reads,
+        moved=moved,
         group=family_of(key[1]),
         after=() if before is None or before.done else (before,),
     )

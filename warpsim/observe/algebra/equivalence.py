@@ -1,0 +1,259 @@
+"""The answer whether a kernel computes a formula: equal, other, or undecided, element by element.
+
+Knows keys of both sides and values; does not know launches or texts of PTX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.displayed import Displayed
+from .finite_fields import Keys, equal, is_exponential
+from .key_cells import Mask
+from .shadow_arrays import Shadow
+
+Answer = Literal["equal", "other", "undecided"]
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Output:
+    """One output: where its formulas are ``equal``, ``undecided`` or else other, and where values are far.
+
+    ``kernel`` and ``reference`` are the keys of both; ``writers`` the statement that stored each element, -1 for
+    none. ``expected`` are the values of the reference, ``given`` those of the kernel.
+    """
+
+    argument: int
+    name: str
+    kernel: Keys
+    reference: Keys
+    equal: Mask
+    undecided: Mask
+    writers: npt.NDArray[np.int32]
+    expected: Array
+    given: Array
+    far: Mask
+
+    @property
+    def other(self) -> Mask:
+        """Elements that are other formulas."""
+        found: Mask = ~self.equal & ~self.undecided
+        return found
+
+    def first(self, mask: Mask) -> tuple[int, ...]:
+        """Return the index of the first element of a mask."""
+        return tuple(int(place) for place in np.argwhere(mask)[0])
+
+
+def output_of(
+    argument: tuple[int, str],
+    kernel: Keys,
+    shadow: Shadow,
+    given: Array,
+    *,
+    writers: Any,
+    tolerance: float | None,
+) -> Output:
+    """Compare the keys and the values of one output."""
+    same = equal(kernel, shadow.keys)
+    doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
+    expected, values = shadow.values, _numbers(given, kernel.shape)
+    return Output(
+        argument=argument[0],
+        name=argument[1],
+        kernel=kernel,
+        reference=np.broadcast_to(shadow.keys, kernel.shape),
+        equal=same,
+        undecided=~same & doubt,
+        writers=writers,
+        expected=expected,
+        given=values,
+        far=_far(expected, values, tolerance, given.dtype),
+    )
+
+
+def _numbers(given: Array, shape: tuple[int, ...]) -> Array:
+    values = given.astype(np.int64 if given.dtype.kind in "iub" else np.float64)
+    return values if values.shape == shape else np.full(shape, np.nan)
+
+
+def _far(expected: Array, given: Array, tolerance: float | None, dtype: Any) -> Mask:
+    """Return where values are out of tolerance, relative to the larger of the value and the array's scale."""
+    apart = np.abs(expected.astype(np.float64) - given.astype(np.float64))
+    finite = np.isfinite(expected) & np.isfinite(given)
+    scale = np.sqrt(np.mean(np.square(expected[finite].astype(np.float64)))) if finite.any() else 0.0
+    allowed = tolerance_of(dtype) if tolerance is None else tolerance
+    limit = allowed * np.maximum(np.abs(expected.astype(np.float64)), scale)
+    same = (expected == given) | (np.isnan(expected) & np.isnan(given))
+    found: Mask = ~same & ~(apart <= limit)
+    return found
+
+
+def tolerance_of(dtype: Any) -> float:
+    """Return the relative tolerance of values of a type, where none is given."""
+    if np.dtype(dtype).kind in "iub":
+        return 0.0
+    return {8: 1e-9, 4: 1e-3, 2: 2e-2}.get(np.dtype(dtype).itemsize, 0.15)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Equivalence(Displayed):
+    """Whether a launch computes a reference.
+
+    ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by value,
+    ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are statements
+    whose integers wrapped. ``findings`` are those of the checks, whatever the formulas are.
+    """
+
+    reference: str
+    outputs: tuple[Output, ...]
+    by_value: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    uninterpreted: Mapping[str, int] = field(default_factory=dict)
+    overflows: tuple[str, ...] = ()
+    findings: Sequence[Any] = ()
+    seeds: int = 1
+
+    @property
+    def answer(self) -> Answer:
+        """Which of the three answers it is."""
+        if any(output.other.any() for output in self.outputs):
+            return "other"
+        return "undecided" if any(output.undecided.any() for output in self.outputs) else "equal"
+
+    @property
+    def needs_another_seed(self) -> bool:
+        """Whether equal keys have one half alone, as behind an exponential."""
+        keys = [output.kernel for output in self.outputs] + [output.reference for output in self.outputs]
+        return self.answer == "equal" and any(is_exponential(each).any() for each in keys)
+
+    @property
+    def close(self) -> bool:
+        """Whether all values are within tolerance."""
+        return not any(output.far.any() for output in self.outputs)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from (self._output_line(output) for output in self.outputs)
+        if self.answer == "other":
+            yield from self._suspects()
+        elif self.by_value or self.decisions:
+            yield f"  {'; '.join((*self.by_value, *self._decided()))}"
+        yield from self._values()
+        errors = [finding for finding in self.findings if getattr(finding, "severity", "error") == "error"]
+        if errors:
+            yield f"  checks report {len(errors)} error{'s'[: len(errors) != 1]}, which equal formulas do not excuse"
+
+    def _decided(self) -> Iterator[str]:
+        if self.decisions:
+            yield f"{', '.join(self.decisions)} decided by the data"
+
+    def _output_line(self, output: Output) -> str:
+        total = output.equal.size
+        whose = f"{output.name}: " if len(self.outputs) > 1 else ""
+        if output.equal.all():
+            return (
+                f"{whose}the kernel computes {self.reference} ({total:,} of {total:,} elements): "
+                "the formulas are equal, whatever the rounding"
+            )
+        if output.other.any():
+            count = int(output.other.sum())
+            return (
+                f"{whose}{count:,} of {total:,} elements of {output.name} are other formulas than "
+                f"{self.reference}, the first at {list(output.first(output.other))}: {pattern_of(output.other)}"
+            )
+        count = int(output.undecided.sum())
+        return (
+            f"{whose}undecided: {count:,} of {total:,} elements of {output.name} hang on a decision between values "
+            f"that rounding may exchange, the first at {list(output.first(output.undecided))}"
+        )
+
+    def _suspects(self) -> Iterator[str]:
+        never = sum(int((output.other & (output.writers < 0)).sum()) for output in self.outputs)
+        if never:
+            yield f"  {never:,} of them were never stored"
+        if self.uninterpreted:
+            listed = ", ".join(f"{name} ({count})" for name, count in self.uninterpreted.items())
+            yield f"  opcodes without a law, which may be why: {listed}"
+        for place in self.overflows:
+            yield f"  integers wrapped at {place}: the reference does not wrap"
+
+    def _values(self) -> Iterator[str]:
+        far = sum(int(output.far.sum()) for output in self.outputs)
+        if self.answer == "equal" and far:
+            worst = max(self.outputs, key=lambda output: int(output.far.sum()))
+            yield (
+                f"  {far:,} values are out of tolerance all the same, the first at {list(worst.first(worst.far))}: the "
+                "mistake is rounding, range or an approximation, not a term or an index"
+            )
+        elif self.answer == "other" and not far:
+            yield "  the values are within tolerance: a test with these data does not see it"
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as JSON has it."""
+        return {
+            "answer": self.answer,
+            "reference": self.reference,
+            "outputs": [_document(output) for output in self.outputs],
+            "by_value": list(self.by_value),
+            "decisions": list(self.decisions),
+            "uninterpreted": dict(self.uninterpreted),
+            "overflows": list(self.overflows),
+            "within_tolerance": self.close,
+            "seeds": self.seeds,
+        }
+
+
+def _document(output: Output) -> dict[str, Any]:
+    return {
+        "argument": output.argument,
+        "name": output.name,
+        "elements": int(output.equal.size),
+        "equal": int(output.equal.sum()),
+        "other": int(output.other.sum()),
+        "undecided": int(output.undecided.sum()),
+        "first_other": list(output.first(output.other)) if output.other.any() else None,
+        "where": pattern_of(output.other) if output.other.any() else "",
+        "out_of_tolerance": int(output.far.sum()),
+    }
+
+
+def pattern_of(mask: Mask) -> str:
+    """Return which elements of a mask are set, in words: along each axis, where not all indices have any."""
+    if mask.all():
+        return "all"
+    parts = []
+    for axis in range(mask.ndim):
+        some = mask.any(axis=tuple(other for other in range(mask.ndim) if other != axis))
+        if not some.all():
+            parts.append(f"{_axis_name(axis, mask.ndim)} {_ranges(np.flatnonzero(some))}")
+    return ", ".join(parts) or "scattered over all rows and columns"
+
+
+def _axis_name(axis: int, axes: int) -> str:
+    if axes == 1:
+        return "elements"
+    return {axes - 2: "rows", axes - 1: "columns"}.get(axis, f"axis {axis}")
+
+
+_LISTED = 4
+
+
+def _ranges(places: npt.NDArray[np.intp]) -> str:
+    """Return numbers in words: ranges, or every so many."""
+    steps = np.unique(np.diff(places))
+    if len(places) > 2 and len(steps) == 1 and steps[0] > 1:
+        return f"{places[0]} to {places[-1]} in steps of {steps[0]}"
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    runs = [(int(run[0]), int(run[-1])) for run in np.split(places, breaks)]
+    words = [str(first) if first == last else f"{first} to {last}" for first, last in runs]
+    more = f" and {len(words) - _LISTED} more ranges" if len(words) > _LISTED else ""
+    return ", ".join(words[:_LISTED]) + more

@@ -1,0 +1,275 @@
+"""The keys of numbers that bytes with keys hold, read as a type.
+
+All bytes of one number of the type: its key. Bytes without keys: the constant of their bits. A part of a wider
+integer, or several narrow ones: by their bits. A float made of integer bits below a constant exponent: 2^e times
+(1 + the bits). bf16 is the upper half of an f32. An integer read as a float, as an array of uint16 that holds
+bf16, is ``cast``: a function of the integer that the type names; which types arrays are read as is kept. Whatever
+else is a hash of all bytes, which no reference has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.codes import values_of
+from ...isa.formats import FORMATS
+from .constant_keys import ConstantKeys, integer_keys, two_to
+from .finite_fields import ONE, ZERO, Keys, add, hashed, key_of, mul, neg, sub
+from .key_bits import BitTable, constant_rows, weighted
+from .key_cells import KINDS, NAMES, SIZES, Cells, Mask, tag_of
+
+_U, _T = np.uint64, np.uint16
+Values = npt.NDArray[Any]
+_FIELDS = {"f16": (10, 5), "bf16": (7, 8), "f32": (23, 8)}  # bits of fraction and exponent
+
+
+def numbers(bits: Values, kind: str, size: int = 0) -> Values:
+    """Return the numbers that unsigned bits hold: float64 of floats, (u)int64 of integers of ``size`` bytes."""
+    if kind in ("s", "u"):
+        words = bits.astype(f"u{size}")
+        return words.view(f"i{size}").astype(np.int64) if kind == "s" else words
+    element = FORMATS[kind]
+    return values_of(bits.astype(element.code_dtype) & element.code_dtype.type(element.mask), element)
+
+
+class KeyReader:
+    """What is known of keys in a run: constants, bits, and the types that integers were cast to."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.constants = ConstantKeys()
+        self.bits = BitTable()
+        self.casts = dict[str, list[Keys]]()  # keys of integers that were read as floats, by how
+        self._pairs = dict[int, tuple[int, int]]()  # numbers of 4 bits that share a byte
+
+    def constant(self, bits: Values, kind: str, size: int) -> Keys:
+        """Return the keys of bits without keys."""
+        values = numbers(bits, kind, size)
+        return integer_keys(values) if kind in ("s", "u") else self.constants.keys(values, kind)
+
+    def read(self, cells: Cells | None, bits: Values, kind: str, size: int, place: int = 0) -> Keys:
+        """Return ``(lanes,)``: the keys of numbers of ``size`` bytes from byte ``place`` of a register on.
+
+        ``bits (lanes,)`` is the content of the register.
+        """
+        kind = "f32" if kind == "tf32" else kind
+        own = bits >> bits.dtype.type(8 * place) if place else bits
+        if cells is None:
+            return self.constant(own, kind, size)
+        if cells.kind == kind and cells.size == size and place == 0:
+            return cells.keys[0]
+        keys, tags = cells.keys[place : place + size], cells.tags[place : place + size]
+        whole = tags[0] == tag_of(kind, size)
+        for byte in range(1, size):
+            whole &= (tags[byte] == tag_of(kind, size) + byte) & (keys[byte] == keys[0])
+        if whole.all():
+            return keys[0]
+        found = keys[0].copy()
+        none = (tags == 0).all(0)
+        if none.any():
+            found[none] = self.constant(own[none], kind, size)
+        odd = np.flatnonzero(~whole & ~none)
+        if odd.size:
+            found[odd] = self._odd(_Piece(self, keys[:, odd], tags[:, odd], own[odd], kind, size))
+        return found
+
+    def _odd(self, piece: _Piece) -> Keys:
+        """Return the keys of numbers whose bytes are no whole number of the type."""
+        found = np.zeros(piece.keys.shape[1], _U)
+        patterns, inverse = np.unique(piece.tags, axis=1, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        for number in range(patterns.shape[1]):
+            chosen = inverse == number
+            found[chosen] = piece.of_lanes(chosen).number(tuple(patterns[:, number].tolist()))
+        return found
+
+    def rows(self, cells: Cells | None, bits: Values, width: int) -> tuple[Keys, Mask]:
+        """Return ``(lanes, 8 * width)`` bits of a register, and in which lanes all of them are known."""
+        lanes = len(bits)
+        if cells is None:
+            return constant_rows(bits, 8 * width), np.ones(lanes, np.bool_)
+        if cells.kind in ("s", "u") and cells.size == width <= 4:
+            rows, known = self.bits.rows(cells.keys[0])
+            return rows[:, : 8 * width], known
+        found, known = constant_rows(bits, 8 * width), np.ones(lanes, np.bool_)
+        for byte in range(width):
+            tags = cells.tags[byte]
+            for tag in np.unique(tags).tolist():
+                if tag:
+                    some = np.flatnonzero(tags == tag)
+                    rows, have = self._byte(cells.keys[byte][some], tag)
+                    found[some[:, None], np.arange(8 * byte, 8 * byte + 8)] = rows
+                    known[some] &= have
+        return found, known
+
+    def _byte(self, keys: Keys, tag: int) -> tuple[Keys, Mask]:
+        """Return ``(n, 8)`` bits of bytes with a tag, and which of them are known."""
+        place = tag & 15
+        if NAMES[tag >> 8] not in ("s", "u") or place > 3:
+            return np.zeros((len(keys), 8), _U), np.zeros(len(keys), np.bool_)
+        rows, known = self.bits.rows(keys)
+        return rows[:, 8 * place : 8 * place + 8], known
+
+    def cast(self, keys: Keys, name: str) -> Keys:
+        """Return the keys of the floats that bits of integers are read as, in words such as "as bf16"."""
+        self.casts.setdefault(name, []).append(keys)
+        return hashed(name, keys)
+
+    # --- two numbers in a byte ---
+
+    def paired(self, low: Keys, high: Keys) -> Keys:
+        """Return the keys of bytes that hold two numbers of 4 bits, which ``nibbles`` takes apart."""
+        keys = hashed("pair", low, high)
+        self._pairs.update(zip(keys.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True))
+        return keys
+
+    def nibbles(self, cells: Cells | None, bits: Values, kind: str, byte: int) -> Keys:
+        """Return ``(2, lanes)``: the keys of both numbers of 4 bits, "s", "u" or e2m1, in a byte of a register."""
+        own = bits >> bits.dtype.type(8 * byte)
+        halves = [own & bits.dtype.type(15), own >> bits.dtype.type(4) & bits.dtype.type(15)]
+        if kind == "s":
+            values = [(half.astype(np.int64) ^ 8) - 8 for half in halves]
+            found = np.stack([integer_keys(half) for half in values])
+        else:
+            found = np.stack([self.constant(half.astype(np.uint8), kind, 1) for half in halves])
+        if cells is None:
+            return found
+        keys, tags = cells.keys[byte], cells.tags[byte]
+        for tag in np.unique(tags).tolist():
+            if tag:
+                some = np.flatnonzero(tags == tag)
+                found[:, some] = self._nibbles_of(keys[some], tag, kind)
+        return found
+
+    def _nibbles_of(self, keys: Keys, tag: int, kind: str) -> Keys:
+        """Return ``(2, n)`` of bytes with a tag."""
+        held, place = NAMES[tag >> 8], tag & 15
+        if held == kind == "e2m1":
+            pairs = [self._pairs[key] for key in keys.tolist()]
+            return np.array(pairs, _U).T
+        if held in ("s", "u") and kind in ("s", "u"):
+            rows, known = self._byte(keys, tag)
+            if known.all():
+                return np.stack(
+                    [self.bits.number(rows[:, first : first + 4], signed=kind == "s") for first in (0, 4)]
+                )
+        if held in ("s", "u"):
+            return np.stack([self.cast(keys, f"nibble {2 * place + half} as {kind}") for half in (0, 1)])
+        return np.stack([hashed(f"nibble {half} of {tag} as {kind}", keys) for half in (0, 1)])
+
+
+class _Piece:
+    """Bytes ``(size, lanes)`` that are read as a type; ``bits`` begin with them."""
+
+    def __init__(
+        self, reader: KeyReader, keys: Keys, tags: npt.NDArray[np.uint16], bits: Values, kind: str, size: int
+    ) -> None:
+        self.reader, self.keys, self.tags, self.bits = reader, keys, tags, bits
+        self.kind, self.size = kind, size
+
+    def of_lanes(self, chosen: Any) -> _Piece:
+        """Return the piece of some lanes."""
+        return _Piece(
+            self.reader, self.keys[:, chosen], self.tags[:, chosen], self.bits[chosen], self.kind, self.size
+        )
+
+    def number(self, tags: tuple[int, ...]) -> Keys:
+        """Return the keys; ``tags`` are those of all lanes."""
+        kinds = {NAMES[tag >> 8] for tag in tags if tag}
+        integer = kinds <= {"s", "u"}
+        if self.kind in ("s", "u"):
+            return self._integer(tags) if integer else self._hash(tags)
+        if integer:
+            return self._float_of_bits(tags)
+        return self._shortened(tags, kinds)
+
+    def _one(self, tags: tuple[int, ...]) -> bool:
+        """Return whether all bytes are neighbours in one number."""
+        in_row = all(tag == tags[0] + byte for byte, tag in enumerate(tags)) and tags[0] != 0
+        return in_row and bool((self.keys == self.keys[0]).all())
+
+    def _integer(self, tags: tuple[int, ...]) -> Keys:
+        rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
+        signed = self.kind == "s"
+        if self.size <= 4 and known.all():
+            return self.reader.bits.number(rows, signed=signed)
+        if self._one(tags) and tags[0] & 15 == 0:
+            return self._fitting(NAMES[tags[0] >> 8], tags[0] >> 4 & 15)
+        if tags[0] and self._extends(tags):
+            return self.of_part(tags[0] >> 4 & 15, NAMES[tags[0] >> 8])
+        return self._hash(tags)
+
+    def _extends(self, tags: tuple[int, ...]) -> bool:
+        """Return whether a whole integer has bytes without keys behind it: zeros, or copies of its sign."""
+        size = tags[0] >> 4 & 15
+        head = tags[:size]
+        if (
+            size >= self.size
+            or any(tags[size:])
+            or any(tag != head[0] + byte for byte, tag in enumerate(head))
+        ):
+            return False
+        return head[0] & 15 == 0 and bool((self.keys[:size] == self.keys[0]).all())
+
+    def of_part(self, size: int, kind: str) -> Keys:
+        """Return the keys of integers of fewer bytes, as the wider integers that the bits are."""
+        narrow = numbers(self.bits, kind, size).astype(np.int64)
+        whole = numbers(self.bits, self.kind, self.size).astype(np.int64)
+        return add(self.keys[0], integer_keys(whole - narrow))
+
+    def _fitting(self, kind: str, size: int) -> Keys:
+        """Return the keys of the low bytes of integers: theirs where they fit, a multiple of 2^bits apart for the
+        other sign.
+        """
+        if size != self.size and self.bits.dtype.itemsize < size:
+            return hashed(f"low {self.size} bytes", self.keys[0])
+        whole = numbers(self.bits, kind, size).astype(np.int64)
+        part = numbers(self.bits, self.kind, self.size).astype(np.int64)
+        apart = whole - part
+        near = np.abs(apart) <= np.int64(1) << np.int64(min(8 * self.size, 62))
+        moved = sub(self.keys[0], integer_keys(apart))
+        return np.where(near, moved, hashed(f"low {self.size} bytes", self.keys[0]))
+
+    def _float_of_bits(self, tags: tuple[int, ...]) -> Keys:
+        rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
+        if self.kind in _FIELDS and known.all():
+            made, good = _of_fields(rows, *_FIELDS[self.kind], self.reader.bits)
+            if good.all():
+                return made
+        if self._one(tags):
+            size, place = tags[0] >> 4 & 15, tags[0] & 15
+            part = "" if size == self.size else f"bytes {place} to {place + self.size - 1} "
+            return self.reader.cast(self.keys[0], f"{part}as {self.kind}")
+        return self._hash(tags)
+
+    def _shortened(self, tags: tuple[int, ...], kinds: set[str]) -> Keys:
+        """Return bf16 as the upper half of an f32, and the other way round."""
+        half = tag_of("bf16", 2)
+        if self.kind == "f32" and tags == (0, 0, half, half + 1) and (self.keys[2] == self.keys[3]).all():
+            if not (self.bits & self.bits.dtype.type(0xFFFF)).any():
+                return self.keys[2]
+        if self.kind == "bf16" and kinds == {"f32"} and self._one(tags) and tags[0] & 15 == 2:
+            return self.keys[0]
+        return self._hash(tags)
+
+    def _hash(self, tags: tuple[int, ...]) -> Keys:
+        concrete = self.bits if 0 in tags else np.zeros(len(self.bits), _U)
+        return hashed(f"bytes {self.kind} {tags}", *self.keys, concrete.astype(_U))
+
+
+def _of_fields(rows: Keys, fraction: int, exponent: int, bits: BitTable) -> tuple[Keys, Mask]:
+    """Return the keys of floats of bits whose sign and exponent are constants, and of which lanes they are."""
+    top = rows[:, fraction : fraction + exponent + 1]
+    constant = ((top == ZERO) | (top == _U(ONE))).all(1)
+    field = ((top[:, :exponent] == _U(ONE)) * (1 << np.arange(exponent))).sum(1)
+    power = np.maximum(field, 1) - (1 << exponent - 1) + 1 - fraction
+    significand = weighted(np.concatenate([rows[:, :fraction], ((field > 0) * _U(ONE))[:, None]], axis=1))
+    found = mul(significand, two_to(power))
+    negative = top[:, exponent] == _U(ONE)
+    return np.where(negative, neg(found), found), constant & (field < (1 << exponent) - 1)
+
+
+__all__ = ["KINDS", "SIZES", "KeyReader", "key_of", "numbers"]

@@ -1,0 +1,232 @@
+"""Arguments as leaves: a key for each element of an array, or for each of its bits, and for numbers.
+
+Floats have a key an element. Integers have a key a bit, whatever they are used for: as an index or a mask they
+decide, and a decision is no formula. An array of zeros is zeros, and so is the number 0. Arrays that share memory
+share keys. What the kernel reads integers as (uint16 as bf16, a byte as e4m3 or as two e2m1) shows after its run,
+and is what the reference then gets. Knows arrays and addresses; does not know launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.codes import values_of
+from ...isa.formats import FORMATS
+from ...isa.tensor_maps.tensor_fields import MAP_BYTES
+from ...isa.tensor_maps.tensor_map import decode
+from ...machine.run.wave import Wave
+from ...machine.state.spaces import DEVICE_BASE
+from .finite_fields import Keys, hashed, random_keys
+from .key_bits import Leaf
+from .key_cells import NAMES, MemoryCells, tag_of
+from .key_reading import KeyReader, numbers
+from .observer import Algebra
+from .shadow_arrays import Shadow, Trace
+
+Array = npt.NDArray[Any]
+_FLOATS = {
+    np.dtype(np.float16): "f16",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(ml_dtypes.bfloat16): "bf16",
+    np.dtype(ml_dtypes.float8_e4m3fn): "e4m3",
+    np.dtype(ml_dtypes.float8_e5m2): "e5m2",
+    np.dtype(ml_dtypes.float8_e8m0fnu): "ue8m0",
+}
+
+
+@dataclass(eq=False)
+class Argument:
+    """An argument of a launch: ``content`` is an array, or a number of shape (); None for anything else.
+
+    ``mapped`` says that the parameter is a tensor map. ``keys`` are those of the elements, None of what has no
+    keys; ``kind`` is the format of a float, or "s" or "u".
+    """
+
+    index: int
+    name: str
+    content: Array | None
+    mapped: bool = False
+    keys: Keys | None = None
+    kind: str = ""
+    places: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return 0 if self.content is None else self.content.dtype.itemsize
+
+
+def _kind_of(argument: Argument) -> str:
+    content = argument.content
+    if (
+        content is None
+        or not content.astype(np.float64 if content.dtype.kind == "V" else content.dtype).any()
+    ):
+        return ""
+    found = _FLOATS.get(content.dtype, "")
+    if found or not content.ndim:
+        return found
+    return {"i": "s", "u": "u", "b": "u"}.get(content.dtype.kind, "u")
+
+
+class Leaves:
+    """The arguments of a launch, with keys of a seed."""
+
+    def __init__(self, reader: KeyReader, arguments: Sequence[Argument]) -> None:
+        self.reader, self.arguments = reader, arguments
+        self.memory: MemoryCells | None = None  # of the device, once a wave has run
+        for argument in arguments:
+            argument.kind = _kind_of(argument)
+            argument.keys = self._keys(argument) if argument.kind else None
+
+    def _keys(self, argument: Argument) -> Keys:
+        content = argument.content
+        assert content is not None
+        name, shape = f"{argument.index} {argument.name}", content.shape
+        if argument.kind not in ("s", "u"):
+            return random_keys(self.reader.seed, name, np.arange(content.size)).reshape(shape)
+        leaf = Leaf.of(name, self.reader.seed, content.size, 8 * argument.size, signed=argument.kind == "s")
+        self.reader.bits.leaves.append(leaf)
+        return leaf.keys.reshape(shape)
+
+    # --- binding ---
+
+    def bind(self, algebra: Algebra, wave: Wave) -> None:
+        """Put keys on the bytes of arguments."""
+        self.memory = algebra.memory(wave.memories.device.data)
+        parameters = wave.memories.parameters
+        for argument, parameter in zip(self.arguments, wave.entry.parameters, strict=True):
+            raw = parameters[parameter.offset : parameter.offset + parameter.bytes]
+            if argument.content is None:
+                continue
+            if not argument.content.ndim:
+                self._bind_number(algebra.memory(parameters), argument, parameter.offset, parameter.bytes)
+                continue
+            address = self._address(argument, raw, wave)
+            argument.places = address - DEVICE_BASE + _offsets(argument.content)
+            if argument.kind:
+                self._bind_array(argument)
+
+    def _address(self, argument: Argument, raw: Array, wave: Wave) -> int:
+        """Return the address of the first element of an array."""
+        if not argument.mapped:
+            return int.from_bytes(raw.tobytes(), "little")
+        content = raw.tobytes()
+        if len(content) != MAP_BYTES:
+            first = int.from_bytes(content, "little") - DEVICE_BASE
+            content = wave.memories.device.data[first : first + MAP_BYTES].tobytes()
+        return decode(content).address
+
+    def _bind_number(self, memory: MemoryCells, argument: Argument, offset: int, size: int) -> None:
+        if argument.keys is None:
+            return
+        kind = {2: "f16", 4: "f32", 8: "f64"}[size]
+        memory.keys[offset : offset + size] = argument.keys
+        memory.tags[offset : offset + size] = tag_of(kind, size) + np.arange(size)
+
+    def _bind_array(self, argument: Argument) -> None:
+        assert self.memory is not None and argument.keys is not None
+        size, memory = argument.size, self.memory
+        places = argument.places.reshape(-1)[:, None] + np.arange(size)
+        if memory.tags[places].any():  # another argument's memory: its keys
+            argument.keys = memory.keys[places[:, 0]].reshape(argument.places.shape)
+            return
+        memory.keys[places] = argument.keys.reshape(-1)[:, None]
+        memory.tags[places] = tag_of(argument.kind, size) + np.arange(size, dtype=np.uint16)
+
+    # --- what the reference gets ---
+
+    def given(self, trace: Trace) -> list[Any]:
+        """Return what a reference is called with: shadows of arrays and floats, other numbers as they are."""
+        return [self._given(trace, argument) for argument in self.arguments]
+
+    def _given(self, trace: Trace, argument: Argument) -> Any:
+        content = argument.content
+        if content is None:
+            return None
+        if not content.ndim and content.dtype.kind in "iub":
+            return int(content)
+        if argument.keys is None:
+            values = content.astype(np.float64 if content.dtype.kind not in "iub" else np.int64)
+            return Shadow(trace, trace.constants(values), values, name=argument.name)
+        keys, values = argument.keys, content
+        if argument.kind in ("s", "u"):
+            keys, values = self._as_read(argument)
+        values = values.astype(np.int64 if values.dtype.kind in "iub" else np.float64)
+        return Shadow(trace, keys, values, name=argument.name)
+
+    def _as_read(self, argument: Argument) -> tuple[Keys, Array]:
+        """Return an array of integers as the numbers that the kernel reads it as, where that is one type."""
+        assert argument.keys is not None and argument.content is not None
+        own = argument.keys.reshape(-1)
+        names = [name for name, keys in self.reader.casts.items() if _share(own, keys)]
+        whole = [name for name in names if name.startswith("as ")]
+        codes = argument.content.view(f"u{argument.size}")
+        if len(whole) == len(names) == 1:
+            kind = whole[0].removeprefix("as ")
+            if FORMATS[kind].code_dtype.itemsize == argument.size:
+                return hashed(whole[0], argument.keys), numbers(codes, kind)
+        if names and all(name.startswith("nibble") and name.endswith("e2m1") for name in names):
+            keys = np.stack([hashed(f"nibble {half} as e2m1", argument.keys) for half in (0, 1)], -1)
+            values = np.stack([values_of(codes >> 4 * half & 15, FORMATS["e2m1"]) for half in (0, 1)], -1)
+            shape = (*argument.content.shape[:-1], -1)
+            return keys.reshape(shape), values.reshape(shape)
+        return argument.keys, argument.content
+
+    # --- what the kernel left ---
+
+    def left(self, argument: Argument) -> Left:
+        """Return the keys that the kernel left in an array."""
+        assert self.memory is not None and argument.content is not None
+        size = argument.size
+        places = argument.places.reshape(-1)[:, None] + np.arange(size)
+        return Left(self.memory.keys[places], self.memory.tags[places], self.memory.writers[places[:, 0]])
+
+
+def _offsets(array: Array) -> npt.NDArray[np.int64]:
+    """Return where each element lies behind the first, in bytes; an array that has no gaps is one on the device."""
+    found = np.zeros((), np.int64)
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        found = found[..., None] + np.arange(size, dtype=np.int64) * stride
+    return found
+
+
+def _share(own: Keys, casts: list[Keys]) -> bool:
+    some = np.unique(np.concatenate([each.reshape(-1)[:: max(each.size // 64, 1)] for each in casts]))
+    return bool(np.isin(some, own).any())
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """Keys and tags ``(elements, bytes)`` that a kernel left in an array, and the statement that stored each."""
+
+    keys: Keys
+    tags: npt.NDArray[np.uint16]
+    writers: npt.NDArray[np.int32]
+
+    def read(self, reader: KeyReader, content: Array) -> Keys:
+        """Return the keys of the elements, as numbers of the type that they were stored as.
+
+        ``content`` are the elements themselves. Two numbers of 4 bits in a byte are an axis more, the last.
+        """
+        from .key_cells import cells_of_rows
+
+        size = self.keys.shape[1]
+        bits = np.ascontiguousarray(content).reshape(-1).view(f"u{size}")
+        cells = cells_of_rows(self.keys, self.tags)
+        first = self.tags[:, 0]
+        kinds = np.unique(first[first != 0] >> 8).tolist()
+        own = _FLOATS.get(content.dtype, "s" if content.dtype.kind == "i" else "u")
+        kind = NAMES[kinds[0]] if len(kinds) == 1 else own
+        if kind == "e2m1":
+            return reader.nibbles(cells, bits, kind, 0).T.reshape(*content.shape[:-1], -1)
+        if (first[first != 0] >> 4 & 15 != size).any():
+            kind = own
+        return reader.read(cells, bits, kind, size).reshape(content.shape)

@@ -1,0 +1,456 @@
+"""Statements that move bytes: copies, loads, stores, atomics, matrices, shuffles, asynchronous copies.
+
+Cells go where bytes go. What is asynchronous takes its cells when it reads and puts them when it lands, in the
+order of the launch. Knows accesses and registers by byte; does not know what keys mean, but for atomics and
+redux, which add.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...isa.layouts.tensor_memory import TRANSFERS
+from ...isa.warps import WARP
+from ...machine.opcodes.control.exchange import sources_of
+from ...machine.opcodes.matrix.tiles import byte_places as matrix_bytes
+from ...machine.opcodes.tensor.tensor_places import TENSOR_MEMORY, Place
+from ...machine.run.pending import Moved, Pending
+from ...machine.run.wave import Step, Wave
+from ...machine.state.lanes import DivergentPath, Frame, Lanes
+from ...machine.state.memory_access import MemoryAccess
+from ...machine.state.tensor_cells import byte_places
+from ...ptx.operands import Address, Pair
+from .atomic_keys import Update, loaded_before, update
+from .key_cells import Cells, MemoryCells, cells_of_rows
+from .matrix_keys import Matrices
+from .statements import Statement, elements_of
+
+if TYPE_CHECKING:
+    from .observer import Algebra
+
+Rows = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]
+Handler = Callable[..., Any]
+
+
+class Moves:
+    """The statements that move bytes, for an observer."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+        self.matrices = Matrices(algebra)
+        self.accesses = list[MemoryAccess]()
+        self.loaded_from = dict[int, Counter[int]]()  # by load: the statements that wrote what it read
+        self._updates = list[Update]()
+        self._flying = dict[tuple[int, int], list[tuple[Any, Any]]]()
+        self._held = dict[Pending, Rows]()
+        self.handlers: dict[str, Handler] = {
+            "copy": self._copy,
+            "load": self._load,
+            "store": self._store,
+            "atomic": self._atomic,
+            "matrices": self._matrix,
+            "exchange": self._exchange,
+            "asynchronous": self._forgetting,
+            "matrix product": self.matrices.executed,
+        }
+
+    def _forgetting(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        self.accesses.clear()
+        return self.algebra.forgetting(wave, path, lanes, statement, inner)
+
+    # --- registers ---
+
+    def _copy(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        algebra, frame = self.algebra, path.frame
+        registers = algebra.registers(frame)
+        if registers.keys().isdisjoint(statement.reads):
+            return algebra.forgetting(wave, path, lanes, statement, inner)
+        whole = self._joined(wave, frame, statement, 1)
+        inner(wave, path, lanes)
+        targets = list(elements_of(statement.spread(0)))
+        size = whole.width // len(targets)
+        for place, target in enumerate(targets):
+            number, width = statement.number(target), statement.width(target)
+            algebra.put(wave, frame, lanes, number, whole.part(place * size, size).resized(width or size))
+        return None
+
+    def _joined(self, wave: Wave, frame: Frame, statement: Statement, index: int) -> Cells:
+        """Return the cells of an operand, those of a vector side by side."""
+        registers, elements = self.algebra.registers(frame), list(elements_of(statement.spread(index)))
+        sizes = [statement.width(each) for each in elements]
+        known = max(sizes) or statement.width(statement.operands[0]) // len(elements) or 4
+        parts = [
+            registers.get(statement.number(each)) or Cells.empty(size or known, wave.lanes)
+            for each, size in zip(elements, sizes, strict=True)
+        ]
+        return Cells.joined(parts)
+
+    def _exchange(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        algebra, frame = self.algebra, path.frame
+        sources = [statement.source(each) for each in statement.operands[1:]]
+        cells = algebra.registers(frame).get(sources[0].number)
+        values = [each.value(frame, wave.lanes, "b32") for each in sources]
+        changed = inner(wave, path, lanes)
+        first = statement.operands[0]
+        target = statement.number(first.first if isinstance(first, Pair) else first)
+        together = algebra.together or (None if changed else lanes)
+        if together is None:
+            return changed
+        if cells is None:
+            algebra.forget(wave, frame, together, [target])
+        elif statement.opcode == "shfl":
+            mode = next(word for word in statement.modifiers if word in ("up", "down", "bfly", "idx"))
+            lane = wave.thread % WARP
+            source, _ = sources_of(mode, lane, values[1], values[2])
+            algebra.put(wave, frame, together, target, cells.of_lanes(np.arange(wave.lanes) - lane + source))
+        else:
+            found = self.matrices.reduced(statement, cells, values[0], together)
+            algebra.put(wave, frame, together, target, found)
+        return changed
+
+    # --- memory ---
+
+    def _load(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        self.accesses.clear()
+        changed = inner(wave, path, lanes)
+        for access in self.accesses:
+            self._loaded(wave, path.frame, statement, access)
+        if not self.accesses:
+            self.algebra.forget(wave, path.frame, lanes, statement.writes)
+        return changed
+
+    def _loaded(self, wave: Wave, frame: Frame, statement: Statement, access: MemoryAccess) -> None:
+        """Write the registers of a load."""
+        algebra, memory = self.algebra, self._memory(wave, access)
+        elements = list(elements_of(statement.spread(0)))
+        size = access.size // len(elements)
+        keys, tags = memory.load(access.offsets, access.size)
+        if not tags.any():
+            algebra.forget(wave, frame, access.lanes, statement.writes)
+            return
+        self.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
+        for place, element in enumerate(elements):
+            number, width = statement.number(element), statement.width(element)
+            part = slice(place * size, (place + 1) * size)
+            cells = cells_of_rows(keys[:, part], tags[:, part], statement.pc)
+            if cells is not None and width > size:
+                cells = self._extended(frame, statement, number, (cells, access.lanes, width))
+            if cells is not None:
+                cells = spread_over(cells, access.lanes, wave.lanes)
+            algebra.put(wave, frame, access.lanes, number, cells)
+
+    def _extended(
+        self, frame: Frame, statement: Statement, number: int, loaded: tuple[Cells, Lanes, int]
+    ) -> Cells:
+        """Return the cells of a load into a wider register."""
+        cells, lanes, width = loaded
+        value = frame.values[number]
+        if cells.kind not in ("s", "u") or value is None:
+            return cells.resized(width)
+        kind = "s" if statement.modifiers[-1][0] == "s" else "u"
+        bits = lanes.of(value).astype(f"u{cells.size}")
+        return Cells.of(self.algebra.reader.read(cells, bits, kind, cells.size), kind, width, statement.pc)
+
+    def note_writers(self, pc: int, writers: npt.NDArray[np.int32]) -> None:
+        """Note which statements wrote what a statement reads."""
+        self.loaded_from.setdefault(pc, Counter()).update(np.unique(writers).tolist())
+
+    def _store(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        self.accesses.clear()
+        frame, elements = path.frame, list(elements_of(statement.spread(1)))
+        registers = self.algebra.registers(frame)
+        held = [registers.get(statement.number(each)) for each in elements]
+        values = [
+            frame.values[number] if (number := statement.number(each)) >= 0 else None for each in elements
+        ]
+        changed = inner(wave, path, lanes)
+        for access in self.accesses:
+            size = access.size // len(elements)
+            for place, (cells, value) in enumerate(zip(held, values, strict=True)):
+                offsets = access.offsets + place * size
+                rows = self._stored_rows(cells, value, access.lane_of, size)
+                self._put(wave, statement.pc, access.memory, (offsets, rows), access.lane_of, size)
+        return changed
+
+    def _stored_rows(self, cells: Cells | None, value: Any, lane_of: Any, size: int) -> Rows | None:
+        """Return the low bytes ``(words, size)`` of a register; an integer is the number that these hold."""
+        if cells is None:
+            return None
+        own = cells.of_lanes(lane_of)
+        if own.width > size and own.kind in ("s", "u"):
+            keys = self.algebra.reader.read(own, value[lane_of], own.kind, size)
+            own = Cells.of(keys, own.kind, size)
+        own = own.part(0, size) if own.width > size else own
+        return np.ascontiguousarray(own.keys.T), np.ascontiguousarray(own.tags.T)
+
+    def _put(
+        self, wave: Wave, pc: int, data: Any, stored: tuple[Any, Rows | None], lane_of: Any, size: int
+    ) -> None:
+        offsets, rows = stored
+        self.algebra.memory(data).store(offsets, size, rows, pc)
+        if rows is not None:
+            self.algebra.stored(wave, pc, (offsets, *rows), data, lane_of)
+
+    def _memory(self, wave: Wave, access: MemoryAccess) -> MemoryCells:
+        return self.algebra.memory(access.memory)
+
+    def updating(self, access: MemoryAccess) -> None:
+        """Keep the content of words that are about to be updated."""
+        self._updates.append(Update(access, access.memory[access.cells]))
+
+    def _atomic(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        self._updates.clear()
+        algebra, frame = self.algebra, path.frame
+        returns = int(statement.opcode == "atom")
+        operands = [self._joined(wave, frame, statement, returns + 1)]
+        bits = [loaded_before(statement, frame, wave.lanes, returns + 1)]
+        if "cas" in statement.modifiers:
+            operands.append(self._joined(wave, frame, statement, returns + 2))
+            bits.append(loaded_before(statement, frame, wave.lanes, returns + 2))
+        changed = inner(wave, path, lanes)
+        for each in self._updates:
+            before = update(algebra, statement, each, (operands, bits), wave)
+            if returns:
+                self._results(wave, frame, statement, each, before)
+        return changed
+
+    def _results(self, wave: Wave, frame: Frame, statement: Statement, each: Update, before: Rows) -> None:
+        """Write what an atomic returns: what the memory had."""
+        elements = list(elements_of(statement.spread(0)))
+        size = each.access.size // len(elements)
+        for place, element in enumerate(elements):
+            part = slice(place * size, (place + 1) * size)
+            cells = cells_of_rows(before[0][:, part], before[1][:, part], statement.pc)
+            if cells is not None:
+                cells = spread_over(cells, each.access.lanes, wave.lanes)
+            self.algebra.put(wave, frame, each.access.lanes, statement.number(element), cells)
+
+    # --- matrices of 8 rows ---
+
+    def _matrix(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        self.accesses.clear()
+        algebra, frame = self.algebra, path.frame
+        places = matrix_bytes(statement.opcode, statement.modifiers)
+        source = self._joined(wave, frame, statement, 1) if statement.opcode != "ldmatrix" else None
+        changed = inner(wave, path, lanes)
+        together = algebra.together or (None if changed else lanes)
+        if together is None:
+            return changed
+        warps = together.warps
+        if statement.opcode == "stmatrix" and source is not None and places is not None:
+            self._matrix_stored(wave, statement, source, places, warps)
+        elif places is None or (source is not None and not source.any):
+            algebra.forget(wave, frame, together, statement.writes)
+        else:
+            rows = self._matrix_rows(wave, statement, source, warps)
+            self._matrix_loaded(wave, frame, statement, together, (rows, places))
+        return changed
+
+    def _matrix_rows(self, wave: Wave, statement: Statement, source: Cells | None, warps: Any) -> Rows:
+        """Return keys and tags ``(warps, bytes of all rows)``."""
+        if source is not None:  # movmatrix: the registers are the rows
+            by_lane = [each.T.reshape(-1, WARP, each.shape[0])[warps] for each in (source.keys, source.tags)]
+            return by_lane[0].reshape(len(warps), -1), by_lane[1].reshape(len(warps), -1)
+        (access,) = self.accesses
+        memory = self._memory(wave, access)
+        keys, tags = memory.load(access.offsets, access.size)
+        if tags.any():
+            self.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
+        return keys.reshape(len(warps), -1), tags.reshape(len(warps), -1)
+
+    def _matrix_loaded(
+        self, wave: Wave, frame: Frame, statement: Statement, lanes: Lanes, given: tuple[Rows, Any]
+    ) -> None:
+        (keys, tags), places = given
+        for register, number in enumerate(statement.numbers(0)):
+            here = places[register]
+            full = np.zeros((wave.lanes, 4), np.uint64), np.zeros((wave.lanes, 4), np.uint16)
+            for table, part in zip(full, (keys, tags), strict=True):
+                table.reshape(-1, WARP, 4)[lanes.warps] = part[:, here]
+            self.algebra.put(wave, frame, lanes, number, cells_of_rows(*full, statement.pc))
+
+    def _matrix_stored(
+        self, wave: Wave, statement: Statement, source: Cells, places: Any, warps: Any
+    ) -> None:
+        (access,) = self.accesses
+        found = []
+        for table in (source.keys, source.tags):
+            by_warp = table.reshape(-1, 4, table.shape[1] // WARP, WARP)[
+                :, :, warps
+            ]  # register, byte, warp, lane
+            rows = np.zeros((len(warps), places.size), table.dtype)
+            rows[:, places] = by_warp.transpose(2, 0, 3, 1)
+            found.append(rows.reshape(len(access.offsets), -1))
+        self._put(
+            wave,
+            statement.pc,
+            access.memory,
+            (access.offsets, (found[0], found[1])),
+            access.lane_of,
+            access.size,
+        )
+
+    # --- asynchronous copies ---
+
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
+        """Take the cells that cp.async has read: whole copies, and bytes of those that zeros fill."""
+        shape = (wave.lanes, access.size)
+        keys, tags = np.zeros(shape, np.uint64), np.zeros(shape, np.uint16)
+        done = np.zeros(wave.lanes, np.intp)
+        for source in self.accesses:
+            memory = self._memory(wave, source)
+            part_keys, part_tags = memory.load(source.offsets, source.size)
+            index = source.lanes.index
+            places = done[index][:, None] + np.arange(source.size)
+            keys[index[:, None], places], tags[index[:, None], places] = part_keys, part_tags
+            done[index] += source.size
+        self.accesses.clear()
+        for lane, offset in zip(access.lanes.index.tolist(), access.offsets.tolist(), strict=True):
+            self._flying.setdefault((id(wave), offset), []).append((keys[lane], tags[lane]))
+
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
+        """Put the cells of copies that have landed, the first that were issued to each place."""
+        taken = [self._flying[id(wave), offset].pop(0) for offset in access.offsets.tolist()]
+        rows = np.stack([keys for keys, _ in taken]), np.stack([tags for _, tags in taken])
+        self.algebra.memory(access.memory).store(access.offsets, access.size, rows, access.path.pc)
+
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
+        """Take the cells of registers that an operation stores later."""
+        moved = None if pending.moved is None else pending.moved(wave)
+        if moved is None or moved.space != "registers":
+            return
+        statement = self.algebra.statement(path.pc)
+        index = next(place for place, each in enumerate(statement.operands) if not isinstance(each, Address))
+        cells = self._joined(wave, path.frame, statement, index)
+        first = pending.lane
+        part = cells.of_lanes(np.arange(first, first + moved.lanes))
+        rows = np.ascontiguousarray(part.keys.T).reshape(-1), np.ascontiguousarray(part.tags.T).reshape(-1)
+        self._held[pending] = _chosen(rows, moved)
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """Take the cells that an operation has read."""
+        if pending.moved is not None and pending not in self._held:
+            moved = pending.moved(wave)
+            memory = self.algebra.memory(_space(wave, moved.space))
+            self._held[pending] = _chosen((memory.keys, memory.tags), moved)
+
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """Put the cells of an operation where its bytes are."""
+        if pending.moved is None:
+            return
+        self.fetched(wave, pending)
+        rows, moved = self._held.pop(pending), pending.moved(wave)
+        pc = next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
+        for space, target in moved.targets:
+            data = _space(wave, space)
+            memory = self.algebra.memory(data)
+            if moved.update:
+                self._reduced(memory, target, rows, moved)
+            else:
+                memory.keys[target], memory.tags[target] = rows
+            memory.writers[target] = pc
+            keys = rows if not moved.update else (memory.keys[target], memory.tags[target])
+            lanes = np.full(len(target), pending.lane)
+            self.algebra.stored(wave, pc, (target, keys[0][:, None], keys[1][:, None]), data, lanes)
+
+    def _reduced(self, memory: MemoryCells, target: Any, rows: Rows, moved: Moved) -> None:
+        """Update words of a memory, one behind the other."""
+        from .atomic_keys import updated_words
+
+        updated_words(self.algebra.reader, memory, target, rows, moved)
+
+    # --- tensor memory ---
+
+    def tensor_loaded(self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement) -> None:
+        """Write the registers of tcgen05.ld."""
+        memory = self.algebra.memory(_space(wave, "tensor"))
+        cells, packed = transfer_of(statement)
+        address = statement.operands[1]
+        assert isinstance(address, Address)
+        base = statement.source(address.base).value(path.frame, wave.lanes, "b32")
+        numbers = statement.numbers(0)
+        keys = np.zeros((wave.lanes, len(numbers), 4), np.uint64)
+        tags = np.zeros(keys.shape, np.uint16)
+        for warp in lanes.warps.tolist():
+            where = place_of(wave, warp, int(base[WARP * warp]) + address.offset)
+            here = byte_places(
+                int(wave.cta[WARP * warp]), cells[..., 0] + where.lane, cells[..., 1] + where.column
+            )
+            if packed:
+                here = np.concatenate([here[..., :2], here[..., :2] + 4], axis=-1)
+            rows = slice(WARP * warp, WARP * warp + WARP)
+            keys[rows], tags[rows] = memory.keys[here], memory.tags[here]
+        for place, number in enumerate(numbers):
+            self.algebra.put(
+                wave, path.frame, lanes, number, cells_of_rows(keys[:, place], tags[:, place], statement.pc)
+            )
+
+
+def place_of(wave: Wave, warp: int, address: int) -> Place:
+    """Return the place that a warp addresses: its own lanes, where the address leaves them out."""
+    where, quarter = Place.of(address), int(wave.thread[WARP * warp]) // WARP % 4
+    return where if where.lane // 32 == quarter else where._replace(lane=where.lane + 32 * quarter)
+
+
+def transfer_of(statement: Statement) -> tuple[npt.NDArray[np.intp], bool]:
+    """Return ``(32, registers, 2)``: lane and column of each register of tcgen05.ld, and whether halves are
+    packed."""
+    words = statement.modifiers
+    name = next(word for word in words if word in TRANSFERS)
+    count = int(next(word[1:] for word in words if word[0] == "x" and word[1:].isdigit()))
+    offset = getattr(statement.operands[2], "value", 0) if len(statement.operands) > 2 else 0
+    cells, packed = TRANSFERS[name].cells(count, offset), "pack::16b" in words
+    return np.stack([cells[..., 0], cells[..., 1] * (1 + packed)], axis=-1), packed
+
+
+def spread_over(cells: Cells, lanes: Lanes, count: int) -> Cells:
+    """Return the cells of all lanes of a wave, of an access of some."""
+    from .observer import spread
+
+    return cells if cells.keys.shape[1] == count else spread(cells, lanes)
+
+
+def _space(wave: Wave, space: str) -> Any:
+    if space == "tensor":
+        return tensor_bytes(wave)
+    return wave.memories.device.data if space == "global" else wave.memories.shared
+
+
+def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:
+    """Return the bytes of tensor memory: the same array each time."""
+    memory = TENSOR_MEMORY.of(wave)
+    known = wave.slots.get("tensor bytes of algebra")
+    if known is None:
+        known = wave.slots["tensor bytes of algebra"] = memory.cells.reshape(-1).view(np.uint8)
+    found: npt.NDArray[np.uint8] = known
+    return found
+
+
+def _chosen(rows: Rows, moved: Moved) -> Rows:
+    """Return the cells of the bytes that an operation reads; those that are filled have no keys."""
+    keys, tags = rows[0][moved.source], rows[1][moved.source]
+    filled = moved.source < 0
+    return (
+        (np.where(filled, np.uint64(0), keys), np.where(filled, np.uint16(0), tags))
+        if filled.any()
+        else (keys, tags)
+    )

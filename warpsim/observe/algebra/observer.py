@@ -1,0 +1,325 @@
+"""The observer that computes keys beside the values of a launch, statement by statement.
+
+Each record's step is wrapped: operands are read before it, results after it. Registers have cells by frame and
+number, memories by byte. Statements that no key reaches cost a look at their registers. What moves bytes is in
+moves.py, what multiplies matrices in matrix_keys.py; scalar statements are computed here, by the rule that their
+row's meaning names.
+
+Knows waves and statements; does not know what arguments mean (leaves.py) or what a reference has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ...machine.run.events import MatrixExecution, Observer, helper
+from ...machine.run.pending import Pending
+from ...machine.run.wave import Record, Step, Wave
+from ...machine.state.lanes import DivergentPath, Frame, Lanes, Values
+from ...machine.state.memory_access import MemoryAccess
+from . import arithmetic_rules, bit_rules
+from .calls import Call, Outcome, Rule
+from .finite_fields import Keys
+from .functions_by_value import ByValue
+from .key_cells import Cells, MemoryCells
+from .key_reading import KeyReader
+from .provenance import Provenance, Stores, place_of_wave
+from .provenance import Step as Made
+from .statements import Element, Statement
+
+Registers = dict[int, Cells]
+RULES: dict[str, Rule] = arithmetic_rules.RULES | bit_rules.RULES
+
+
+class Algebra(Observer):
+    """The keys of a launch. Give it to ``kernel(..., observers=[algebra])``; one instance observes all waves.
+
+    ``bind`` is called with the first wave, to put keys on arguments. ``provenance`` is kept where it is given,
+    of all CTAs. ``uninterpreted`` counts executions by opcode that had no law, ``overflows`` names statements
+    whose signed integers wrapped, ``by_value`` those that are a function by value. ``at_zero`` sets the key of
+    every maximum to 0: the gauge of a softmax.
+    """
+
+    def __init__(
+        self,
+        reader: KeyReader,
+        bind: Callable[[Algebra, Wave], None],
+        by_value: Sequence[str] = (),
+        provenance: Provenance | None = None,
+        *,
+        at_zero: bool = False,
+    ) -> None:
+        from .moves import Moves
+
+        self.reader, self.provenance, self.at_zero = reader, provenance, at_zero
+        self.by_value = ByValue(by_value)
+        self.uninterpreted: Counter[str] = Counter()
+        self.overflows = set[int]()
+        self.memories = dict[int, MemoryCells]()
+        self.moves = Moves(self)
+        self.code: Sequence[Record] = ()
+        self.together: Lanes | None = None  # the lanes that a statement was executed by, if they met
+        self._bind: Callable[[Algebra, Wave], None] | None = bind
+        self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
+        self._last: tuple[Frame | None, Registers] = (None, {})
+        self._statements = dict[int, Statement]()
+
+    # --- statements ---
+
+    def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
+        """Return records that keep keys beside what they do."""
+        self.code = code
+        return [record.stepping(self._wrapped(pc, record)) for pc, record in enumerate(code)]
+
+    def statement(self, pc: int) -> Statement:
+        """Return what is known of a statement."""
+        found = self._statements.get(pc)
+        if found is None:
+            found = self._statements[pc] = Statement(pc, self.code[pc])
+        return found
+
+    def _wrapped(self, pc: int, record: Record) -> Step:
+        inner = record.step
+        kept: list[tuple[Statement, Callable[..., Any]]] = []
+
+        def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
+            if not kept:
+                statement = self.statement(pc)
+                kept.append((statement, self._handler(statement)))
+            if self._bind is not None:
+                bind, self._bind = self._bind, None
+                bind(self, wave)
+            statement, handler = kept[0]
+            self.together = None
+            return handler(wave, path, lanes, statement, inner)
+
+        return step
+
+    def _handler(self, statement: Statement) -> Callable[..., Any]:
+        """Return what executes a statement and keeps its keys."""
+        meaning = statement.meaning
+        own = self.moves.handlers.get(meaning)
+        if own is not None:
+            return own
+        if meaning in ("control", "decision", "count"):
+            return self.forgetting
+        return self._scalar if statement.operation is not None else self.forgetting
+
+    @helper
+    def forgetting(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        """Execute a statement whose results have no keys."""
+        frame = path.frame
+        changed = inner(wave, path, lanes)
+        self.forget(wave, frame, lanes, statement.writes)
+        return changed
+
+    def _scalar(
+        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
+    ) -> bool | None:
+        registers = self.registers(path.frame)
+        if registers.keys().isdisjoint(statement.reads):
+            inner(wave, path, lanes)
+            self.forget(wave, path.frame, lanes, statement.writes)
+            return None
+        operation = statement.operation
+        assert operation is not None
+        cells, bits = list[Cells | None](), list[Values]()
+        for source, type_name in zip(statement.sources, operation.sources, strict=False):
+            held = registers.get(source.number)
+            cells.append(held if held is None or lanes.whole else held.of_lanes(lanes.index))
+            bits.append(lanes.of(source.value(path.frame, wave.lanes, type_name)))
+        inner(wave, path, lanes)
+        self.forget(wave, path.frame, lanes, [n for n in statement.writes if n != statement.target])
+        if statement.target >= 0:
+            self._result(wave, path, lanes, statement, (cells, bits))
+        return None
+
+    def _result(
+        self,
+        wave: Wave,
+        path: DivergentPath,
+        lanes: Lanes,
+        statement: Statement,
+        operands: tuple[list[Cells | None], list[Values]],
+    ) -> None:
+        """Compute and write the keys of a result."""
+        value = path.frame.values[statement.target]
+        if value is None or value.dtype == np.bool_ or all(each is None for each in operands[0]):
+            self.put(wave, path.frame, lanes, statement.target, None)
+            return
+        call = Call(self.reader, statement, *operands, after=lanes.of(value))
+        outcome = RULES[statement.meaning](call) if statement.meaning in RULES else None
+        if outcome is None or (outcome.keys is None and outcome.cells is None):
+            self.uninterpreted[statement.opcode] += 1
+            outcome = call.hashed()
+        if call.overflowed:
+            self.overflows.add(statement.pc)
+        if self.at_zero and statement.opcode == "max" and outcome.keys is not None:
+            if sum(each is not None for each in operands[0]) > 1:
+                outcome = Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)
+        self._write(wave, path, lanes, call, outcome)
+
+    def _write(self, wave: Wave, path: DivergentPath, lanes: Lanes, call: Call, outcome: Outcome) -> None:
+        """Write an outcome to the register, extended where that is wider."""
+        statement, width = call.statement, call.after.dtype.itemsize
+        cells = outcome.cells
+        if outcome.keys is not None:
+            element = outcome.element or call.element
+            outcome = self._by_value(wave, lanes, call, outcome, element)
+            assert outcome.keys is not None
+            if outcome.name:
+                self._note(wave, lanes, statement, outcome)
+            cells = _cells_of(outcome.keys, element, width, statement.pc)
+        assert cells is not None
+        if not call.live.all():
+            cells = cells.merged(call.live, Cells.empty(cells.width, call.lanes))
+        self.put(wave, path.frame, lanes, statement.target, spread(cells, lanes))
+
+    def _by_value(self, wave: Wave, lanes: Lanes, call: Call, outcome: Outcome, element: Element) -> Outcome:
+        """Return a result as the function of an earlier one that it is by value, if it is any."""
+        if not self.by_value.names or element.kind != "f32" or element.count != 1 or outcome.keys is None:
+            return outcome
+        values = call.results(element)[0]
+        found = self.by_value.looked_at(wave, lanes, call.statement.pc, outcome.keys[0], values)
+        if found is None:
+            return outcome
+        name, argument, keys = found
+        return Outcome(keys[None], None, name, (argument,), element)
+
+    def _note(self, wave: Wave, lanes: Lanes, statement: Statement, outcome: Outcome) -> None:
+        if self.provenance is None or outcome.keys is None:
+            return
+        operands = tuple(
+            np.broadcast_to(each, outcome.keys.shape) if each.ndim > 1 else each for each in outcome.operands
+        )
+        for number, made in enumerate(outcome.keys):
+            own = tuple(each[number] if each.ndim > 1 else each for each in operands)
+            by_value = statement.pc in self.by_value.places
+            self.provenance.step(
+                Made(statement.pc, outcome.name, made, own, lanes.index, place_of_wave(wave), by_value)
+            )
+
+    # --- registers ---
+
+    def registers(self, frame: Frame) -> Registers:
+        """Return the cells of the registers of a frame, by number."""
+        if frame is not self._last[0]:
+            found = self._frames.get(frame)
+            if found is None:
+                found = self._frames[frame] = {}
+            self._last = frame, found
+        return self._last[1]
+
+    @helper
+    def forget(self, wave: Wave, frame: Frame, lanes: Lanes, numbers: Sequence[int]) -> None:
+        """Let registers have no keys in lanes that have written them."""
+        registers = self.registers(frame)
+        for number in numbers:
+            if number in registers:
+                self.put(wave, frame, lanes, number, None)
+
+    @helper
+    def put(self, wave: Wave, frame: Frame, lanes: Lanes, number: int, cells: Cells | None) -> None:
+        """Write the cells of a register, of all lanes of the wave, in some lanes; None for no keys."""
+        registers = self.registers(frame)
+        before = registers.get(number)
+        if number < 0 or (cells is None and before is None):
+            return
+        if lanes.count != wave.alive:
+            width = (cells or before).width  # type: ignore[union-attr]
+            empty = Cells.empty(width, wave.lanes)
+            cells = (cells or empty).merged(lanes.mask, before if before is not None else empty)
+        if cells is None or not cells.any:
+            registers.pop(number, None)
+        else:
+            registers[number] = cells
+
+    # --- memories ---
+
+    def memory(self, data: npt.NDArray[np.uint8]) -> MemoryCells:
+        """Return the cells of a memory."""
+        found = self.memories.get(id(data))
+        if found is None:
+            found = self.memories[id(data)] = MemoryCells(data)
+        return found
+
+    @helper
+    def stored(self, wave: Wave, pc: int, access: tuple[Any, Any, Any], memory: Any, lanes: Any) -> None:
+        """Note keys ``(words, size)`` that lanes store in the memory of the device."""
+        if self.provenance is not None and memory is wave.memories.device.data:
+            self.provenance.stores.append(Stores(pc, *access, lanes, place_of_wave(wave)))
+
+    # --- events ---
+
+    def met(self, wave: Wave, lanes: Lanes) -> None:
+        """Note the lanes that execute a statement together."""
+        self.together = lanes
+
+    def load(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what a statement reads."""
+        self.moves.accesses.append(access)
+
+    def store(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what a statement writes."""
+        self.moves.accesses.append(access)
+
+    def atomic(self, wave: Wave, access: MemoryAccess) -> None:
+        """Note what a statement updates, and its content."""
+        self.moves.updating(access)
+
+    def copying(self, wave: Wave, access: MemoryAccess) -> None:
+        """Take the cells that cp.async copies."""
+        self.moves.copying(wave, access)
+
+    def landed(self, wave: Wave, access: MemoryAccess) -> None:
+        """Put the cells of cp.async."""
+        self.moves.landed(wave, access)
+
+    def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
+        """Take the cells of registers that an operation stores later."""
+        self.moves.issued(wave, path, pending)
+
+    def fetched(self, wave: Wave, pending: Pending) -> None:
+        """Take the cells that an operation has read."""
+        self.moves.fetched(wave, pending)
+
+    def completed(self, wave: Wave, pending: Pending) -> None:
+        """Put the cells of an operation."""
+        self.moves.completed(wave, pending)
+
+    def matrix(self, wave: Wave, execution: MatrixExecution) -> None:
+        """Multiply keys as an instruction has multiplied values."""
+        self.moves.matrices.multiplied(wave, execution)
+
+    def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        """Forget the cells of a wave that has ended."""
+        if not wave.alive:
+            for data in (wave.memories.shared, wave.memories.local):
+                self.memories.pop(id(data), None)
+
+
+def _cells_of(keys: Keys, element: Element, width: int, pc: int) -> Cells:
+    """Return the cells of a register that holds numbers; integers fill it, extended."""
+    kind, size, count = element
+    if count == 1 and kind in ("s", "u"):
+        return Cells.of(keys[0], kind, width, pc)
+    found = Cells.joined([Cells.of(each, kind, size, pc) for each in keys], pc)
+    return found if found.width == width else found.resized(width)
+
+
+def spread(cells: Cells, lanes: Lanes) -> Cells:
+    """Return the cells of all lanes of a wave from those of some."""
+    if lanes.whole:
+        return cells
+    if cells.kind:
+        return Cells.of(lanes.spread(cells.keys[0]), cells.kind, cells.size, cells.writer)
+    writer = lanes.spread(cells.writer) if np.ndim(cells.writer) else cells.writer
+    return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T, writer)

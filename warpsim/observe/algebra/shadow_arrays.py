@@ -1,0 +1,253 @@
+"""Arrays on which a NumPy function is executed: keys beside float64 or integer values, each operation recorded.
+
+A reference that a user writes is called with these in place of arrays. NumPy asks them what its functions do
+(``__array_ufunc__``, ``__array_function__``); numpy_functions.py answers. A function without an answer is an
+error that points at the user's line.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ...errors import Location, OperandError
+from .finite_fields import Keys
+from .key_cells import Mask
+from .key_reading import KeyReader
+
+Array = npt.NDArray[Any]
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__))
+
+
+class ReferenceError(OperandError):
+    """What a reference does that it may not, or an error that it raised, with the user's file and line."""
+
+
+class Line(NamedTuple):
+    """A line of the user's source."""
+
+    file: str
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}: {self.text}"
+
+
+class Operation(NamedTuple):
+    """One operation of the reference: ``name`` as in provenance.Step, with its result and operands."""
+
+    name: str
+    result: Shadow
+    operands: tuple[Shadow, ...]
+    line: Line
+
+
+@dataclass
+class Trace:
+    """The operations of a reference, in their order, and the names of the functions that it applies.
+
+    ``gauge`` sets the key of each maximum along an axis to 0, as Algebra's ``at_zero`` does.
+    """
+
+    reader: KeyReader
+    operations: list[Operation] = field(default_factory=list)
+    functions: set[str] = field(default_factory=set)
+    gauge: bool = False
+
+    def note(self, name: str, result: Shadow, *operands: Shadow) -> Shadow:
+        """Record an operation; return its result."""
+        self.operations.append(Operation(name, result, operands, user_line()))
+        return result
+
+    def lift(self, given: Any) -> Shadow:
+        """Return a number or an array as a shadow: its keys are those of constants."""
+        if isinstance(given, Shadow):
+            return given
+        values = _values(np.asarray(given))
+        if values.dtype.kind == "f" and values.size <= _FEW:
+            for value in set(values.reshape(-1).tolist()):
+                self.reader.constants.note(value)
+        return Shadow(self, self.constants(values), values)
+
+    def constants(self, values: Array) -> Keys:
+        """Return the keys of numbers."""
+        from .constant_keys import integer_keys
+
+        if values.dtype.kind in "iub":
+            return integer_keys(values.astype(np.int64) if values.dtype == np.bool_ else values)
+        return self.reader.constants.keys(values, "f64")
+
+
+_FEW = 256  # elements of an array whose numbers are constants of the formula
+
+
+def _values(array: Array) -> Array:
+    """Return values as float64, as integers of 64 bits or as truth values."""
+    if array.dtype.kind == "b":
+        return array
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise refused(f"an array of {array.dtype} is no array of numbers") from None
+
+
+class Shadow(NDArrayOperatorsMixin):
+    """An array of keys and of values. ``doubt`` marks elements whose formula hangs on a decision that rounding
+    may turn; None for none. ``name`` is that of an argument, of which no element may be changed.
+    """
+
+    __array_priority__ = 1000
+
+    def __init__(
+        self, trace: Trace, keys: Any, values: Any, doubt: Mask | None = None, name: str = ""
+    ) -> None:
+        self.trace, self.keys, self.values = trace, np.asarray(keys, np.uint64), np.asarray(values)
+        if self.keys.shape != self.values.shape:
+            self.keys = np.broadcast_to(self.keys, self.values.shape)
+        self.doubt, self.name = doubt, name
+
+    # --- what arrays have ---
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        """Axes."""
+        return self.values.ndim
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return self.values.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64, int64 or bool."""
+        return self.values.dtype
+
+    @property
+    def T(self) -> Shadow:  # noqa: N802 (as NumPy has it)
+        """The transposed array."""
+        return self.moved(np.transpose)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Shadow]:
+        return (self[place] for place in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def __int__(self) -> int:
+        return int(self.values)
+
+    def __float__(self) -> float:
+        return float(self.values)
+
+    def __index__(self) -> int:
+        return int(self.values.item()) if self.values.dtype.kind in "iu" else self.values.__index__()
+
+    def __array__(self, *args: Any, **more: Any) -> Array:
+        raise refused(
+            "an array of the reference becomes a plain one here, which loses its formula: use NumPy's functions on it, as np.zeros_like(a) in place of np.zeros"
+        )
+
+    def moved(self, function: Callable[..., Array], *args: Any, **more: Any) -> Shadow:
+        """Return the array with its elements in another order."""
+        doubt = None if self.doubt is None else function(self.doubt, *args, **more)
+        keys, values = function(self.keys, *args, **more), function(self.values, *args, **more)
+        return Shadow(self.trace, keys, values, doubt, self.name)
+
+    def __getitem__(self, index: Any) -> Shadow:
+        place = plain_index(index)
+        return self.moved(lambda array: array[place])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if self.name:
+            raise refused(f"the reference changes its argument {self.name}: copy it first")
+        place, given = plain_index(index), self.trace.lift(value)
+        if not (self.keys.flags.writeable and self.keys.flags.owndata):
+            self.keys = self.keys.copy()
+        if given.values.dtype.kind == "f" and self.values.dtype.kind != "f":
+            self.values = self.values.astype(np.float64)
+        self.keys[place], self.values[place] = given.keys, given.values
+        if given.doubt is not None:
+            self.doubt = np.zeros(self.shape, np.bool_) if self.doubt is None else self.doubt
+            self.doubt[place] = given.doubt
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method as the function of NumPy of the same name."""
+        from . import numpy_functions
+
+        function = numpy_functions.METHODS.get(name)
+        if function is None or name.startswith("__"):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise refused(f"the reference uses .{name} of an array, which has no formula")
+        return lambda *args, **more: function(self.trace, self, *args, **more)
+
+    def __array_ufunc__(self, function: Any, method: str, *args: Any, **more: Any) -> Any:
+        from . import numpy_functions
+
+        return numpy_functions.of_ufunc(self.trace, function, method, args, more)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, more: Any) -> Any:
+        from . import numpy_functions
+
+        known = numpy_functions.FUNCTIONS.get(function)
+        if known is None:
+            name = getattr(function, "__name__", str(function))
+            raise refused(
+                f"the reference uses np.{name}, which has no formula; it may use {numpy_functions.listed()}"
+            )
+        return known(self.trace, *args, **more)
+
+
+def plain_index(index: Any) -> Any:
+    """Return an index whose parts are plain arrays: what chooses elements is no formula."""
+    if isinstance(index, tuple):
+        return tuple(map(plain_index, index))
+    return index.values if isinstance(index, Shadow) else index
+
+
+def user_frame() -> FrameType | None:
+    """Return the innermost frame that is neither of this package nor of NumPy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith((_HERE, _NUMPY, "<__array_function__")):
+        frame = frame.f_back
+    return frame
+
+
+def user_line() -> Line:
+    """Return the line of the user's source that is being executed."""
+    frame = user_frame()
+    if frame is None:
+        return Line("", 0, "")
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    return Line(file, number, linecache.getline(file, number).strip())
+
+
+def refused(message: str) -> ReferenceError:
+    """Return the error of what a reference may not do, at the user's line."""
+    line = user_line()
+    return ReferenceError(f"{line.file}:{line.number}: {message}\n  {line.text}")
+
+
+__all__ = ["Location", "Operation", "ReferenceError", "Shadow", "Trace", "refused", "user_line"]
