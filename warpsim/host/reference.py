@@ -20,8 +20,8 @@ from ..errors import OperandError, WarpsimError
 from ..isa.arrays import as_array
 from ..observe.algebra.builtin_references import BUILT_IN
 from ..observe.algebra.equivalence import Equivalence, Output, output_of
-from ..observe.algebra.key_reading import KeyReader
-from ..observe.algebra.leaves import Argument, Leaves
+from ..observe.algebra.key_reading import KeyReader, numbers
+from ..observe.algebra.leaves import Argument, Leaves, Left
 from ..observe.algebra.observer import Algebra
 from ..observe.algebra.provenance import Provenance
 from ..observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
@@ -236,25 +236,21 @@ class _Sides:
             raise ReferenceError(
                 f"{self.name} returns {shadow.shape} for {argument.name}, which has {keys.shape}"
             )
+        kind, values = _stored(left, given)
+        bare = np.repeat(~left.tags.any(1) & (left.writers >= 0), keys.size // left.writers.size)
         writers = left.writers if keys.size == left.writers.size else np.repeat(left.writers, 2)
         return output_of(
-            (index, argument.name), keys, shadow, _as_stored(left, given),
-            writers=writers.reshape(keys.shape), tolerance=tolerance,
+            (index, argument.name, kind), keys, shadow, values,
+            writers=writers.reshape(keys.shape), bare=bare.reshape(keys.shape), tolerance=tolerance,
         )  # fmt: skip
 
 
-def _as_stored(left: Any, given: Array) -> Array:
-    """Return an output as numbers: words of unsigned integers are what the kernel has stored in them."""
-    from ..observe.algebra.key_cells import NAMES
-    from ..observe.algebra.key_reading import numbers
-
-    kinds = np.unique(left.tags[:, 0][left.tags[:, 0] != 0] >> 8).tolist()
-    if len(kinds) != 1 or given.dtype.kind not in "iu":
-        return given
-    kind = NAMES[kinds[0]]
-    if kind == "e2m1":
-        return given
-    return numbers(given.view(f"u{given.dtype.itemsize}"), kind, given.dtype.itemsize)
+def _stored(left: Left, given: Array) -> tuple[str, Array]:
+    """Return the format that an output was stored as, and its numbers."""
+    kind = left.kind(given.dtype)
+    if given.dtype.kind not in "iu" or kind == "e2m1":
+        return kind, given
+    return kind, numbers(given.view(f"u{given.dtype.itemsize}"), kind, given.dtype.itemsize)
 
 
 def _argument(launch: Repeatable, index: int, value: Any) -> Argument:

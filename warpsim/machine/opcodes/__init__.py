@@ -82,7 +82,7 @@ def bind(binder: StatementBinder) -> BoundRow:
     known = rows_of(statement.opcode)
     if not known:
         raise _foreign(binder)
-    spelled = _spelled(statement.opcode, statement.modifiers)
+    spelled = forms_of(statement.opcode, statement.modifiers)
     for row, choice in spelled:
         if len(spelled) == 1 or _counts(binder, row, choice):
             binder.check_available(row.since, row.feature)
@@ -92,7 +92,7 @@ def bind(binder: StatementBinder) -> BoundRow:
 
 
 @lru_cache(maxsize=4096)
-def _spelled(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[str, ...]], ...]:
+def forms_of(opcode: str, modifiers: tuple[str, ...]) -> tuple[tuple[Row, tuple[str, ...]], ...]:
     """Return the rows that have a form with these modifiers, each with its choice."""
     found = ((row, row.match(modifiers)) for row in rows_of(opcode))
     return tuple((row, choice) for row, choice in found if choice is not None)
@@ -107,13 +107,13 @@ def takes_any_constant(opcode: str, modifiers: tuple[str, ...]) -> bool:
         row.any_constant
         if isinstance(row, Effect)
         else not (operation := row.build(*choice)).constants and not operation.bytes
-        for row, choice in _spelled(opcode, modifiers)
+        for row, choice in forms_of(opcode, modifiers)
     )
 
 
 def lanes_together(statement: InstructionStatement) -> int:
     """Return how many neighbouring lanes execute a statement together, 1 where each does by itself."""
-    spelled = _spelled(statement.opcode, statement.modifiers)
+    spelled = forms_of(statement.opcode, statement.modifiers)
     return max((getattr(row, "together", 1) for row, _ in spelled), default=1)
 
 

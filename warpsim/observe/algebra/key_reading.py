@@ -195,6 +195,8 @@ class _Piece:
         rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
         signed = self.kind == "s"
         if self.size <= 4 and known.all():
+            if self._one(tags) and tags[0] >> 4 & 15 == self.size:
+                self.reader.casts.setdefault(f"as {self.kind}{8 * self.size}", []).append(self.keys[0])
             return self.reader.bits.number(rows, signed=signed)
         if self._one(tags) and tags[0] & 15 == 0:
             return self._fitting(NAMES[tags[0] >> 8], tags[0] >> 4 & 15)
@@ -234,9 +236,11 @@ class _Piece:
         return np.where(near, moved, hashed(f"low {self.size} bytes", self.keys[0]))
 
     def _float_of_bits(self, tags: tuple[int, ...]) -> Keys:
-        rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
-        if self.kind in _FIELDS and known.all():
-            made, good = _of_fields(rows, *_FIELDS[self.kind], self.reader.bits)
+        known = np.zeros(1, np.bool_)
+        if self.kind in _FIELDS and self._may_be_made():
+            rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
+        if known.all():
+            made, good = _of_fields(rows, *_FIELDS[self.kind])
             if good.all():
                 return made
         if self._one(tags):
@@ -244,6 +248,11 @@ class _Piece:
             part = "" if size == self.size else f"bytes {place} to {place + self.size - 1} "
             return self.reader.cast(self.keys[0], f"{part}as {self.kind}")
         return self._hash(tags)
+
+    def _may_be_made(self) -> bool:
+        """Return whether the first lane's float has a sign and an exponent of constant bits."""
+        rows, known = self.reader.rows(Cells(self.keys[:, :1], self.tags[:, :1]), self.bits[:1], self.size)
+        return bool(known[0]) and bool(_of_fields(rows, *_FIELDS[self.kind])[1][0])
 
     def _shortened(self, tags: tuple[int, ...], kinds: set[str]) -> Keys:
         """Return bf16 as the upper half of an f32, and the other way round."""
@@ -260,7 +269,7 @@ class _Piece:
         return hashed(f"bytes {self.kind} {tags}", *self.keys, concrete.astype(_U))
 
 
-def _of_fields(rows: Keys, fraction: int, exponent: int, bits: BitTable) -> tuple[Keys, Mask]:
+def _of_fields(rows: Keys, fraction: int, exponent: int) -> tuple[Keys, Mask]:
     """Return the keys of floats of bits whose sign and exponent are constants, and of which lanes they are."""
     top = rows[:, fraction : fraction + exponent + 1]
     constant = ((top == ZERO) | (top == _U(ONE))).all(1)

@@ -24,7 +24,7 @@ from ...machine.run.wave import Wave
 from ...machine.state.spaces import DEVICE_BASE
 from .finite_fields import Keys, hashed, random_keys
 from .key_bits import Leaf
-from .key_cells import NAMES, MemoryCells, tag_of
+from .key_cells import NAMES, MemoryCells, cells_of_rows, tag_of
 from .key_reading import KeyReader, numbers
 from .observer import Algebra
 from .shadow_arrays import Shadow, Trace
@@ -171,6 +171,10 @@ class Leaves:
         codes = argument.content.view(f"u{argument.size}")
         if len(whole) == len(names) == 1:
             kind = whole[0].removeprefix("as ")
+            if kind[0] in "su" and kind[1:].isdecimal():
+                rows, _ = self.reader.bits.rows(own)
+                keys = self.reader.bits.number(rows[:, : 8 * argument.size], signed=kind[0] == "s")
+                return keys.reshape(argument.keys.shape), numbers(codes, kind[0], argument.size)
             if FORMATS[kind].code_dtype.itemsize == argument.size:
                 return hashed(whole[0], argument.keys), numbers(codes, kind)
         if names and all(name.startswith("nibble") and name.endswith("e2m1") for name in names):
@@ -211,22 +215,23 @@ class Left:
     tags: npt.NDArray[np.uint16]
     writers: npt.NDArray[np.int32]
 
+    def kind(self, dtype: Any) -> str:
+        """Return the format of what was stored: that of all numbers with keys, or that of the array's dtype."""
+        own = _FLOATS.get(np.dtype(dtype), "s" if np.dtype(dtype).kind == "i" else "u")
+        first = self.tags[:, 0][self.tags[:, 0] != 0]
+        kinds = np.unique(first >> 8).tolist()
+        if len(kinds) != 1 or ((first >> 4 & 15) != self.keys.shape[1]).any():
+            return own
+        return NAMES[kinds[0]]
+
     def read(self, reader: KeyReader, content: Array) -> Keys:
-        """Return the keys of the elements, as numbers of the type that they were stored as.
+        """Return the keys of the elements, as numbers of the format that they were stored as.
 
         ``content`` are the elements themselves. Two numbers of 4 bits in a byte are an axis more, the last.
         """
-        from .key_cells import cells_of_rows
-
-        size = self.keys.shape[1]
+        size, kind = self.keys.shape[1], self.kind(content.dtype)
         bits = np.ascontiguousarray(content).reshape(-1).view(f"u{size}")
         cells = cells_of_rows(self.keys, self.tags)
-        first = self.tags[:, 0]
-        kinds = np.unique(first[first != 0] >> 8).tolist()
-        own = _FLOATS.get(content.dtype, "s" if content.dtype.kind == "i" else "u")
-        kind = NAMES[kinds[0]] if len(kinds) == 1 else own
         if kind == "e2m1":
             return reader.nibbles(cells, bits, kind, 0).T.reshape(*content.shape[:-1], -1)
-        if (first[first != 0] >> 4 & 15 != size).any():
-            kind = own
         return reader.read(cells, bits, kind, size).reshape(content.shape)

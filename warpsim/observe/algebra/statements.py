@@ -16,7 +16,7 @@ from ...isa.formats import FORMATS
 from ...machine.bind.constants import constant_bits
 from ...machine.bind.scope import RegisterName
 from ...machine.bind.value_types import bits_of, dtype_of
-from ...machine.opcodes import operation_of, rows_of
+from ...machine.opcodes import forms_of, operation_of
 from ...machine.opcodes.effect import Effect
 from ...machine.opcodes.operation import Operation
 from ...machine.run.wave import Record
@@ -76,8 +76,7 @@ class Statement:
     @cached_property
     def _row(self) -> tuple[Any, tuple[str, ...]]:
         """The row that the statement spells, and its choice."""
-        found = ((row, row.match(self.modifiers)) for row in rows_of(self.opcode))
-        fits = [(row, choice) for row, choice in found if choice is not None]
+        fits = forms_of(self.opcode, self.modifiers)
         if len(fits) > 1:
             counted = (pair for pair in fits if isinstance(pair[0], Effect) or self._suits(*pair))
             return next(counted, fits[0])
