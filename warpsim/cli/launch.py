@@ -53,6 +53,7 @@ class _Asked:
     save: tuple[str, ...]
     expect: tuple[str, ...]
     tolerance: float
+    reference: str | None
     why: bool
     target: str | None
     checks: str
@@ -110,6 +111,13 @@ class _Done:
     default=0.0,
     metavar="RELATIVE",
     help="Compare values with --expect, not bits: relative, such as 1e-2.",
+)
+@click.option(
+    "--reference",
+    metavar="FILE.py:FUNCTION|NAME",
+    help="Decide whether the kernel computes this NumPy function of its arguments, which returns the output, or "
+    "{argument: array}. Names of built-in references: "
+    "gemm, gemm_nt, sparse_gemm, attention, and others that an unknown name lists.",
 )
 @click.option(
     "--why",
@@ -228,7 +236,7 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
         return fail(values, as_json)
     keeps = looking.trace_mma is not None
     check_options(asked.origins, asked.fragment, keeps=keeps, computed=[*asked.save, *asked.expect])
-    if asked.why:
+    if asked.why or asked.reference is not None:
         return _why(file, asked, sizes, values)
     if asked.origins is not None and not keeps and looking.timeline is not None:
         raise click.UsageError("--origins draws nothing: --timeline does not go with it")
@@ -350,7 +358,8 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
         looking.timeline,
     )
     if any(computed):
-        raise click.UsageError("--why writes nothing and looks by itself: it goes with --expect alone")
+        name = "--why" if asked.why else "--reference"
+        raise click.UsageError(f"{name} writes nothing and looks by itself: it goes with --expect alone")
     found = attempt(_verdict, file, asked, sizes, values)
     if isinstance(found, Failure):
         return fail(found, looking.as_json)
@@ -364,6 +373,7 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
 def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Verdict:
     from ..diagnosis.verdicts import why
     from ..errors import OperandError
+    from ..observe.algebra.shadow_arrays import ReferenceError as Refused
     from ..files.archives import read_array
     from ..host.loading import load
 
@@ -378,6 +388,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
                 args=values,
                 expected={index: read_array(path) for index, path in pairs},
                 tolerance=asked.tolerance,
+                reference=asked.reference,
                 shared_bytes=asked.shared,
                 cooperative=asked.cooperative,
                 resident=asked.resident,
@@ -386,6 +397,8 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
                 progress=watch,
                 **sizes,
             )
+    except Refused:
+        raise
     except OperandError as error:
         if error.location is not None:
             raise

@@ -90,11 +90,16 @@ class LaunchReport(Displayed):
         return f"<launch{kernel}: {self.fidelity}; findings: {findings}>"
 
     def why(
-        self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0
+        self,
+        expected: Mapping[int | str, npt.ArrayLike] | None = None,
+        tolerance: float = 0.0,
+        reference: str | Callable[..., Any] | None = None,
     ) -> Verdict:
         """Return why the launch is wrong, as ``warpsim.why`` does, which executes it again and again.
 
         ``expected`` has the right content of arrays by argument, ``tolerance`` is relative, 0 compares bits.
+        ``reference`` is a NumPy function of the kernel's arguments, "FILE.py:FUNCTION" or a name, whose formula
+        the kernel should compute.
         The arrays of the launch must not have been changed since. Raises OperandError.
         """
         if self.launched is None:
@@ -108,7 +113,7 @@ class LaunchReport(Displayed):
             ".diagnosis.verdicts", __name__.partition(".")[0]
         )  # it comes after this room
         launch = verdicts.RepeatedLaunch(**self.launched._asdict())
-        verdict: Verdict = verdicts.verdict_of(launch, expected or {}, tolerance)
+        verdict: Verdict = verdicts.verdict_of(launch, expected or {}, tolerance, reference)
         return verdict
 
 

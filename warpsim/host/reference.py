@@ -114,7 +114,7 @@ def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
             f"{name}({wanted}) does not take the {len(given)} arguments of the kernel: {error}"
         ) from None
     file = inspect.unwrap(reference).__code__.co_filename if hasattr(reference, "__code__") else ""
-    state = np.random.get_state()[1].copy()  # type: ignore[index, union-attr]
+    state = _random_state()
     try:
         with np.errstate(all="ignore"):
             found = reference(*given)
@@ -122,9 +122,14 @@ def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
         raise
     except Exception as error:
         raise ReferenceError(f"{name} raises {_where(error, file)}") from None
-    if not np.array_equal(state, np.random.get_state()[1]):  # type: ignore[index]
+    if _random_state() != state:
         raise ReferenceError(f"{name} reads random numbers: its formula is another each time")
     return found
+
+
+def _random_state() -> bytes:
+    """Return what NumPy's own generator has drawn so far."""
+    return repr(np.random.get_state()).encode() + np.asarray(np.random.get_state()[1]).tobytes()
 
 
 def _outputs(run: _Sides, found: Any) -> dict[int, Shadow]:
@@ -241,7 +246,7 @@ class _Sides:
         writers = left.writers if keys.size == left.writers.size else np.repeat(left.writers, 2)
         return output_of(
             (index, argument.name, kind), keys, shadow, values,
-            writers=writers.reshape(keys.shape), bare=bare.reshape(keys.shape), tolerance=tolerance,
+            writers=writers.reshape(keys.shape), bare=bare.reshape(keys.shape), dtype=given.dtype, tolerance=tolerance,
         )  # fmt: skip
 
 

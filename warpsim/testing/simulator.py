@@ -183,6 +183,21 @@ class Simulator:
         how = f" by more than {atol:g} + {rtol:g} x expected"
         self._compare(given, expected, lambda x, y: wrong_values(x, y, rtol, atol), how, rtol)
 
+    def assert_computes(self, reference: str | Callable[..., Any], tolerance: float = 0.0) -> None:
+        """Fail unless the last launch computes the formula of a NumPy function of the kernel's arguments.
+
+        ``reference`` is a function, "FILE.py:FUNCTION" or the name of a built-in one; values are within
+        ``tolerance``, relative, by default what rounding leaves in the type of the output.
+        """
+        __tracebackhide__ = True
+        launched = self.reports[-1].launched if self.reports else None
+        if launched is None or launched.before is None:
+            raise OperandError("assert_computes takes the last launch: there is none that can be repeated")
+        launch = RepeatedLaunch(**launched._asdict())
+        found = without_frames(lambda: verdict_of(launch, {}, tolerance, reference))
+        if not found.as_expected:
+            raise KernelFailure("\n".join(str(found).splitlines()[:_VERDICT]))
+
     def _compare(
         self,
         given: Any,

@@ -8,7 +8,7 @@ product are asked. What has no evidence is not claimed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from ...checks.findings import LaunchFinding
 from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine, UndefinedBehavior, WarpsimError
 from ...host.launching import LaunchableKernel
+from ...host.reference import Reference, equivalence_of
 from ...isa.displayed import Displayed
 from ...isa.families import OPCODES
+from ...observe.algebra.equivalence import Equivalence, tolerance_of
 from ..origins.element_origins import Origins
 from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
@@ -69,11 +71,14 @@ class Verdict(Displayed):
     errors: tuple[OutputError, ...]
     compared: int
     notes: tuple[str, ...] = ()
+    equivalence: Equivalence | None = None  # with a reference
 
     @property
     def as_expected(self) -> bool:
-        """Whether the launch has no error and all outputs that were compared are as expected."""
-        return not self.causes and not self.errors
+        """Whether the launch has no error, all outputs that were compared are as expected, and the formulas are
+        those of the reference."""
+        equal = self.equivalence is None or (self.equivalence.answer == "equal" and self.equivalence.close)
+        return equal and not self.causes and not self.errors
 
     @property
     def cause(self) -> str:
@@ -113,12 +118,14 @@ class Verdict(Displayed):
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict first, then what the outputs show, then what else was found."""
-        if self.as_expected:
+        if self.equivalence is not None:
+            yield from self._formula_lines(self.equivalence)
+        elif self.as_expected:
             outputs = "1 output is" if self.compared == 1 else f"{self.compared} outputs are"
             yield "verdict: nothing is wrong" + f"; {outputs} as expected" * bool(self.compared)
             yield from (f"note: {note}" for note in self.notes)
             return
-        if not self.causes:
+        elif not self.causes:
             yield "verdict: outputs are wrong; no cause was found"
         for cause in self.causes[:1]:
             yield from _cause_lines(cause)
@@ -130,9 +137,15 @@ class Verdict(Displayed):
             yield f"also: {len(self.causes) - 1 - _SYMPTOMS} more"
         yield from (f"note: {note}" for note in self.notes)
 
+    def _formula_lines(self, equivalence: Equivalence) -> Iterator[str]:
+        """Yield the answer of a reference: the verdict, or beside a cause the formula."""
+        yield f"{'formula' if self.causes else 'verdict'}: {equivalence}"
+
     def document(self) -> dict[str, Any]:
         """Return the same as JSON-ready data."""
+        formula = {} if self.equivalence is None else {"equivalence": self.equivalence.document()}
         return {
+            **formula,
             "as_expected": self.as_expected,
             "causes": [_cause_document(cause) for cause in self.causes],
             "outputs": [_error_document(error) for error in self.errors],
@@ -197,12 +210,15 @@ def why(
     args: Sequence[Any] = (),
     expected: Expected | None = None,
     tolerance: float = 0.0,
+    reference: str | Reference | None = None,
     **launch: Any,
 ) -> Verdict:
     """Return why a launch is wrong; nothing is written back to ``args``.
 
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
-    compared, or values within ``tolerance``, relative. ``launch`` are ``shared_bytes``, ``cluster``,
+    compared, or values within ``tolerance``, relative. ``reference`` is a NumPy function of the kernel's
+    arguments, "FILE.py:FUNCTION" or the name of a built-in one: its formula is compared, and its values are the
+    expected ones. ``launch`` are ``shared_bytes``, ``cluster``,
     ``cooperative``, ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
     Variables of the module keep what launches leave in them; device buffers are put back. Raises OperandError
     for arguments.
@@ -213,12 +229,19 @@ def why(
     sizes = {"grid": grid, "block": block} | {name: launch.get(name, value) for name, value in _SIZES.items()}
     options = {name: launch.get(name, value) for name, value in _MODES.items()}
     repeated = RepeatedLaunch(kernel=kernel, sizes=sizes, args=args, options=options, before={})
-    return verdict_of(repeated, expected or {}, tolerance)
+    return verdict_of(repeated, expected or {}, tolerance, reference)
 
 
 @in_default_environment
-def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> Verdict:
+def verdict_of(
+    launch: RepeatedLaunch,
+    expected: Expected,
+    tolerance: float,
+    reference: str | Reference | None = None,
+) -> Verdict:
     """Return why a launch that can be repeated is wrong. Raises OperandError."""
+    if reference is not None:
+        return _of_reference(launch, expected, tolerance, reference)
     wanted = {_argument(launch, key): value for key, value in expected.items()}
     if not 0 <= tolerance < 1:
         raise OperandError(f"tolerance={tolerance}: expected a number from 0 to below 1")
@@ -245,6 +268,27 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
     harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
     notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes), *untraced)
     return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
+
+
+def _of_reference(
+    launch: RepeatedLaunch, expected: Expected, tolerance: float, reference: str | Reference
+) -> Verdict:
+    """Return the verdict of a launch whose formula is known: its answer, and what values show besides.
+
+    Causes of wrong values are searched where the formulas are equal: the mistake is then in rounding or range.
+    """
+    try:
+        answer = equivalence_of(launch, reference, tolerance or None).equivalence
+    except WarpsimError as error:
+        if error.location is None:
+            raise
+        return verdict_of(launch, expected, tolerance)
+    wanted = dict(expected)
+    if not answer.close:
+        wanted |= {output.argument: values for output in answer.outputs if (values := output.values()) is not None}
+    most = max((tolerance_of(output.kind) for output in answer.outputs), default=0.0)
+    found = verdict_of(launch, wanted, tolerance or min(most, 0.5))
+    return replace(found, equivalence=answer, compared=len(answer.outputs))
 
 
 def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:

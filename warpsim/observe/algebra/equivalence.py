@@ -39,6 +39,13 @@ class Output:
     expected: Array
     given: Array
     far: Mask
+    kind: str
+    dtype: np.dtype[Any]
+
+    def values(self) -> Array | None:
+        """Return the expected values in the array's type; None where it holds other numbers than its type says."""
+        own = self.dtype.kind in "iu"
+        return None if own != (self.kind in ("s", "u")) else self.expected.astype(self.dtype)
 
     @property
     def other(self) -> Mask:
@@ -59,6 +66,7 @@ def output_of(
     *,
     writers: Any,
     bare: Mask,
+    dtype: np.dtype[Any],
     tolerance: float | None,
 ) -> Output:
     """Compare the keys and the values of one output: ``argument`` is its number, its name and its format.
@@ -80,6 +88,8 @@ def output_of(
         expected=expected,
         given=values,
         far=far,
+        kind=argument[2],
+        dtype=dtype,
     )
 
 
