@@ -115,9 +115,10 @@ class _Done:
 @click.option(
     "--reference",
     metavar="FILE.py:FUNCTION|NAME",
-    help="Decide whether the kernel computes this NumPy function of its arguments, which returns the output, or "
-    "{argument: array}. Names of built-in references: "
-    "gemm, gemm_nt, sparse_gemm, attention, and others that an unknown name lists.",
+    help="Decide whether the kernel computes this NumPy function of its arguments, which returns the output,
+    or
+    " "{argument: array}. Names
+    of built-in references: " "gemm, gemm_nt, sparse_gemm, attention, and others that an unknown name lists.",
 )
 @click.option(
     "--why",
@@ -373,9 +374,9 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
 def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Verdict:
     from ..diagnosis.verdicts import why
     from ..errors import OperandError
-    from ..observe.algebra.shadow_arrays import ReferenceError as Refused
     from ..files.archives import read_array
     from ..host.loading import load
+    from ..observe.algebra.shadow_arrays import ReferenceError as Refused
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
     name = entry_of(module, asked.entry, alone=bool(asked.arguments))

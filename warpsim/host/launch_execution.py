@@ -98,8 +98,8 @@ class LaunchReport(Displayed):
         """Return why the launch is wrong, as ``warpsim.why`` does, which executes it again and again.
 
         ``expected`` has the right content of arrays by argument, ``tolerance`` is relative, 0 compares bits.
-        ``reference`` is a NumPy function of the kernel's arguments, "FILE.py:FUNCTION" or a name, whose formula
-        the kernel should compute.
+        ``reference`` is a NumPy function of the kernel's arguments, "FILE.py:FUNCTION" or a name, whose
+        formula the kernel should compute.
         The arrays of the launch must not have been changed since. Raises OperandError.
         """
         if self.launched is None:

@@ -1,7 +1,8 @@
 """A launch compared with a NumPy function: ``equivalence_of`` says whether the kernel computes the formula.
 
-The function is called with the arguments of the kernel, in their order, and returns an array, the only output, or
-{argument index or name: array}. It is executed on keys and on float64 values at once (observe/algebra).
+The function is called with the arguments of the kernel, in their order, and returns an array, the only
+output, or {argument index or name: array}. It is executed on keys and on float64 values at once
+(observe/algebra).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +21,7 @@ import numpy.typing as npt
 from ..errors import OperandError, WarpsimError
 from ..isa.arrays import as_array
 from ..observe.algebra.builtin_references import BUILT_IN
-from ..observe.algebra.equivalence import Equivalence, Output, output_of
+from ..observe.algebra.equivalence import Equivalence, Output, Stored, output_of
 from ..observe.algebra.key_reading import KeyReader, numbers
 from ..observe.algebra.leaves import Argument, Leaves, Left
 from ..observe.algebra.observer import Algebra
@@ -129,7 +131,8 @@ def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
 
 def _random_state() -> bytes:
     """Return what NumPy's own generator has drawn so far."""
-    return repr(np.random.get_state()).encode() + np.asarray(np.random.get_state()[1]).tobytes()
+    _, words, place, *more = np.random.get_state(legacy=True)
+    return np.asarray(words).tobytes() + repr((place, more)).encode()
 
 
 def _outputs(run: _Sides, found: Any) -> dict[int, Shadow]:
@@ -242,12 +245,19 @@ class _Sides:
                 f"{self.name} returns {shadow.shape} for {argument.name}, which has {keys.shape}"
             )
         kind, values = _stored(left, given)
-        bare = np.repeat(~left.tags.any(1) & (left.writers >= 0), keys.size // left.writers.size)
-        writers = left.writers if keys.size == left.writers.size else np.repeat(left.writers, 2)
-        return output_of(
-            (index, argument.name, kind), keys, shadow, values,
-            writers=writers.reshape(keys.shape), bare=bare.reshape(keys.shape), dtype=given.dtype, tolerance=tolerance,
-        )  # fmt: skip
+        each = keys.size // max(left.writers.size, 1)  # 2 where a byte holds two numbers
+        bare = ~left.tags.any(1) & (left.writers >= 0)
+        stored = Stored(
+            argument=index,
+            name=argument.name,
+            kind=kind,
+            keys=keys,
+            values=values,
+            writers=np.repeat(left.writers, each).reshape(keys.shape),
+            bare=np.repeat(bare, each).reshape(keys.shape),
+            dtype=given.dtype,
+        )
+        return output_of(stored, shadow, tolerance)
 
 
 def _stored(left: Left, given: Array) -> tuple[str, Array]:
@@ -291,8 +301,6 @@ def equivalence_of(
         second = again.compare(again.run(None, gauge=gauge), tolerance)
         if second.answer != "equal":
             sides, found = again, second
-        from dataclasses import replace
-
         found = replace(found, seeds=2)
     assert sides.algebra is not None
     return Run(found, sides.algebra, sides.leaves, sides.trace, sides.attempt)

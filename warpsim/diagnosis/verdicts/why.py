@@ -75,8 +75,8 @@ class Verdict(Displayed):
 
     @property
     def as_expected(self) -> bool:
-        """Whether the launch has no error, all outputs that were compared are as expected, and the formulas are
-        those of the reference."""
+        """Whether the launch has no error, all outputs that were compared are as expected, and the formulas
+        are those of the reference."""
         equal = self.equivalence is None or (self.equivalence.answer == "equal" and self.equivalence.close)
         return equal and not self.causes and not self.errors
 
@@ -217,8 +217,8 @@ def why(
 
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
     compared, or values within ``tolerance``, relative. ``reference`` is a NumPy function of the kernel's
-    arguments, "FILE.py:FUNCTION" or the name of a built-in one: its formula is compared, and its values are the
-    expected ones. ``launch`` are ``shared_bytes``, ``cluster``,
+    arguments, "FILE.py:FUNCTION" or the name of a built-in one: its formula is compared, and its values are
+    the expected ones. ``launch`` are ``shared_bytes``, ``cluster``,
     ``cooperative``, ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
     Variables of the module keep what launches leave in them; device buffers are put back. Raises OperandError
     for arguments.
@@ -275,7 +275,8 @@ def _of_reference(
 ) -> Verdict:
     """Return the verdict of a launch whose formula is known: its answer, and what values show besides.
 
-    Causes of wrong values are searched where the formulas are equal: the mistake is then in rounding or range.
+    Causes of wrong values are searched where the formulas are equal: the mistake is then in rounding or
+    range.
     """
     try:
         answer = equivalence_of(launch, reference, tolerance or None).equivalence
@@ -285,7 +286,9 @@ def _of_reference(
         return verdict_of(launch, expected, tolerance)
     wanted = dict(expected)
     if not answer.close:
-        wanted |= {output.argument: values for output in answer.outputs if (values := output.values()) is not None}
+        wanted |= {
+            output.argument: values for output in answer.outputs if (values := output.values()) is not None
+        }
     most = max((tolerance_of(output.kind) for output in answer.outputs), default=0.0)
     found = verdict_of(launch, wanted, tolerance or min(most, 0.5))
     return replace(found, equivalence=answer, compared=len(answer.outputs))

@@ -1,7 +1,7 @@
 """What opcodes mean as formulas: the rule that computes with keys beside values (observe/algebra), by name.
 
-An opcode that has none is an uninterpreted function there: ``Row.meaning`` is "" then, and a test counts them.
-Does not know how a rule computes.
+An opcode that has none is an uninterpreted function there: ``Row.meaning`` is "" then, and a test counts
+them. Does not know how a rule computes.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ class Stretches:
 class Moved:
     """Where each byte of an operation comes from and goes, one by one.
 
-    ``source (n,)`` are offsets in ``space``: "global", "shared", or "registers", those of ``lanes`` lanes from
+    ``source (n,)`` are offsets in ``space``: "global", "shared", or "registers", those of ``lanes`` lanes
+    from
     the operation's on, byte by byte in the order of the operand; -1 is a byte that is filled. ``targets`` are
     spaces, "tensor" (tensor_cells.py) included, with offsets ``(n,)``. ``update`` and ``type`` are those of a
     reduction, "" for a copy.

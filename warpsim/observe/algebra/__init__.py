@@ -1,1 +1,3 @@
-"""Whether a kernel computes a formula: keys, formulas at random points of finite fields, beside its values."""
+"""Whether a kernel computes a formula: keys, formulas at random points of finite fields, beside its
+values.
+"""

@@ -112,7 +112,7 @@ def _differences(call: Call) -> Outcome | None:
     x, y = (call.values(place, element).astype(np.float64) for place in (0, 1))
     apart = sub(call.keys(0, element), call.keys(1, element))
     keys, exact = call.keys(2), call.values(2).astype(np.float64)
-    for place in range(element.count):
+    for place in range(element.parts):
         keys = add(keys, magnitude(apart[place], x[place] - y[place]))
         exact = exact + np.abs(x[place] - y[place])
     return _finished(call, keys, exact, call.statement.opcode, tuple(apart))
@@ -144,10 +144,7 @@ def _choice(call: Call) -> Outcome | None:
 def _selection(call: Call) -> Outcome:
     """selp and slct: the cells of the operand that the predicate, or the sign of c, chooses."""
     decides = call.bits[2]
-    if call.statement.opcode == "selp":
-        first = decides.astype(np.bool_)
-    else:
-        first = call.values(2)[0] >= 0
+    first = decides.astype(np.bool_) if call.statement.opcode == "selp" else call.values(2)[0] >= 0
     width = call.after.dtype.itemsize
     a, b = (cells if cells is not None else Cells.empty(width, call.lanes) for cells in call.cells[:2])
     return Outcome(None, a.merged(first, b))
@@ -179,9 +176,9 @@ def _conversion(call: Call) -> Outcome | None:
     to, of = [element_of(word) for word in call.modifiers if _TYPE.fullmatch(word)]
     if to.kind == "e2m1" or of.kind == "e2m1":
         return _nibbles(call, to, of)
-    if to.count > 1 and of.count == 1:  # the first source is the upper part
-        keys = np.concatenate([call.keys(place, of) for place in range(to.count)][::-1])
-        values = np.concatenate([call.values(place, of) for place in range(to.count)][::-1])
+    if to.parts > 1 and of.parts == 1:  # the first source is the upper part
+        keys = np.concatenate([call.keys(place, of) for place in range(to.parts)][::-1])
+        values = np.concatenate([call.values(place, of) for place in range(to.parts)][::-1])
     elif to.kind in ("s", "u") and of.kind in ("s", "u"):
         return _integers(call, to, of)
     else:
@@ -261,8 +258,8 @@ def _pack(call: Call) -> Outcome | None:
 def _nibbles(call: Call, to: Element, of: Element) -> Outcome | None:
     """Two e2m1 share a byte: a pair of keys, that reading takes apart."""
     if to.kind == "e2m1":
-        keys = call.keys(0, of) if of.count > 1 else np.concatenate([call.keys(1, of), call.keys(0, of)])
-        if to.count != 2:
+        keys = call.keys(0, of) if of.parts > 1 else np.concatenate([call.keys(1, of), call.keys(0, of)])
+        if to.parts != 2:
             return None
         return Outcome(call.reader.paired(keys[0], keys[1])[None], None, "", (), Element("e2m1", 1, 1))
     cells = call.cells[0]

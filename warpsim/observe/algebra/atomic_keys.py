@@ -103,9 +103,7 @@ class _Turn(NamedTuple):
         operand = np.ascontiguousarray(cells[-1].keys.T), np.ascontiguousarray(cells[-1].tags.T)
         if name in ("exch", "cas"):
             takes = np.ones(len(self.offsets), np.bool_) if name == "exch" else (content == bits[0]).all(1)
-            new = tuple(
-                np.where(takes[:, None], mine, theirs) for mine, theirs in zip(operand, old, strict=True)
-            )
+            new = tuple(np.where(takes[:, None], operand[place], old[place]) for place in (0, 1))
             self.memory.store(self.offsets, self.size, (new[0], new[1]), self.statement.pc)
             return old, np.where(takes[:, None], bits[-1], content)
         element = element_of(self.statement.modifiers[-1])

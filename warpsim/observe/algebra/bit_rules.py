@@ -74,8 +74,8 @@ def _logic(call: Call) -> Outcome | None:
 
 
 def _whole_integer(call: Call, count: int) -> Outcome | None:
-    """Return the one operand that has keys, an integer of unknown bits, where the result is the same; an empty
-    outcome where it is not, None for other operands.
+    """Return the one operand that has keys, an integer of unknown bits, where the result is the same; an
+    empty outcome where it is not, None for other operands.
     """
     keyed = [place for place in range(count) if call.cells[place] is not None]
     cells = call.cells[keyed[0]] if len(keyed) == 1 else None
@@ -133,7 +133,9 @@ def _moved(call: Call, count: int, table: int) -> Cells | None:
 
 
 def _kept(call: Call, cells: Cells, zeros: Values, ones: Values, place: int) -> Cells | None:
-    """Return cells under a function that gives ``zeros`` for bits that are 0 and ``ones`` for those that are 1."""
+    """Return cells under a function that gives ``zeros`` for bits that are 0 and ``ones`` for those that are
+    1.
+    """
     width, lanes = cells.width, call.lanes
     keep = np.ascontiguousarray(ones & ~zeros).view(np.uint8).reshape(lanes, width).T
     flip = np.ascontiguousarray(zeros & ~ones).view(np.uint8).reshape(lanes, width).T

@@ -1,7 +1,7 @@
 """References by name, for what is usual; arguments in the order in which most kernels have them.
 
-Each takes the first arrays of the kernel and ignores the rest: pointers to outputs, sizes, strides. It returns
-the only output. What a kernel has in another order takes a function of two lines in a file.
+Each takes the first arrays of the kernel and ignores the rest: pointers to outputs, sizes, strides. It
+returns the only output. What a kernel has in another order takes a function of two lines in a file.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def causal_attention(q: Any, k: Any, v: Any, out: Any, *more: Any) -> Any:
 def sparse_gemm(a: Any, e: Any, b: Any, d: Any, *more: Any) -> Any:
     """Return A @ B of a 2:4 sparse A (m, k / 2) and B (k, n).
 
-    ``e`` are the indices of its elements, each of 4: two of 2 bits for two neighbours, the first one lower, 4 bits
-    for each group of 4 columns of a row, as cuSPARSELt and PyTorch's to_sparse_semi_structured order them before
-    any permutation: words of 16 or 32 bits (m, k / words).
+    ``e`` are the indices of its elements, each of 4: two of 2 bits for two neighbours, the first one lower,
+    4 bits for each group of 4 columns of a row, as cuSPARSELt and PyTorch's to_sparse_semi_structured order
+    them before any permutation: words of 16 or 32 bits (m, k / words).
     """
     fields = np.asarray(e.values) if hasattr(e, "values") else np.asarray(e)
     rows, stored = a.shape

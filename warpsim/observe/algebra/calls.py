@@ -109,7 +109,7 @@ class Call:
         name = ".".join((self.statement.opcode, *self.modifiers))
         size = self.after.dtype.itemsize
         element = (
-            self.element if self.element.count == 1 and self.element.size == size else Element("u", size, 1)
+            self.element if self.element.parts == 1 and self.element.size == size else Element("u", size, 1)
         )
         return Outcome(hashed(name, *operands)[None], None, self.statement.opcode, tuple(operands), element)
 
@@ -172,8 +172,8 @@ def chosen(candidates: list[tuple[Keys, Values]], *, greatest: bool) -> Keys:
 
 
 def wrapped(call: Call, keys: Keys, exact: Values) -> Keys | None:
-    """Return the keys of integers of the result's type: those of the field, less the multiples of 2^bits by which
-    it wrapped; None where these are not known. ``exact`` is the sum or product, float64.
+    """Return the keys of integers of the result's type: those of the field, less the multiples of 2^bits by
+    which it wrapped; None where these are not known. ``exact`` is the sum or product, float64.
     """
     kind, size, _ = call.element
     if np.abs(exact).max(initial=0) > 2.0**100:

@@ -25,8 +25,8 @@ Array = npt.NDArray[Any]
 class Output:
     """One output: where its formulas are ``equal``, ``undecided`` or else other, and where values are far.
 
-    ``kernel`` and ``reference`` are the keys of both; ``writers`` the statement that stored each element, -1 for
-    none. ``expected`` are the values of the reference, ``given`` those of the kernel.
+    ``kernel`` and ``reference`` are the keys of both; ``writers`` the statement that stored each element, -1
+    for none. ``expected`` are the values of the reference, ``given`` those of the kernel.
     """
 
     argument: int
@@ -43,7 +43,9 @@ class Output:
     dtype: np.dtype[Any]
 
     def values(self) -> Array | None:
-        """Return the expected values in the array's type; None where it holds other numbers than its type says."""
+        """Return the expected values in the array's type; None where it holds other numbers than its type
+        says.
+        """
         own = self.dtype.kind in "iu"
         return None if own != (self.kind in ("s", "u")) else self.expected.astype(self.dtype)
 
@@ -58,38 +60,43 @@ class Output:
         return tuple(int(place) for place in np.argwhere(mask)[0])
 
 
-def output_of(
-    argument: tuple[int, str, str],
-    kernel: Keys,
-    shadow: Shadow,
-    given: Array,
-    *,
-    writers: Any,
-    bare: Mask,
-    dtype: np.dtype[Any],
-    tolerance: float | None,
-) -> Output:
-    """Compare the keys and the values of one output: ``argument`` is its number, its name and its format.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stored:
+    """An array as the kernel left it: keys and values of its elements, in a format (key_cells.py).
 
-    ``bare`` are elements that the kernel stored without any key: decisions have made them, bit by bit.
+    ``bare`` are elements that were stored without any key: decisions have made them, bit by bit. ``dtype``
+    is that of the array.
     """
-    same = equal(kernel, shadow.keys)
+
+    argument: int
+    name: str
+    kind: str
+    keys: Keys
+    values: Array
+    writers: npt.NDArray[np.int32]
+    bare: Mask
+    dtype: np.dtype[Any]
+
+
+def output_of(stored: Stored, shadow: Shadow, tolerance: float | None) -> Output:
+    """Compare the keys and the values of one output."""
+    same = equal(stored.keys, shadow.keys)
     doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
-    expected, values = shadow.values, _numbers(given, kernel.shape)
-    far = _far(expected, values, tolerance_of(argument[2]) if tolerance is None else tolerance)
+    expected, values = shadow.values, _numbers(stored.values, stored.keys.shape)
+    far = _far(expected, values, tolerance_of(stored.kind) if tolerance is None else tolerance)
     return Output(
-        argument=argument[0],
-        name=argument[1],
-        kernel=kernel,
-        reference=np.broadcast_to(shadow.keys, kernel.shape),
+        argument=stored.argument,
+        name=stored.name,
+        kernel=stored.keys,
+        reference=np.broadcast_to(shadow.keys, stored.keys.shape),
         equal=same,
-        undecided=~same & (doubt | (bare & ~far)),
-        writers=writers,
+        undecided=~same & (doubt | (stored.bare & ~far)),
+        writers=stored.writers,
         expected=expected,
         given=values,
         far=far,
-        kind=argument[2],
-        dtype=dtype,
+        kind=stored.kind,
+        dtype=stored.dtype,
     )
 
 
@@ -121,9 +128,10 @@ def tolerance_of(kind: str) -> float:
 class Equivalence(Displayed):
     """Whether a launch computes a reference.
 
-    ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by value,
-    ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are statements
-    whose integers wrapped. ``findings`` are those of the checks, whatever the formulas are.
+    ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by
+    value,
+    ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are
+    statements whose integers wrapped. ``findings`` are those of the checks, whatever the formulas are.
     """
 
     reference: str
@@ -165,7 +173,8 @@ class Equivalence(Displayed):
         yield from self._values()
         errors = [finding for finding in self.findings if getattr(finding, "severity", "error") == "error"]
         if errors:
-            yield f"  checks report {len(errors)} error{'s'[: len(errors) != 1]}, which equal formulas do not excuse"
+            plural = "s" if len(errors) != 1 else ""
+            yield f"  checks report {len(errors)} error{plural}: the formula is that of this order of execution"
 
     def _decided(self) -> Iterator[str]:
         if self.decisions:
@@ -180,15 +189,15 @@ class Equivalence(Displayed):
                 "the formulas are equal, whatever the rounding"
             )
         if output.other.any():
-            count = int(output.other.sum())
+            count, first = int(output.other.sum()), list(output.first(output.other))
             return (
-                f"{whose}{count:,} of {total:,} elements of {output.name} are other formulas than "
-                f"{self.reference}, the first at {list(output.first(output.other))}: {pattern_of(output.other)}"
+                f"{count:,} of {total:,} elements of {output.name} are other formulas than {self.reference}, "
+                f"the first at {first}: {pattern_of(output.other)}"
             )
-        count = int(output.undecided.sum())
+        count, first = int(output.undecided.sum()), list(output.first(output.undecided))
         return (
-            f"{whose}undecided: {count:,} of {total:,} elements of {output.name} hang on a decision between values "
-            f"that rounding may exchange, the first at {list(output.first(output.undecided))}"
+            f"undecided: {count:,} of {total:,} elements of {output.name} depend on decisions between values "
+            f"that rounding may exchange, the first at {first}"
         )
 
     def _suspects(self) -> Iterator[str]:
@@ -205,9 +214,10 @@ class Equivalence(Displayed):
         far = sum(int(output.far.sum()) for output in self.outputs)
         if self.answer == "equal" and far:
             worst = max(self.outputs, key=lambda output: int(output.far.sum()))
+            first = list(worst.first(worst.far))
             yield (
-                f"  {far:,} values are out of tolerance all the same, the first at {list(worst.first(worst.far))}: the "
-                "mistake is rounding, range or an approximation, not a term or an index"
+                f"  {far:,} values are out of tolerance, the first at {first}: the mistake is rounding, range "
+                "or an approximation, not a term or an index"
             )
         elif self.answer == "other" and not far:
             yield "  the values are within tolerance: a test with these data does not see it"

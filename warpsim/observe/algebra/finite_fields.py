@@ -5,8 +5,9 @@ A key is a uint64: ``x mod Q`` in the upper 32 bits, ``x mod P`` in the lower on
 half of what comes of an exponential is ``NONE``: it has no value mod Q. The fields with one exponential are
 those of Mirage (Wu et al., OSDI 2025), with 29 and 30 bits in place of 8.
 
-Two formulas that differ as polynomials have the same key with a chance of degree / 2^59, behind an exponential
-degree / 2^30. All functions take and return arrays of keys and broadcast. Does not know what a key stands for.
+Two formulas that differ as polynomials have the same key with a chance of degree / 2^59, behind an
+exponential degree / 2^30. All functions take and return arrays of keys and broadcast. Does not know what a
+key stands for.
 """
 
 from __future__ import annotations
@@ -293,9 +294,11 @@ def equal(a: Any, b: Any) -> npt.NDArray[np.bool_]:
     """Return where two keys are of one formula, as far as both have halves."""
     differing = np.asarray(a, _U) ^ np.asarray(b, _U)
     none = (np.asarray(a, _U) | np.asarray(b, _U)) & _HIGH_NONE != 0
-    return (differing & _LOW == 0) & (none | (differing == 0))
+    found: npt.NDArray[np.bool_] = (differing & _LOW == 0) & (none | (differing == 0))
+    return found
 
 
 def is_exponential(keys: Any) -> npt.NDArray[np.bool_]:
     """Return where keys have no value mod Q: they come of an exponential."""
-    return np.asarray(keys, _U) & _HIGH_NONE != 0
+    found: npt.NDArray[np.bool_] = np.asarray(keys, _U) & _HIGH_NONE != 0
+    return found

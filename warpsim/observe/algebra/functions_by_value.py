@@ -1,12 +1,12 @@
 """Functions that code computes with many statements, as tanhf does: recognised by value.
 
-Where the reference applies f, each result x of f32 opens "f(x) may follow" in its lanes. A later result that is
-f(x) within some ulps in every lane, and not all the same value, has the key of f(x).
+Where the reference applies f, each result x of f32 opens "f(x) may follow" in its lanes. A later result that
+is f(x) within some ulps in every lane, and not all the same value, has the key of f(x).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import erf
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from .finite_fields import ZERO, Keys, exp2, inv, mul
 from .key_cells import Mask
 
 _ERF = np.frompyfunc(erf, 1, 1)
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "tanh": np.tanh,
     "sqrt": np.sqrt,
     "lg2": np.log2,
@@ -28,7 +28,7 @@ FUNCTIONS = {
     "cos": np.cos,
     "exp": np.exp,
     "ex2": np.exp2,
-    "erf": lambda x: _ERF(x).astype(np.float64),
+    "erf": lambda x: np.asarray(_ERF(x), np.float64),
     "expm1": np.expm1,
     "log1p": np.log1p,
     "arctan": np.arctan,
@@ -64,7 +64,9 @@ class _Open(NamedTuple):
 
 
 class ByValue:
-    """Functions that may follow, and the statements that were recognised: ``places`` by pc, name and lanes."""
+    """Functions that may follow, and the statements that were recognised: ``places`` by pc, name and
+    lanes.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(name for name in names if name in FUNCTIONS)

@@ -1,12 +1,13 @@
 """Integers as bits: a key for each bit of an element of an integer array, which shifts and masks move.
 
-Bits of a value are a row of 32 keys, of two's complement, extended. An array of integers is a leaf: the bits of
-its elements are made of its name and the index whenever they are asked for; the rows of values that statements
-make are kept. Does not know registers.
+Bits of a value are a row of 32 keys, of two's complement, extended. An array of integers is a leaf: the bits
+of its elements are made of its name and the index whenever they are asked for; the rows of values that
+statements make are kept. Does not know registers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,8 +185,10 @@ def parity(a: Keys, b: Keys) -> Keys:
     return sub(add(a, b), add(both, both))
 
 
-def chosen_by_table(table: int, operands: tuple[Keys, Keys, Keys]) -> Keys:
-    """Return the bits ``(n, 32)`` that a table of eight bits gives for those of three values, as lop3 has it."""
+def chosen_by_table(table: int, operands: Sequence[Keys]) -> Keys:
+    """Return the bits ``(n, 32)`` that a table of eight bits gives for those of three values, as lop3 has
+    it.
+    """
     found = np.zeros(operands[0].shape, _U)
     fixed = [(rows == rows[:1]).all(0) & ((rows[0] == ZERO) | (rows[0] == _ONE)) for rows in operands]
     for column in range(found.shape[1]):
@@ -193,11 +196,11 @@ def chosen_by_table(table: int, operands: tuple[Keys, Keys, Keys]) -> Keys:
         if len(free) < 2:
             found[:, column] = _of_one(table, operands, column, free)
         else:
-            found[:, column] = _minterms(table, *(rows[:, column] for rows in operands))
+            found[:, column] = _minterms(table, [rows[:, column] for rows in operands])
     return found
 
 
-def _of_one(table: int, operands: tuple[Keys, Keys, Keys], column: int, free: list[int]) -> Keys:
+def _of_one(table: int, operands: Sequence[Keys], column: int, free: list[int]) -> Keys:
     """Return a column of bits that depends on at most one operand: 0, 1, its bits, or their complement."""
     at = sum(
         (4 >> place) * int(rows[0, column] == _ONE)
@@ -211,7 +214,8 @@ def _of_one(table: int, operands: tuple[Keys, Keys, Keys], column: int, free: li
     return bits if high else complement(bits)
 
 
-def _minterms(table: int, a: Keys, b: Keys, c: Keys) -> Keys:
+def _minterms(table: int, bits: Sequence[Keys]) -> Keys:
+    a, b, c = bits
     found = np.zeros(a.shape, _U)
     for place in range(8):
         if table >> place & 1:

@@ -23,11 +23,11 @@ _U, _T = np.uint64, np.uint16
 Tags = npt.NDArray[np.uint16]
 Mask = npt.NDArray[np.bool_]
 
-# Formats by number. "s" and "u" are integers, the key being that of the number that their sign makes of the bits.
-KINDS = dict.fromkeys(
-    ("s", "u", "f16", "bf16", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3")
-)
-KINDS = {name: number for number, name in enumerate(KINDS, 1)}
+# Formats by number. "s" and "u" are integers, the key being that of the number that their sign makes of the
+bits
+bits.
+_NAMED = ("s", "u", "f16", "bf16", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3")
+KINDS = {name: number for number, name in enumerate(_NAMED, 1)}
 NAMES = {number: name for name, number in KINDS.items()}
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}  # bytes; of other floats 1
 
@@ -40,9 +40,9 @@ def tag_of(kind: str, size: int) -> int:
 class Cells:
     """The keys and tags ``(bytes, lanes)`` of a register, never changed in place.
 
-    ``kind`` and ``size`` are those of the numbers where every lane holds one from byte 0 on with nothing behind
-    it, whose keys are then ``keys[0]``; "" otherwise. ``writer`` is the statement that made or copied the cells,
-    or those of each lane ``(lanes,)``; -1 for none.
+    ``kind`` and ``size`` are those of the numbers where every lane holds one from byte 0 on with nothing
+    behind it, whose keys are then ``keys[0]``; "" otherwise. ``writer`` is the statement that made or copied
+    the cells, or those of each lane ``(lanes,)``; -1 for none.
     """
 
     __slots__ = ("keys", "kind", "size", "tags", "writer")

@@ -1,10 +1,10 @@
 """The keys of numbers that bytes with keys hold, read as a type.
 
-All bytes of one number of the type: its key. Bytes without keys: the constant of their bits. A part of a wider
-integer, or several narrow ones: by their bits. A float made of integer bits below a constant exponent: 2^e times
-(1 + the bits). bf16 is the upper half of an f32. An integer read as a float, as an array of uint16 that holds
-bf16, is ``cast``: a function of the integer that the type names; which types arrays are read as is kept. Whatever
-else is a hash of all bytes, which no reference has.
+All bytes of one number of the type: its key. Bytes without keys: the constant of their bits. A part of a
+wider integer, or several narrow ones: by their bits. A float made of integer bits below a constant exponent:
+2^e times (1 + the bits). bf16 is the upper half of an f32. An integer read as a float, as an array of uint16
+that holds bf16, is ``cast``: a function of the integer that the type names; which types arrays are read as
+is kept. Whatever else is a hash of all bytes, which no reference has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _FIELDS = {"f16": (10, 5), "bf16": (7, 8), "f32": (23, 8)}  # bits of fraction a
 
 
 def numbers(bits: Values, kind: str, size: int = 0) -> Values:
-    """Return the numbers that unsigned bits hold: float64 of floats, (u)int64 of integers of ``size`` bytes."""
+    """Return the numbers that unsigned bits hold: float64 of floats, (u)int64 of integers of ``size``
+    bytes.
+    """
     if kind in ("s", "u"):
         words = bits.astype(f"u{size}")
         return words.view(f"i{size}").astype(np.int64) if kind == "s" else words
@@ -60,14 +62,14 @@ class KeyReader:
         if cells is None:
             return self.constant(own, kind, size)
         if cells.kind == kind and cells.size == size and place == 0:
-            return cells.keys[0]
+            return np.asarray(cells.keys[0])
         keys, tags = cells.keys[place : place + size], cells.tags[place : place + size]
         whole = tags[0] == tag_of(kind, size)
         for byte in range(1, size):
             whole &= (tags[byte] == tag_of(kind, size) + byte) & (keys[byte] == keys[0])
         if whole.all():
-            return keys[0]
-        found = keys[0].copy()
+            return np.asarray(keys[0])
+        found: Keys = keys[0].copy()
         none = (tags == 0).all(0)
         if none.any():
             found[none] = self.constant(own[none], kind, size)
@@ -127,7 +129,9 @@ class KeyReader:
         return keys
 
     def nibbles(self, cells: Cells | None, bits: Values, kind: str, byte: int) -> Keys:
-        """Return ``(2, lanes)``: the keys of both numbers of 4 bits, "s", "u" or e2m1, in a byte of a register."""
+        """Return ``(2, lanes)``: the keys of both numbers of 4 bits, "s", "u" or e2m1, in a byte of a
+        register.
+        """
         own = bits >> bits.dtype.type(8 * byte)
         halves = [own & bits.dtype.type(15), own >> bits.dtype.type(4) & bits.dtype.type(15)]
         if kind == "s":
@@ -223,8 +227,8 @@ class _Piece:
         return add(self.keys[0], integer_keys(whole - narrow))
 
     def _fitting(self, kind: str, size: int) -> Keys:
-        """Return the keys of the low bytes of integers: theirs where they fit, a multiple of 2^bits apart for the
-        other sign.
+        """Return the keys of the low bytes of integers: theirs where they fit, a multiple of 2^bits apart
+        for the other sign.
         """
         if size != self.size and self.bits.dtype.itemsize < size:
             return hashed(f"low {self.size} bytes", self.keys[0])
@@ -257,11 +261,12 @@ class _Piece:
     def _shortened(self, tags: tuple[int, ...], kinds: set[str]) -> Keys:
         """Return bf16 as the upper half of an f32, and the other way round."""
         half = tag_of("bf16", 2)
-        if self.kind == "f32" and tags == (0, 0, half, half + 1) and (self.keys[2] == self.keys[3]).all():
-            if not (self.bits & self.bits.dtype.type(0xFFFF)).any():
-                return self.keys[2]
+        if self.kind == "f32" and tags == (0, 0, half, half + 1):
+            low = self.bits & self.bits.dtype.type(0xFFFF)
+            if (self.keys[2] == self.keys[3]).all() and not low.any():
+                return np.asarray(self.keys[2])
         if self.kind == "bf16" and kinds == {"f32"} and self._one(tags) and tags[0] & 15 == 2:
-            return self.keys[0]
+            return np.asarray(self.keys[0])
         return self._hash(tags)
 
     def _hash(self, tags: tuple[int, ...]) -> Keys:
@@ -270,7 +275,9 @@ class _Piece:
 
 
 def _of_fields(rows: Keys, fraction: int, exponent: int) -> tuple[Keys, Mask]:
-    """Return the keys of floats of bits whose sign and exponent are constants, and of which lanes they are."""
+    """Return the keys of floats of bits whose sign and exponent are constants, and of which lanes they
+    are.
+    """
     top = rows[:, fraction : fraction + exponent + 1]
     constant = ((top == ZERO) | (top == _U(ONE))).all(1)
     field = ((top[:, :exponent] == _U(ONE)) * (1 << np.arange(exponent))).sum(1)

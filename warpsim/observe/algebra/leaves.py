@@ -1,9 +1,9 @@
 """Arguments as leaves: a key for each element of an array, or for each of its bits, and for numbers.
 
-Floats have a key an element. Integers have a key a bit, whatever they are used for: as an index or a mask they
-decide, and a decision is no formula. An array of zeros is zeros, and so is the number 0. Arrays that share memory
-share keys. What the kernel reads integers as (uint16 as bf16, a byte as e4m3 or as two e2m1) shows after its run,
-and is what the reference then gets. Knows arrays and addresses; does not know launches.
+Floats have a key an element. Integers have a key a bit, whatever they are used for: as an index or a mask
+they decide, and a decision is no formula. An array of zeros is zeros, and so is the number 0. Arrays that
+share memory share keys. What the kernel reads integers as (uint16 as bf16, a byte as e4m3 or as two e2m1)
+shows after its run, and is what the reference then gets. Knows arrays and addresses; does not know launches.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _FLOATS = {
 class Argument:
     """An argument of a launch: ``content`` is an array, or a number of shape (); None for anything else.
 
-    ``mapped`` says that the parameter is a tensor map. ``keys`` are those of the elements, None of what has no
-    keys; ``kind`` is the format of a float, or "s" or "u".
+    ``mapped`` says that the parameter is a tensor map. ``keys`` are those of the elements, None of what has
+    no keys; ``kind`` is the format of a float, or "s" or "u".
     """
 
     index: int
@@ -132,7 +132,8 @@ class Leaves:
         memory.tags[offset : offset + size] = tag_of(kind, size) + np.arange(size)
 
     def _bind_array(self, argument: Argument) -> None:
-        assert self.memory is not None and argument.keys is not None
+        assert self.memory is not None
+        assert argument.keys is not None
         size, memory = argument.size, self.memory
         places = argument.places.reshape(-1)[:, None] + np.arange(size)
         if memory.tags[places].any():  # another argument's memory: its keys
@@ -164,7 +165,8 @@ class Leaves:
 
     def _as_read(self, argument: Argument) -> tuple[Keys, Array]:
         """Return an array of integers as the numbers that the kernel reads it as, where that is one type."""
-        assert argument.keys is not None and argument.content is not None
+        assert argument.keys is not None
+        assert argument.content is not None
         own = argument.keys.reshape(-1)
         names = [name for name, keys in self.reader.casts.items() if _share(own, keys)]
         whole = [name for name in names if name.startswith("as ")]
@@ -188,14 +190,17 @@ class Leaves:
 
     def left(self, argument: Argument) -> Left:
         """Return the keys that the kernel left in an array."""
-        assert self.memory is not None and argument.content is not None
+        assert self.memory is not None
+        assert argument.content is not None
         size = argument.size
         places = argument.places.reshape(-1)[:, None] + np.arange(size)
         return Left(self.memory.keys[places], self.memory.tags[places], self.memory.writers[places[:, 0]])
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
-    """Return where each element lies behind the first, in bytes; an array that has no gaps is one on the device."""
+    """Return where each element lies behind the first, in bytes; an array that has no gaps is one on the
+    device.
+    """
     found = np.zeros((), np.int64)
     for size, stride in zip(array.shape, array.strides, strict=True):
         found = found[..., None] + np.arange(size, dtype=np.int64) * stride
@@ -209,14 +214,18 @@ def _share(own: Keys, casts: list[Keys]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """Keys and tags ``(elements, bytes)`` that a kernel left in an array, and the statement that stored each."""
+    """Keys and tags ``(elements, bytes)`` that a kernel left in an array, and the statement that stored
+    each.
+    """
 
     keys: Keys
     tags: npt.NDArray[np.uint16]
     writers: npt.NDArray[np.int32]
 
     def kind(self, dtype: Any) -> str:
-        """Return the format of what was stored: that of all numbers with keys, or that of the array's dtype."""
+        """Return the format of what was stored: that of all numbers with keys, or that of the array's
+        dtype.
+        """
         own = _FLOATS.get(np.dtype(dtype), "s" if np.dtype(dtype).kind == "i" else "u")
         first = self.tags[:, 0][self.tags[:, 0] != 0]
         kinds = np.unique(first >> 8).tolist()

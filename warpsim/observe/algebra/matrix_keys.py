@@ -1,7 +1,7 @@
 """Matrix instructions on keys: operands gathered by the placements of the instruction, products by fields.
 
-A is gathered as it is stored; where it is sparse it becomes a matrix with zeros, since metadata are values. Block
-scales multiply A and B. Knows placements; does not know how an opcode spells them.
+A is gathered as it is stored; where it is sparse it becomes a matrix with zeros, since metadata are values.
+Block scales multiply A and B. Knows placements; does not know how an opcode spells them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...isa.fragments import gathered_columns
 from ...isa.instruction import Instruction
 from ...isa.layouts.tensor_memory import LANES
-from ...isa.operand_places.placements import BehindDescriptor, Inputs, Registers, ScaleRegisters
+from ...isa.operand_places.placements import BehindDescriptor, Registers, ScaleRegisters
 from ...isa.operand_places.tensor_placements import DescribedTile, TensorCells
 from ...isa.warps import WARP
 from ...machine.opcodes.tensor.tensor_places import Place as TensorPlace
@@ -127,7 +127,7 @@ class _Operands:
         self.ctas = self._ctas()
 
     def _ctas(self) -> tuple[int, ...]:
-        """The CTAs of the wave that a tcgen05.mma works in."""
+        """Return the CTAs of the wave that a tcgen05.mma works in."""
         own = int(self.wave.cta[WARP * int(self.execution.warps[0])])
         if self.form.lanes <= LANES or not self.form.family.one_thread:
             return (own,)
@@ -277,7 +277,8 @@ class _Operands:
             pairs = reader.nibbles(cells, bits, "e2m1" if element.is_float else element.name[0], 0)
             along = np.arange(addresses.shape[0 if role == "b" else 1]) & 1
             odd = np.broadcast_to(along[:, None] if role == "b" else along, addresses.shape).reshape(-1)
-            return np.where(odd == 1, pairs[1], pairs[0]).reshape(addresses.shape)
+            chosen_: Keys = np.where(odd == 1, pairs[1], pairs[0]).reshape(addresses.shape)
+            return chosen_
         if element.bits == 1:
             rows, _ = reader.rows(cells, bits, 1)
             return rows.reshape(addresses.shape)
@@ -323,7 +324,8 @@ class _Operands:
         """Return the keys of elements at a bit of their words."""
         reader = self.algebra.reader
         if element.bits < 8 and element.is_float and element.bits == 4:
-            return reader.nibbles(cells, bits, "e2m1", lowest // 8)[lowest // 4 & 1]
+            pair: Keys = reader.nibbles(cells, bits, "e2m1", lowest // 8)[lowest // 4 & 1]
+            return pair
         kind = element_of(element.name).kind if element.is_float else element.name[0]
         return reader.read(cells, bits, kind, max(element.bits, 8) // 8, lowest // 8)
 

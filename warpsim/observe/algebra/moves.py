@@ -1,8 +1,8 @@
 """Statements that move bytes: copies, loads, stores, atomics, matrices, shuffles, asynchronous copies.
 
-Cells go where bytes go. What is asynchronous takes its cells when it reads and puts them when it lands, in the
-order of the launch. Knows accesses and registers by byte; does not know what keys mean, but for atomics and
-redux, which add.
+Cells go where bytes go. What is asynchronous takes its cells when it reads and puts them when it lands, in
+the order of the launch. Knows accesses and registers by byte; does not know what keys mean, but for atomics
+and redux, which add.
 """
 
 from __future__ import annotations
@@ -284,8 +284,8 @@ class Moves:
         for register, number in enumerate(statement.numbers(0)):
             here = places[register]
             full = np.zeros((wave.lanes, 4), np.uint64), np.zeros((wave.lanes, 4), np.uint16)
-            for table, part in zip(full, (keys, tags), strict=True):
-                table.reshape(-1, WARP, 4)[lanes.warps] = part[:, here]
+            full[0].reshape(-1, WARP, 4)[lanes.warps] = keys[:, here]
+            full[1].reshape(-1, WARP, 4)[lanes.warps] = tags[:, here]
             self.algebra.put(wave, frame, lanes, number, cells_of_rows(*full, statement.pc))
 
     def _matrix_stored(

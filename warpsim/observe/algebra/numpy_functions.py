@@ -71,12 +71,17 @@ def of_ufunc(t: Trace, function: Any, method: str, args: Sequence[Any], more: di
         return _called(t, name, [t.lift(each) for each in args], function)
 
 
+def _ufunc(t: Trace, function: Any, *args: Any) -> Shadow:
+    found: Shadow = of_ufunc(t, function, "__call__", args, {})
+    return found
+
+
 def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
     values = [each.values for each in a]
     if name in _TRUTHS or (name in _BITS and all(each.values.dtype == np.bool_ for each in a)):
         return Shadow(t, 0, function(*values), _doubts(*a))
     if name in _COMPARED:
-        return Shadow(t, 0, function(*values), _or(_doubts(*a), _near(*values, a)))
+        return Shadow(t, 0, function(*values), _or(_doubts(*a), _near(values[0], values[1], a)))
     if name in _BINARY:
         sign, operation = _BINARY[name]
         return _elementwise(t, sign, operation(a[0].keys, a[1].keys), function(*values), *a)
@@ -107,7 +112,9 @@ def _near(x: Array, y: Array, a: Sequence[Shadow]) -> Mask | None:
 
 
 def _extreme(t: Trace, a: Shadow, b: Shadow, *, greatest: bool) -> Shadow:
-    """Return the greater or lesser elements: the operand that the values choose, of equal ones the lower key."""
+    """Return the greater or lesser elements: the operand that the values choose, of equal ones the lower
+    key.
+    """
     first = a.values > b.values if greatest else a.values < b.values
     tie = a.values == b.values
     keys = np.where(tie, np.minimum(a.keys, b.keys), np.where(first, a.keys, b.keys))
@@ -179,7 +186,9 @@ _SPECIAL: dict[str, Callable[..., Shadow]] = {
         t, "copysign", np.where(np.signbit(a.values) != np.signbit(b.values), neg(a.keys), a.keys),
         np.copysign(a.values, b.values), a, b,
     ),
-    "ldexp": lambda t, a, b: _elementwise(t, "*", mul(a.keys, _two_to(b)), np.ldexp(a.values, b.values), a, b),
+    "ldexp": lambda t, a, b: _elementwise(
+        t, "*", mul(a.keys, _two_to(b)), np.ldexp(a.values, b.values), a, b
+    ),
 }  # fmt: skip
 
 
@@ -227,9 +236,8 @@ def _bits(t: Trace, name: str, a: list[Shadow]) -> Shadow:
 def _shifted(t: Trace, a: Shadow, n: Shadow, *, left: bool) -> Shadow:
     two = integer_keys(np.int64(1) << n.values)
     if left:
-        keys, rows = mul(a.keys, two), _rows(t, a)
-        _keep_bits(t, rows, n.values.reshape(-1))
-        return _elementwise(t, "shl", keys, a.values << n.values, a, n)
+        _keep_bits(t, _rows(t, a), n.values.reshape(-1))
+        return _elementwise(t, "shl", mul(a.keys, two), a.values << n.values, a, n)
     rows, known = _rows(t, a)
     amounts = n.values.reshape(-1)
     found = np.zeros_like(rows)
@@ -282,7 +290,7 @@ def _sum(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: 
             a.values.sum(axis, keepdims=keepdims),
         )
     flat, shape = _flattened(a, axis)
-    doubt = None if flat.doubt is None else flat.doubt.any(-1)
+    doubt = None if flat.doubt is None else np.asarray(flat.doubt.any(-1))
     found = Shadow(t, total(flat.keys, -1), flat.values.sum(-1), doubt)
     return t.note("sum", _kept(found, shape, a, axis, keepdims=keepdims), a)
 
@@ -290,7 +298,7 @@ def _sum(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: 
 def _mean(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
     a = t.lift(a)
     count = np.prod([a.shape[place] for place in _axes(a, axis)])
-    return np.true_divide(_sum(t, a, axis, keepdims=keepdims), float(count))  # type: ignore[call-overload, no-any-return]
+    return _ufunc(t, np.true_divide, _sum(t, a, axis, keepdims=keepdims), float(count))
 
 
 def _variance(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
@@ -311,7 +319,8 @@ def _extreme_along(t: Trace, a: Any, axis: Any, *, greatest: bool, keepdims: boo
         (flat, Shadow(t, keys[..., None], values[..., None])),
     )
     doubt = _or(
-        None if flat.doubt is None else flat.doubt.any(-1), None if near is None else (near & ~best).any(-1)
+        None if flat.doubt is None else np.asarray(flat.doubt.any(-1)),
+        None if near is None else np.asarray((near & ~best).any(-1)),
     )
     if t.gauge and greatest:
         keys, doubt = np.zeros_like(keys), None
@@ -432,13 +441,13 @@ def _padded(t: Trace, a: Shadow, width: Any, mode: str = "constant", **more: Any
 
 def _outer(t: Trace, a: Any, b: Any) -> Shadow:
     a, b = (t.lift(each).moved(np.reshape, -1) for each in (a, b))
-    return a.moved(np.expand_dims, 1) * b.moved(np.expand_dims, 0)
+    return _ufunc(t, np.multiply, a.moved(np.expand_dims, 1), b.moved(np.expand_dims, 0))
 
 
 def _round(t: Trace, a: Any, decimals: int = 0, **more: Any) -> Shadow:
     if decimals:
         raise refused("np.round to decimals has no formula")
-    return np.rint(t.lift(a))  # type: ignore[call-overload, no-any-return]
+    return _ufunc(t, np.rint, t.lift(a))
 
 
 def _einsum(t: Trace, subscripts: str, *arrays: Any, **more: Any) -> Shadow:
@@ -491,7 +500,7 @@ def _converted(t: Trace, a: Shadow, dtype: Any, **more: Any) -> Shadow:
             return Shadow(t, a.keys, a.values.astype(kind).astype(np.float64), a.doubt)
         values = a.values.astype(kind).astype(np.int64)
         if a.values.dtype.kind == "f" and (a.values != np.trunc(a.values)).any():
-            a = np.trunc(a)  # type: ignore[call-overload]
+            a = _ufunc(t, np.trunc, a)
     keys = np.where(values == a.values, a.keys, hashed(f"low {kind.itemsize} bytes", a.keys))
     if a.values.dtype == np.bool_:
         keys = integer_keys(values)
@@ -547,13 +556,20 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.nonzero: lambda t, a: np.nonzero(a.values), np.result_type: lambda t, *a: np.dtype(np.float64),
 }  # fmt: skip
 METHODS: dict[str, Callable[..., Any]] = {
-    function.__name__: known for function, known in FUNCTIONS.items() if hasattr(np.ndarray, function.__name__)
+    function.__name__: known
+    for function, known in FUNCTIONS.items()
+    if hasattr(np.ndarray, function.__name__)
 } | {
-    "astype": _converted, "view": _viewed, "flatten": _reordered(np.ravel), "item": lambda t, a: a.values.item(),
+    "astype": _converted,
+    "view": _viewed,
+    "flatten": _reordered(np.ravel),
+    "item": lambda t, a: a.values.item(),
+    "tolist": lambda t, a: a.values.tolist(),
     "reshape": lambda t, a, *shape: a.moved(np.reshape, shape[0] if len(shape) == 1 else shape),
-    "transpose": lambda t, a, *axes: a.moved(np.transpose, *([axes if len(axes) > 1 else axes[0]] if axes else [])),
-    "max": _max, "min": _min, "tolist": lambda t, a: a.values.tolist(),
-}  # fmt: skip
+    "transpose": lambda t, a, *axes: a.moved(np.transpose, axes[0] if len(axes) == 1 else axes or None),
+    "max": _max,
+    "min": _min,
+}
 
 
 def listed() -> str:

@@ -1,9 +1,9 @@
 """The observer that computes keys beside the values of a launch, statement by statement.
 
-Each record's step is wrapped: operands are read before it, results after it. Registers have cells by frame and
-number, memories by byte. Statements that no key reaches cost a look at their registers. What moves bytes is in
-moves.py, what multiplies matrices in matrix_keys.py; scalar statements are computed here, by the rule that their
-row's meaning names.
+Each record's step is wrapped: operands are read before it, results after it. Registers have cells by frame
+and number, memories by byte. Statements that no key reaches cost a look at their registers. What moves bytes
+is in moves.py, what multiplies matrices in matrix_keys.py; scalar statements are computed here, by the rule
+that their row's meaning names.
 
 Knows waves and statements; does not know what arguments mean (leaves.py) or what a reference has.
 """
@@ -40,10 +40,10 @@ RULES: dict[str, Rule] = arithmetic_rules.RULES | bit_rules.RULES
 class Algebra(Observer):
     """The keys of a launch. Give it to ``kernel(..., observers=[algebra])``; one instance observes all waves.
 
-    ``bind`` is called with the first wave, to put keys on arguments. ``provenance`` is kept where it is given,
-    of all CTAs. ``uninterpreted`` counts executions by opcode that had no law, ``overflows`` names statements
-    whose signed integers wrapped, ``by_value`` those that are a function by value. ``at_zero`` sets the key of
-    every maximum to 0: the gauge of a softmax.
+    ``bind`` is called with the first wave, to put keys on arguments. ``provenance`` is kept where it is
+    given, of all CTAs. ``uninterpreted`` counts executions by opcode that had no law, ``overflows`` names
+    statements whose signed integers wrapped, ``by_value`` those that are a function by value. ``at_zero``
+    sets the key of every maximum to 0: the gauge of a softmax.
     """
 
     def __init__(
@@ -97,7 +97,8 @@ class Algebra(Observer):
                 bind(self, wave)
             statement, handler = kept[0]
             self.together = None
-            return handler(wave, path, lanes, statement, inner)
+            changed: bool | None = handler(wave, path, lanes, statement, inner)
+            return changed
 
         return step
 
@@ -162,9 +163,9 @@ class Algebra(Observer):
             outcome = call.hashed()
         if call.overflowed:
             self.overflows.add(statement.pc)
-        if self.at_zero and statement.opcode == "max" and outcome.keys is not None:
-            if sum(each is not None for each in operands[0]) > 1:
-                outcome = Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)
+        several = sum(each is not None for each in operands[0]) > 1
+        if self.at_zero and several and statement.opcode == "max" and outcome.keys is not None:
+            outcome = Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)
         self._write(wave, path, lanes, call, outcome)
 
     def _write(self, wave: Wave, path: DivergentPath, lanes: Lanes, call: Call, outcome: Outcome) -> None:
@@ -185,7 +186,7 @@ class Algebra(Observer):
 
     def _by_value(self, wave: Wave, lanes: Lanes, call: Call, outcome: Outcome, element: Element) -> Outcome:
         """Return a result as the function of an earlier one that it is by value, if it is any."""
-        if not self.by_value.names or element.kind != "f32" or element.count != 1 or outcome.keys is None:
+        if not self.by_value.names or element.kind != "f32" or element.parts != 1 or outcome.keys is None:
             return outcome
         values = call.results(element)[0]
         found = self.by_value.looked_at(wave, lanes, call.statement.pc, outcome.keys[0], values)

@@ -41,8 +41,8 @@ place_of_wave = _PLACES.of
 class Step(NamedTuple):
     """One execution of a statement: ``made (n,)`` of ``operands``, each ``(n,)``, in ``lanes (n,)``.
 
-    ``name`` is the operation: "+", "-", "*", "/", "fma", "ex2", the name of a function or of an opcode, or of a
-    function that was recognised by value. ``by_value`` says that it was.
+    ``name`` is the operation: "+", "-", "*", "/", "fma", "ex2", the name of a function or of an opcode, or
+    of a function that was recognised by value. ``by_value`` says that it was.
     """
 
     pc: int
@@ -55,7 +55,8 @@ class Step(NamedTuple):
 
 
 class Product(NamedTuple):
-    """Executions of a matrix instruction: d = a @ b + c, ``(executions, m, k)``, ``(…, k, n)``, ``(…, m, n)``.
+    """Executions of a matrix instruction: d = a @ b + c, ``(executions, m, k)``, ``(…, k, n)``, ``(…, m,
+    n)``.
 
     A that is sparse has its zeros. Block scales are in a and b; ``warps`` are the first of each execution.
     """

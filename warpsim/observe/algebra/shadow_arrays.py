@@ -1,4 +1,5 @@
-"""Arrays on which a NumPy function is executed: keys beside float64 or integer values, each operation recorded.
+"""Arrays on which a NumPy function is executed: keys beside float64 or integer values, each operation
+recorded.
 
 A reference that a user writes is called with these in place of arrays. NumPy asks them what its functions do
 (``__array_ufunc__``, ``__array_function__``); numpy_functions.py answers. A function without an answer is an
@@ -105,8 +106,8 @@ def _values(array: Array) -> Array:
 
 
 class Shadow(NDArrayOperatorsMixin):
-    """An array of keys and of values. ``doubt`` marks elements whose formula hangs on a decision that rounding
-    may turn; None for none. ``name`` is that of an argument, of which no element may be changed.
+    """An array of keys and of values. ``doubt`` marks elements whose formula hangs on a decision that
+    rounding may turn; None for none. ``name`` is that of an argument, of which no element may be changed.
     """
 
     __array_priority__ = 1000
@@ -142,7 +143,7 @@ class Shadow(NDArrayOperatorsMixin):
         return self.values.dtype
 
     @property
-    def T(self) -> Shadow:  # noqa: N802 (as NumPy has it)
+    def T(self) -> Shadow:
         """The transposed array."""
         return self.moved(np.transpose)
 
@@ -166,7 +167,8 @@ class Shadow(NDArrayOperatorsMixin):
 
     def __array__(self, *args: Any, **more: Any) -> Array:
         raise refused(
-            "an array of the reference becomes a plain one here, which loses its formula: use NumPy's functions on it, as np.zeros_like(a) in place of np.zeros"
+            "an array of the reference becomes a plain one here, which loses its formula: use NumPy's "
+            "functions on it, as np.zeros_like(a) in place of np.zeros"
         )
 
     def moved(self, function: Callable[..., Array], *args: Any, **more: Any) -> Shadow:

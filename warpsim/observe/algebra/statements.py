@@ -32,7 +32,7 @@ class Element(NamedTuple):
 
     kind: str
     size: int
-    count: int
+    parts: int
 
 
 def element_of(type_name: str) -> Element:
@@ -45,7 +45,9 @@ def element_of(type_name: str) -> Element:
 
 
 class Source(NamedTuple):
-    """An operand that is read: a register by number and the bits of its type, or a constant; -1 for neither."""
+    """An operand that is read: a register by number and the bits of its type, or a constant; -1 for
+    neither.
+    """
 
     number: int
     constant: Immediate | None
@@ -109,7 +111,7 @@ class Statement:
         first = self.operands[0]
         return self.number(first.first if isinstance(first, Pair) else first)
 
-    def source(self, operand: Operand) -> Source:
+    def source(self, operand: Operand | None) -> Source:
         """Return an operand that is read."""
         if isinstance(operand, Immediate):
             return Source(-1, operand, 0)

@@ -129,7 +129,8 @@ _STORES: dict[tuple[str, bool], Place] = {
 
 
 def byte_places(opcode: str, modifiers: Sequence[str]) -> Table | None:
-    """Return ``(registers, 32, 4)``: where among all rows, one behind the other, each byte of the registers lies.
+    """Return ``(registers, 32, 4)``: where among all rows, one behind the other, each byte of the registers
+    lies.
 
     ``modifiers`` are those of a statement; None where elements of 4 or 6 bits are unpacked on their way.
     """

@@ -20,7 +20,7 @@ from ...state.lanes import DivergentPath, Lanes
 from ...state.tensor_cells import Block, byte_places
 from ..effect import Effect
 from ..statement_binder import StatementBinder
-from .issue_order import family_of, issue_in_order, notifies, notify
+from .issue_order import Work, family_of, issue_in_order, notifies, notify
 from .source_tiles import Tile, checked_tile
 from .tensor_places import (
     TENSOR_MEMORY,
@@ -125,7 +125,7 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
             if notifies(wave):
                 notify(wave, path, lane, family_of(count), ((), work.touched()), in_order=True)
             moved = None if bits else work.moved
-            issue_in_order(wave, path, (lane, count), "copy to tensor memory", work.run, reads, moved)
+            issue_in_order(wave, path, (lane, count), "copy to tensor memory", Work(work.run, reads, moved))
 
     return step
 
@@ -171,7 +171,7 @@ def _shift(binder: StatementBinder, *modifiers: str) -> Step:
             check_columns(wave, path, lane, work.ctas, stretch)
             if notifies(wave):
                 notify(wave, path, lane, family_of(count), work.touched(), in_order=True)
-            issue_in_order(wave, path, (lane, count), "shift of tensor memory", work.run)
+            issue_in_order(wave, path, (lane, count), "shift of tensor memory", Work(work.run))
 
     return step
 

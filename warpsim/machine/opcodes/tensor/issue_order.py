@@ -8,6 +8,7 @@ overwrites), so all do here. A commit arrives when everything before it is compl
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ...run.asynchronous import ASYNCHRONY, commit, issue
 from ...run.events import Observer, TensorAccess, observers_of
@@ -59,15 +60,15 @@ def notifies(wave: Wave) -> bool:
     return observers_of(wave).hear(Observer.tensor_access)
 
 
-def issue_in_order(
-    wave: Wave,
-    path: DivergentPath,
-    key: tuple[int, int],
-    kind: str,
-    complete: Action,
-    reads: tuple[Stretches, ...] = (),
-    moved: Callable[[Wave], Moved] | None = None,
-) -> None:
+class Work(NamedTuple):
+    """What an operation does when it completes, what it reads, and where the bytes of a copy go."""
+
+    complete: Action
+    reads: tuple[Stretches, ...] = ()
+    moved: Callable[[Wave], Moved] | None = None
+
+
+def issue_in_order(wave: Wave, path: DivergentPath, key: tuple[int, int], kind: str, work: Work) -> None:
     """Issue the work of ``key``, a lane and the CTAs of its group, behind what the lane has issued before."""
     latest = _LATEST.of(wave)
     before = latest.get(key)
@@ -75,9 +76,9 @@ def issue_in_order(
         record=wave.code[path.pc],
         lane=key[0],
         kind=kind,
-        complete=complete,
-        reads=reads,
-        moved=moved,
+        complete=work.complete,
+        reads=work.reads,
+        moved=work.moved,
         group=family_of(key[1]),
         after=() if before is None or before.done else (before,),
     )

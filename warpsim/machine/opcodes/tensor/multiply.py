@@ -21,7 +21,7 @@ from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 from .executed_products import complete
-from .issue_order import family_of, issue_in_order, notifies, notify
+from .issue_order import Work, family_of, issue_in_order, notifies, notify
 from .tensor_places import check_integer, is_tensor_address, tensor_address, value_in
 from .tensor_products import Given, Multiplication, prepared
 
@@ -187,7 +187,7 @@ class TensorMultiply:
         if notifies(wave):
             notify(wave, path, lane, family_of(form.ctas), work.touched(), in_order=True)
         done = partial(complete, work, path.pc)
-        issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", done, reads)
+        issue_in_order(wave, path, (lane, form.ctas), "tcgen05.mma", Work(done, reads))
 
 
 @dataclass(frozen=True, kw_only=True)
