@@ -115,10 +115,9 @@ class _Done:
 @click.option(
     "--reference",
     metavar="FILE.py:FUNCTION|NAME",
-    help="Decide whether the kernel computes this NumPy function of its arguments, which returns the output,
-    or
-    " "{argument: array}. Names
-    of built-in references: " "gemm, gemm_nt, sparse_gemm, attention, and others that an unknown name lists.",
+    help="Decide whether the kernel computes this NumPy function of its arguments, which returns the output, "
+    "or {argument: array}. Built-in references go by name: gemm, sparse_gemm, attention, and others that an "
+    "unknown name lists.",
 )
 @click.option(
     "--why",

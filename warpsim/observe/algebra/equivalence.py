@@ -174,7 +174,7 @@ class Equivalence(Displayed):
         errors = [finding for finding in self.findings if getattr(finding, "severity", "error") == "error"]
         if errors:
             plural = "s" if len(errors) != 1 else ""
-            yield f"  checks report {len(errors)} error{plural}: the formula is that of this order of execution"
+            yield f"  checks report {len(errors)} error{plural}: formulas are those of this order"
 
     def _decided(self) -> Iterator[str]:
         if self.decisions:
@@ -216,8 +216,8 @@ class Equivalence(Displayed):
             worst = max(self.outputs, key=lambda output: int(output.far.sum()))
             first = list(worst.first(worst.far))
             yield (
-                f"  {far:,} values are out of tolerance, the first at {first}: the mistake is rounding, range "
-                "or an approximation, not a term or an index"
+                f"  {far:,} values are out of tolerance, the first at {first}: the mistake is rounding, "
+                "range or an approximation, not a term or an index"
             )
         elif self.answer == "other" and not far:
             yield "  the values are within tolerance: a test with these data does not see it"
