@@ -191,7 +191,7 @@ def chosen_by_table(table: int, operands: Sequence[Keys]) -> Keys:
     """
     found = np.zeros(operands[0].shape, _U)
     fixed = [(rows == rows[:1]).all(0) & ((rows[0] == ZERO) | (rows[0] == _ONE)) for rows in operands]
-    for column in range(found.shape[1]):
+    for column in range(found.shape[-1]):
         free = [place for place in range(3) if not fixed[place][column]]
         if len(free) < 2:
             found[:, column] = _of_one(table, operands, column, free)

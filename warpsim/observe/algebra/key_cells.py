@@ -23,7 +23,7 @@ _U, _T = np.uint64, np.uint16
 Tags = npt.NDArray[np.uint16]
 Mask = npt.NDArray[np.bool_]
 
-# Formats by number. "s" and "u" are integers: the key is that of the number that their sign makes of the bits.
+# Formats by number. "s" and "u" are integers: the key is that of the number that the sign makes of the bits.
 _NAMED = ("s", "u", "f16", "bf16", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3")
 KINDS = {name: number for number, name in enumerate(_NAMED, 1)}
 NAMES = {number: name for name, number in KINDS.items()}
