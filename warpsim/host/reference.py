@@ -257,7 +257,7 @@ class _Sides:
             bare=np.repeat(bare, each).reshape(keys.shape),
             dtype=given.dtype,
         )
-        return output_of(stored, shadow, tolerance)
+        return output_of(stored, shadow, tolerance, lawless=bool(self.algebra and self.algebra.uninterpreted))
 
 
 def _stored(left: Left, given: Array) -> tuple[str, Array]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from .calls import Call, Outcome, Rule, Values, magnitude
 from .finite_fields import Keys, hashed, key_of, mul, neg
 from .key_bits import chosen_by_table, complement, conjunction, disjunction, parity
-from .key_cells import NAMES, Cells, Mask
+from .key_cells import KINDS, NAMES, Cells, Mask
 from .key_reading import numbers
 from .statements import Element
 
@@ -141,7 +141,9 @@ def _kept(call: Call, cells: Cells, zeros: Values, ones: Values, place: int) -> 
     flip = np.ascontiguousarray(zeros & ~ones).view(np.uint8).reshape(lanes, width).T
     if ((keep == 255) | (cells.tags == 0)).all():
         return cells
-    gone = (keep | flip) == 0
+    top = np.arange(width)[:, None] + (cells.tags >> 4 & 15) - 1 - (cells.tags & 15)
+    stays = np.take_along_axis(keep, np.clip(top, 0, width - 1), 0) != 0
+    gone = ((keep | flip) == 0) & ~(stays & (cells.tags >> 8 == KINDS["f32"]))
     tags = np.where(gone, _T(0), cells.tags)
     keys = np.where(gone, _U(0), cells.keys)
     odd = (cells.tags != 0) & ~gone & (keep != 255)
@@ -201,14 +203,16 @@ def _shift(call: Call) -> Outcome | None:
     if amount % 8 == 0 and not (cells.kind in ("s", "u") and width <= 32) and not signed:
         return Outcome(None, _byte_shifted(cells, amount // 8, left=left))
     rows = _known_rows(call, 1)
-    if rows is not None:
-        return _number(
-            call,
-            _shifted_rows(rows[0], amount, left=left, signed=signed),
-            call.statement.opcode,
-            signed=signed,
-        )
-    return _scaled(call, amount, left=left)
+    moved = None if rows is None else _shifted_rows(rows[0], amount, left=left, signed=signed)
+    scaled = _scaled(call, amount, left=left) if left or moved is None else None
+    if moved is None:
+        return scaled
+    if scaled is None or scaled.keys is None:
+        return _number(call, moved, call.statement.opcode, signed=signed)
+    call.reader.bits.keep(
+        scaled.keys[0], moved, signed=scaled.element is not None and scaled.element.kind == "s"
+    )
+    return scaled
 
 
 def _byte_shifted(cells: Cells, count: int, *, left: bool) -> Cells:

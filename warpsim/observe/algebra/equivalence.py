@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.displayed import Displayed
-from .finite_fields import Keys, equal, is_exponential
+from .constant_keys import integer_keys
+from .finite_fields import Keys, add, equal, is_exponential
 from .key_cells import Mask
 from .shadow_arrays import Shadow
 
@@ -78,9 +79,9 @@ class Stored:
     dtype: np.dtype[Any]
 
 
-def output_of(stored: Stored, shadow: Shadow, tolerance: float | None) -> Output:
-    """Compare the keys and the values of one output."""
-    same = equal(stored.keys, shadow.keys)
+def output_of(stored: Stored, shadow: Shadow, tolerance: float | None, *, lawless: bool = False) -> Output:
+    """Compare the keys and the values of one output; ``lawless`` says that some opcode had no law."""
+    same = equal(stored.keys, shadow.keys) | _wrapped(stored, shadow)
     doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
     expected, values = shadow.values, _numbers(stored.values, stored.keys.shape)
     far = _far(expected, values, tolerance_of(stored.kind) if tolerance is None else tolerance)
@@ -90,7 +91,7 @@ def output_of(stored: Stored, shadow: Shadow, tolerance: float | None) -> Output
         kernel=stored.keys,
         reference=np.broadcast_to(shadow.keys, stored.keys.shape),
         equal=same,
-        undecided=~same & (doubt | (stored.bare & ~far)),
+        undecided=~same & (doubt | ((stored.bare | lawless) & ~far)),
         writers=stored.writers,
         expected=expected,
         given=values,
@@ -98,6 +99,17 @@ def output_of(stored: Stored, shadow: Shadow, tolerance: float | None) -> Output
         kind=stored.kind,
         dtype=stored.dtype,
     )
+
+
+def _wrapped(stored: Stored, shadow: Shadow) -> Mask:
+    """Return where integers are those of the reference but for multiples of 2^bits, by which they wrapped."""
+    shape = stored.keys.shape
+    if stored.kind not in ("s", "u") or shadow.values.dtype.kind != "i" or stored.values.shape != shape:
+        return np.zeros(shape, np.bool_)
+    apart = stored.values.astype(np.int64) - shadow.values
+    whole = apart % (1 << min(8 * stored.dtype.itemsize, 62)) == 0
+    found: Mask = whole & equal(stored.keys, add(shadow.keys, integer_keys(apart)))
+    return found
 
 
 def _numbers(given: Array, shape: tuple[int, ...]) -> Array:
@@ -166,10 +178,12 @@ class Equivalence(Displayed):
 
     def _lines(self) -> Iterator[str]:
         yield from (self._output_line(output) for output in self.outputs)
-        if self.answer == "other":
-            yield from self._suspects()
-        elif self.by_value or self.decisions:
+        if self.answer == "equal" and (self.by_value or self.decisions):
             yield f"  {'; '.join((*self.by_value, *self._decided()))}"
+        elif self.answer != "equal":
+            yield from self._suspects()
+        for place in self.overflows:
+            yield f"  integers wrap at {place}: the reference does not wrap"
         yield from self._values()
         errors = [finding for finding in self.findings if getattr(finding, "severity", "error") == "error"]
         if errors:
@@ -196,8 +210,8 @@ class Equivalence(Displayed):
             )
         count, first = int(output.undecided.sum()), list(output.first(output.undecided))
         return (
-            f"undecided: {count:,} of {total:,} elements of {output.name} depend on decisions between values "
-            f"that rounding may exchange, the first at {first}"
+            f"undecided: {count:,} of {total:,} elements of {output.name}, the first at {first}: they depend on "
+            f"{'opcodes without a law' if self.uninterpreted else 'decisions that rounding may turn, or on those alone'}"
         )
 
     def _suspects(self) -> Iterator[str]:
@@ -207,8 +221,6 @@ class Equivalence(Displayed):
         if self.uninterpreted:
             listed = ", ".join(f"{name} ({count})" for name, count in self.uninterpreted.items())
             yield f"  opcodes without a law, which may be why: {listed}"
-        for place in self.overflows:
-            yield f"  integers wrapped at {place}: the reference does not wrap"
 
     def _values(self) -> Iterator[str]:
         far = sum(int(output.far.sum()) for output in self.outputs)

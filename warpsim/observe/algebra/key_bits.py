@@ -1,6 +1,6 @@
 """Integers as bits: a key for each bit of an element of an integer array, which shifts and masks move.
 
-Bits of a value are a row of 32 keys, of two's complement, extended. An array of integers is a leaf: the bits
+Bits of a value are a row of 33 keys, of two's complement, extended: so both int32 and uint32 have a sign. An array of integers is a leaf: the bits
 of its elements are made of its name and the index whenever they are asked for; the rows of values that
 statements make are kept. Does not know registers.
 """
@@ -17,7 +17,8 @@ import numpy.typing as npt
 from .finite_fields import ONE, ZERO, Keys, add, key_of, mul, random_keys, sub, total
 from .finite_fields import neg as negated
 
-WIDTH = 32
+WIDTH = 33
+LEAF = 32  # bits of an element of an array that have keys
 _U = np.uint64
 _ONE = _U(ONE)
 Mask = npt.NDArray[np.bool_]
@@ -37,7 +38,7 @@ def weighted(rows: Keys, *, signed: bool = False) -> Keys:
 
 
 def extended(rows: Keys, *, signed: bool) -> Keys:
-    """Return ``(n, 32)``: bits of a narrower integer, extended by its sign or by zeros."""
+    """Return ``(n, 33)``: bits of a narrower integer, extended by its sign or by zeros."""
     missing = WIDTH - rows.shape[1]
     if not missing:
         return rows
@@ -65,7 +66,7 @@ class Leaf:
     @classmethod
     def of(cls, name: str, seed: int, count: int, width: int, *, signed: bool) -> Leaf:
         """Return the leaf of so many elements of so many bits."""
-        used = min(width, WIDTH)
+        used = min(width, LEAF)
         keys = np.concatenate(
             [
                 weighted(
@@ -78,7 +79,7 @@ class Leaf:
         return cls(name, seed, used, signed, keys, np.argsort(keys))
 
     def rows(self, index: npt.NDArray[np.intp]) -> Keys:
-        """Return ``(n, 32)``: the bits of some elements."""
+        """Return ``(n, 33)``: the bits of some elements."""
         return extended(_leaf_rows(self.name, self.seed, index, self.width), signed=self.signed)
 
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Mask]:
@@ -105,7 +106,7 @@ class BitTable:
         self._count = 0
 
     def rows(self, keys: Keys) -> tuple[Keys, Mask]:
-        """Return ``(n, 32)`` bits, and for which of the keys ``(n,)`` they are known."""
+        """Return ``(n, 33)`` bits, and for which of the keys ``(n,)`` they are known."""
         unique, inverse = np.unique(keys, return_inverse=True)
         get = self._places.get
         places = np.array([get(key, -1) for key in unique.tolist()], np.intp)
@@ -137,23 +138,22 @@ class BitTable:
 
     def number(self, rows: Keys, *, signed: bool = False) -> Keys:
         """Return the integers of bits ``(n, at most 32)``, whose bits are known from now on."""
-        if len(rows) and (rows == rows[0]).all():
-            rows = rows[:1]
-            return (
-                np.broadcast_to(self._number(rows, signed), (len(rows),))
-                if len(rows)
-                else self._number(rows, signed)
-            )
+        if len(rows) > 1 and (rows == rows[0]).all():
+            return np.broadcast_to(self._number(rows[:1], signed), (len(rows),))
         return self._number(rows, signed)
 
     def _number(self, rows: Keys, signed: bool) -> Keys:
         keys = weighted(rows, signed=signed)
+        self.keep(keys, rows, signed=signed)
+        return keys
+
+    def keep(self, keys: Keys, rows: Keys, *, signed: bool) -> None:
+        """Know the bits ``(n, at most 33)`` of integers by key."""
         unique, first = np.unique(keys, return_index=True)
         fresh = [place for place, key in enumerate(unique.tolist()) if self._places.get(key, -1) < 0]
         if fresh:
             places = self._add(extended(rows[first[fresh]], signed=signed))
             self._places.update(zip(unique[fresh].tolist(), places.tolist(), strict=True))
-        return keys
 
 
 # --- logic ---------------------------------------------------------------------------------------------

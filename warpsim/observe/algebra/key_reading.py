@@ -120,6 +120,15 @@ class KeyReader:
         self.casts.setdefault(name, []).append(keys)
         return hashed(name, keys)
 
+    def multiplied(self, cells: Cells | None, bits: Values, kind: str, size: int, place: int = 0) -> Keys:
+        """Return ``read`` of a matrix's element; integers of the other sign are noted as casts."""
+        other = {"s": "u", "u": "s"}.get(kind)
+        if cells is not None and other is not None:
+            some = cells.tags[place] == tag_of(other, size)
+            if some.any():
+                self.casts.setdefault(f"as {kind}{8 * size}", []).append(cells.keys[place][some])
+        return self.read(cells, bits, kind, size, place)
+
     # --- two numbers in a byte ---
 
     def paired(self, low: Keys, high: Keys) -> Keys:
@@ -199,8 +208,6 @@ class _Piece:
         rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
         signed = self.kind == "s"
         if self.size <= 4 and known.all():
-            if self._one(tags) and tags[0] >> 4 & 15 == self.size:
-                self.reader.casts.setdefault(f"as {self.kind}{8 * self.size}", []).append(self.keys[0])
             return self.reader.bits.number(rows, signed=signed)
         if self._one(tags) and tags[0] & 15 == 0:
             return self._fitting(NAMES[tags[0] >> 8], tags[0] >> 4 & 15)

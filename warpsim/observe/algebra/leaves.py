@@ -231,7 +231,8 @@ class Left:
         kinds = np.unique(first >> 8).tolist()
         if len(kinds) != 1 or ((first >> 4 & 15) != self.keys.shape[1]).any():
             return own
-        return NAMES[kinds[0]]
+        kind = NAMES[kinds[0]]
+        return own if kind in ("s", "u") and own in ("s", "u") else kind
 
     def read(self, reader: KeyReader, content: Array) -> Keys:
         """Return the keys of the elements, as numbers of the format that they were stored as.

@@ -233,7 +233,9 @@ class _Operands:
             )
             if storage.bits > element.bits:
                 bits = bits >> bits.dtype.type(storage.shift) if cells is None and storage.shift else bits
-            return np.stack([reader.read(cells, bits, kind, size, size * place) for place in range(per)])
+            return np.stack(
+                [reader.multiplied(cells, bits, kind, size, size * place) for place in range(per)]
+            )
         if storage.bits == 4:
             kind = "e2m1" if element.is_float else element.name[0]
             pairs = [reader.nibbles(cells, bits, kind, byte) for byte in range(per // 2)]
@@ -272,7 +274,7 @@ class _Operands:
         bits = np.ascontiguousarray(memory.data[flat[:, None] + np.arange(size)]).view(f"u{size}")[:, 0]
         if element.bits >= 8:
             kind = element_of(element.name).kind if element.is_float else element.name[0]
-            return reader.read(cells, bits, kind, size).reshape(addresses.shape)
+            return reader.multiplied(cells, bits, kind, size).reshape(addresses.shape)
         if element.bits == 4:
             pairs = reader.nibbles(cells, bits, "e2m1" if element.is_float else element.name[0], 0)
             along = np.arange(addresses.shape[0 if role == "b" else 1]) & 1

@@ -27,6 +27,7 @@ from ...machine.state.tensor_cells import byte_places
 from ...ptx.operands import Address, Pair
 from .atomic_keys import Update, loaded_before, update
 from .key_cells import Cells, MemoryCells, cells_of_rows
+from .key_reading import numbers
 from .matrix_keys import Matrices
 from .statements import Statement, elements_of
 
@@ -149,8 +150,15 @@ class Moves:
             if cells is not None and width > size:
                 cells = self._extended(frame, statement, number, (cells, access.lanes, width))
             if cells is not None:
+                self._open(wave, frame, access.lanes, number, cells)
                 cells = spread_over(cells, access.lanes, wave.lanes)
             algebra.put(wave, frame, access.lanes, number, cells)
+
+    def _open(self, wave: Wave, frame: Frame, lanes: Lanes, number: int, cells: Cells) -> None:
+        """Let functions of what is loaded follow, that are recognised by value."""
+        value = frame.values[number]
+        if self.algebra.by_value.names and cells.kind == "f32" and value is not None:
+            self.algebra.by_value.open(wave, lanes, cells.keys[0], numbers(lanes.of(value), "f32"))
 
     def _extended(
         self, frame: Frame, statement: Statement, number: int, loaded: tuple[Cells, Lanes, int]

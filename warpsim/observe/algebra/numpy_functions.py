@@ -202,7 +202,7 @@ def _two_to(b: Shadow) -> Keys:
 
 
 def _rows(t: Trace, a: Shadow) -> tuple[Keys, Mask]:
-    """Return ``(elements, 32)`` bits, and of which elements they are known: of constants, and of leaves."""
+    """Return ``(elements, 33)`` bits, and of which elements they are known: of constants, and of leaves."""
     keys, values = a.keys.reshape(-1), a.values.reshape(-1)
     rows, known = t.reader.bits.rows(keys)
     constant = keys == integer_keys(values.astype(np.int64))
@@ -223,7 +223,7 @@ def _bits(t: Trace, name: str, a: list[Shadow]) -> Shadow:
     if name in _LOGIC:
         own, operation, function = _LOGIC[name]
         found = [_rows(t, each) for each in a]
-        keys = t.reader.bits.number(operation(found[0][0], found[1][0]))
+        keys = t.reader.bits.number(operation(found[0][0], found[1][0]), signed=True)
         unknown = ~(found[0][1] & found[1][1])
         values = function(a[0].values, a[1].values)
         keys = np.where(unknown, hashed(own, a[0].keys.reshape(-1), a[1].keys.reshape(-1)), keys)
@@ -236,26 +236,28 @@ def _bits(t: Trace, name: str, a: list[Shadow]) -> Shadow:
 def _shifted(t: Trace, a: Shadow, n: Shadow, *, left: bool) -> Shadow:
     two = integer_keys(np.int64(1) << n.values)
     if left:
-        _keep_bits(t, _rows(t, a), n.values.reshape(-1))
-        return _elementwise(t, "shl", mul(a.keys, two), a.values << n.values, a, n)
+        keys = mul(a.keys, two)
+        _keep_bits(t, keys.reshape(-1), _rows(t, a), n.values.reshape(-1))
+        return _elementwise(t, "shl", keys, a.values << n.values, a, n)
     rows, known = _rows(t, a)
-    amounts = n.values.reshape(-1)
+    amounts, width = n.values.reshape(-1), key_bits.WIDTH
     found = np.zeros_like(rows)
     for amount in np.unique(amounts).tolist():
         some = amounts == amount
-        found[some, : 32 - amount] = rows[some, amount:]
-        found[some, 32 - amount :] = rows[some, -1:]
+        found[some, : width - amount] = rows[some, amount:]
+        found[some, width - amount :] = rows[some, -1:]
     keys = np.where(known, t.reader.bits.number(found, signed=True), hashed("//", a.keys, two).reshape(-1))
     return _elementwise(t, "shr", keys.reshape(a.shape), a.values >> n.values, a, n)
 
 
-def _keep_bits(t: Trace, rows: tuple[Keys, Mask], amounts: Array) -> None:
-    """Know the bits of values that are shifted to the left, as far as they have 32."""
+def _keep_bits(t: Trace, keys: Keys, rows: tuple[Keys, Mask], amounts: Array) -> None:
+    """Know the bits of values that are shifted to the left."""
     for amount in np.unique(amounts).tolist():
-        some = rows[0][(amounts == amount) & rows[1]]
-        if len(some) and amount < key_bits.WIDTH and not some[:, 31 - amount :].any():
-            more = np.concatenate([np.zeros((len(some), amount), _U), some[:, : 32 - amount]], axis=1)
-            t.reader.bits.number(more)
+        some = (amounts == amount) & rows[1]
+        if some.any() and 0 < amount < key_bits.WIDTH:
+            zeros = np.zeros((int(some.sum()), amount), _U)
+            more = np.concatenate([zeros, rows[0][some, : key_bits.WIDTH - amount]], axis=1)
+            t.reader.bits.keep(keys[some], more, signed=True)
 
 
 # --- sums and choices along axes -----------------------------------------------------------------------
