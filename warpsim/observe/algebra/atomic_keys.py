@@ -11,7 +11,7 @@ from ...machine.run.pending import Moved
 from ...machine.run.wave import Wave
 from ...machine.state.lanes import Frame
 from ...machine.state.memory_access import MemoryAccess
-from .calls import chosen
+from .calls import chosen, unwrapped
 from .finite_fields import Keys, add, hashed
 from .key_cells import Cells, MemoryCells, tag_of
 from .key_reading import KeyReader, numbers
@@ -122,13 +122,17 @@ class _Turn(NamedTuple):
         reader = self.algebra.reader
         keys = [reader.read(c, w, element.kind, element.size) for c, w in zip(held, words, strict=True)]
         values = [numbers(w, element.kind, element.size) for w in words]
+        after = _bytes(_value(name, values), element)
         found = combined(name, keys, values)
+        if name == "add" and element.kind in ("s", "u"):
+            exact = values[0].astype(np.float64) + values[1].astype(np.float64)
+            found = unwrapped(found, exact, numbers(_words(after), element.kind, element.size), element.size)
         if self.algebra.provenance is not None:
             step = Step(
                 self.statement.pc, "+" if name == "add" else name, found, tuple(keys), self.lanes, self.place
             )
             self.algebra.provenance.step(step)
-        return found, _bytes(_value(name, values), element)
+        return found, after
 
 
 _NAMES = ("add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas")

@@ -178,10 +178,16 @@ def wrapped(call: Call, keys: Keys, exact: Values) -> Keys | None:
     kind, size, _ = call.element
     if np.abs(exact).max(initial=0) > 2.0**100:
         return None
-    result = call.results().astype(np.float64)
-    times = np.rint((exact - result) / 2.0 ** (8 * size)).astype(np.int64)
+    results = call.results()
+    if kind == "s" and (results.astype(np.float64) != exact).any():
+        call.overflowed = True
+    return unwrapped(keys, exact, results, size)
+
+
+def unwrapped(keys: Keys, exact: Values, results: Values, size: int) -> Keys:
+    """Return the keys of integers of ``size`` bytes, less the multiples of 2^bits between exact values and
+    results."""
+    times = np.rint((exact - results.astype(np.float64)) / 2.0 ** (8 * size)).astype(np.int64)
     if not times.any():
         return keys
-    if kind == "s":
-        call.overflowed = True
     return sub(keys, mul(integer_keys(times), key_of(1 << 8 * size)))

@@ -81,10 +81,11 @@ class Stored:
 
 def output_of(stored: Stored, shadow: Shadow, tolerance: float | None, *, lawless: bool = False) -> Output:
     """Compare the keys and the values of one output; ``lawless`` says that some opcode had no law."""
-    same = equal(stored.keys, shadow.keys) | _wrapped(stored, shadow)
+    wrapped = _wrapped(stored, shadow)
+    same = equal(stored.keys, shadow.keys) | wrapped
     doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
     expected, values = shadow.values, _numbers(stored.values, stored.keys.shape)
-    far = _far(expected, values, tolerance_of(stored.kind) if tolerance is None else tolerance)
+    far = ~wrapped & _far(expected, values, tolerance_of(stored.kind) if tolerance is None else tolerance)
     return Output(
         argument=stored.argument,
         name=stored.name,
@@ -104,11 +105,12 @@ def output_of(stored: Stored, shadow: Shadow, tolerance: float | None, *, lawles
 def _wrapped(stored: Stored, shadow: Shadow) -> Mask:
     """Return where integers are those of the reference but for multiples of 2^bits, by which they wrapped."""
     shape = stored.keys.shape
-    if stored.kind not in ("s", "u") or shadow.values.dtype.kind != "i" or stored.values.shape != shape:
+    expected = shadow.values
+    if stored.kind not in ("s", "u") or stored.values.shape != shape or (expected != np.rint(expected)).any():
         return np.zeros(shape, np.bool_)
-    apart = stored.values.astype(np.int64) - shadow.values
+    apart = stored.values.astype(np.int64) - expected.astype(np.int64)
     whole = apart % (1 << min(8 * stored.dtype.itemsize, 62)) == 0
-    found: Mask = whole & equal(stored.keys, add(shadow.keys, integer_keys(apart)))
+    found: Mask = whole & (apart != 0) & equal(stored.keys, add(shadow.keys, integer_keys(apart)))
     return found
 
 

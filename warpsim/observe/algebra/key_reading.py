@@ -239,6 +239,10 @@ class _Piece:
         """
         if size != self.size and self.bits.dtype.itemsize < size:
             return hashed(f"low {self.size} bytes", self.keys[0])
+        if size == self.size:
+            negative = numbers(self.bits, "s", size) < 0
+            turned = np.uint64(key_of((1 << 8 * size) * (1 if kind == "s" else -1)))
+            return np.where(negative & (kind != self.kind), add(self.keys[0], turned), self.keys[0])
         whole = numbers(self.bits, kind, size).astype(np.int64)
         part = numbers(self.bits, self.kind, self.size).astype(np.int64)
         apart = whole - part

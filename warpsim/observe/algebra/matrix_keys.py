@@ -23,7 +23,7 @@ from ...machine.run.events import MatrixExecution
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.tensor_cells import byte_places
-from .calls import chosen
+from .calls import chosen, unwrapped
 from .finite_fields import ONE, Keys, add, hashed, key_of, matmul, mul, neg, total
 from .key_cells import Cells, MemoryCells, cells_of_rows, tag_of
 from .key_reading import numbers
@@ -87,7 +87,10 @@ class Matrices:
         values = numbers(bits, element.kind, element.size).reshape(-1, WARP)
         there = lanes.mask.reshape(-1, WARP)
         if "add" in statement.modifiers:
+            sums = np.where(there, values.astype(np.int64), 0).sum(1)
+            held = sums.astype(f"{'i' if element.kind == 's' else 'u'}{element.size}")
             found = total(np.where(there, keys, _U(0)), 1)
+            found = unwrapped(found, sums.astype(np.float64), held, element.size)
         elif "min" in statement.modifiers or "max" in statement.modifiers:
             greatest = "max" in statement.modifiers
             edge = -np.inf if greatest else np.inf

@@ -26,7 +26,7 @@ from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.tensor_cells import byte_places
 from ...ptx.operands import Address, Pair
 from .atomic_keys import Update, loaded_before, update
-from .key_cells import Cells, MemoryCells, cells_of_rows
+from .key_cells import Cells, MemoryCells, cells_of_rows, tag_of
 from .key_reading import numbers
 from .matrix_keys import Matrices
 from .statements import Statement, elements_of
@@ -200,11 +200,16 @@ class Moves:
         if cells is None:
             return None
         own = cells.of_lanes(lane_of)
-        if own.width > size and own.kind in ("s", "u"):
-            keys = self.algebra.reader.read(own, value[lane_of], own.kind, size)
-            own = Cells.of(keys, own.kind, size)
-        own = own.part(0, size) if own.width > size else own
-        return np.ascontiguousarray(own.keys.T), np.ascontiguousarray(own.tags.T)
+        if own.width <= size:
+            return np.ascontiguousarray(own.keys.T), np.ascontiguousarray(own.tags.T)
+        keys, tags = own.keys[:size].T.copy(), own.tags[:size].T.copy()
+        for kind in ("s", "u"):
+            some = np.flatnonzero(own.tags[0] == tag_of(kind, own.width))
+            if some.size:
+                bits = value[lane_of][some]
+                keys[some] = self.algebra.reader.read(own.of_lanes(some), bits, kind, size)[:, None]
+                tags[some] = tag_of(kind, size) + np.arange(size)
+        return keys, tags
 
     def _put(
         self, wave: Wave, pc: int, data: Any, stored: tuple[Any, Rows | None], lane_of: Any, size: int

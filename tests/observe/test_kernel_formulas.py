@@ -1,0 +1,108 @@
+"""Kernels compute their references, by algebra; planted mistakes are other formulas."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsim
+from tests.helpers.formula_kernels import FOLDER, FORMULAS
+from tests.helpers.formulas import repeatable
+from tests.helpers.kernel_cases import FOLDER as KERNELS
+from tests.helpers.kernel_cases import NAMES, case
+from tests.helpers.kernel_references import REFERENCES
+from tools.generate_kernels import missing
+from warpsim.host.reference import Run, equivalence_of
+from warpsim.observe.algebra.provenance import Provenance
+
+_OTHER_SORTS = (" codes", " integers")  # of operands, which make no other formulas
+_LONG = ("benchmark", "of 40 CTAs", "stream_k", "sparse_product", "sparse_s4")
+_CASES = [
+    name for name in NAMES if not name.endswith(_OTHER_SORTS) and not any(long in name for long in _LONG)
+]
+
+
+def run_of(name: str, seed: int = 1, reference: Callable[..., Any] | None = None, **options: Any) -> Run:
+    """Compare a launch of tests/helpers/kernel_cases.py with its reference."""
+    found = case(name)
+    kernel = warpsim.load(str(KERNELS / found.file))[found.entry]
+    arguments = list(found.passed([np.copy(x) if isinstance(x, np.ndarray) else x for x in found.arguments]))
+    sizes = {"grid": found.grid, "block": found.block, "shared_bytes": found.shared_bytes}
+    launch = repeatable(kernel, arguments, {**sizes, "cluster": found.cluster})
+    return equivalence_of(launch, reference or REFERENCES[found.entry], seed=seed, **options)
+
+
+@pytest.mark.parametrize("name", [name for name in _CASES if case(name).entry in REFERENCES])
+def test_kernels_compute_their_references(name: str) -> None:
+    found = run_of(name).equivalence
+    if case(name).entry.startswith("rounded"):  # wmma has no law yet
+        assert (found.answer, dict(found.uninterpreted)) == ("undecided", {"wmma": 4})
+        return
+    assert (found.answer, found.close, dict(found.uninterpreted)) == ("equal", True, {}), str(found)
+
+
+@pytest.mark.parametrize(
+    "name", ["dense_f16 normal", "warpgroup_f16 normal", "tensor_tf32", "cooperative_e4m3"]
+)
+def test_other_references_are_other_formulas(name: str) -> None:
+    def wrong(a: Any, b: Any, d: Any, *more: Any) -> Any:
+        right = REFERENCES[case(name).entry](a, b, d, *more)
+        return right + a[0, 0] * b[0, 0]
+
+    found = run_of(name, reference=wrong).equivalence
+    assert found.answer == "other"
+    assert found.outputs[0].other.all()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formulas_are_equal(name: str, seed: int) -> None:
+    formula = FORMULAS[name]
+    kernel = warpsim.load(str(FOLDER / "formulas.ptx"))[name]
+    arguments = formula.arguments(np.random.default_rng(seed))
+    found = equivalence_of(
+        repeatable(kernel, arguments, formula.sizes), formula.reference, seed=seed
+    ).equivalence
+    assert (found.answer, found.close, dict(found.uninterpreted)) == ("equal", True, {}), str(found)
+    assert found.seeds == (2 if name == "causal_rows" else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake"), [(name, n) for name, each in FORMULAS.items() for n in each.mistakes]
+)
+def test_planted_mistakes_are_other_formulas(name: str, mistake: int, tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    formula, text = FORMULAS[name], tmp_path / "wrong.ptx"
+    command = ["nvcc", "-ptx", "-O3", "-arch=compute_80", f"-DMISTAKE={mistake}", str(FOLDER / "formulas.cu")]
+    subprocess.run([*command, "-o", str(text)], check=True)
+    arguments = formula.arguments(np.random.default_rng(mistake))
+    launch = repeatable(warpsim.load(str(text))[name], arguments, formula.sizes)
+    found = equivalence_of(launch, formula.reference).equivalence
+    assert found.answer == "other", str(found)
+
+
+def test_provenance_has_the_statement_of_every_output() -> None:
+    run = run_of("dense_f16 normal", provenance=Provenance())
+    provenance, output = run.algebra.provenance, run.equivalence.outputs[0]
+    assert provenance is not None
+    origin = provenance.origin(int(output.kernel[3, 5]))
+    assert origin is not None
+    assert run.algebra.code[origin.step.pc].statement.opcode == "mma"
+    stored = {each.pc for each in provenance.stores}
+    assert {run.algebra.code[pc].statement.opcode for pc in stored} == {"st"}
+    assert set(np.unique(output.writers)) <= stored
+    loads = {run.algebra.code[pc].statement.opcode for pc in run.algebra.moves.loaded_from}
+    assert "ldmatrix" in loads
+
+
+def test_gauge_sets_maxima_to_zero() -> None:
+    run = run_of("softmax", gauge=True)
+    assert run.equivalence.answer == "equal"
+    maxima = [each.result.keys for each in run.trace.operations if each.name == "max"]
+    assert maxima and not np.concatenate([keys.reshape(-1) for keys in maxima]).any()
