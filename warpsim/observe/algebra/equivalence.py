@@ -212,8 +212,8 @@ class Equivalence(Displayed):
             )
         count, first = int(output.undecided.sum()), list(output.first(output.undecided))
         return (
-            f"undecided: {count:,} of {total:,} elements of {output.name}, the first at {first}: they depend on "
-            f"{'opcodes without a law' if self.uninterpreted else 'decisions that rounding may turn, or on those alone'}"
+            f"undecided: {count:,} of {total:,} elements of {output.name}, the first at {first}: they depend "
+            f"on {_OPEN[bool(self.uninterpreted)]}"
         )
 
     def _suspects(self) -> Iterator[str]:
@@ -249,6 +249,9 @@ class Equivalence(Displayed):
             "within_tolerance": self.close,
             "seeds": self.seeds,
         }
+
+
+_OPEN = {True: "opcodes without a law", False: "decisions that rounding may turn, or on decisions alone"}
 
 
 def _document(output: Output) -> dict[str, Any]:

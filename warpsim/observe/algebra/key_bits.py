@@ -1,8 +1,8 @@
 """Integers as bits: a key for each bit of an element of an integer array, which shifts and masks move.
 
-Bits of a value are a row of 33 keys, of two's complement, extended: so both int32 and uint32 have a sign. An array of integers is a leaf: the bits
-of its elements are made of its name and the index whenever they are asked for; the rows of values that
-statements make are kept. Does not know registers.
+Bits of a value are a row of 33 keys, of two's complement, extended: so int32 and uint32 both have a sign. An
+array of integers is a leaf: the bits of its elements are made of its name and the index whenever they are asked
+for; the rows of values that statements make are kept. Does not know registers.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class _Operands:
         values = np.empty((self.count, place.lanes, len(self.numbers_of(role)), per), _U)
         for j, number in enumerate(self.numbers_of(role)):
             cells = registers.get(number)
-            cells = None if cells is None else cells.of_lanes(self._index())
+            cells = cells if cells is None or self._every() else cells.of_lanes(self._index())
             bits = np.ascontiguousarray(words[..., j]).reshape(-1)
             values[:, :, j] = (
                 self._elements(cells, bits, role, per).reshape(per, self.count, -1).transpose(1, 2, 0)
@@ -223,6 +223,10 @@ class _Operands:
     def _index(self) -> npt.NDArray[np.intp]:
         """Return the lanes that execute, execution by execution."""
         return (self.warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
+
+    def _every(self) -> bool:
+        """Return whether all warps of the wave execute, in their order."""
+        return len(self.warps) * WARP == self.wave.lanes and bool((np.diff(self.warps) == 1).all())
 
     def _elements(self, cells: Cells | None, bits: Any, role: str, per: int) -> Keys:
         """Return ``(elements, lanes)``: the numbers in a register, the lowest first."""

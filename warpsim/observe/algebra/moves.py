@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,21 @@ Rows = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]
 Handler = Callable[..., Any]
 
 
+class _Flight(NamedTuple):
+    """Copies of one statement in flight: where they go, of which lanes, and their cells."""
+
+    offsets: npt.NDArray[np.int64]
+    lanes: Lanes
+    rows: Rows
+
+    def holds(self, access: MemoryAccess) -> bool:
+        """Return whether copies that land are among these."""
+        if self.offsets is access.offsets:
+            return True
+        here = np.isin(self.lanes.index, access.lanes.index)
+        return int(here.sum()) == access.lanes.count and bool((self.offsets[here] == access.offsets).all())
+
+
 class Moves:
     """The statements that move bytes, for an observer."""
 
@@ -47,7 +62,7 @@ class Moves:
         self.accesses = list[MemoryAccess]()
         self.loaded_from = dict[int, Counter[int]]()  # by load: the statements that wrote what it read
         self._updates = list[Update]()
-        self._flying = dict[tuple[int, int], list[tuple[Any, Any]]]()
+        self._flying = dict[int, list[_Flight]]()  # copies of cp.async, by wave
         self._held = dict[Pending, Rows]()
         self.handlers: dict[str, Handler] = {
             "copy": self._copy,
@@ -326,25 +341,34 @@ class Moves:
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Take the cells that cp.async has read: whole copies, and bytes of those that zeros fill."""
-        shape = (wave.lanes, access.size)
-        keys, tags = np.zeros(shape, np.uint64), np.zeros(shape, np.uint16)
-        done = np.zeros(wave.lanes, np.intp)
+        keys = np.zeros((len(access.offsets), access.size), np.uint64)
+        tags = np.zeros(keys.shape, np.uint16)
+        row = np.zeros(wave.lanes, np.intp)
+        row[access.lanes.index] = np.arange(len(access.offsets))
+        done = np.zeros(len(keys), np.intp)
         for source in self.accesses:
-            memory = self._memory(wave, source)
-            part_keys, part_tags = memory.load(source.offsets, source.size)
-            index = source.lanes.index
-            places = done[index][:, None] + np.arange(source.size)
-            keys[index[:, None], places], tags[index[:, None], places] = part_keys, part_tags
-            done[index] += source.size
+            here = row[source.lanes.index]
+            places = done[here][:, None] + np.arange(source.size)
+            own = self._memory(wave, source).load(source.offsets, source.size)
+            keys[here[:, None], places], tags[here[:, None], places] = own
+            done[here] += source.size
         self.accesses.clear()
-        for lane, offset in zip(access.lanes.index.tolist(), access.offsets.tolist(), strict=True):
-            self._flying.setdefault((id(wave), offset), []).append((keys[lane], tags[lane]))
+        self._flying.setdefault(id(wave), []).append(_Flight(access.offsets, access.lanes, (keys, tags)))
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Put the cells of copies that have landed, the first that were issued to each place."""
-        taken = [self._flying[id(wave), offset].pop(0) for offset in access.offsets.tolist()]
-        rows = np.stack([keys for keys, _ in taken]), np.stack([tags for _, tags in taken])
-        self.algebra.memory(access.memory).store(access.offsets, access.size, rows, access.path.pc)
+        flights, offsets = self._flying[id(wave)], access.offsets
+        place = next(place for place, each in enumerate(flights) if each.holds(access))
+        flight = flights[place]
+        if flight.offsets is offsets:
+            rows = flights.pop(place).rows
+        else:
+            chosen = np.isin(flight.lanes.index, access.lanes.index)
+            rows = flight.rows[0][chosen], flight.rows[1][chosen]
+            rest = Lanes(flight.lanes.mask & ~access.lanes.mask)
+            left = flight.rows[0][~chosen], flight.rows[1][~chosen]
+            flights[place : place + 1] = [_Flight(flight.offsets[~chosen], rest, left)] if rest.count else []
+        self.algebra.memory(access.memory).store(offsets, access.size, rows, access.path.pc)
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Take the cells of registers that an operation stores later."""
