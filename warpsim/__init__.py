@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from .host.structures import structure
     from .host.tensor_maps import tensor_map, tensor_map_im2col
     from .isa.instruction import Instruction
+    from .observe.algebra.equivalence import Equivalence as Equivalence
+    from .observe.algebra.equivalence import Output as Output
     from .products.gemm import gemm, gemm_sparse
     from .products.warming import warmup
     from .report import Report, view
@@ -270,6 +272,7 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "diagnosis.verdicts.launch_causes": "Cause",
     "diagnosis.verdicts.output_errors": "OutputError",
     "errors": "Location SourceLine",
+    "observe.algebra.equivalence": "Equivalence Output",
     "explanation.accumulators": "Walk",
     "explanation.records": "Explanation TargetComparison",
     "files.decimals": "Printed",

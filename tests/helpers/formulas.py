@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsim.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 from warpsim.host.launching import LaunchableKernel, load_text
-from warpsim.host.reference import Run, equivalence_of
+from warpsim.host.reference_runs import Run, equivalence_of
 from warpsim.observe.algebra.equivalence import Equivalence
 
 _TEXT = """

@@ -1,7 +1,7 @@
 """References of the kernels in traces/kernels: NumPy functions of their arguments, by entry.
 
-What they compute is the textbook's: no tiles, no order of sums, no rounding. Metadata and the places of scales
-are values, decoded by formulas of their own. Knows no keys.
+What they compute is the textbook's: no tiles, no order of sums, no rounding. Metadata and the places of
+scales are values, decoded by formulas of their own. Knows no keys.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from warpsim.observe.algebra import finite_fields as fields
-from warpsim.observe.algebra import key_bits
-from warpsim.observe.algebra.constant_keys import LOG2E, ConstantKeys, integer_keys
-from warpsim.observe.algebra.finite_fields import Keys, P, Q
+from warpsim.observe.algebra.keys import finite_fields as fields
+from warpsim.observe.algebra.keys import key_bits
+from warpsim.observe.algebra.keys.constant_keys import LOG2E, ConstantKeys, integer_keys
+from warpsim.observe.algebra.keys.finite_fields import Keys, P, Q
 
 A, B, C = (fields.random_keys(1, name, np.arange(500)) for name in "abc")
 

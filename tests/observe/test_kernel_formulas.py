@@ -17,7 +17,7 @@ from tests.helpers.kernel_cases import FOLDER as KERNELS
 from tests.helpers.kernel_cases import NAMES, case
 from tests.helpers.kernel_references import REFERENCES
 from tools.generate_kernels import missing
-from warpsim.host.reference import Run, equivalence_of
+from warpsim.host.reference_runs import Run, equivalence_of
 from warpsim.observe.algebra.provenance import Provenance
 
 _OTHER_SORTS = (" codes", " integers")  # of operands, which make no other formulas
@@ -97,7 +97,7 @@ def test_provenance_has_the_statement_of_every_output() -> None:
     stored = {each.pc for each in provenance.stores}
     assert {run.algebra.code[pc].statement.opcode for pc in stored} == {"st"}
     assert set(np.unique(output.writers)) <= stored
-    loads = {run.algebra.code[pc].statement.opcode for pc in run.algebra.moves.loaded_from}
+    loads = {run.algebra.code[pc].statement.opcode for pc in run.algebra.loaded_from}
     assert "ldmatrix" in loads
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.observe.algebra import finite_fields as fields
-from warpsim.observe.algebra.key_bits import Leaf
-from warpsim.observe.algebra.key_cells import Cells, MemoryCells, cells_of_rows
-from warpsim.observe.algebra.key_reading import KeyReader
+from warpsim.observe.algebra.keys import finite_fields as fields
+from warpsim.observe.algebra.keys.key_bits import Leaf
+from warpsim.observe.algebra.keys.key_cells import Cells, MemoryCells, cells_of_rows
+from warpsim.observe.algebra.keys.key_reading import KeyReader
 
 N = 40
 KEYS, OTHERS = (fields.random_keys(1, name, np.arange(N)) for name in ("x", "y"))

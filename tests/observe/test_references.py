@@ -16,9 +16,10 @@ from tests.helpers.formulas import compared, kernel_of, repeatable
 from warpsim.cli import cli
 from warpsim.diagnosis.verdicts import verdict_of
 from warpsim.errors import OperandError
-from warpsim.host.reference import equivalence_of
-from warpsim.observe.algebra import finite_fields as fields
-from warpsim.observe.algebra.key_reading import KeyReader
+from warpsim.host.reference_runs import equivalence_of
+from warpsim.observe.algebra.keys import finite_fields as fields
+from warpsim.observe.algebra.keys.key_reading import KeyReader
+from warpsim.observe.algebra.numpy_functions import trace_of
 from warpsim.observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
 
 KERNELS = Path(__file__).parents[2] / "traces" / "kernels"
@@ -56,7 +57,7 @@ SAME: list[tuple[Callable[..., Any], Callable[..., Any]]] = [  # of a (4, 8), b 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_formulas_of_numpy(one: Callable[..., Any], other: Callable[..., Any]) -> None:
-    trace = Trace(KeyReader(1))
+    trace = trace_of(KeyReader(1))
     given = [shadow(trace, "a", 4, 8), shadow(trace, "bb", 8, 6), shadow(trace, "ccc", 4, 6)]
     first, second = one(*given), other(*given)
     assert fields.equal(first.keys, second.keys).all()
@@ -67,7 +68,7 @@ def test_formulas_of_numpy(one: Callable[..., Any], other: Callable[..., Any]) -
 
 
 def test_operations_are_recorded_with_their_lines() -> None:
-    trace = Trace(KeyReader(1))
+    trace = trace_of(KeyReader(1))
     a = shadow(trace, "a", 4, 4)
     found = np.tanh(a @ a)
     assert [each.name for each in trace.operations] == ["@", "tanh"]
@@ -77,7 +78,7 @@ def test_operations_are_recorded_with_their_lines() -> None:
 
 
 def test_close_decisions_are_in_doubt() -> None:
-    trace = Trace(KeyReader(1))
+    trace = trace_of(KeyReader(1))
     a = shadow(trace, "a", 2)
     b = Shadow(trace, fields.random_keys(1, "b", np.arange(2)), a.values * [1 + 1e-5, 2])
     found = np.maximum(a, b) @ np.ones(2)

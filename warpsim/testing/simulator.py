@@ -186,7 +186,7 @@ class Simulator:
     def assert_computes(self, reference: str | Callable[..., Any], tolerance: float = 0.0) -> None:
         """Fail unless the last launch computes the formula of a NumPy function of the kernel's arguments.
 
-        ``reference`` is a function, "FILE.py:FUNCTION" or the name of a built-in one; values are within
+        ``reference`` is a function, "FILE.py:FUNCTION" or the name of a built-in reference; values are within
         ``tolerance``, relative, by default what rounding leaves in the type of the output.
         """
         __tracebackhide__ = True

@@ -18,7 +18,7 @@ from ...checks.findings import LaunchFinding
 from ...environment import in_default_environment
 from ...errors import Location, OperandError, SourceLine, UndefinedBehavior, WarpsimError
 from ...host.launching import LaunchableKernel
-from ...host.reference import Reference, equivalence_of
+from ...host.reference_runs import Reference, equivalence_of
 from ...isa.displayed import Displayed
 from ...isa.families import OPCODES
 from ...observe.algebra.equivalence import Equivalence, tolerance_of
@@ -217,8 +217,8 @@ def why(
 
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
     compared, or values within ``tolerance``, relative. ``reference`` is a NumPy function of the kernel's
-    arguments, "FILE.py:FUNCTION" or the name of a built-in one: its formula is compared, and its values are
-    the expected ones. ``launch`` are ``shared_bytes``, ``cluster``,
+    arguments, "FILE.py:FUNCTION" or the name of a built-in reference: its formula is compared, and its
+    values are the expected ones. ``launch`` are ``shared_bytes``, ``cluster``,
     ``cooperative``, ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
     Variables of the module keep what launches leave in them; device buffers are put back. Raises OperandError
     for arguments.

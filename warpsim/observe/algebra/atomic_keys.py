@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.formats import FORMATS
 from ...machine.run.pending import Moved
 from ...machine.run.wave import Wave
 from ...machine.state.lanes import Frame
 from ...machine.state.memory_access import MemoryAccess
-from .calls import chosen, unwrapped
-from .finite_fields import Keys, add, hashed
-from .key_cells import Cells, MemoryCells, tag_of
-from .key_reading import KeyReader, numbers
+from .key_store import KeyStore
+from .keys.finite_fields import Keys, add, hashed
+from .keys.key_cells import Cells, MemoryCells, tag_of
+from .keys.key_reading import KeyReader, numbers
 from .provenance import Place, Step, place_of_wave
-from .statements import Element, Statement, element_of, elements_of
-
-if TYPE_CHECKING:
-    from .observer import Algebra
+from .rules.keyed_statements import Element, Statement, element_of, elements_of
+from .rules.rule_calls import chosen, unwrapped
 
 Rows = tuple[Keys, npt.NDArray[np.uint16]]
 
@@ -42,7 +41,7 @@ def loaded_before(statement: Statement, frame: Frame, lanes: int, index: int) ->
 
 
 def update(
-    algebra: Algebra, statement: Statement, each: Update, operands: tuple[list[Cells], list[Any]], wave: Wave
+    algebra: KeyStore, statement: Statement, each: Update, operands: tuple[list[Cells], list[Any]], wave: Wave
 ) -> Rows:
     """Update the cells of memory, lane by lane where several share a place; return those before."""
     access, memory = each.access, algebra.memory(each.access.memory)
@@ -88,7 +87,7 @@ def _pass_on(content: Any, offsets: Any, turn: Any, new: Any, done: Any) -> None
 class _Turn(NamedTuple):
     """Words of different places that are updated at once."""
 
-    algebra: Algebra
+    algebra: KeyStore
     statement: Statement
     memory: MemoryCells
     offsets: npt.NDArray[np.int64]
@@ -161,8 +160,6 @@ def _words(rows: Any) -> Any:
 
 def _bytes(values: Any, element: Element) -> Any:
     """Return ``(n, size)`` bytes of numbers."""
-    from ...isa.formats import FORMATS
-
     if element.kind in ("s", "u"):
         words = values.astype(f"{'i' if element.kind == 's' else 'u'}{element.size}")
     else:

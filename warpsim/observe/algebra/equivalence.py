@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.displayed import Displayed
-from .constant_keys import integer_keys
-from .finite_fields import Keys, add, equal, is_exponential
-from .key_cells import Mask
+from .keys.constant_keys import integer_keys
+from .keys.finite_fields import Keys, add, equal, is_exponential
+from .keys.key_cells import Mask
 from .shadow_arrays import Shadow
 
 Answer = Literal["equal", "other", "undecided"]

@@ -22,10 +22,10 @@ from ...isa.tensor_maps.tensor_fields import MAP_BYTES
 from ...isa.tensor_maps.tensor_map import decode
 from ...machine.run.wave import Wave
 from ...machine.state.spaces import DEVICE_BASE
-from .finite_fields import Keys, hashed, random_keys
-from .key_bits import Leaf
-from .key_cells import NAMES, MemoryCells, cells_of_rows, tag_of
-from .key_reading import KeyReader, numbers
+from .keys.finite_fields import Keys, hashed, random_keys
+from .keys.key_bits import Leaf
+from .keys.key_cells import NAMES, MemoryCells, cells_of_rows, tag_of
+from .keys.key_reading import KeyReader, numbers
 from .observer import Algebra
 from .shadow_arrays import Shadow, Trace
 
@@ -198,9 +198,7 @@ class Leaves:
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
-    """Return where each element lies behind the first, in bytes; an array that has no gaps is one on the
-    device.
-    """
+    """Return where each element lies behind the first, in bytes."""
     found = np.zeros((), np.int64)
     for size, stride in zip(array.shape, array.strides, strict=True):
         found = found[..., None] + np.arange(size, dtype=np.int64) * stride

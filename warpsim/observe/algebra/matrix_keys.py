@@ -7,7 +7,7 @@ Block scales multiply A and B. Knows placements; does not know how an opcode spe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,15 @@ from ...machine.run.events import MatrixExecution
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.tensor_cells import byte_places
-from .calls import chosen, unwrapped
-from .finite_fields import ONE, Keys, add, hashed, key_of, matmul, mul, neg, total
-from .key_cells import Cells, MemoryCells, cells_of_rows, tag_of
-from .key_reading import numbers
+from .key_store import KeyStore, tensor_bytes
+from .keys.constant_keys import two_to
+from .keys.finite_fields import Keys, add, hashed, matmul, mul, neg, total
+from .keys.key_cells import Cells, MemoryCells, cells_of_rows, tag_of
+from .keys.key_reading import numbers
 from .provenance import Product, place_of_wave
-from .statements import Element, Statement, element_of
-
-if TYPE_CHECKING:
-    from .observer import Algebra
+from .rules.keyed_statements import Element, Statement, element_of
+from .rules.rule_calls import chosen, unwrapped
+from .tensor_memory_keys import tensor_loaded
 
 _U = np.uint64
 
@@ -39,7 +39,7 @@ _U = np.uint64
 class Matrices:
     """The matrix instructions of an observer."""
 
-    def __init__(self, algebra: Algebra) -> None:
+    def __init__(self, algebra: KeyStore) -> None:
         self.algebra = algebra
         self._frames = dict[int, Frame]()  # by statement: the frame that executes it
 
@@ -49,13 +49,13 @@ class Matrices:
         """Execute a statement; the event that a product is done has the rest."""
         algebra, frame = self.algebra, path.frame
         self._frames[statement.pc] = frame
-        algebra.moves.accesses.clear()
+        algebra.accesses.clear()
         changed = inner(wave, path, lanes)
         kind = statement.modifiers[0] if statement.modifiers else ""
         together = algebra.together or (None if changed else lanes)
         if statement.opcode == "tcgen05" and kind == "ld" and "red" not in statement.modifiers:
             if together is not None:
-                algebra.moves.tensor_loaded(wave, path, together, statement)
+                tensor_loaded(algebra, wave, path, together, statement)
         elif statement.opcode == "wmma" and together is not None and statement.writes:
             algebra.uninterpreted["wmma"] += 1
             algebra.forget(wave, frame, together, statement.writes)
@@ -105,8 +105,6 @@ class Matrices:
 
 def key_of_power(power: int) -> Keys:
     """Return the key of 2 ** power."""
-    from .constant_keys import two_to
-
     return two_to(np.array(power))
 
 
@@ -119,7 +117,7 @@ class _Operands:
     """The operands of one execution of a matrix instruction, and where D goes."""
 
     def __init__(
-        self, algebra: Algebra, wave: Wave, execution: MatrixExecution, frame: Frame, statement: Statement
+        self, algebra: KeyStore, wave: Wave, execution: MatrixExecution, frame: Frame, statement: Statement
     ) -> None:
         self.algebra, self.wave, self.execution, self.frame = algebra, wave, execution, frame
         self.form, self.inputs, self.statement = execution.instruction, execution.inputs, statement
@@ -276,7 +274,7 @@ class _Operands:
         size = max(element.bits, 8) // 8
         flat = np.ascontiguousarray(addresses).reshape(-1).astype(np.int64)
         keys, tags = memory.load(flat, size)
-        self.algebra.moves.note_writers(self.statement.pc, memory.writers_of(flat, size))
+        self.algebra.note_writers(self.statement.pc, memory.writers_of(flat, size))
         cells = cells_of_rows(keys, tags)
         bits = np.ascontiguousarray(memory.data[flat[:, None] + np.arange(size)]).view(f"u{size}")[:, 0]
         if element.bits >= 8:
@@ -302,8 +300,6 @@ class _Operands:
         return byte_places(0, cta * LANES + lanes, column + where.column)
 
     def _of_tensor_memory(self, place: TensorCells, role: str) -> Keys:
-        from .moves import tensor_bytes
-
         memory = self.algebra.memory(tensor_bytes(self.wave))
         bytes_ = self._tensor_rows(place, role)
         shape = bytes_.shape[:2]
@@ -385,8 +381,6 @@ class _Operands:
             self.algebra.put(self.wave, self.frame, lanes, number, Cells.joined(parts, self.statement.pc))
 
     def _to_tensor_memory(self, place: TensorCells, d: Keys, kind: str, size: int) -> None:
-        from .moves import tensor_bytes
-
         memory = self.algebra.memory(tensor_bytes(self.wave))
         bytes_ = self._tensor_rows(place, "d")
         kept = ~self.inputs.tensor.disabled(place.lanes)[place.index[0]]
@@ -396,6 +390,3 @@ class _Operands:
         memory.keys[here] = np.where(tags != 0, d[kept][:, None], _U(0))
         memory.tags[here] = tags
         memory.writers[here] = self.statement.pc
-
-
-__all__ = ["ONE", "Matrices", "key_of"]

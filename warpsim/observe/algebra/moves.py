@@ -7,32 +7,26 @@ and redux, which add.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.layouts.tensor_memory import TRANSFERS
 from ...isa.warps import WARP
 from ...machine.opcodes.control.exchange import sources_of
 from ...machine.opcodes.matrix.tiles import byte_places as matrix_bytes
-from ...machine.opcodes.tensor.tensor_places import TENSOR_MEMORY, Place
 from ...machine.run.pending import Moved, Pending
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.memory_access import MemoryAccess
-from ...machine.state.tensor_cells import byte_places
 from ...ptx.operands import Address, Pair
-from .atomic_keys import Update, loaded_before, update
-from .key_cells import Cells, MemoryCells, cells_of_rows, tag_of
-from .key_reading import numbers
+from .atomic_keys import Update, loaded_before, update, updated_words
+from .key_store import KeyStore, bytes_of_space, spread_over
+from .keys.key_cells import Cells, MemoryCells, cells_of_rows, tag_of
+from .keys.key_reading import numbers
 from .matrix_keys import Matrices
-from .statements import Statement, elements_of
-
-if TYPE_CHECKING:
-    from .observer import Algebra
+from .rules.keyed_statements import Statement, elements_of
 
 Rows = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]
 Handler = Callable[..., Any]
@@ -56,11 +50,9 @@ class _Flight(NamedTuple):
 class Moves:
     """The statements that move bytes, for an observer."""
 
-    def __init__(self, algebra: Algebra) -> None:
+    def __init__(self, algebra: KeyStore) -> None:
         self.algebra = algebra
         self.matrices = Matrices(algebra)
-        self.accesses = list[MemoryAccess]()
-        self.loaded_from = dict[int, Counter[int]]()  # by load: the statements that wrote what it read
         self._updates = list[Update]()
         self._flying = dict[int, list[_Flight]]()  # copies of cp.async, by wave
         self._held = dict[Pending, Rows]()
@@ -78,7 +70,7 @@ class Moves:
     def _forgetting(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
     ) -> bool | None:
-        self.accesses.clear()
+        self.algebra.accesses.clear()
         return self.algebra.forgetting(wave, path, lanes, statement, inner)
 
     # --- registers ---
@@ -140,11 +132,11 @@ class Moves:
     def _load(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
     ) -> bool | None:
-        self.accesses.clear()
+        self.algebra.accesses.clear()
         changed = inner(wave, path, lanes)
-        for access in self.accesses:
+        for access in self.algebra.accesses:
             self._loaded(wave, path.frame, statement, access)
-        if not self.accesses:
+        if not self.algebra.accesses:
             self.algebra.forget(wave, path.frame, lanes, statement.writes)
         return changed
 
@@ -157,7 +149,7 @@ class Moves:
         if not tags.any():
             algebra.forget(wave, frame, access.lanes, statement.writes)
             return
-        self.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
+        self.algebra.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
         for place, element in enumerate(elements):
             number, width = statement.number(element), statement.width(element)
             part = slice(place * size, (place + 1) * size)
@@ -187,14 +179,10 @@ class Moves:
         bits = lanes.of(value).astype(f"u{cells.size}")
         return Cells.of(self.algebra.reader.read(cells, bits, kind, cells.size), kind, width, statement.pc)
 
-    def note_writers(self, pc: int, writers: npt.NDArray[np.int32]) -> None:
-        """Note which statements wrote what a statement reads."""
-        self.loaded_from.setdefault(pc, Counter()).update(np.unique(writers).tolist())
-
     def _store(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
     ) -> bool | None:
-        self.accesses.clear()
+        self.algebra.accesses.clear()
         frame, elements = path.frame, list(elements_of(statement.spread(1)))
         registers = self.algebra.registers(frame)
         held = [registers.get(statement.number(each)) for each in elements]
@@ -202,7 +190,7 @@ class Moves:
             frame.values[number] if (number := statement.number(each)) >= 0 else None for each in elements
         ]
         changed = inner(wave, path, lanes)
-        for access in self.accesses:
+        for access in self.algebra.accesses:
             size = access.size // len(elements)
             for place, (cells, value) in enumerate(zip(held, values, strict=True)):
                 offsets = access.offsets + place * size
@@ -275,7 +263,7 @@ class Moves:
     def _matrix(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
     ) -> bool | None:
-        self.accesses.clear()
+        self.algebra.accesses.clear()
         algebra, frame = self.algebra, path.frame
         places = matrix_bytes(statement.opcode, statement.modifiers)
         source = self._joined(wave, frame, statement, 1) if statement.opcode != "ldmatrix" else None
@@ -298,11 +286,11 @@ class Moves:
         if source is not None:  # movmatrix: the registers are the rows
             by_lane = [each.T.reshape(-1, WARP, each.shape[0])[warps] for each in (source.keys, source.tags)]
             return by_lane[0].reshape(len(warps), -1), by_lane[1].reshape(len(warps), -1)
-        (access,) = self.accesses
+        (access,) = self.algebra.accesses
         memory = self._memory(wave, access)
         keys, tags = memory.load(access.offsets, access.size)
         if tags.any():
-            self.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
+            self.algebra.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
         return keys.reshape(len(warps), -1), tags.reshape(len(warps), -1)
 
     def _matrix_loaded(
@@ -319,7 +307,7 @@ class Moves:
     def _matrix_stored(
         self, wave: Wave, statement: Statement, source: Cells, places: Any, warps: Any
     ) -> None:
-        (access,) = self.accesses
+        (access,) = self.algebra.accesses
         found = []
         for table in (source.keys, source.tags):
             by_warp = table.reshape(-1, 4, table.shape[1] // WARP, WARP)[
@@ -346,13 +334,13 @@ class Moves:
         row = np.zeros(wave.lanes, np.intp)
         row[access.lanes.index] = np.arange(len(access.offsets))
         done = np.zeros(len(keys), np.intp)
-        for source in self.accesses:
+        for source in self.algebra.accesses:
             here = row[source.lanes.index]
             places = done[here][:, None] + np.arange(source.size)
             own = self._memory(wave, source).load(source.offsets, source.size)
             keys[here[:, None], places], tags[here[:, None], places] = own
             done[here] += source.size
-        self.accesses.clear()
+        self.algebra.accesses.clear()
         self._flying.setdefault(id(wave), []).append(_Flight(access.offsets, access.lanes, (keys, tags)))
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
@@ -387,7 +375,7 @@ class Moves:
         """Take the cells that an operation has read."""
         if pending.moved is not None and pending not in self._held:
             moved = pending.moved(wave)
-            memory = self.algebra.memory(_space(wave, moved.space))
+            memory = self.algebra.memory(bytes_of_space(wave, moved.space))
             self._held[pending] = _chosen((memory.keys, memory.tags), moved)
 
     def completed(self, wave: Wave, pending: Pending) -> None:
@@ -398,7 +386,7 @@ class Moves:
         rows, moved = self._held.pop(pending), pending.moved(wave)
         pc = next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
         for space, target in moved.targets:
-            data = _space(wave, space)
+            data = bytes_of_space(wave, space)
             memory = self.algebra.memory(data)
             if moved.update:
                 self._reduced(memory, target, rows, moved)
@@ -411,75 +399,7 @@ class Moves:
 
     def _reduced(self, memory: MemoryCells, target: Any, rows: Rows, moved: Moved) -> None:
         """Update words of a memory, one behind the other."""
-        from .atomic_keys import updated_words
-
         updated_words(self.algebra.reader, memory, target, rows, moved)
-
-    # --- tensor memory ---
-
-    def tensor_loaded(self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement) -> None:
-        """Write the registers of tcgen05.ld."""
-        memory = self.algebra.memory(_space(wave, "tensor"))
-        cells, packed = transfer_of(statement)
-        address = statement.operands[1]
-        assert isinstance(address, Address)
-        base = statement.source(address.base).value(path.frame, wave.lanes, "b32")
-        numbers = statement.numbers(0)
-        keys = np.zeros((wave.lanes, len(numbers), 4), np.uint64)
-        tags = np.zeros(keys.shape, np.uint16)
-        for warp in lanes.warps.tolist():
-            where = place_of(wave, warp, int(base[WARP * warp]) + address.offset)
-            here = byte_places(
-                int(wave.cta[WARP * warp]), cells[..., 0] + where.lane, cells[..., 1] + where.column
-            )
-            if packed:
-                here = np.concatenate([here[..., :2], here[..., :2] + 4], axis=-1)
-            rows = slice(WARP * warp, WARP * warp + WARP)
-            keys[rows], tags[rows] = memory.keys[here], memory.tags[here]
-        for place, number in enumerate(numbers):
-            self.algebra.put(
-                wave, path.frame, lanes, number, cells_of_rows(keys[:, place], tags[:, place], statement.pc)
-            )
-
-
-def place_of(wave: Wave, warp: int, address: int) -> Place:
-    """Return the place that a warp addresses: its own lanes, where the address leaves them out."""
-    where, quarter = Place.of(address), int(wave.thread[WARP * warp]) // WARP % 4
-    return where if where.lane // 32 == quarter else where._replace(lane=where.lane + 32 * quarter)
-
-
-def transfer_of(statement: Statement) -> tuple[npt.NDArray[np.intp], bool]:
-    """Return ``(32, registers, 2)``: lane and column of each register of tcgen05.ld, and whether halves are
-    packed."""
-    words = statement.modifiers
-    name = next(word for word in words if word in TRANSFERS)
-    count = int(next(word[1:] for word in words if word[0] == "x" and word[1:].isdigit()))
-    offset = getattr(statement.operands[2], "value", 0) if len(statement.operands) > 2 else 0
-    cells, packed = TRANSFERS[name].cells(count, offset), "pack::16b" in words
-    return np.stack([cells[..., 0], cells[..., 1] * (1 + packed)], axis=-1), packed
-
-
-def spread_over(cells: Cells, lanes: Lanes, count: int) -> Cells:
-    """Return the cells of all lanes of a wave, of an access of some."""
-    from .observer import spread
-
-    return cells if cells.keys.shape[1] == count else spread(cells, lanes)
-
-
-def _space(wave: Wave, space: str) -> Any:
-    if space == "tensor":
-        return tensor_bytes(wave)
-    return wave.memories.device.data if space == "global" else wave.memories.shared
-
-
-def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:
-    """Return the bytes of tensor memory: the same array each time."""
-    memory = TENSOR_MEMORY.of(wave)
-    known = wave.slots.get("tensor bytes of algebra")
-    if known is None:
-        known = wave.slots["tensor bytes of algebra"] = memory.cells.reshape(-1).view(np.uint8)
-    found: npt.NDArray[np.uint8] = known
-    return found
 
 
 def _chosen(rows: Rows, moved: Moved) -> Rows:

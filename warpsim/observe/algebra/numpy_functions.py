@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import key_bits
-from .calls import function_keys
-from .constant_keys import LOG2E, integer_keys
-from .finite_fields import ONE, Keys, add, exp2, fma, hashed, inv, key_of, matmul, mul, neg, power, sub, total
-from .functions_by_value import applied
-from .key_cells import Mask
-from .shadow_arrays import Shadow, Trace, plain_index, refused
+from .keys import key_bits
+from .keys.constant_keys import integer_keys, two_to
+from .keys.finite_fields import ONE, Keys, add, hashed, inv, matmul, mul, neg, power, sub, total
+from .keys.key_cells import Mask
+from .keys.key_reading import KeyReader
+from .rules.functions_by_value import applied
+from .rules.rule_calls import function_keys
+from .shadow_arrays import Answers, Shadow, Trace, plain_index, refused
 
 Array = npt.NDArray[Any]
 _U = np.uint64
@@ -112,7 +113,7 @@ def _near(x: Array, y: Array, a: Sequence[Shadow]) -> Mask | None:
 
 
 def _extreme(t: Trace, a: Shadow, b: Shadow, *, greatest: bool) -> Shadow:
-    """Return the greater or lesser elements: the operand that the values choose, of equal ones the lower
+    """Return the greater or lesser elements: the operand that the values choose, of equal values the lower
     key.
     """
     first = a.values > b.values if greatest else a.values < b.values
@@ -193,8 +194,6 @@ _SPECIAL: dict[str, Callable[..., Shadow]] = {
 
 
 def _two_to(b: Shadow) -> Keys:
-    from .constant_keys import two_to
-
     return two_to(b.values)
 
 
@@ -269,7 +268,7 @@ def _axes(a: Shadow, axis: Any) -> tuple[int, ...]:
 
 
 def _flattened(a: Shadow, axis: Any) -> tuple[Shadow, tuple[int, ...]]:
-    """Return the array with the axes that are reduced as one, last; and the shape with those as 1."""
+    """Return the array with the reduced axes as a single axis, last, and the shape with those as 1."""
     axes = _axes(a, axis)
     kept = [place for place in range(a.ndim) if place not in axes]
     moved = a.moved(np.transpose, (*kept, *axes)).moved(np.reshape, (*(a.shape[place] for place in kept), -1))
@@ -471,15 +470,15 @@ def _einsum(t: Trace, subscripts: str, *arrays: Any, **more: Any) -> Shadow:
     return found.moved(np.transpose, [labels.index(letter) for letter in out])
 
 
-def _contracted(t: Trace, one: str, a: Shadow, two: str, b: Shadow, needed: str) -> tuple[str, Shadow]:
-    """Return the labels and the product of two arrays, summed over labels of both that are not needed."""
-    if len(set(one)) < len(one) or len(set(two)) < len(two):
+def _contracted(t: Trace, left: str, a: Shadow, right: str, b: Shadow, needed: str) -> tuple[str, Shadow]:
+    """Return the labels and the product of right arrays, summed over labels of both that are not needed."""
+    if len(set(left)) < len(left) or len(set(right)) < len(right):
         raise refused("np.einsum of a diagonal has no formula here")
-    both = [letter for letter in one if letter in two]
+    both = [letter for letter in left if letter in right]
     batch = [letter for letter in both if letter in needed]
     inner = [letter for letter in both if letter not in needed]
-    rows, columns = ([x for x in own if x not in both] for own in (one, two))
-    sizes = dict(zip(one, a.shape, strict=True)) | dict(zip(two, b.shape, strict=True))
+    rows, columns = ([x for x in own if x not in both] for own in (left, right))
+    sizes = dict(zip(left, a.shape, strict=True)) | dict(zip(right, b.shape, strict=True))
 
     def arranged(own: str, array: Shadow, *groups: list[str]) -> Shadow:
         order = [own.index(letter) for group in groups for letter in group]
@@ -487,7 +486,7 @@ def _contracted(t: Trace, one: str, a: Shadow, two: str, b: Shadow, needed: str)
         shape += [int(np.prod([sizes[letter] for letter in group], dtype=int)) for group in groups[1:]]
         return array.moved(np.transpose, order).moved(np.reshape, shape)
 
-    product = _matmul(t, arranged(one, a, batch, rows, inner), arranged(two, b, batch, inner, columns))
+    product = _matmul(t, arranged(left, a, batch, rows, inner), arranged(right, b, batch, inner, columns))
     labels = batch + rows + columns
     return "".join(labels), product.moved(np.reshape, [sizes[letter] for letter in labels])
 
@@ -581,4 +580,6 @@ def listed() -> str:
     return ", ".join([*ufuncs, *functions])
 
 
-__all__ = ["FUNCTIONS", "LOG2E", "METHODS", "exp2", "fma", "key_of", "listed", "of_ufunc"]
+def trace_of(reader: KeyReader, *, gauge: bool = False) -> Trace:
+    """Return an empty trace of a reference that may use these functions."""
+    return Trace(reader, Answers(of_ufunc, FUNCTIONS, METHODS, listed), gauge=gauge)

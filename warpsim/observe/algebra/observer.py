@@ -10,34 +10,32 @@ Knows waves and statements; does not know what arguments mean (leaves.py) or wha
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
-from ...machine.run.events import MatrixExecution, Observer, helper
+from ...machine.run.events import MatrixExecution
 from ...machine.run.pending import Pending
 from ...machine.run.wave import Record, Step, Wave
-from ...machine.state.lanes import DivergentPath, Frame, Lanes, Values
+from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
-from . import arithmetic_rules, bit_rules
-from .calls import Call, Outcome, Rule
-from .finite_fields import Keys
-from .functions_by_value import ByValue
-from .key_cells import Cells, MemoryCells
-from .key_reading import KeyReader
-from .provenance import Provenance, Stores, place_of_wave
+from .key_store import KeyStore, spread
+from .keys.finite_fields import Keys
+from .keys.key_cells import Cells
+from .keys.key_reading import KeyReader
+from .moves import Moves
+from .provenance import Provenance, place_of_wave
 from .provenance import Step as Made
-from .statements import Element, Statement
+from .rules import arithmetic_rules, bit_rules
+from .rules.keyed_statements import Element, Statement
+from .rules.rule_calls import Call, Outcome, Rule
 
 Registers = dict[int, Cells]
 RULES: dict[str, Rule] = arithmetic_rules.RULES | bit_rules.RULES
 
 
-class Algebra(Observer):
+class Algebra(KeyStore):
     """The keys of a launch. Give it to ``kernel(..., observers=[algebra])``; one instance observes all waves.
 
     ``bind`` is called with the first wave, to put keys on arguments. ``provenance`` is kept where it is
@@ -55,20 +53,10 @@ class Algebra(Observer):
         *,
         at_zero: bool = False,
     ) -> None:
-        from .moves import Moves
-
-        self.reader, self.provenance, self.at_zero = reader, provenance, at_zero
-        self.by_value = ByValue(by_value)
-        self.uninterpreted: Counter[str] = Counter()
-        self.overflows = set[int]()
-        self.memories = dict[int, MemoryCells]()
+        super().__init__(reader, by_value, provenance)
+        self.at_zero = at_zero
         self.moves = Moves(self)
-        self.code: Sequence[Record] = ()
-        self.together: Lanes | None = None  # the lanes that a statement was executed by, if they met
         self._bind: Callable[[Algebra, Wave], None] | None = bind
-        self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
-        self._last: tuple[Frame | None, Registers] = (None, {})
-        self._statements = dict[int, Statement]()
 
     # --- statements ---
 
@@ -76,13 +64,6 @@ class Algebra(Observer):
         """Return records that keep keys beside what they do."""
         self.code = code
         return [record.stepping(self._wrapped(pc, record)) for pc, record in enumerate(code)]
-
-    def statement(self, pc: int) -> Statement:
-        """Return what is known of a statement."""
-        found = self._statements.get(pc)
-        if found is None:
-            found = self._statements[pc] = Statement(pc, self.code[pc])
-        return found
 
     def _wrapped(self, pc: int, record: Record) -> Step:
         inner = record.step
@@ -111,16 +92,6 @@ class Algebra(Observer):
         if meaning in ("control", "decision", "count"):
             return self.forgetting
         return self._scalar if statement.operation is not None else self.forgetting
-
-    @helper
-    def forgetting(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        """Execute a statement whose results have no keys."""
-        frame = path.frame
-        changed = inner(wave, path, lanes)
-        self.forget(wave, frame, lanes, statement.writes)
-        return changed
 
     def _scalar(
         self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
@@ -185,7 +156,7 @@ class Algebra(Observer):
         self.put(wave, path.frame, lanes, statement.target, spread(cells, lanes))
 
     def _by_value(self, wave: Wave, lanes: Lanes, call: Call, outcome: Outcome, element: Element) -> Outcome:
-        """Return a result as the function of an earlier one that it is by value, if it is any."""
+        """Return a result as the function of an earlier result that it is by value, if it is any."""
         if not self.by_value.names or element.kind != "f32" or element.parts != 1 or outcome.keys is None:
             return outcome
         values = call.results(element)[0]
@@ -208,56 +179,6 @@ class Algebra(Observer):
                 Made(statement.pc, outcome.name, made, own, lanes.index, place_of_wave(wave), by_value)
             )
 
-    # --- registers ---
-
-    def registers(self, frame: Frame) -> Registers:
-        """Return the cells of the registers of a frame, by number."""
-        if frame is not self._last[0]:
-            found = self._frames.get(frame)
-            if found is None:
-                found = self._frames[frame] = {}
-            self._last = frame, found
-        return self._last[1]
-
-    @helper
-    def forget(self, wave: Wave, frame: Frame, lanes: Lanes, numbers: Sequence[int]) -> None:
-        """Let registers have no keys in lanes that have written them."""
-        registers = self.registers(frame)
-        for number in numbers:
-            if number in registers:
-                self.put(wave, frame, lanes, number, None)
-
-    @helper
-    def put(self, wave: Wave, frame: Frame, lanes: Lanes, number: int, cells: Cells | None) -> None:
-        """Write the cells of a register, of all lanes of the wave, in some lanes; None for no keys."""
-        registers = self.registers(frame)
-        before = registers.get(number)
-        if number < 0 or (cells is None and before is None):
-            return
-        if lanes.count != wave.alive:
-            width = (cells or before).width  # type: ignore[union-attr]
-            empty = Cells.empty(width, wave.lanes)
-            cells = (cells or empty).merged(lanes.mask, before if before is not None else empty)
-        if cells is None or not cells.any:
-            registers.pop(number, None)
-        else:
-            registers[number] = cells
-
-    # --- memories ---
-
-    def memory(self, data: npt.NDArray[np.uint8]) -> MemoryCells:
-        """Return the cells of a memory."""
-        found = self.memories.get(id(data))
-        if found is None:
-            found = self.memories[id(data)] = MemoryCells(data)
-        return found
-
-    @helper
-    def stored(self, wave: Wave, pc: int, access: tuple[Any, Any, Any], memory: Any, lanes: Any) -> None:
-        """Note keys ``(words, size)`` that lanes store in the memory of the device."""
-        if self.provenance is not None and memory is wave.memories.device.data:
-            self.provenance.stores.append(Stores(pc, *access, lanes, place_of_wave(wave)))
-
     # --- events ---
 
     def met(self, wave: Wave, lanes: Lanes) -> None:
@@ -266,11 +187,11 @@ class Algebra(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Note what a statement reads."""
-        self.moves.accesses.append(access)
+        self.accesses.append(access)
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Note what a statement writes."""
-        self.moves.accesses.append(access)
+        self.accesses.append(access)
 
     def atomic(self, wave: Wave, access: MemoryAccess) -> None:
         """Note what a statement updates, and its content."""
@@ -314,13 +235,3 @@ def _cells_of(keys: Keys, element: Element, width: int, pc: int) -> Cells:
         return Cells.of(keys[0], kind, width, pc)
     found = Cells.joined([Cells.of(each, kind, size, pc) for each in keys], pc)
     return found if found.width == width else found.resized(width)
-
-
-def spread(cells: Cells, lanes: Lanes) -> Cells:
-    """Return the cells of all lanes of a wave from those of some."""
-    if lanes.whole:
-        return cells
-    if cells.kind:
-        return Cells.of(lanes.spread(cells.keys[0]), cells.kind, cells.size, cells.writer)
-    writer = lanes.spread(cells.writer) if np.ndim(cells.writer) else cells.writer
-    return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T, writer)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...machine.state.slots import Slot
-from .finite_fields import Keys
+from .keys.finite_fields import Keys
 
 Index = npt.NDArray[np.intp]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
@@ -21,9 +21,10 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ...errors import Location, OperandError
-from .finite_fields import Keys
-from .key_cells import Mask
-from .key_reading import KeyReader
+from .keys.constant_keys import integer_keys
+from .keys.finite_fields import Keys
+from .keys.key_cells import Mask
+from .keys.key_reading import KeyReader
 
 Array = npt.NDArray[Any]
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -54,6 +55,15 @@ class Operation(NamedTuple):
     line: Line
 
 
+class Answers(NamedTuple):
+    """What NumPy's functions do with shadows (numpy_functions.py)."""
+
+    ufunc: Callable[..., Any]
+    functions: Mapping[Any, Callable[..., Any]]
+    methods: Mapping[str, Callable[..., Any]]
+    listed: Callable[[], str]
+
+
 @dataclass
 class Trace:
     """The operations of a reference, in their order, and the names of the functions that it applies.
@@ -62,6 +72,7 @@ class Trace:
     """
 
     reader: KeyReader
+    answers: Answers
     operations: list[Operation] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     gauge: bool = False
@@ -83,8 +94,6 @@ class Trace:
 
     def constants(self, values: Array) -> Keys:
         """Return the keys of numbers."""
-        from .constant_keys import integer_keys
-
         if values.dtype.kind in "iub":
             return integer_keys(values.astype(np.int64) if values.dtype == np.bool_ else values)
         return self.reader.constants.keys(values, "f64")
@@ -196,9 +205,7 @@ class Shadow(NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         """Return a method as the function of NumPy of the same name."""
-        from . import numpy_functions
-
-        function = numpy_functions.METHODS.get(name)
+        function = self.trace.answers.methods.get(name)
         if function is None or name.startswith("__"):
             if name.startswith("_"):
                 raise AttributeError(name)
@@ -206,19 +213,14 @@ class Shadow(NDArrayOperatorsMixin):
         return lambda *args, **more: function(self.trace, self, *args, **more)
 
     def __array_ufunc__(self, function: Any, method: str, *args: Any, **more: Any) -> Any:
-        from . import numpy_functions
-
-        return numpy_functions.of_ufunc(self.trace, function, method, args, more)
+        return self.trace.answers.ufunc(self.trace, function, method, args, more)
 
     def __array_function__(self, function: Any, types: Any, args: Any, more: Any) -> Any:
-        from . import numpy_functions
-
-        known = numpy_functions.FUNCTIONS.get(function)
+        known = self.trace.answers.functions.get(function)
         if known is None:
             name = getattr(function, "__name__", str(function))
-            raise refused(
-                f"the reference uses np.{name}, which has no formula; it may use {numpy_functions.listed()}"
-            )
+            listed = self.trace.answers.listed()
+            raise refused(f"the reference uses np.{name}, which has no formula; it may use {listed}")
         return known(self.trace, *args, **more)
 
 

@@ -134,15 +134,14 @@ def byte_places(opcode: str, modifiers: Sequence[str]) -> Table | None:
 
     ``modifiers`` are those of a statement; None where elements of 4 or 6 bits are unpacked on their way.
     """
-    if opcode == "movmatrix":
-        place, registers = _columns_of_halves, 1
-    else:
-        shape, number = next(word for word in modifiers if word in _SHAPES), modifiers[3]
-        transposed = "trans" in modifiers
-        if _PACKED[0] in modifiers or _PACKED[1] in modifiers:
+    place: Place = _columns_of_halves
+    registers = 1
+    if opcode != "movmatrix":
+        shape, transposed = next(word for word in modifiers if word in _SHAPES), "trans" in modifiers
+        if not set(_PACKED).isdisjoint(modifiers):
             return None
         place, each = _LOADS[shape, transposed] if opcode == "ldmatrix" else (_STORES[shape, transposed], 1)
-        registers = int(number[1:]) * each
+        registers = int(modifiers[3][1:]) * each
     j, lane, i = np.meshgrid(np.arange(registers), np.arange(WARP), np.arange(4), indexing="ij")
     return np.asarray(place(lane // 4, lane % 4, j, i), np.intp)
 

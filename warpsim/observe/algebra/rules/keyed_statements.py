@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.formats import FORMATS
-from ...machine.bind.constants import constant_bits
-from ...machine.bind.scope import RegisterName
-from ...machine.bind.value_types import bits_of, dtype_of
-from ...machine.opcodes import forms_of, operation_of
-from ...machine.opcodes.effect import Effect
-from ...machine.opcodes.operation import Operation
-from ...machine.run.wave import Record
-from ...machine.state.lanes import Frame
-from ...ptx.constants import Immediate
-from ...ptx.operands import Arguments, NegatedPredicate, Operand, Pair, Register, Vector
+from ....isa.formats import FORMATS
+from ....machine.bind.constants import constant_bits
+from ....machine.bind.scope import RegisterName
+from ....machine.bind.value_types import bits_of, dtype_of
+from ....machine.opcodes import forms_of, operation_of
+from ....machine.opcodes.effect import Effect
+from ....machine.opcodes.operation import Operation
+from ....machine.run.wave import Record
+from ....machine.state.lanes import Frame
+from ....ptx.constants import Immediate
+from ....ptx.operands import Arguments, NegatedPredicate, Operand, Pair, Register, Vector
 
 Values = npt.NDArray[Any]
 

@@ -1,7 +1,8 @@
 """The keys of numbers that bytes with keys hold, read as a type.
 
 All bytes of one number of the type: its key. Bytes without keys: the constant of their bits. A part of a
-wider integer, or several narrow ones: by their bits. A float made of integer bits below a constant exponent:
+wider integer, or several narrow integers: by their bits. A float made of integer bits below a constant
+exponent:
 2^e times (1 + the bits). bf16 is the upper half of an f32. An integer read as a float, as an array of uint16
 that holds bf16, is ``cast``: a function of the integer that the type names; which types arrays are read as
 is kept. Whatever else is a hash of all bytes, which no reference has.
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...isa.codes import values_of
-from ...isa.formats import FORMATS
+from ....isa.codes import values_of
+from ....isa.formats import FORMATS
 from .constant_keys import ConstantKeys, integer_keys, two_to
 from .finite_fields import ONE, ZERO, Keys, add, hashed, key_of, mul, neg, sub
 from .key_bits import BitTable, constant_rows, weighted

@@ -11,12 +11,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from .calls import Call, Outcome, Rule, Values, magnitude
-from .finite_fields import Keys, hashed, key_of, mul, neg
-from .key_bits import chosen_by_table, complement, conjunction, disjunction, parity
-from .key_cells import KINDS, NAMES, Cells, Mask
-from .key_reading import numbers
-from .statements import Element
+from ..keys.finite_fields import Keys, hashed, key_of, mul, neg
+from ..keys.key_bits import chosen_by_table, complement, conjunction, disjunction, parity
+from ..keys.key_cells import KINDS, NAMES, Cells, Mask
+from ..keys.key_reading import numbers
+from .keyed_statements import Element
+from .rule_calls import Call, Outcome, Rule, Values, magnitude
 
 _U, _T = np.uint64, np.uint16
 
@@ -121,10 +121,10 @@ def _moved(call: Call, count: int, table: int) -> Cells | None:
             continue
         words = [call.bits[other].astype(dtype) for other in range(count)]
         words[place] = np.zeros(call.lanes, dtype)
-        zeros = _applied(table, words)
+        low = _applied(table, words)
         words[place] = ~words[place]
-        ones = _applied(table, words)
-        part = _kept(call, cells, zeros, ones, place)
+        high = _applied(table, words)
+        part = _kept(call, cells, low, high, place)
         if part is None:
             return None
         mask = keyed[place]
@@ -132,13 +132,11 @@ def _moved(call: Call, count: int, table: int) -> Cells | None:
     return found
 
 
-def _kept(call: Call, cells: Cells, zeros: Values, ones: Values, place: int) -> Cells | None:
-    """Return cells under a function that gives ``zeros`` for bits that are 0 and ``ones`` for those that are
-    1.
-    """
+def _kept(call: Call, cells: Cells, low: Values, high: Values, place: int) -> Cells | None:
+    """Return cells under a function that turns 0 bits into ``low`` and 1 bits into ``high``."""
     width, lanes = cells.width, call.lanes
-    keep = np.ascontiguousarray(ones & ~zeros).view(np.uint8).reshape(lanes, width).T
-    flip = np.ascontiguousarray(zeros & ~ones).view(np.uint8).reshape(lanes, width).T
+    keep = np.ascontiguousarray(high & ~low).view(np.uint8).reshape(lanes, width).T
+    flip = np.ascontiguousarray(low & ~high).view(np.uint8).reshape(lanes, width).T
     if ((keep == 255) | (cells.tags == 0)).all():
         return cells
     top = np.arange(width)[:, None] + (cells.tags >> 4 & 15) - 1 - (cells.tags & 15)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .constant_keys import integer_keys
-from .finite_fields import ONE, ZERO, Keys, hashed, inv, key_of, mul, neg, sub
-from .key_cells import Cells, Mask
-from .key_reading import KeyReader, numbers
-from .statements import Element, Statement, element_of
+from ..keys.constant_keys import integer_keys
+from ..keys.finite_fields import ONE, ZERO, Keys, hashed, inv, key_of, mul, neg, sub
+from ..keys.key_cells import Cells, Mask
+from ..keys.key_reading import KeyReader, numbers
+from .keyed_statements import Element, Statement, element_of
 
 Values = npt.NDArray[Any]
 _U = np.uint64

@@ -1,6 +1,6 @@
 """Arithmetic on keys: a formula's value at a random point of two finite fields.
 
-A key is a uint64: ``x mod Q`` in the upper 32 bits, ``x mod P`` in the lower ones, with Q | P - 1. So
+A key is a uint64: ``x mod Q`` in the upper 32 bits, ``x mod P`` in the lower half, with Q | P - 1. So
 ``exp2(x) = W ** (x mod Q)`` in the lower half is a homomorphism, exp2(a + b) = exp2(a) exp2(b). The upper
 half of what comes of an exponential is ``NONE``: it has no value mod Q. The fields with one exponential are
 those of Mirage (Wu et al., OSDI 2025), with 29 and 30 bits in place of 8.

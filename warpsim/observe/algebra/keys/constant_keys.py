@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .finite_fields import ONE, ZERO, Keys, P, Q, hashed, inv, joined, key_of, mul, neg, power
+from .finite_fields import ZERO, Keys, P, Q, hashed, inv, joined, mul, neg
 
 _U = np.uint64
 _FRACTION = 53
@@ -127,6 +127,3 @@ def _bits_of(value: float) -> int:
     """Return how many bits the significand of a number takes."""
     whole = int(np.ldexp(np.frexp(value)[0], _FRACTION))
     return _FRACTION + 1 - (whole & -whole).bit_length()
-
-
-__all__ = ["LOG2E", "ONE", "ZERO", "ConstantKeys", "dyadic", "integer_keys", "key_of", "power", "two_to"]

@@ -22,8 +22,9 @@ from ..errors import OperandError, WarpsimError
 from ..isa.arrays import as_array
 from ..observe.algebra.builtin_references import BUILT_IN
 from ..observe.algebra.equivalence import Equivalence, Output, Stored, output_of
-from ..observe.algebra.key_reading import KeyReader, numbers
+from ..observe.algebra.keys.key_reading import KeyReader, numbers
 from ..observe.algebra.leaves import Argument, Leaves, Left
+from ..observe.algebra.numpy_functions import trace_of
 from ..observe.algebra.observer import Algebra
 from ..observe.algebra.provenance import Provenance
 from ..observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
@@ -44,8 +45,13 @@ class Attempted(Protocol):
 class Repeatable(Protocol):
     """A launch that can be executed again (diagnosis.verdicts.RepeatedLaunch)."""
 
-    kernel: Any
-    args: Sequence[Any]
+    @property
+    def kernel(self) -> Any:
+        """The kernel."""
+
+    @property
+    def args(self) -> Sequence[Any]:
+        """The arguments, in their order."""
 
     def initial(self, index: int) -> Array:
         """Return the content of an array before the launch."""
@@ -173,7 +179,7 @@ class _Sides:
         self.reader = KeyReader(seed)
         self.arguments = [_argument(launch, index, value) for index, value in enumerate(launch.args)]
         self.leaves = Leaves(self.reader, self.arguments)
-        self.trace = Trace(self.reader)
+        self.trace = trace_of(self.reader)
         self.algebra: Algebra | None = None
         self.attempt: Any = None
         self._found: Any = None
@@ -203,8 +209,8 @@ class _Sides:
         return stored[0]
 
     def functions(self) -> set[str]:
-        """Return the functions that the reference applies, from a first run on what arrays have; all for one
-        that fails there, as it may with other types."""
+        """Return the functions that the reference applies, from a first run on what arrays have; those of a
+        list where that fails, as it may with other types."""
         try:
             self._found = _called(self.name, self.reference, self.leaves.given(self.trace))
         except ReferenceError:
@@ -214,7 +220,7 @@ class _Sides:
     def _again(self) -> Any:
         """Return what the reference returns for the numbers that the kernel read."""
         if self._found is None or self.reader.casts:
-            self.trace = Trace(self.reader, gauge=self.trace.gauge)
+            self.trace = trace_of(self.reader, gauge=self.trace.gauge)
             self._found = _called(self.name, self.reference, self.leaves.given(self.trace))
         return self._found
 
@@ -234,8 +240,8 @@ class _Sides:
                 given.reshape(wanted.shape), wanted, 1e-6, 1e-9, True
             ):
                 raise ReferenceError(
-                    f"{self.name} returns other values when it is called again: it reads random numbers, keeps "
-                    "something from call to call, or changes its arguments"
+                    f"{self.name} returns other values when it is called again: it reads random numbers, "
+                    "keeps something from call to call, or changes its arguments"
                 )
 
     def run(self, provenance: Provenance | None, *, gauge: bool = False) -> dict[int, Shadow]:

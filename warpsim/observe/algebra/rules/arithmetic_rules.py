@@ -6,8 +6,12 @@ import re
 
 import numpy as np
 
-from ...isa.formats import FORMATS
-from .calls import (
+from ....isa.formats import FORMATS
+from ..keys.constant_keys import integer_keys
+from ..keys.finite_fields import ZERO, Keys, add, exp2, fma, hashed, inv, mul, neg, sub
+from ..keys.key_cells import Cells
+from .keyed_statements import Element, element_of
+from .rule_calls import (
     FAR,
     Call,
     Outcome,
@@ -21,10 +25,6 @@ from .calls import (
     split,
     wrapped,
 )
-from .constant_keys import integer_keys
-from .finite_fields import ZERO, Keys, add, exp2, fma, hashed, inv, mul, neg, sub
-from .key_cells import Cells
-from .statements import Element, element_of
 
 _U = np.uint64
 

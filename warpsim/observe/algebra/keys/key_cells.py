@@ -38,7 +38,7 @@ def tag_of(kind: str, size: int) -> int:
 class Cells:
     """The keys and tags ``(bytes, lanes)`` of a register, never changed in place.
 
-    ``kind`` and ``size`` are those of the numbers where every lane holds one from byte 0 on with nothing
+    ``kind`` and ``size`` are those of the numbers where every lane holds a number from byte 0 on with nothing
     behind it, whose keys are then ``keys[0]``; "" otherwise. ``writer`` is the statement that made or copied
     the cells, or those of each lane ``(lanes,)``; -1 for none.
     """
@@ -116,7 +116,7 @@ class MemoryCells:
         self.writers = np.full(data.size, -1, np.int32)
 
     def grown(self, data: npt.NDArray[np.uint8]) -> MemoryCells:
-        """Return the cells of a memory that goes on behind the end of this one."""
+        """Return the cells of a memory that goes on behind the end of this memory."""
         found = MemoryCells(data)
         for name in ("keys", "tags", "writers"):
             getattr(found, name)[: len(self.keys)] = getattr(self, name)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .calls import FAR, function_keys
-from .constant_keys import LOG2E
-from .finite_fields import ZERO, Keys, exp2, inv, mul
-from .key_cells import Mask
+from ..keys.constant_keys import LOG2E
+from ..keys.finite_fields import ZERO, Keys, exp2, inv, mul
+from ..keys.key_cells import Mask
+from .rule_calls import FAR, function_keys
 
 _ERF = np.frompyfunc(erf, 1, 1)
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {

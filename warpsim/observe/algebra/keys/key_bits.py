@@ -1,8 +1,8 @@
 """Integers as bits: a key for each bit of an element of an integer array, which shifts and masks move.
 
 Bits of a value are a row of 33 keys, of two's complement, extended: so int32 and uint32 both have a sign. An
-array of integers is a leaf: the bits of its elements are made of its name and the index whenever they are asked
-for; the rows of values that statements make are kept. Does not know registers.
+array of integers is a leaf: the bits of its elements are made of its name and the index whenever they are
+asked for; the rows of values that statements make are kept. Does not know registers.
 """
 
 from __future__ import annotations
@@ -189,9 +189,9 @@ def chosen_by_table(table: int, operands: Sequence[Keys]) -> Keys:
     """Return the bits ``(n, 32)`` that a table of eight bits gives for those of three values, as lop3 has
     it.
     """
-    found = np.zeros(operands[0].shape, _U)
+    found: Keys = np.zeros(operands[0].shape, _U)
     fixed = [(rows == rows[:1]).all(0) & ((rows[0] == ZERO) | (rows[0] == _ONE)) for rows in operands]
-    for column in range(found.shape[-1]):
+    for column in range(len(fixed[0])):
         free = [place for place in range(3) if not fixed[place][column]]
         if len(free) < 2:
             found[:, column] = _of_one(table, operands, column, free)
