@@ -217,9 +217,9 @@ def why(
 
     ``expected`` has the right content of arrays by argument, a number or the name of a parameter; bits are
     compared, or values within ``tolerance``, relative. ``reference`` is a NumPy function of the kernel's
-    arguments, "FILE.py:FUNCTION" or the name of a built-in reference: its formula is compared, and its
-    values are the expected ones. ``launch`` are ``shared_bytes``, ``cluster``,
-    ``cooperative``, ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
+    arguments, "FILE.py:FUNCTION" or the name of a built-in reference: its formula and its values
+    are compared. ``launch`` are ``shared_bytes``, ``cluster``, ``cooperative``,
+    ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
     Variables of the module keep what launches leave in them; device buffers are put back. Raises OperandError
     for arguments.
     """

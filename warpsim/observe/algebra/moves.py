@@ -165,7 +165,7 @@ class Moves:
         """Let functions of what is loaded follow, that are recognised by value."""
         value = frame.values[number]
         if self.algebra.by_value.names and cells.kind == "f32" and value is not None:
-            self.algebra.by_value.open(wave, lanes, cells.keys[0], numbers(lanes.of(value), "f32"))
+            self.algebra.by_value.follow(wave, lanes, cells.keys[0], numbers(lanes.of(value), "f32"))
 
     def _extended(
         self, frame: Frame, statement: Statement, number: int, loaded: tuple[Cells, Lanes, int]

@@ -88,7 +88,7 @@ class ByValue:
                 return None  # by algebra already
             self.places[pc] = name, self.places.get(pc, ("", 0))[1] + len(values)
             return found
-        self.open(wave, lanes, keys, values)
+        self.follow(wave, lanes, keys, values)
         return None
 
     def _recognised(
@@ -108,7 +108,7 @@ class ByValue:
                 return each.name, each.keys, applied(each.name, each.keys, each.arguments)
         return None
 
-    def open(self, wave: Any, lanes: Any, keys: Keys, values: npt.NDArray[Any]) -> None:
+    def follow(self, wave: Any, lanes: Any, keys: Keys, values: npt.NDArray[Any]) -> None:
         """Let functions of numbers follow."""
         for name in self.names:
             with np.errstate(all="ignore"):
