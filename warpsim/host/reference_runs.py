@@ -219,7 +219,7 @@ class _Sides:
 
     def _again(self) -> Any:
         """Return what the reference returns for the numbers that the kernel read."""
-        if self._found is None or self.reader.casts:
+        if self._found is None or self.reader.casts or self.leaves.rebound:
             self.trace = trace_of(self.reader, gauge=self.trace.gauge)
             self._found = _called(self.name, self.reference, self.leaves.given(self.trace))
         return self._found

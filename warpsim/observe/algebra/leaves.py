@@ -82,6 +82,7 @@ class Leaves:
     def __init__(self, reader: KeyReader, arguments: Sequence[Argument]) -> None:
         self.reader, self.arguments = reader, arguments
         self.memory: MemoryCells | None = None  # of the device, once a wave has run
+        self.rebound = False  # whether arguments have got the keys of others, whose memory they share
         for argument in arguments:
             argument.kind = _kind_of(argument)
             argument.keys = self._keys(argument) if argument.kind else None
@@ -138,6 +139,7 @@ class Leaves:
         places = argument.places.reshape(-1)[:, None] + np.arange(size)
         if memory.tags[places].any():  # another argument's memory: its keys
             argument.keys = memory.keys[places[:, 0]].reshape(argument.places.shape)
+            self.rebound = True
             return
         memory.keys[places] = argument.keys.reshape(-1)[:, None]
         memory.tags[places] = tag_of(argument.kind, size) + np.arange(size, dtype=np.uint16)
