@@ -1,14 +1,16 @@
-"""The kernels of traces/formulas: arguments of a seed, and their references."""
+"""The kernels of traces/formulas: arguments of a seed, and their references, which lie beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from runpy import run_path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 FOLDER = Path(__file__).parents[2] / "traces" / "formulas"
+_REFERENCES = run_path(str(FOLDER / "references.py"))
 
 
 class Formula(NamedTuple):
@@ -18,30 +20,6 @@ class Formula(NamedTuple):
     arguments: Callable[[np.random.Generator], list[Any]]
     sizes: dict[str, Any]
     mistakes: range  # numbers of the mistakes that can be planted
-
-
-def dequantised(x: Any, q: Any, zero: Any, scale: Any, y: Any, n: int, k: int) -> Any:
-    """X W of 4-bit weights with zero points and scales by groups of 32."""
-    weights = np.stack([q & 15, q >> 4 & 15], 1).reshape(k, -1)
-    return x @ ((weights - np.repeat(zero, 32, 0)) * np.repeat(scale, 32, 0))
-
-
-def causal_rows(q: Any, k: Any, v: Any, out: Any, rows: int, scale: Any) -> Any:
-    """Causal attention."""
-    scores = np.where(np.tril(np.ones((rows, rows), bool)), q @ k.T * scale, -np.inf)
-    powers = np.exp(scores - scores.max(1, keepdims=True))
-    return powers / powers.sum(1, keepdims=True) @ v
-
-
-def requantised(a: Any, b: Any, scale: Any, d: Any, rows: int, columns: int, k: int) -> Any:
-    """A B^T of int8, four to a word, rounded and clamped."""
-    left, right = (_bytes(words) for words in (a, b))
-    return np.clip(np.rint(left @ right.T * scale), -128, 127)
-
-
-def _bytes(words: Any) -> Any:
-    parts = [(words >> 8 * place & 127) - (words >> 8 * place & 128) for place in range(4)]
-    return np.stack(parts, -1).reshape(words.shape[0], -1)
 
 
 def _weights(random: np.random.Generator) -> list[Any]:
@@ -69,7 +47,9 @@ def _words(random: np.random.Generator) -> list[Any]:
 
 
 FORMULAS: dict[str, Formula] = {
-    "dequantised": Formula(dequantised, _weights, {"grid": 4, "block": 32}, range(1, 6)),
-    "causal_rows": Formula(causal_rows, _rows, {"grid": 1, "block": 32}, range(6, 10)),
-    "requantised": Formula(requantised, _words, {"grid": (2, 2), "block": (16, 8)}, range(10, 13)),
+    "dequantised": Formula(_REFERENCES["dequantised"], _weights, {"grid": 4, "block": 32}, range(1, 6)),
+    "causal_rows": Formula(_REFERENCES["causal_rows"], _rows, {"grid": 1, "block": 32}, range(6, 10)),
+    "requantised": Formula(
+        _REFERENCES["requantised"], _words, {"grid": (2, 2), "block": (16, 8)}, range(10, 13)
+    ),
 }
