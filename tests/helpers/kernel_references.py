@@ -110,6 +110,11 @@ def rounded(a: Any, b: Any, c: Any, d: Any, h: Any) -> Any:
     return {3: d, 4: d}
 
 
+def turned(a: Any, b: Any, c: Any, d: Any, h: Any) -> Any:
+    """The same of matrices that are stored by columns."""
+    return {place: found.T for place, found in rounded(a.T, b.T, c.T, d, h).items()}
+
+
 def _scan(values: Any, sums: Any, carry: Any, flags: Any) -> Any:
     return {1: np.cumsum(values)}
 
@@ -141,7 +146,8 @@ REFERENCES: dict[str, Reference] = {
     "tensor_sparse_f16": tensor_sparse,
     "tensor_mxf8": block_scaled,
     "tensor_nvf4": block_scaled,
-    "rounded_rows_16x16": rounded,
+    **{f"rounded_rows_{size}": rounded for size in ("16x16", "32x8", "8x32")},
+    **{f"rounded_columns_{size}": turned for size in ("16x16", "32x8", "8x32")},
     "cluster_sum": lambda values, length, sums: values.sum(1),
     "chained_scan": _scan,
     "last_adds": lambda v, partial, arrived, total: {1: v.sum(1), 3: v.sum(keepdims=True).reshape(1)},

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import warpsim
+from tests.helpers.compiled_cases import CASES, heading
 from tests.helpers.formula_kernels import FOLDER, FORMULAS
 from tests.helpers.formulas import repeatable
 from tests.helpers.kernel_cases import FOLDER as KERNELS
@@ -18,6 +19,7 @@ from tests.helpers.kernel_cases import NAMES, case
 from tests.helpers.kernel_references import REFERENCES
 from tools.generate_kernels import missing
 from warpsim.host.reference_runs import Run, equivalence_of
+from warpsim.observe.algebra.builtin_references import BUILT_IN
 from warpsim.observe.algebra.provenance import Provenance
 
 _OTHER_SORTS = (" codes", " integers")  # of operands, which make no other formulas
@@ -40,9 +42,6 @@ def run_of(name: str, seed: int = 1, reference: Callable[..., Any] | None = None
 @pytest.mark.parametrize("name", [name for name in _CASES if case(name).entry in REFERENCES])
 def test_kernels_compute_their_references(name: str) -> None:
     found = run_of(name).equivalence
-    if case(name).entry.startswith("rounded"):  # wmma has no law yet
-        assert (found.answer, dict(found.uninterpreted)) == ("undecided", {"wmma": 4})
-        return
     assert (found.answer, found.close, dict(found.uninterpreted)) == ("equal", True, {}), str(found)
 
 
@@ -85,6 +84,42 @@ def test_planted_mistakes_are_other_formulas(name: str, mistake: int, tmp_path: 
     launch = repeatable(warpsim.load(str(text))[name], arguments, formula.sizes)
     found = equivalence_of(launch, formula.reference).equivalence
     assert found.answer == "other", str(found)
+
+
+TRITON: dict[str, Callable[..., Any]] = {
+    "matmul": lambda a, b, c, *more: a @ b,
+    "softmax": lambda x, y, *more: REFERENCES["softmax"](x, y),
+    "queue": lambda values, total, lock, count, *more: {1: values.sum(0)},
+    "clusters": lambda values, sums, width, *more: values.sum(1),
+    "roles": lambda a, b, c, *more: a @ b.T,
+}
+
+
+@pytest.mark.parametrize("name", TRITON)
+def test_kernels_of_triton_compute_their_references(name: str) -> None:
+    found = CASES[name]()
+    _, threads, shared = heading(found.text)
+    kernel = warpsim.load(str(found.source.with_suffix(".ptx")))[found.entry]
+    arguments = [*found.arguments, *[None] * (len(kernel.parameters) - len(found.arguments))]
+    if found.scratch:
+        arguments[len(found.arguments)] = np.zeros(2 * found.scratch * int(np.prod(found.grid)), np.uint8)
+    sizes = {"grid": np.prod(found.grid) * found.ctas if found.ctas > 1 else found.grid, "block": threads}
+    cluster = {"cluster": found.ctas} if found.ctas > 1 else {}
+    launch = repeatable(kernel, arguments, {**sizes, **cluster, "shared_bytes": shared})
+    answer = equivalence_of(launch, TRITON[name]).equivalence
+    assert (answer.answer, answer.close, dict(answer.uninterpreted)) == ("equal", True, {}), str(answer)
+
+
+def test_built_in_references() -> None:
+    assert run_of("bias_gelu normal", reference=BUILT_IN["gemm_bias_gelu"]).equivalence.answer == "equal"
+    assert run_of("bias_relu normal", reference=BUILT_IN["gemm_bias_relu"]).equivalence.answer == "equal"
+    assert run_of("bias_relu normal", reference=BUILT_IN["gemm_bias"]).equivalence.answer == "other"
+    assert run_of("softmax", reference=BUILT_IN["softmax"]).equivalence.answer == "equal"
+    arguments = FORMULAS["causal_rows"].arguments(np.random.default_rng(1))
+    kernel = warpsim.load(str(FOLDER / "formulas.ptx"))["causal_rows"]
+    launch = repeatable(kernel, arguments, FORMULAS["causal_rows"].sizes)
+    assert equivalence_of(launch, "causal_attention").equivalence.answer == "equal"
+    assert equivalence_of(launch, "attention").equivalence.answer == "other"
 
 
 def test_provenance_has_the_statement_of_every_output() -> None:

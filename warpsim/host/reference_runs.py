@@ -249,6 +249,7 @@ class _Sides:
         self.trace.gauge = gauge
         names = self.functions()
         self.algebra = Algebra(self.reader, self.leaves.bind, sorted(names), provenance, at_zero=gauge)
+        self.algebra.target = self.launch.kernel.module.target
         self.attempt = self.launch.attempt(checks="warn", observers=(self.algebra,))
         if self.attempt.error is not None:
             raise self.attempt.error

@@ -23,6 +23,7 @@ from ...machine.run.events import MatrixExecution
 from ...machine.run.wave import Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.tensor_cells import byte_places
+from .fragment_keys import Fragments
 from .key_store import KeyStore, tensor_bytes
 from .keys.constant_keys import two_to
 from .keys.finite_fields import Keys, add, hashed, matmul, mul, neg, total
@@ -41,6 +42,7 @@ class Matrices:
 
     def __init__(self, algebra: KeyStore) -> None:
         self.algebra = algebra
+        self.fragments = Fragments(algebra)
         self._frames = dict[int, Frame]()  # by statement: the frame that executes it
 
     def executed(
@@ -56,9 +58,8 @@ class Matrices:
         if statement.opcode == "tcgen05" and kind == "ld" and "red" not in statement.modifiers:
             if together is not None:
                 tensor_loaded(algebra, wave, path, together, statement)
-        elif statement.opcode == "wmma" and together is not None and statement.writes:
-            algebra.uninterpreted["wmma"] += 1
-            algebra.forget(wave, frame, together, statement.writes)
+        elif statement.opcode == "wmma" and together is not None:
+            self.fragments.executed(wave, frame, together, statement)
         return changed
 
     def multiplied(self, wave: Wave, execution: MatrixExecution) -> None:
