@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsim.machine.opcodes import _spelled, exactness
+from warpsim.machine.opcodes import exactness, forms_of
 from warpsim.machine.opcodes.floating import approximate
 
 LABELS = {
@@ -33,7 +33,7 @@ LABELS = {
 @pytest.mark.parametrize("mnemonic", LABELS)
 def test_labels(mnemonic: str) -> None:
     opcode, *modifiers = mnemonic.split(".")
-    labels = {exactness(row, choice)[0] for row, choice in _spelled(opcode, tuple(modifiers))}
+    labels = {exactness(row, choice)[0] for row, choice in forms_of(opcode, tuple(modifiers))}
     assert labels == {LABELS[mnemonic]}
 
 

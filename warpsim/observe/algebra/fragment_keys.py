@@ -44,10 +44,12 @@ class Placed(NamedTuple):
         """Return ``(32, registers, bytes)``: which byte of the lines in memory each byte of registers is."""
         total = self.stored.lines * self.stored.line_bytes
         numbers = np.arange(total).reshape(1, self.stored.lines, self.stored.line_bytes)
-        return _through(
+        found = _through(
             numbers,
             lambda plane: self.fragment.words_of(self.fragment.turned(plane, self.turned), self.registers),
-        )[0]
+        )
+        first: Index = found[0]
+        return first
 
     def in_lines(self) -> Index:
         """Return ``(bytes of all lines,)``: which byte of the registers, lane by lane, each byte in memory
@@ -124,8 +126,9 @@ class Fragments:
         places = held.in_registers()
         for register, number in enumerate(statement.numbers(0)):
             here = places[:, register]
-            rows = [table.reshape(warps, -1)[:, here].reshape(wave.lanes, -1) for table in (keys, tags)]
-            self.store.put(wave, frame, lanes, number, cells_of_rows(rows[0], rows[1], statement.pc))
+            own = keys.reshape(warps, -1)[:, here].reshape(wave.lanes, -1)
+            marks = tags.reshape(warps, -1)[:, here].reshape(wave.lanes, -1)
+            self.store.put(wave, frame, lanes, number, cells_of_rows(own, marks, statement.pc))
 
     def _cells(self, wave: Wave, frame: Frame, statement: Statement, index: int, width: int) -> list[Cells]:
         registers = self.store.registers(frame)
@@ -139,12 +142,12 @@ class Fragments:
         for number, access in enumerate(self.store.accesses):
             warp, lane = np.divmod(access.lanes.index, WARP)
             first = (number * WARP + lane) * chunk
-            rows = []
-            for tables in ([each.keys for each in cells], [each.tags for each in cells]):
-                by_lane = np.concatenate(tables).T.reshape(-1, WARP * len(tables) * len(tables[0]))
-                rows.append(by_lane[warp[:, None], places[first[:, None] + np.arange(chunk)]])
-            self.store.memory(access.memory).store(access.offsets, chunk, (rows[0], rows[1]), statement.pc)
-            stored = access.offsets, rows[0], rows[1]
+            here = warp[:, None], places[first[:, None] + np.arange(chunk)]
+            size = WARP * len(cells) * cells[0].width
+            keys = np.concatenate([each.keys for each in cells]).T.reshape(-1, size)[here]
+            tags = np.concatenate([each.tags for each in cells]).T.reshape(-1, size)[here]
+            self.store.memory(access.memory).store(access.offsets, chunk, (keys, tags), statement.pc)
+            stored = access.offsets, keys, tags
             self.store.stored(wave, statement.pc, stored, access.memory, access.lane_of)
 
     # --- products ---
