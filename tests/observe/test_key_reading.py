@@ -51,7 +51,9 @@ def test_integers_of_another_sign_and_width() -> None:
     cells, bits = Cells.of(leaf.keys, "s", 1), values.view(np.uint8)
     rows = leaf.rows(np.arange(N))
     unsigned = reader.read(cells, bits, "u", 1)
-    assert (unsigned == fields.add(leaf.keys, fields.mul(rows[:, 7], fields.key_of(256)))).all()
+    assert (unsigned == np.where(values < 0, fields.add(leaf.keys, fields.key_of(256)), leaf.keys)).all()
+    assert (reader.read(Cells.of(unsigned, "u", 1), bits, "s", 1) == leaf.keys).all()
+    assert (reader.bits.rows(unsigned)[0][:, :8] == rows[:, :8]).all()
     four = Cells.joined([cells] * 4)
     word = np.repeat(bits[:, None], 4, 1).copy().view(np.uint32)[:, 0]
     assert (reader.read(four, word, "s", 1, 3) == leaf.keys).all()

@@ -64,6 +64,7 @@ class Moved:
     lanes: int = 1
     update: str = ""
     type: str = ""
+    lossy: bool = False  # whether bytes are made of parts of others
 
 
 @dataclass(kw_only=True, eq=False)

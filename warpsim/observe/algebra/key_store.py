@@ -25,6 +25,7 @@ from .rules.functions_by_value import ByValue
 from .rules.keyed_statements import Statement
 
 Registers = dict[int, Cells]
+_LOCAL, _TENSOR = "local memory of keys", "tensor memory of keys"  # slots of a wave
 
 
 class KeyStore(Observer):
@@ -107,12 +108,31 @@ class KeyStore(Observer):
 
     # --- memories ---
 
-    def memory(self, data: npt.NDArray[np.uint8]) -> MemoryCells:
-        """Return the cells of a memory."""
+    def memory(self, data: npt.NDArray[np.uint8], wave: Wave | None = None) -> MemoryCells:
+        """Return the cells of a memory; local memory of a wave grows, and its lanes move apart."""
         found = self.memories.get(id(data))
         if found is None:
             found = self.memories[id(data)] = MemoryCells(data)
+            if wave is not None and data is wave.memories.local:
+                self._grow(wave, found)
         return found
+
+    def _grow(self, wave: Wave, cells: MemoryCells) -> None:
+        """Take over the cells of local memory as it was before it grew."""
+        before = wave.slots.get(_LOCAL)
+        wave.slots[_LOCAL] = cells
+        if before is not None:
+            self.memories.pop(id(before.data), None)
+            old = len(before.keys) // wave.lanes
+            for name in ("keys", "tags", "writers"):
+                table = getattr(cells, name).reshape(wave.lanes, -1)
+                table[:, :old] = getattr(before, name).reshape(wave.lanes, -1)
+
+    @helper
+    def forget_wave(self, wave: Wave) -> None:
+        """Forget the memories of a wave that has ended."""
+        for data in (wave.memories.shared, wave.memories.local, wave.slots.pop(_TENSOR, None)):
+            self.memories.pop(id(data), None)
 
     @helper
     def stored(self, wave: Wave, pc: int, access: tuple[Any, Any, Any], memory: Any, lanes: Any) -> None:
@@ -143,9 +163,9 @@ def spread_over(cells: Cells, lanes: Lanes, count: int) -> Cells:
 def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:
     """Return the bytes of tensor memory: the same array each time."""
     memory = TENSOR_MEMORY.of(wave)
-    known = wave.slots.get("tensor bytes of algebra")
+    known = wave.slots.get(_TENSOR)
     if known is None:
-        known = wave.slots["tensor bytes of algebra"] = memory.cells.reshape(-1).view(np.uint8)
+        known = wave.slots[_TENSOR] = memory.cells.reshape(-1).view(np.uint8)
     found: npt.NDArray[np.uint8] = known
     return found
 

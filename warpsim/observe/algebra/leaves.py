@@ -24,7 +24,7 @@ from ...machine.run.wave import Wave
 from ...machine.state.spaces import DEVICE_BASE
 from .keys.finite_fields import Keys, hashed, random_keys
 from .keys.key_bits import Leaf
-from .keys.key_cells import NAMES, MemoryCells, cells_of_rows, tag_of
+from .keys.key_cells import NAMES, Cells, MemoryCells, cells_of_rows, tag_of
 from .keys.key_reading import KeyReader, numbers
 from .observer import Algebra
 from .shadow_arrays import Shadow, Trace
@@ -176,8 +176,8 @@ class Leaves:
         if len(whole) == len(names) == 1:
             kind = whole[0].removeprefix("as ")
             if kind[0] in "su" and kind[1:].isdecimal():
-                rows, _ = self.reader.bits.rows(own)
-                keys = self.reader.bits.number(rows[:, : 8 * argument.size], signed=kind[0] == "s")
+                cells, bits = Cells.of(own, argument.kind, argument.size), codes.reshape(-1)
+                keys = self.reader.read(cells, bits, kind[0], argument.size)
                 return keys.reshape(argument.keys.shape), numbers(codes, kind[0], argument.size)
             if FORMATS[kind].code_dtype.itemsize == argument.size:
                 return hashed(whole[0], argument.keys), numbers(codes, kind)

@@ -58,6 +58,9 @@ class Matrices:
         if statement.opcode == "tcgen05" and kind == "ld" and "red" not in statement.modifiers:
             if together is not None:
                 tensor_loaded(algebra, wave, path, together, statement)
+        elif statement.opcode == "tcgen05" and kind == "ld" and together is not None:
+            algebra.uninterpreted["tcgen05"] += 1
+            algebra.forget(wave, frame, together, statement.writes)
         elif statement.opcode == "wmma" and together is not None:
             self.fragments.executed(wave, frame, together, statement)
         return changed

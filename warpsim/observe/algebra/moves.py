@@ -218,12 +218,12 @@ class Moves:
         self, wave: Wave, pc: int, data: Any, stored: tuple[Any, Rows | None], lane_of: Any, size: int
     ) -> None:
         offsets, rows = stored
-        self.algebra.memory(data).store(offsets, size, rows, pc)
+        self.algebra.memory(data, wave).store(offsets, size, rows, pc)
         if rows is not None:
             self.algebra.stored(wave, pc, (offsets, *rows), data, lane_of)
 
     def _memory(self, wave: Wave, access: MemoryAccess) -> MemoryCells:
-        return self.algebra.memory(access.memory)
+        return self.algebra.memory(access.memory, wave)
 
     def updating(self, access: MemoryAccess) -> None:
         """Keep the content of words that are about to be updated."""
@@ -275,6 +275,7 @@ class Moves:
         if statement.opcode == "stmatrix" and source is not None and places is not None:
             self._matrix_stored(wave, statement, source, places, warps)
         elif places is None or (source is not None and not source.any):
+            algebra.uninterpreted.update([statement.opcode] if places is None else [])
             algebra.forget(wave, frame, together, statement.writes)
         else:
             rows = self._matrix_rows(wave, statement, source, warps)
@@ -358,6 +359,10 @@ class Moves:
             flights[place : place + 1] = [_Flight(flight.offsets[~chosen], rest, left)] if rest.count else []
         self.algebra.memory(access.memory).store(offsets, access.size, rows, access.path.pc)
 
+    def forget_wave(self, wave: Wave) -> None:
+        """Forget the copies of a wave that has ended."""
+        self._flying.pop(id(wave), None)
+
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Take the cells of registers that an operation stores later."""
         moved = None if pending.moved is None else pending.moved(wave)
@@ -384,6 +389,8 @@ class Moves:
             return
         self.fetched(wave, pending)
         rows, moved = self._held.pop(pending), pending.moved(wave)
+        if moved.lossy:
+            self.algebra.uninterpreted[pending.record.statement.opcode] += 1
         pc = next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
         for space, target in moved.targets:
             data = bytes_of_space(wave, space)

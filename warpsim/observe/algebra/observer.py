@@ -224,8 +224,8 @@ class Algebra(KeyStore):
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Forget the cells of a wave that has ended."""
         if not wave.alive:
-            for data in (wave.memories.shared, wave.memories.local):
-                self.memories.pop(id(data), None)
+            self.forget_wave(wave)
+            self.moves.forget_wave(wave)
 
 
 def _cells_of(keys: Keys, element: Element, width: int, pc: int) -> Cells:

@@ -73,14 +73,16 @@ class _Work:
             memory.written[cta, lanes[:, :, None], columns] = True
 
     def moved(self, wave: Wave) -> Moved:
-        """Return where each byte comes from and goes, of a copy that does not widen elements."""
+        """Return where each byte comes from and goes; elements that are widened come from no byte alone."""
         stride, columns = wave.memories.shared_stride, self.place.column + np.arange(self.copy.columns)
         source = np.concatenate([(self.tile.addresses + cta * stride).reshape(-1) for cta in self.ctas])
+        if self.bits:
+            source = np.full_like(source, -1)
         ends = []
         for lanes in self.copy.lanes:
             each = [byte_places(cta, lanes[:, None], columns).reshape(-1) for cta in self.ctas]
             ends.append(("tensor", np.concatenate(each)))
-        return Moved(space="shared", source=source, targets=tuple(ends))
+        return Moved(space="shared", source=source, targets=tuple(ends), lossy=bool(self.bits))
 
 
 def ctas_of(wave: Wave, lane: int, count: int) -> tuple[int, ...]:
@@ -124,8 +126,8 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
             reads = tile.stretches(wave, ctas)
             if notifies(wave):
                 notify(wave, path, lane, family_of(count), ((), work.touched()), in_order=True)
-            moved = None if bits else work.moved
-            issue_in_order(wave, path, (lane, count), "copy to tensor memory", Work(work.run, reads, moved))
+            done = Work(work.run, reads, work.moved)
+            issue_in_order(wave, path, (lane, count), "copy to tensor memory", done)
 
     return step
 
@@ -146,6 +148,16 @@ class _Shift:
             for each in lanes
         )
         return reads, writes
+
+    def moved(self, wave: Wave) -> Moved:
+        """Return which byte each byte takes."""
+        lanes = self.place.lane + np.arange(_MOVED)[:, None]
+        columns = self.place.column + np.arange(_SHIFTED)
+        to, of = (
+            np.concatenate([byte_places(cta, lanes + down, columns).reshape(-1) for cta in self.ctas])
+            for down in (0, 1)
+        )
+        return Moved(space="tensor", source=of, targets=(("tensor", to),))
 
     def run(self, wave: Wave) -> None:
         """Move the rows; those that were never written stay so."""
@@ -171,7 +183,9 @@ def _shift(binder: StatementBinder, *modifiers: str) -> Step:
             check_columns(wave, path, lane, work.ctas, stretch)
             if notifies(wave):
                 notify(wave, path, lane, family_of(count), work.touched(), in_order=True)
-            issue_in_order(wave, path, (lane, count), "shift of tensor memory", Work(work.run))
+            issue_in_order(
+                wave, path, (lane, count), "shift of tensor memory", Work(work.run, moved=work.moved)
+            )
 
     return step
 

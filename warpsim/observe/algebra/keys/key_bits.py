@@ -116,6 +116,13 @@ class BitTable:
         known = places >= 0
         return self._rows[np.maximum(places, 0)][inverse], known[inverse]
 
+    def of_leaf(self, keys: Keys) -> Mask:
+        """Return which keys are elements of arrays."""
+        found = np.zeros(keys.shape, np.bool_)
+        for leaf in self.leaves:
+            found |= leaf.find(keys)[1]
+        return found
+
     def _look_up(self, keys: Keys) -> npt.NDArray[np.intp]:
         """Return the places of elements of leaves, now kept; -2 for others, which is kept, too."""
         places = np.full(len(keys), -2, np.intp)

@@ -115,13 +115,6 @@ class MemoryCells:
         self.keys, self.tags = np.zeros(data.size, _U), np.zeros(data.size, _T)
         self.writers = np.full(data.size, -1, np.int32)
 
-    def grown(self, data: npt.NDArray[np.uint8]) -> MemoryCells:
-        """Return the cells of a memory that goes on behind the end of this memory."""
-        found = MemoryCells(data)
-        for name in ("keys", "tags", "writers"):
-            getattr(found, name)[: len(self.keys)] = getattr(self, name)
-        return found
-
     def load(self, offsets: npt.NDArray[np.int64], size: int) -> tuple[Keys, Tags]:
         """Return keys and tags ``(words, size)`` of so many bytes at each offset."""
         return _rows(self.keys, offsets, size), _rows(self.tags, offsets, size)

@@ -207,14 +207,27 @@ class _Piece:
 
     def _integer(self, tags: tuple[int, ...]) -> Keys:
         rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
-        signed = self.kind == "s"
-        if self.size <= 4 and known.all():
+        signed, size = self.kind == "s", tags[0] >> 4 & 15
+        whole = self._one(tags) and tags[0] & 15 == 0
+        narrow = self.size <= 4 and bool(known.all())
+        if whole and size == self.size and (not narrow or self.reader.bits.of_leaf(self.keys[0]).all()):
+            found = self._turned(NAMES[tags[0] >> 8])
+            if narrow:
+                self.reader.bits.keep(found, rows[:, : 8 * size], signed=signed)
+            return found
+        if narrow:
             return self.reader.bits.number(rows, signed=signed)
-        if self._one(tags) and tags[0] & 15 == 0:
-            return self._fitting(NAMES[tags[0] >> 8], tags[0] >> 4 & 15)
+        if whole:
+            return self._fitting(NAMES[tags[0] >> 8], size)
         if tags[0] and self._extends(tags):
-            return self.of_part(tags[0] >> 4 & 15, NAMES[tags[0] >> 8])
+            return self.of_part(size, NAMES[tags[0] >> 8])
         return self._hash(tags)
+
+    def _turned(self, kind: str) -> Keys:
+        """Return the keys of integers of the other sign: 2^bits more or less where the top bit is set."""
+        negative = numbers(self.bits, "s", self.size) < 0
+        moved = np.uint64(key_of((1 << 8 * self.size) * (1 if kind == "s" else -1)))
+        return np.where(negative & (kind != self.kind), add(self.keys[0], moved), self.keys[0])
 
     def _extends(self, tags: tuple[int, ...]) -> bool:
         """Return whether a whole integer has bytes without keys behind it: zeros, or copies of its sign."""
@@ -240,10 +253,6 @@ class _Piece:
         """
         if size != self.size and self.bits.dtype.itemsize < size:
             return hashed(f"low {self.size} bytes", self.keys[0])
-        if size == self.size:
-            negative = numbers(self.bits, "s", size) < 0
-            turned = np.uint64(key_of((1 << 8 * size) * (1 if kind == "s" else -1)))
-            return np.where(negative & (kind != self.kind), add(self.keys[0], turned), self.keys[0])
         whole = numbers(self.bits, kind, size).astype(np.int64)
         part = numbers(self.bits, self.kind, self.size).astype(np.int64)
         apart = whole - part
