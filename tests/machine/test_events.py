@@ -152,6 +152,22 @@ FIRST:
 OVER:
     ret;
 }
+.func (.param .b32 result) doubled(.param .b32 given) {
+    .reg .b32 %r;
+    ld.param.u32 %r, [given];
+    add.u32 %r, %r, %r;
+    st.param.b32 [result], %r;
+    ret;
+}
+.visible .entry calling() {
+    .reg .b32 %r;
+    .param .b32 back; .param .b32 to;
+    mov.u32 %r, %tid.x;
+    st.param.b32 [to], %r;
+    call (back), doubled, (to);
+    ld.param.b32 %r, [back];
+    ret;
+}
 .visible .entry ignored() {
     setmaxnreg.dec.sync.aligned.u32 40;
     ret;
@@ -188,7 +204,8 @@ def test_every_event_is_sent_by_some_kernel() -> None:
         )
     rare, device = load_text(RARE), warpsim.Device("sm_90a")
     made = warpsim.tensor_map(device.array(np.zeros((64, 64), np.float16)), box=(8, 64), swizzle="128B")
-    for entry, arguments in (("k", [device.array(made)]), ("alike", []), ("ignored", [])):
+    for entry in ("k", "alike", "ignored", "calling"):
+        arguments = [device.array(made)] if entry == "k" else []
         rare[entry](1, 128, arguments, device=device, checks="warn", observers=[_recorder(seen)])
     moved = Product(mnemonic("f16"), tiles=(2, 2), settings={"start": 128, "base": 1}, n=16)
     moved.run().report(checks="off", observers=[_recorder(seen)])

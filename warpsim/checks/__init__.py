@@ -17,6 +17,7 @@ The events, and what each method takes after the wave. An access is a MemoryAcce
 
     load, store, atomic (access)               lanes read memory, are about to write or to change it
     copying, landed (access)                   lanes issue cp.async; its bytes have been written
+    passed (lanes, source, target, size)       a call has copied a variable of these lanes in local memory
     mbarrier (access)                          lanes read or change mbarrier objects
     ordered (lanes)                            lanes acquire what others have released
     fence (path, lanes, words)                 lanes execute a fence with these modifiers

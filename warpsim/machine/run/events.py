@@ -208,6 +208,9 @@ class Observer:
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Handle bytes of cp.async that have been written."""
 
+    def passed(self, wave: Wave, lanes: Lanes, source: Offsets, target: Offsets, size: int) -> None:
+        """Lanes have passed a variable to a function or back: bytes of local memory that were copied."""
+
     def mbarrier(self, wave: Wave, access: MemoryAccess) -> None:
         """Lanes read or change mbarrier objects."""
 

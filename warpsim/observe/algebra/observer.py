@@ -20,6 +20,7 @@ from ...machine.run.pending import Pending
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
+from ...machine.state.spaces import Offsets
 from .key_store import KeyStore, spread
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
@@ -204,6 +205,11 @@ class Algebra(KeyStore):
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Put the cells of cp.async."""
         self.moves.landed(wave, access)
+
+    def passed(self, wave: Wave, lanes: Lanes, source: Offsets, target: Offsets, size: int) -> None:
+        """Copy the cells of a variable of a call."""
+        memory = self.memory(wave.memories.local, wave)
+        memory.store(target, size, memory.load(source, size), -1)
 
     def issued(self, wave: Wave, path: DivergentPath, pending: Pending) -> None:
         """Take the cells of registers that an operation stores later."""

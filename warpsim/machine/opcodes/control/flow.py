@@ -17,7 +17,7 @@ from ....ptx.constants import Immediate
 from ....ptx.operands import Arguments, Register
 from ...bind.functions import Function
 from ...bind.scope import FunctionName, LabelName, LabelTable, Variable
-from ...run.events import observers_of
+from ...run.events import Observer, observers_of
 from ...run.execute import resume, retire
 from ...run.wave import Step, Wave
 from ...state import spaces
@@ -209,6 +209,9 @@ def _copied(
     for source, two in zip(sources, targets, strict=False):
         start, end = base + source.offset, other + two.offset
         local[lanes.index, end : end + source.size] = local[lanes.index, start : start + source.size]
+        if observers_of(wave).hear(Observer.passed):
+            first = lanes.index * wave.memories.local_stride
+            observers_of(wave).passed(wave, lanes, first + start, first + end, source.size)
 
 
 def _exit(binder: StatementBinder) -> Step:
