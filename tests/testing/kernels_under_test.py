@@ -77,6 +77,16 @@ def test_wrong(simulator):
     simulator.assert_equal(reverse(simulator, "right.ptx"), expected)
 
 
+def test_formula(simulator):
+    reverse(simulator, "right.ptx")
+    simulator.assert_computes(lambda x: x[::-1])
+
+
+def test_other_formula(simulator):
+    reverse(simulator, "right.ptx")
+    simulator.assert_computes(lambda x: np.roll(x[::-1], 1))
+
+
 @pytest.mark.schedules(1)
 def test_order(simulator):
     x = np.zeros(1, np.uint32)

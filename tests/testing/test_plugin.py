@@ -18,6 +18,8 @@ OUTCOMES = {
     "test_unwritten": "failed",
     "test_unwritten_is_allowed": "passed",
     "test_wrong": "failed",
+    "test_formula": "passed",
+    "test_other_formula": "failed",
     "test_order": "failed",
     "test_order_of_one_launch": "passed",
     "test_arguments": "failed",
@@ -60,6 +62,7 @@ def test_a_file_of_tests(project: pytest.Pytester) -> None:
     assert "warning" in shown["test_unwritten"]
     assert "argument 0, x: 8 of 64 elements differ; elements 8 to 15" in shown["test_wrong"]
     assert "[8]: 55, expected 56" in shown["test_wrong"]
+    assert "64 of 64 elements of x are other formulas" in shown["test_other_formula"]
     assert "outputs depend on the schedule" in shown["test_order"]
     assert "0 arguments, but the kernel has 1 parameters: x (.u64)" in shown["test_arguments"]
     assert "nowhere.ptx: No such file" in shown["test_file"]
@@ -73,15 +76,15 @@ def test_a_file_of_tests(project: pytest.Pytester) -> None:
     chips = [item.get("value") for item in cases["test_right[sm_90a]"].iter("property")]
     assert chips[0] == "sm_90a"
     assert not list(cases["test_without_kernels"].iter("property"))
-    assert re.search(r"^warpsim: 8 launches in 8 tests; fidelity: exact \d+; findings: ", text, re.MULTILINE)
+    assert re.search(r"^warpsim: 10 launches in 10 tests; fidelity: exact \d+; findings: ", text, re.MULTILINE)
 
 
 def test_options_decide_what_fails(project: pytest.Pytester) -> None:
     chosen = "test_race or test_unwritten"
-    run(project, "-k", chosen, "--warpsim-fail-on=never").assert_outcomes(passed=3, deselected=8)
-    run(project, "-k", chosen, "--warpsim-fail-on=error").assert_outcomes(passed=2, failed=1, deselected=8)
+    run(project, "-k", chosen, "--warpsim-fail-on=never").assert_outcomes(passed=3, deselected=10)
+    run(project, "-k", chosen, "--warpsim-fail-on=error").assert_outcomes(passed=2, failed=1, deselected=10)
     project.makeini("[pytest]\nwarpsim_fail_on = never\nwarpsim_chip = sm_89\n")
-    run(project, "-k", chosen).assert_outcomes(passed=3, deselected=8)
+    run(project, "-k", chosen).assert_outcomes(passed=3, deselected=10)
 
 
 @pytest.mark.parametrize(
