@@ -81,6 +81,8 @@ class KeyReader:
 
     def _odd(self, piece: _Piece) -> Keys:
         """Return the keys of numbers whose bytes are no whole number of the type."""
+        if (piece.tags == piece.tags[:, :1]).all():  # as most are: sorting them takes long
+            return piece.number(tuple(piece.tags[:, 0].tolist()))
         found = np.zeros(piece.keys.shape[1], _U)
         patterns, inverse = np.unique(piece.tags, axis=1, return_inverse=True)
         inverse = inverse.reshape(-1)
@@ -277,7 +279,7 @@ class _Piece:
     def _may_be_made(self) -> bool:
         """Return whether the first lane's float has a sign and an exponent of constant bits."""
         rows, known = self.reader.rows(Cells(self.keys[:, :1], self.tags[:, :1]), self.bits[:1], self.size)
-        return bool(known[0]) and bool(_of_fields(rows, *_FIELDS[self.kind])[1][0])
+        return bool(known[0]) and bool(_exponents(rows, *_FIELDS[self.kind])[1][0])
 
     def _shortened(self, tags: tuple[int, ...], kinds: set[str]) -> Keys:
         """Return bf16 as the upper half of an f32, and the other way round."""
@@ -299,14 +301,20 @@ def _of_fields(rows: Keys, fraction: int, exponent: int) -> tuple[Keys, Mask]:
     """Return the keys of floats of bits whose sign and exponent are constants, and of which lanes they
     are.
     """
-    top = rows[:, fraction : fraction + exponent + 1]
-    constant = ((top == ZERO) | (top == _U(ONE))).all(1)
-    field = ((top[:, :exponent] == _U(ONE)) * (1 << np.arange(exponent))).sum(1)
+    field, good = _exponents(rows, fraction, exponent)
     power = np.maximum(field, 1) - (1 << exponent - 1) + 1 - fraction
     significand = weighted(np.concatenate([rows[:, :fraction], ((field > 0) * _U(ONE))[:, None]], axis=1))
     found = mul(significand, two_to(power))
-    negative = top[:, exponent] == _U(ONE)
-    return np.where(negative, neg(found), found), constant & (field < (1 << exponent) - 1)
+    negative = rows[:, fraction + exponent] == _U(ONE)
+    return np.where(negative, neg(found), found), good
+
+
+def _exponents(rows: Keys, fraction: int, exponent: int) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Return the fields of exponents, and where sign and exponent are constants of a finite number."""
+    top = rows[:, fraction : fraction + exponent + 1]
+    constant = ((top == ZERO) | (top == _U(ONE))).all(1)
+    field = ((top[:, :exponent] == _U(ONE)) * (1 << np.arange(exponent))).sum(1)
+    return field, constant & (field < (1 << exponent) - 1)
 
 
 __all__ = ["KINDS", "SIZES", "KeyReader", "key_of", "numbers"]
