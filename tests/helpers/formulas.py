@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.diagnosis.verdicts.repeated_launch import RepeatedLaunch
-from warpsim.host.launching import LaunchableKernel, load_text
-from warpsim.host.reference_runs import Run, equivalence_of
 from warpsim.observe.algebra.equivalence import Equivalence
+from warpsim.programs.launch.launching import LaunchableKernel, load_text
+from warpsim.programs.launch.reference_runs import Run, equivalence_of
+from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
 _TEXT = """
 .version 8.8

@@ -18,9 +18,9 @@ from tests.helpers.kernel_cases import FOLDER as KERNELS
 from tests.helpers.kernel_cases import NAMES, case
 from tests.helpers.kernel_references import REFERENCES
 from tools.generate_kernels import missing
-from warpsim.host.reference_runs import Run, equivalence_of
 from warpsim.observe.algebra.builtin_references import BUILT_IN
 from warpsim.observe.algebra.provenance import Provenance
+from warpsim.programs.launch.reference_runs import Run, equivalence_of
 
 _OTHER_SORTS = (" codes", " integers")  # of operands, which make no other formulas
 _LONG = ("benchmark", "of 40 CTAs", "stream_k", "sparse_product", "sparse_s4")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.formulas import compared, kernel_of, repeatable
-from warpsim.host.launching import load_text
-from warpsim.host.reference_runs import equivalence_of
+from warpsim.programs.launch.launching import load_text
+from warpsim.programs.launch.reference_runs import equivalence_of
 
 _FUNCTIONS = """
 .version 8.0

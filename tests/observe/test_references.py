@@ -13,14 +13,14 @@ import pytest
 import warpsim
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.formulas import compared, kernel_of, repeatable
-from warpsim.cli import cli
-from warpsim.diagnosis.verdicts import verdict_of
-from warpsim.errors import OperandError
-from warpsim.host.reference_runs import equivalence_of
+from warpsim.base.errors import OperandError
 from warpsim.observe.algebra.keys import finite_fields as fields
 from warpsim.observe.algebra.keys.key_reading import KeyReader
 from warpsim.observe.algebra.numpy_functions import trace_of
 from warpsim.observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
+from warpsim.programs.launch.reference_runs import equivalence_of
+from warpsim.show.cli import cli
+from warpsim.workbench.diagnosis.verdicts import verdict_of
 
 KERNELS = Path(__file__).parents[2] / "traces" / "kernels"
 

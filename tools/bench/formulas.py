@@ -21,8 +21,8 @@ import warpsim
 from tests.helpers import kernel_cases
 from tests.helpers.formulas import repeatable
 from tests.helpers.kernel_references import REFERENCES
-from warpsim.diagnosis.verdicts.repeated_launch import RepeatedLaunch
-from warpsim.host.reference_runs import equivalence_of
+from warpsim.programs.launch.reference_runs import equivalence_of
+from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
 from .measure import best
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ...errors import Location, OperandError
+from ...base.errors import Location, OperandError
 from .keys.constant_keys import integer_keys
 from .keys.finite_fields import Keys
 from .keys.key_cells import Mask

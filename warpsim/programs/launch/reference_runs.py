@@ -1,0 +1,352 @@
+"""A launch compared with a NumPy function: ``equivalence_of`` says whether the kernel computes the formula.
+
+The function is called with the arguments of the kernel, in their order, and returns an array, the only
+output, or {argument index or name: array}. It is executed on keys and on float64 values at once
+(observe/algebra).
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from runpy import run_path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ...base.errors import OperandError, WarpsimError
+from ...isa.arrays import as_array
+from ...machine.host.tensor_maps import ArrayMap, BufferMap
+from ...observe.algebra.builtin_references import BUILT_IN
+from ...observe.algebra.equivalence import Equivalence, Output, Stored, output_of
+from ...observe.algebra.keys.key_reading import KeyReader, numbers
+from ...observe.algebra.leaves import Argument, Leaves, Left
+from ...observe.algebra.numpy_functions import trace_of
+from ...observe.algebra.observer import Algebra
+from ...observe.algebra.provenance import Provenance
+from ...observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
+
+Array = npt.NDArray[Any]
+Reference = Callable[..., Any]
+
+
+class Attempted(Protocol):
+    """What an execution leaves."""
+
+    report: Any
+    error: WarpsimError | None
+    arrays: Mapping[int, Array]
+
+
+class Repeatable(Protocol):
+    """A launch that can be executed again (diagnosis.verdicts.RepeatedLaunch)."""
+
+    @property
+    def kernel(self) -> Any:
+        """The kernel."""
+
+    @property
+    def args(self) -> Sequence[Any]:
+        """The arguments, in their order."""
+
+    def initial(self, index: int) -> Array:
+        """Return the content of an array before the launch."""
+
+    def name(self, index: int) -> str:
+        """Return the name of a parameter."""
+
+    def attempt(self, **options: Any) -> Any:
+        """Execute once."""
+
+    @property
+    def arrays(self) -> Mapping[int, Array]:
+        """The arrays by argument."""
+
+
+class Run(NamedTuple):
+    """Both sides of a comparison: what verdicts ask further."""
+
+    equivalence: Equivalence
+    algebra: Algebra
+    leaves: Leaves
+    trace: Trace
+    attempt: Any
+
+
+def reference_of(given: str | Reference) -> tuple[str, Reference]:
+    """Return the name and the function of ``FILE.py:FUNCTION``, or of a built-in reference.
+
+    Raises OperandError.
+    """
+    if callable(given):
+        return getattr(given, "__name__", "the reference"), given
+    if given in BUILT_IN:
+        return given, BUILT_IN[given]
+    file, colon, name = given.rpartition(":")
+    if not colon or not file:
+        known = ", ".join(BUILT_IN)
+        raise OperandError(f"reference {given!r}: expected FILE.py:FUNCTION, or one of {known}")
+    if not Path(file).is_file():
+        raise OperandError(f"reference {given!r}: there is no file {file}")
+    try:
+        found = run_path(file).get(name)
+    except Exception as error:
+        raise OperandError(f"reference {given!r}: {_where(error, file)}") from None
+    if not callable(found):
+        raise OperandError(f"reference {given!r}: {file} has no function {name}")
+    return name, found
+
+
+def _where(error: Exception, file: str) -> str:
+    """Return an error with the last line of the user's code that it passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    place = f"{file}:{frames[-1].lineno}: " if frames else ""
+    line = f"\n  {frames[-1].line}" if frames else ""
+    return f"{place}{type(error).__name__}: {error}{line}"
+
+
+# --- calling a reference -------------------------------------------------------------------------------
+
+
+def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
+    """Call a reference; raises ReferenceError for whatever it raises, and where it has other parameters."""
+    try:
+        inspect.signature(reference).bind(*given)
+    except TypeError as error:
+        wanted = ", ".join(inspect.signature(reference).parameters)
+        raise ReferenceError(
+            f"{name}({wanted}) does not take the {len(given)} arguments of the kernel: {error}"
+        ) from None
+    file = inspect.unwrap(reference).__code__.co_filename if hasattr(reference, "__code__") else ""
+    state = _random_state()
+    try:
+        with np.errstate(all="ignore"):
+            found = reference(*given)
+    except ReferenceError:
+        raise
+    except Exception as error:
+        raise ReferenceError(f"{name} raises {_where(error, file)}") from None
+    if _random_state() != state:
+        raise ReferenceError(f"{name} reads random numbers: its formula is another each time")
+    return found
+
+
+def _plain(given: Any) -> Any:
+    """Return an argument of a reference without keys, as an array that cannot be written."""
+    if not isinstance(given, Shadow):
+        return given
+    values = given.values.copy()
+    values.flags.writeable = False
+    return values if values.ndim else values[()]
+
+
+def _random_state() -> bytes:
+    """Return what NumPy's own generator has drawn so far."""
+    _, words, place, *more = np.random.get_state(legacy=True)
+    return np.asarray(words).tobytes() + repr((place, more)).encode()
+
+
+def _outputs(run: _Sides, found: Any) -> dict[int, Shadow]:
+    """Return the outputs by argument. Raises ReferenceError for other names and shapes."""
+    if not isinstance(found, Mapping):
+        found = {run.only_output(): found}
+    outputs = {}
+    for key, value in found.items():
+        argument = run.argument(key)
+        shadow = run.trace.lift(value)
+        content = argument.content
+        assert content is not None
+        packed = (*content.shape[:-1], 2 * content.shape[-1])
+        if shadow.shape not in (content.shape, packed):
+            if shadow.size != content.size or content.ndim != 1:
+                raise ReferenceError(
+                    f"{run.name} returns {shadow.shape} for {argument.name}, which has {content.shape}"
+                )
+            shadow = shadow.moved(np.reshape, content.shape)
+        outputs[argument.index] = shadow
+    return outputs
+
+
+class _Sides:
+    """The kernel and the reference of a comparison, with keys of one seed."""
+
+    def __init__(self, launch: Repeatable, name: str, reference: Reference, seed: int) -> None:
+        self.launch, self.name, self.reference = launch, name, reference
+        self.reader = KeyReader(seed)
+        self.arguments = [_argument(launch, index, value) for index, value in enumerate(launch.args)]
+        self.leaves = Leaves(self.reader, self.arguments)
+        self.trace = trace_of(self.reader)
+        self.algebra: Algebra | None = None
+        self.attempt: Any = None
+        self._found: Any = None
+
+    def argument(self, key: int | str) -> Argument:
+        """Return an argument that is an array, by number or name; raises ReferenceError."""
+        for argument in self.arguments:
+            if key in (argument.index, argument.name) and not isinstance(key, bool):
+                if argument.content is None or not argument.content.ndim:
+                    raise ReferenceError(f"{self.name} returns {key!r}, which is no array")
+                return argument
+        names = ", ".join(argument.name for argument in self.arguments)
+        raise ReferenceError(f"{self.name} returns {key!r}: the arguments are {names}")
+
+    def only_output(self) -> int:
+        """Return the argument that the kernel stores in; raises ReferenceError for none or several."""
+        stored = [
+            argument.index
+            for argument in self.arguments
+            if argument.places.size and (self.leaves.left(argument).writers >= 0).any()
+        ]
+        if len(stored) != 1:
+            names = ", ".join(self.arguments[index].name for index in stored) or "no array"
+            raise ReferenceError(
+                f"{self.name} returns an array, but the kernel stores in {names}: return {{argument: array}}"
+            )
+        return stored[0]
+
+    def functions(self) -> set[str]:
+        """Return the functions that the reference applies, from a first run on what arrays have; those of a
+        list where that fails, as it may with other types."""
+        try:
+            self._found = _called(self.name, self.reference, self.leaves.given(self.trace))
+        except ReferenceError:
+            return {"tanh", "exp", "erf", "sqrt", "log"}
+        return set(self.trace.functions)
+
+    def _again(self) -> Any:
+        """Return what the reference returns for the numbers that the kernel read."""
+        if self._found is None or self.reader.casts or self.leaves.rebound:
+            self.trace = trace_of(self.reader, gauge=self.trace.gauge)
+            self._found = _called(self.name, self.reference, self.leaves.given(self.trace))
+        return self._found
+
+    def _check_same(self, outputs: Mapping[int, Shadow]) -> None:
+        """Raise ReferenceError where the function returns other values when it is called on plain arrays."""
+        plain = [_plain(each) for each in self.leaves.given(self.trace)]
+        try:
+            with np.errstate(all="ignore"):
+                found = self.reference(*plain)
+        except Exception:
+            return  # it asks for what shadows have
+        found = found if isinstance(found, Mapping) else {next(iter(outputs)): found}
+        for key, value in found.items():
+            wanted = outputs[self.argument(key).index].values
+            given = np.asarray(value)
+            if given.size != wanted.size or not np.allclose(
+                given.reshape(wanted.shape), wanted, 1e-6, 1e-9, True
+            ):
+                raise ReferenceError(
+                    f"{self.name} returns other values when it is called again: it reads random numbers, "
+                    "keeps something from call to call, or changes its arguments"
+                )
+
+    def run(self, provenance: Provenance | None, *, gauge: bool = False) -> dict[int, Shadow]:
+        """Execute the kernel, then the reference on the numbers that the kernel read."""
+        self.trace.gauge = gauge
+        names = self.functions()
+        self.algebra = Algebra(self.reader, self.leaves.bind, sorted(names), provenance, at_zero=gauge)
+        self.algebra.target = self.launch.kernel.module.target
+        self.attempt = self.launch.attempt(checks="warn", observers=(self.algebra,))
+        if self.attempt.error is not None:
+            raise self.attempt.error
+        outputs = _outputs(self, self._again())
+        self._check_same(outputs)
+        return outputs
+
+    def compare(self, outputs: Mapping[int, Shadow], tolerance: float | None) -> Equivalence:
+        """Return the answer for the outputs."""
+        assert self.algebra is not None
+        found = [self._compared(index, shadow, tolerance) for index, shadow in outputs.items()]
+        code = self.algebra.code
+        place = {
+            pc: str(code[pc].statement.location())
+            for pc in (*self.algebra.by_value.places, *self.algebra.overflows)
+        }
+        values = [
+            f"{name} at {place[pc]} by value in {count} lanes, not by algebra"
+            for pc, (name, count) in self.algebra.by_value.places.items()
+        ]
+        chosen = {each.name for each in self.trace.operations} & {"max", "min", "where", "abs"}
+        report = self.attempt.report
+        return Equivalence(
+            reference=self.name,
+            outputs=tuple(found),
+            by_value=tuple(values),
+            decisions=tuple(sorted(chosen)),
+            uninterpreted=self.algebra.uninterpreted,
+            overflows=tuple(place[pc] for pc in sorted(self.algebra.overflows)),
+            findings=() if report is None else report.hazards,
+        )
+
+    def _compared(self, index: int, shadow: Shadow, tolerance: float | None) -> Output:
+        argument, given = self.arguments[index], self.attempt.arrays[index]
+        left = self.leaves.left(argument)
+        keys = left.read(self.reader, given)
+        if keys.shape != shadow.shape:
+            raise ReferenceError(
+                f"{self.name} returns {shadow.shape} for {argument.name}, which has {keys.shape}"
+            )
+        kind, values = _stored(left, given)
+        each = keys.size // max(left.writers.size, 1)  # 2 where a byte holds two numbers
+        bare = ~left.tags.any(1) & (left.writers >= 0)
+        stored = Stored(
+            argument=index,
+            name=argument.name,
+            kind=kind,
+            keys=keys,
+            values=values,
+            writers=np.repeat(left.writers, each).reshape(keys.shape),
+            bare=np.repeat(bare, each).reshape(keys.shape),
+            dtype=given.dtype,
+        )
+        return output_of(stored, shadow, tolerance, lawless=bool(self.algebra and self.algebra.uninterpreted))
+
+
+def _stored(left: Left, given: Array) -> tuple[str, Array]:
+    """Return the format that an output was stored as, and its numbers."""
+    kind = left.kind(given.dtype)
+    if given.dtype.kind not in "iu" or kind == "e2m1":
+        return kind, given
+    return kind, numbers(given.view(f"u{given.dtype.itemsize}"), kind, given.dtype.itemsize)
+
+
+def _argument(launch: Repeatable, index: int, value: Any) -> Argument:
+    name = launch.name(index)
+    if index in launch.arrays:
+        return Argument(index, name, launch.initial(index), isinstance(value, ArrayMap | BufferMap))
+    if isinstance(value, bool | int | float | np.generic) or (
+        isinstance(value, np.ndarray) and not value.ndim
+    ):
+        return Argument(index, name, np.asarray(as_array(value)))
+    return Argument(index, name, None)
+
+
+def equivalence_of(
+    launch: Repeatable,
+    reference: str | Reference,
+    tolerance: float | None = None,
+    *,
+    provenance: Provenance | None = None,
+    gauge: bool = False,
+    seed: int = 1,
+) -> Run:
+    """Return whether a launch computes a reference, and both sides.
+
+    Formulas behind an exponential are compared again with another seed. Raises what the launch raises, and
+    ReferenceError.
+    """
+    name, function = reference_of(reference)
+    sides = _Sides(launch, name, function, seed)
+    found = sides.compare(sides.run(provenance, gauge=gauge), tolerance)
+    if found.needs_another_seed:
+        again = _Sides(launch, name, function, seed + 1)
+        second = again.compare(again.run(None, gauge=gauge), tolerance)
+        if second.answer != "equal":
+            sides, found = again, second
+        found = replace(found, seeds=2)
+    assert sides.algebra is not None
+    return Run(found, sides.algebra, sides.leaves, sides.trace, sides.attempt)
