@@ -26,8 +26,8 @@ import numpy as np
 import warpsim
 from tests.helpers.naive_hazards import Naive, facts, random_lines
 from tests.helpers.random_programs import VARIABLES, as_ptx, random_program, run_thread
-from warpsim.host.launching import load_text
-from warpsim.vectors.formats import read_vectors, write_vectors
+from warpsim.programs.launch.launching import load_text
+from warpsim.workbench.vectors.formats import read_vectors, write_vectors
 
 from .paths import kinds, random_paths
 

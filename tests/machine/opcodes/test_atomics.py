@@ -13,7 +13,7 @@ import warpsim
 from tests.helpers import float_samples
 from tests.helpers.lane_kernels import run
 from tests.helpers.slow_floats import evaluate, extremum
-from warpsim.errors import Fault
+from warpsim.base.errors import Fault
 
 Words = npt.NDArray[Any]
 THREADS, CTAS = 80, 3

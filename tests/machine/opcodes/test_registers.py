@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.cluster_kernels import launched, run
-from warpsim.errors import Fault, UndefinedBehavior
+from warpsim.base.errors import Fault, UndefinedBehavior
 from warpsim.machine.bind.tuning import Tuning
 from warpsim.machine.opcodes.control.setmaxnreg import registers_at_entry
 

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
-from ...files.kept import KeptFiles
+from ...base.files.kept import KeptFiles
 
 Function = Callable[[Any, int, Any, Any], int]
 _KEPT = KeptFiles("machine-code", 64 << 20)

@@ -1,0 +1,65 @@
+"""``warpsim convert``: convert vector sets between formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import json_option
+from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
+@click.argument("destination", metavar="OUT", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--from", "source_format", metavar="FORMAT", help="Format of IN, if not that of its suffix.")
+@click.option(
+    "--to", "destination_format", metavar="FORMAT", help="Format of OUT, if not that of its suffix."
+)
+@json_option
+def convert(
+    source: Path, destination: Path, source_format: str | None, destination_format: str | None, as_json: bool
+) -> int:
+    """Convert a vector set. Every format holds all of it: converting back gives the same bits.
+
+    \b
+    npz        .npz             NumPy archive, the canonical form
+    readmemh   .hex .mem        $readmemh words, and a SystemVerilog package
+                                of their places beside it (.svh)
+    testfloat  .testfloat .tv   a dot product a line: a... b... c d
+    c          .h               C header, a constant array an operand
+    csv        .csv             a row a lane, a column a register
+    jsonl      .jsonl           JSON lines, an object a case
+    """
+    vectors = attempt(_read, source, source_format)
+    if isinstance(vectors, Failure):
+        return fail(vectors, as_json)
+    failure = attempt(_write, destination, vectors, destination_format)
+    if failure:
+        return fail(failure, as_json)
+    form = vectors.instruction
+    document = {
+        "file": str(destination),
+        "mnemonic": form.mnemonic,
+        "target": form.target,
+        "cases": len(vectors),
+    }
+    if as_json:
+        print_json(document)
+    else:
+        say(f"{destination}: {len(vectors):,} cases of {form.mnemonic} on {form.target}")
+    return EXPECTED
+
+
+def _read(path: Path, name: str | None) -> Any:
+    from ...workbench.vectors.formats import format_of
+
+    return format_of(path, name).read(path)
+
+
+def _write(path: Path, vectors: Any, name: str | None) -> None:
+    from ...workbench.vectors.formats import format_of
+
+    format_of(path, name).write(path, vectors)
