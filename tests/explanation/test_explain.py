@@ -4,8 +4,10 @@ Each distinct arithmetic of every target is executed on random words and on the 
 explanation of one element must end in the very bits of D, and its parts must add up to them.
 """
 
+import contextlib
 import json
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from warpsim.explanation.explanation_text import comparison_lines, explanation_l
 from warpsim.explanation.records import value_of
 from warpsim.explanation.rule_steps import steps_of
 from warpsim.explanation.yardsticks import ulp, yardsticks
+from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.descriptors.tile_shape import TileShape
@@ -490,6 +493,35 @@ def test_a_comparison_as_a_page():
     parser.close()
     assert parser.open == []
     assert {"sm_80", "sm_90"} <= set(parser.texts)
+
+
+def comparisons():
+    """One mnemonic with its targets for each set of rules that targets sum a product by."""
+    found = {}
+    for mnemonic in dict.fromkeys(form.mnemonic for form in warpsim.instructions() if form.lanes == 32):
+        targets = {}
+        for target in ARCHITECTURES:
+            with contextlib.suppress(IllegalInstruction):
+                form = warpsim.decode(mnemonic, target=target)
+                targets.setdefault(nasty.arithmetic(form), target)
+        if len(targets) > 1:
+            found.setdefault(tuple(targets), (mnemonic, tuple(targets.values())))
+    return [*found.values()]
+
+
+@each_of(comparisons(), lambda case: case[0], parts=2)
+def test_every_comparison_has_a_text_and_a_page(mnemonic, targets):
+    """Also of targets of which one sums in aligned steps and the other mixes them with additions."""
+    form = warpsim.decode(mnemonic, target=targets[0])
+    q, row, column = some_element(form, rng := np.random.default_rng(SEED))
+    registers = random_registers(form, rng)
+    for pair in combinations(targets, 2):
+        found = compare_dot(form, row, column, pair, product=q, **registers)
+        text = comparison_lines(found)
+        for name, each in zip(pair, found.explanations, strict=True):
+            assert found.parting is None or f"{name}:" in text
+            assert any(f"0x{each.code:0{-(-form.d.bits // 4)}x}" in line for line in text)
+        assert comparison_page(found)
 
 
 # --- refusals --------------------------------------------------------------------------------------
