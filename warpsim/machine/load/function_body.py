@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from ...errors import IllegalInstruction, Location, WarpsimError
+from ...ptx.constants import Immediate
 from ...ptx.statements import (
     Block,
     Directive,
@@ -116,10 +117,19 @@ class _Body:
             except WarpsimError as error:
                 self.module.noted(partial(_raise, error))
                 record = Record(statement=statement, bind=_broken)  # nothing runs, but places stay right
+            else:
+                self._note_increase(statement, around)
             records.append(record)
         for shapes in self.shapes.values():
             self.function.named |= shapes.named(self.module.scope.names)
         return records
+
+    def _note_increase(self, statement: InstructionStatement, scope: Scope) -> None:
+        """Keep the largest count of setmaxnreg.inc, which decides how many registers lanes begin with."""
+        if statement.opcode == "setmaxnreg" and "inc" in statement.modifiers:
+            (count,) = StatementBinder(statement, scope, self.module).operands
+            if isinstance(count, Immediate):
+                self.function.increase = max(self.function.increase, count.value)
 
     def _parameters(self, scope: Scope) -> None:
         for kind in ("results", "parameters"):

@@ -22,6 +22,7 @@ from ...ptx.statements import Directive, Kernel, Program, RegisterDeclaration, V
 from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, InitialAddress, Scope, Variable
+from ..opcodes.control.setmaxnreg import registers_at_entry
 from ..run.wave import Entry, Execution, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
@@ -85,7 +86,8 @@ class Module:
         self.bind([other.name for other in self._bodies() if other.name in reached])
         if found := self.problems_of(function.name):
             raise joined(found)
-        return _entry(self, function)
+        increase = max(self.functions[name].increase for name in reached & self.functions.keys())
+        return _entry(self, function, increase)
 
     def parameters_of(self, name: str) -> tuple[Parameter, ...]:
         """Return the parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
@@ -388,8 +390,8 @@ def _declares_shared(function: Function) -> bool:
     return function.kernel.body is not None and function.kernel.body.find(_SHARED)
 
 
-def _entry(module: Module, function: Function) -> Entry:
-    parameters = tuple(_described(module, function))
+def _entry(module: Module, function: Function, increase: int) -> Entry:
+    parameters, tuning = tuple(_described(module, function)), tuning_of(function.kernel)
     last = parameters[-1] if parameters else None
     return Entry(
         name=function.name,
@@ -403,7 +405,8 @@ def _entry(module: Module, function: Function) -> Entry:
         shared=(*module.shared, *function.shared),
         dynamic_shared=True,
         local_bytes=function.local_bytes,
-        tuning=tuning_of(function.kernel),
+        tuning=tuning,
+        lane_registers=registers_at_entry(tuning, increase, ARCHITECTURES[module.target].limits),
     )
 
 

@@ -144,6 +144,7 @@ class Entry:
     dynamic_shared: bool
     local_bytes: int
     tuning: Tuning
+    lane_registers: int | None = None  # of a lane at entry, where the directives say
     slots: dict[object, Any] = field(default_factory=dict)  # what is known of it by now (state/slots.py)
 
 
