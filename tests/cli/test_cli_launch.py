@@ -111,7 +111,17 @@ def usage(*arguments):
 
 
 def test_kernels_are_listed_where_none_is_named():
-    assert usage("k.ptx") == f"--entry is missing{LISTING}"
+    listed = run("k.ptx")
+    assert (listed.exit_code, listed.return_value) == (0, 0)
+    assert listed.stdout.splitlines() == ["k.ptx: kernels for sm_80", *LISTING.splitlines()[2:]]
+    document = json.loads(run("k.ptx", "--json").stdout)
+    assert [kernel["entry"] for kernel in document["kernels"]] == ["scale", "race", "broken", "nothing"]
+    assert document["kernels"][0]["parameters"][2] == {
+        "index": 2, "name": "factor", "kind": "f32", "bytes": 4, "alignment": 4
+    }  # fmt: skip
+    assert usage("k.ptx", "--expect", "0=good.npy") == f"--entry is missing{LISTING}"
+    assert usage("k.ptx", "--why") == f"--entry is missing{LISTING}"
+    assert run("none.ptx").return_value == 3
     assert usage("k.ptx", "--entry", "x") == f"--entry x: there is no such kernel{LISTING}"
     said = "1 arguments, but the kernel has 4 parameters: out (.u64), in (.u64), factor (.f32), n (.u32)"
     assert usage("k.ptx", "--entry", "scale", "--arg", "null") == said + LISTING
@@ -125,9 +135,7 @@ def test_the_only_kernel_needs_no_name():
     alone = SCALE[: SCALE.index(".visible .entry race")]
     Path("alone.ptx").write_text(alone)
     assert run("alone.ptx", *SIZES[2:], *GIVEN, "--expect", "0=good.npy").exit_code == 0
-    assert usage("alone.ptx").startswith(
-        "--entry is missing\nkernels:\n  scale\n"
-    )  # without arguments it is listed
+    assert "  scale\n    0 out: .u64, 8 bytes\n" in run("alone.ptx").stdout  # without arguments it is listed
     with Path("alone.ptx").open("a") as file:
         file.write(".visible .entry nothing() { ret; }\n")
     assert usage("alone.ptx", *SIZES[2:], *GIVEN).startswith("--entry is missing\n")

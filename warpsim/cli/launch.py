@@ -73,6 +73,12 @@ class _Asked:
     processes: int | None
     scheduler: str | None
 
+    @property
+    def lists(self) -> bool:
+        """Whether nothing is asked but which kernels there are."""
+        work = self.arguments or self.save or self.expect or self.symbols or self.save_symbols
+        return self.entry is None and not work and not self.why and self.origins is None
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Done:
@@ -223,6 +229,8 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
     looking.check()
     asked = _Asked(**options, looking=looking)
     sizes = {name: size_of(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
+    if asked.lists:
+        return _list(file, asked, as_json)
     values = attempt(argument_values, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
@@ -410,6 +418,26 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         cluster=sizes["cluster"],
         most_statements=asked.limit,
     )
+
+
+def _list(file: Path, asked: _Asked, as_json: bool) -> int:
+    """Print the kernels of a file; return the exit code."""
+    from ..host.loading import load
+    from ..views.launches import kernel_documents, kernel_lines
+
+    module = attempt(load, file, asked.target, asked.nvcc, asked.keep)
+    if isinstance(module, Failure):
+        return fail(module, as_json)
+    if as_json:
+        kernels = list(kernel_documents(module))
+        print_json({"file": str(file), "target": module.target, "kernels": kernels, "errors": []})
+    else:
+        say(
+            "\n".join(
+                [f"{file}: kernels for {module.target}", *(f"  {line}" for line in kernel_lines(module))]
+            )
+        )
+    return EXPECTED
 
 
 def entry_of(module: LoadedModule, name: str | None, *, alone: bool) -> str:

@@ -27,6 +27,22 @@ def kernel_lines(module: LoadedModule) -> Iterator[str]:
         yield from (f"  {parameter_text(parameter)}" for parameter in parameters)
 
 
+def kernel_documents(module: LoadedModule) -> Iterator[dict[str, Any]]:
+    """Yield the name of every kernel, as PTX and as C++ have it, and its parameters."""
+    for name in module.entries:
+        parameters = [
+            {
+                "index": each.index,
+                "name": each.name,
+                "kind": each.kind,
+                "bytes": each.bytes,
+                "alignment": each.alignment,
+            }
+            for each in module.parameters(name)
+        ]
+        yield {"entry": name, "signature": shown(name), "parameters": parameters}
+
+
 def parameter_text(parameter: Parameter) -> str:
     """Return ``0 A: .u64, 8 bytes``."""
     plural = "s"[: parameter.bytes != 1]
