@@ -31,7 +31,7 @@ from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
 from ..run.wave import Execution, Record
 from .directives import check_pragma
-from .module_structure import LABELLED, misplaced
+from .module_structure import LABELLED, misplaced, too_early
 from .parameters import prototype_of, prototype_problems
 from .statement_shapes import Shape, ShapeReader
 
@@ -170,6 +170,8 @@ class _Body:
             raise problem
         elif isinstance(statement, Directive) and statement.name == "pragma":
             check_pragma(statement, self.module.version)
+        elif isinstance(statement, Directive) and (early := [*too_early(statement, self.module.version)]):
+            raise early[0]
         elif isinstance(statement, Directive) and statement.name in LABELLED:
             if not self._table_after:
                 message = f".{statement.name} has no label before it, which would name it"

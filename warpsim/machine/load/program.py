@@ -27,7 +27,7 @@ from ..run.wave import Entry, Execution, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
 from .function_body import execution_of, load_body
-from .module_structure import structure_problems, unknown_version
+from .module_structure import structure_problems, too_early, unknown_version
 from .parameters import parameter_problems
 from .problems import NoSuchKernel, joined
 from .shared_layout import SharedLayout
@@ -193,6 +193,8 @@ class Module:
                 self.noted(partial(self.declare_variable, self.scope, statement, None))
                 if len(self._problems) > count:
                     self._of_variables[statement.name] = self._problems[-1]
+            elif isinstance(statement, Directive):
+                self._problems += too_early(statement, self.version)
             elif isinstance(statement, RegisterDeclaration):
                 message = "registers are declared in functions, not in modules"
                 self._problems.append(IllegalInstruction(message, statement.location()))
@@ -225,7 +227,7 @@ class Module:
 
     def _declare_function(self, kernel: Kernel) -> None:
         if kernel.body is None:
-            self._problems += parameter_problems(kernel)
+            self._problems += parameter_problems(kernel, self.version)
             self._problems += directive_problems(kernel, self.target, self.version)
         known = self.functions.get(kernel.name)
         if known is None or known.kernel.body is None:
@@ -313,7 +315,7 @@ class Module:
             return
         known = len(self._problems)
         self._problems += directive_problems(function.kernel, self.target, self.version)
-        self._problems += parameter_problems(function.kernel)
+        self._problems += parameter_problems(function.kernel, self.version)
         self.noted(partial(self._check_parameters, function))
         with garbage_collection_paused():
             self._loaded[function.name] = load_body(self, function)

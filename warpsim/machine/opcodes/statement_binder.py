@@ -476,10 +476,14 @@ class StatementBinder:
             raise self.illegal(message, index)
         return self.address(index, space), "local" if framed else space
 
-    def narrow(self, what: str, index: int) -> IllegalInstruction:
-        """Return the error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in
-        .global.
+    def narrow(self, what: str, index: int) -> IllegalInstruction | NotModelled:
+        """Return the error of an address of 32 bits where PTX has only 64: generic, and in .global.
+
+        ptxas 13.0 takes it of some opcodes, though PTX does not say what it means.
         """
+        if self.statement.opcode in _NARROW_TOO:
+            message = f"{what} has 32 bits: ptxas takes it, PTX does not define it, and it is not modelled"
+            return self.not_modelled(message, index)
         return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
 
     def offset(self, index: int) -> tuple[int, bool]:
@@ -538,6 +542,7 @@ _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of
 _DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")
 _FORBIDDEN = {"st": "parameter", "ld": "result"}  # what opcodes do not take of the function they are in
 _NARROW = ("cp", "ldmatrix", "stmatrix", "createpolicy")  # opcodes that take addresses of 32 bits
+_NARROW_TOO = ("tcgen05", "fence", "tensormap", "clusterlaunchcontrol")
 _ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,

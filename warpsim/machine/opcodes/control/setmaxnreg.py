@@ -5,9 +5,10 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 No value depends on it: registers are as many as are declared. It decides when a warp waits: .inc waits until
 the warps of its CTA have given enough back. The warps of a warpgroup execute the same statement. How many
 registers a warp begins with follows from the directives and the largest .inc, by the rule of ptxas 13.0
-(measured, 1,009 compilations). Where the directives do not say, the statement "may have no effect":
-ptxas ignores it, but not where a wgmma needs more registers than .maxntid leaves. Here it has none; observers are notified (``setmaxnreg_ignored``, ``setmaxnreg`` of a
-warp that moves registers or does not, ``setmaxnreg_apart`` of two warps that do so in other places).
+(measured). Where the directives do not say, the statement "may have no effect": ptxas ignores it, but not
+where a wgmma needs more registers than .maxntid leaves. Here it has none; observers are notified
+(``setmaxnreg_ignored``, ``setmaxnreg`` of a warp that moves registers or does not, ``setmaxnreg_apart`` of
+two warps that do so in other places).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _WARPS = 4  # of a warpgroup; also the quarters of a multiprocessor, over which 
 def registers_at_entry(tuning: Tuning, increase: int, limits: Limits) -> int | None:
     """Return the registers of a lane at entry, as ptxas reports them; None where the directives do not say.
 
-    ``increase`` is the largest count of any .inc of the kernel, 0 without one. Each quarter of the
+    ``increase`` is the largest count of any .inc of the kernel, or 0. Each quarter of the
     multiprocessor has its own registers, and its share of the warps of .minnctapersm CTAs.
     """
     bounds = [] if tuning.most_registers is None else [max(tuning.most_registers, LEAST)]
