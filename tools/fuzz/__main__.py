@@ -5,7 +5,8 @@
 The seed is the day's unless one is given; a case depends on the seed and its number alone. What is found is
 printed and, as a line of ``traces/regressions``, added to FILE. ``--differential`` compares
 instead what there is twice: paths of computation, programs and threads, checkers and their twins, texts and
-files written and read. Exit code 1 if anything was found.
+files written and read, machine code and NumPy; ``--only`` takes a subject of differential.py then. Exit code
+1 if anything was found.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 from .case import Case, line_of
-from .differential import compare
+from .differential import SUBJECTS, compare
 from .mutations import mutated
 from .seeds import seeds
 from .trial import Verdict, try_case
@@ -31,7 +32,7 @@ def main() -> int:
     """Try, and tell."""
     given = _arguments()
     if given.differential:
-        return compare(given.seed, given.seconds, given.cases)
+        return compare(given.seed, given.seconds, given.cases, given.only)
     known = [seed for seed in seeds() if not given.only or seed.command[0] == given.only]
     print(f"seed {given.seed}: {len(known)} valid inputs", file=sys.stderr)
     finds = [(seed, try_case(seed, _PATIENCE)) for seed in known]
@@ -63,7 +64,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", metavar="VERB")
     parser.add_argument("--finds", type=Path, metavar="FILE.jsonl")
     parser.add_argument("--differential", action="store_true", help="compare what there is twice instead")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.differential and given.only not in (None, *SUBJECTS):
+        parser.error(f"--only {given.only}: a subject is {', '.join(SUBJECTS)}")
+    return given
 
 
 def _tell(case: Case, verdict: Verdict, finds: Path | None, where: str) -> None:

@@ -490,7 +490,8 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
         )
         return
     say(f"{file}: {shown(done.kernel)} on {done.target}")
-    for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
+    report = done.report
+    for line in (*hazard_lines(report.hazards), *fidelity_lines(report.fidelity), *report.notes):
         say(f"  {line}")
     for line in done.looking.lines():
         say(f"  {line}")

@@ -31,6 +31,7 @@ from ..machine.grid import (
     symbols_of,
 )
 from ..machine.load.program import Module
+from ..machine.native.objects import failed_self_test
 from ..machine.run.engines import Engine, EngineName, Undefined, modes_of
 from ..machine.run.events import Observer
 from ..machine.run.execute import checked
@@ -71,7 +72,8 @@ class LaunchReport(Displayed):
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
     the ``timeline``, if it was asked for; ``printed``, the texts of device printf in their order.
     ``open_words`` are offsets in the memory of the device, by format, of sums of floats by several threads,
-    which depend on the order that the schedule chose. ``processes`` have executed the CTAs.
+    which depend on the order that the schedule chose. ``processes`` have executed the CTAs. ``notes`` say how
+    this process executes statements where it is not the usual way.
     """
 
     hazards: tuple[LaunchFinding, ...] = ()
@@ -82,12 +84,13 @@ class LaunchReport(Displayed):
     launched: Launched | None = field(default=None, repr=False, compare=False)
     open_words: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
     processes: int = field(default=1, repr=False, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         kernel = f" of {self.launched.kernel.name}" if self.launched is not None else ""
         found = Counter(finding.severity for finding in self.hazards)
         findings = ", ".join(f"{name} {count}" for name, count in found.items()) or "none"
-        return f"<launch{kernel}: {self.fidelity}; findings: {findings}>"
+        return f"<launch{kernel}: {'; '.join((str(self.fidelity), f'findings: {findings}', *self.notes))}>"
 
     def why(
         self, expected: Mapping[int | str, npt.ArrayLike] | None = None, tolerance: float = 0.0
@@ -221,6 +224,7 @@ class LaunchExecution:
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
             printed=tuple(runtime.printed),
             processes=self.processes,
+            notes=tuple(filter(None, (failed_self_test(),))),
         )
 
     def _executed(

@@ -76,7 +76,7 @@ def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
 
 
 def report_document(report: LaunchReport) -> Document:
-    """Return ``hazards``, ``fidelity`` and ``printed`` of a launch as JSON-ready data."""
+    """Return ``hazards``, ``fidelity``, ``notes`` and ``printed`` of a launch as JSON-ready data."""
     fidelity = report.fidelity
     return {
         "hazards": [_hazard_document(hazard) for hazard in report.hazards],
@@ -85,6 +85,7 @@ def report_document(report: LaunchReport) -> Document:
             "classes": [_class_document(class_) for class_ in fidelity.classes],
             "reached": [_reach_document(entry) for entry in fidelity.reached],
         },
+        "notes": [*report.notes],
         "printed": [_printed_document(item) for item in report.printed],
     }
 
