@@ -10,6 +10,8 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ import warpsim
 from warpsim.exec.calls import ROWS, row_of
 from warpsim.exec.clients.client import Process
 from warpsim.exec.clients.client_launches import LaunchRequest, execute
-from warpsim.exec.clients.client_memory import DEVICE, PINNED, ClientMemory, OutOfMemory
+from warpsim.exec.clients.client_memory import DEVICE, MANAGED, PINNED, ClientMemory, OutOfMemory
 from warpsim.exec.clients.client_modules import Kernel
 from warpsim.exec.clients.pending_work import Pending, PendingWork
 from warpsim.exec.error_codes import code, driver_name, runtime_name, words
@@ -27,6 +29,7 @@ from warpsim.exec.functions.device_calls import properties, property_bytes
 from warpsim.exec.functions.launch_calls import declared_shared_bytes
 from warpsim.exec.graphs import GraphNode
 from warpsim.exec.libraries import driver_place, function_named, table
+from warpsim.exec.memory_transfers import copy
 from warpsim.exec.settings import Settings
 from warpsim.exec.streams import LEGACY, Order, Touches
 from warpsim.exec.tally import Tally
@@ -397,6 +400,33 @@ def test_what_asks_for_private_tables_is_told_apart(tmp_path: Path) -> None:
     assert f"{libraries[1]} {static} if the library is yours, link it with nvcc" in done.stderr
     assert f"{libraries[0]} asks the driver for a private table, as NVIDIA's runtime does" in done.stderr
     assert "run it with warpsim exec env LD_PRELOAD=libcudart.so.13\n" in done.stderr
+
+
+# --- copies ----------------------------------------------------------------------------------------
+
+
+def test_memory_that_the_host_writes_is_never_unwritten() -> None:
+    """Unwritten bytes of the device go to pinned memory, which the host fills and copies back."""
+    tally = Tally(program="copies", notice=print, progress=print)
+    process = Process(os.getpid(), 0, Settings(chip="sm_80", memory_bytes=1 << 20), tally)
+    device, pinned, managed, other = (
+        process.allocate(64, "words", kind).address for kind in (DEVICE, PINNED, MANAGED, DEVICE)
+    )
+    call: Any = SimpleNamespace(process=process, connection=SimpleNamespace(channel=None), name="cudaMemcpy")
+    for target in (pinned, managed):
+        copy(call, target, device, 64)
+        process.bytes_at(target, 64)[:] = 7
+        copy(call, other, target, 64)
+        fresh = process.fresh_at(other, 64)
+        assert fresh is not None
+        assert not fresh.any()
+    (finding,) = tally.findings.values()
+    assert "cudaMemcpy copies 64 bytes of 64 to the host that nothing has written" in finding.message
+    copy(call, other, device, 64)
+    fresh = process.fresh_at(other, 64)
+    assert fresh is not None
+    assert fresh.all()
+    process.close()
 
 
 # --- launches --------------------------------------------------------------------------------------

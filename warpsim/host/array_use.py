@@ -286,10 +286,9 @@ class ArrayUse(Observer):
         return ArrayNotes(dict(self.seen), set(self.reading), set(self.writing))
 
     def owners(self, size: int) -> tuple[npt.NDArray[np.int32], ...]:
-        """Return for each byte of a memory the CTA and the statement that wrote it; nothing where no check
+        """Return for each unit of a memory the CTA and the statement that wrote it; nothing where no check
         asks for them.
         """
-        self._part(1)
         self._reach(size)
         return () if self.waiting else (self.owner, self.statement)
 
@@ -321,11 +320,14 @@ class ArrayUse(Observer):
         pages: npt.NDArray[np.int64],
         marks: npt.NDArray[np.bool_],
         owners: Sequence[npt.NDArray[np.int32]],
+        unit: int,
     ) -> None:
-        """Mark bytes of pages as written by others, with their CTAs and statements."""
+        """Mark bytes of pages as written by others, with CTAs and statements of units of ``unit`` bytes."""
         put_pages(self.written, pages, marks, marks)
+        self._part(unit)
+        units = marks.reshape(len(marks), -1, self.unit).any(axis=2)
         for table, content in zip(self.owners(self.written.size), owners, strict=True):
-            put_pages(table, pages, marks, content)
+            put_pages(table, pages, units, np.repeat(content, unit // self.unit, axis=1))
 
     # --- the end of the launch ---
 

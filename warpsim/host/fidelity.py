@@ -178,11 +178,17 @@ def _form(
         return None
 
 
+@lru_cache(maxsize=1024)
+def _kept(mnemonic: str, label: str, note: str) -> Kind:
+    """Return the kind, the same object for all its statements."""
+    return mnemonic, label, note
+
+
 def _kind(module: Module, pc: int, record: Record, with_c: Mapping[int, Set[bool]]) -> Kind:
     """Return mnemonic, label and note of a statement; kept, but of matrix instructions, of which they depend
     on the launch.
     """
-    kind = record.statement.mnemonic, *_label(module, record, with_c.get(pc, {True}))
+    kind = _kept(record.statement.mnemonic, *_label(module, record, with_c.get(pc, {True})))
     if record.statement.opcode not in OPCODES:
         _KINDS[module][pc] = kind
     return kind

@@ -178,9 +178,9 @@ class Cursor:
         self._place += size
         return self._room[self._place - size : self._place].view(dtype)
 
-    def pages(self, dtype: Any, count: int) -> npt.NDArray[Any]:
-        """Return the next pages, an element for each byte."""
-        return self.take(dtype, count * PAGE).reshape(count, PAGE)
+    def pages(self, dtype: Any, count: int, width: int = PAGE) -> npt.NDArray[Any]:
+        """Return the next pages of ``width`` elements, one for each byte by default."""
+        return self.take(dtype, count * width).reshape(count, width)
 
 
 def check_marked(now: Bytes, then: Bytes, marks: Bytes) -> None:

@@ -31,7 +31,7 @@ from ..machine.state.spaces import Bytes
 from ..machine.state.undefined_metadata import UndefinedField
 from .array_use import ArrayNotes, ArrayUse
 from .forks import Cursor, Fork, begun, check_marked, processors, room_for, why_no_forks
-from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put_pages
+from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, parts_of, put_pages
 
 MOST = 256  # processes
 WORTH = 5.0  # seconds that a launch takes by estimate before helpers begin by themselves
@@ -45,7 +45,7 @@ _OWNED = 4  # bytes of a CTA, and of a statement, for each byte written
 class Done:
     """What a helper has done, but for bytes: how often statements ran, and what showed of them.
 
-    ``read`` and ``written`` are numbers of pages.
+    ``read`` and ``written`` are numbers of pages, ``units`` are bytes for each element of ArrayUse's tables.
     """
 
     counts: npt.NDArray[np.int64]
@@ -54,6 +54,7 @@ class Done:
     with_c: Mapping[int, set[bool]]
     undefined: Mapping[int, UndefinedField]
     notes: tuple[ArrayNotes, ...]
+    units: tuple[int, ...]
     read: int
     written: int
 
@@ -184,7 +185,7 @@ class Helpers:
         cursor.put(gathered(memory.data, writing))
         for arrays in self.arrays:
             for table in arrays.owners(memory.data.size):
-                cursor.put(gathered(table, writing))
+                cursor.put(gathered(table, writing, PAGE // arrays.unit))
         keys = list(self.findings.known)[known:]
         return Done(
             counts=counts,
@@ -193,6 +194,7 @@ class Helpers:
             with_c=part.with_c,
             undefined=part.undefined.found,
             notes=tuple(a.noted().since(b) for a, b in zip(self.arrays, before, strict=True)),
+            units=tuple(arrays.unit for arrays in self.arrays),
             read=len(reading),
             written=len(writing),
         )
@@ -222,10 +224,11 @@ class Helpers:
         put_pages(memory.data, writing, marks, content)
         if memory.fresh is not None:
             put_pages(memory.fresh, writing, marks, np.zeros_like(content))
-        for arrays, notes in zip(self.arrays, done.notes, strict=True):
-            owners = [cursor.pages(np.int32, done.written) for _ in arrays.owners(memory.data.size)]
+        for arrays, notes, unit in zip(self.arrays, done.notes, done.units, strict=True):
+            tables = arrays.owners(memory.data.size)
+            owners = [cursor.pages(np.int32, done.written, PAGE // unit) for _ in tables]
             arrays.absorb(notes, launch.entry.code, memory.data.size)
-            arrays.own(writing, marks, owners)
+            arrays.own(writing, marks, owners, unit)
         for key, finding in done.findings:
             self.findings.add(key, finding)
         launch.inferred.update(done.inferred)
@@ -244,7 +247,11 @@ class Helpers:
             return False
         if self._fresh is not None and memory.fresh is not None:
             pairs.append((self._fresh, memory.fresh))
-        return not any(((gathered(then, pages) != gathered(now, pages)) & read).any() for then, now in pairs)
+        return not any(
+            ((gathered(then, pages[part]) != gathered(now, pages[part])) & read[part]).any()
+            for then, now in pairs
+            for part in parts_of(pages)
+        )
 
 
 class _Strict:

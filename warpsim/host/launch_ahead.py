@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..machine.run.events import Observer
 from ..machine.state.spaces import Bytes, DeviceMemory
 from .forks import Cursor, Fork, begun, check_marked
-from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put_pages
+from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, parts_of, put_pages
 
 _NEVER = 1e9  # seconds
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG of Linux
@@ -111,4 +111,8 @@ class LaunchAhead:
             return False
         if self._fresh is not None and memory.fresh is not None:
             pairs.append((self._fresh, memory.fresh))
-        return not any(((gathered(then, pages) != gathered(now, pages)) & read).any() for then, now in pairs)
+        return not any(
+            ((gathered(then, pages[part]) != gathered(now, pages[part])) & read[part]).any()
+            for then, now in pairs
+            for part in parts_of(pages)
+        )

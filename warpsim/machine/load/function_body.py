@@ -95,6 +95,7 @@ class _Body:
 
     def __init__(self, module: Loading, function: Function) -> None:
         self.module = module
+        self._execution = module.execution  # one object for all records
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []
         self.shapes: dict[int, ShapeReader] = {}  # by the identity of their scope
@@ -231,7 +232,7 @@ class _Body:
             self.module.shapes[shape] = fidelity, note
         record = Record(
             statement=statement,
-            bind=self.module.execution,
+            bind=self._execution,
             guard=guard,
             negated=guard >= 0 and statement.guard[0],  # type: ignore[index]
             fidelity=fidelity,

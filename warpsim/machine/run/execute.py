@@ -22,7 +22,7 @@ from .barriers.cta_barriers import Barriers
 from .barriers.waits import LaneWait, waiting_record
 from .events import observers_of
 from .stretches import HOT, begin, joined
-from .wave import Record, Wave
+from .wave import Record, Wave, bind_from
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 _BETWEEN = 2048  # statements between two looks, at least
@@ -74,8 +74,11 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
                     return
                 continue
             times = scheduler.singles[pc] + 1
-            if times == 1 and compiled and joined(wave.entry, pc):
-                continue
+            if times == 1:
+                if not record.bound:
+                    bind_from(code, pc)
+                if compiled and joined(wave.entry, pc):
+                    continue
             scheduler.statements += 1
             scheduler.singles[pc] = times
             if times == HOT and compiled:
