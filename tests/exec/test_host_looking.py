@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,30 @@ PRODUCT = """
     ret;
 }
 """
+
+
+def test_a_full_disk_is_an_error(run: Run, tmp_path: Path) -> None:
+    """It was said that no launch multiplies matrices, with exit code 0."""
+    if (
+        os.geteuid() != 0
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)],
+            capture_output=True,
+            check=False,
+        ).returncode
+    ):
+        pytest.skip("only root mounts a small disk")
+    try:
+        (tmp_path / "large").write_bytes(bytes(4096))
+        done = run("tensor", options=("--trace-mma", str(tmp_path)))
+        assert [path.name for path in tmp_path.iterdir()] == ["large"]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+    assert (done.code, done.stdout) == (3, "products right\n")
+    reason = f"error: 1 recording could not be written to {tmp_path}: No space left on device"
+    assert reason in done.stderr.splitlines()
+    assert "nothing is recorded" not in done.stderr
+    assert [each["error"] for each in done.report["unwritten"]] == ["No space left on device"]
 
 
 @pytest.mark.parametrize(("stop", "written"), [(KeyboardInterrupt, 0), (SystemExit, 0), (ValueError, 1)])

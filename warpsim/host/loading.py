@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ..environment import in_default_environment
 from ..errors import OperandError, PtxError, WarpsimError
 from ..files.archives import read_text, write_lines
 from ..files.read_files import note_input
+from ..folders import temporary_folder
 from ..ptx.qualifiers import check_target
 from .launching import LoadedModule, load_text
 
@@ -90,8 +90,8 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
     program = shutil.which("nvcc")
     if program is None:
         raise OperandError(f"{path}: a CUDA source needs nvcc, which is not on the path; compile it to .ptx")
-    with TemporaryDirectory() as folder:
-        result = Path(folder) / "module.ptx"
+    with temporary_folder() as folder:
+        result = folder / "module.ptx"
         note_input(path)
         options = ["-ptx", "-lineinfo", f"-arch={target or _DEFAULT_TARGET}", *nvcc]
         command = [program, *options, "-o", str(result), str(path)]
