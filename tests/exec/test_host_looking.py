@@ -147,10 +147,24 @@ def test_a_full_disk_is_an_error(run: Run, tmp_path: Path) -> None:
     assert [each["error"] for each in done.report["unwritten"]] == ["No space left on device"]
 
 
-@pytest.mark.parametrize(("stop", "written"), [(KeyboardInterrupt, 0), (SystemExit, 0), (ValueError, 1)])
-def test_an_interrupted_launch_is_not_recorded(
-    stop: type[BaseException], written: int, tmp_path: Path
-) -> None:
+def caused_by(cause: type[BaseException]) -> SystemError:
+    """What Numba makes of an exception that a signal raises in a compiled function."""
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = cause()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("stop", "written"),
+    [
+        (KeyboardInterrupt(), 0),
+        (SystemExit(), 0),
+        (caused_by(SystemExit), 0),
+        (caused_by(KeyError), 1),
+        (ValueError(), 1),
+    ],
+)
+def test_an_interrupted_launch_is_not_recorded(stop: BaseException, written: int, tmp_path: Path) -> None:
     module = load_text(PRODUCT, "product.ptx")
     kernel = module["product"]
     looking = HostLooking(trace_mma=tmp_path, breaks=(), selection=None, kernel=None, launch=None)
@@ -160,6 +174,6 @@ def test_an_interrupted_launch_is_not_recorded(
         raise stop
 
     launch = HostLaunch(module=module, kernel=kernel, grid=(1, 1, 1), block=(32, 1, 1))
-    with pytest.raises(stop), looking.at(launch) as observers:
+    with pytest.raises(type(stop)), looking.at(launch) as observers:
         stopped(observers)
     assert len(list(tmp_path.iterdir())) == len(looking.recordings) == written

@@ -46,16 +46,25 @@ _LAUNCH = (
     *("--arg", f"i32:{_SIZE}", "--arg", f"i32:{_SIZE}"),
 )
 _DEBUG = ("debug", *_LAUNCH[1:], "--commands", "commands.txt")
+ENDLESS = ("exec", "stubborn", "client", "serve")
 _STUBBORN = "trap '' INT TERM HUP; sleep 61 & wait; wait"
 COMMANDS = {
     "launch": (*_LAUNCH, "--save", "2=out.npy"),
     "processes": (*_LAUNCH, "--processes", "2", "--save", "2=out.npy"),
     "record": (*_LAUNCH, "--trace-mma", "out.npz"),
     "debug": _DEBUG,
-    "vectors": ("vectors", DENSE, "--target", "sm_80", "-n", "20000", "-o", "out.npz"),
+    "vectors": ("vectors", DENSE, "--target", "sm_80", "-n", "4000", "-o", "out.npz"),
     "view": ("view", str(ROOT / "traces" / "mma_m16n8k16_f16.ptx"), "-o", "out.html"),
     "exec": ("exec", "sh", "-c", "sleep 62 & sleep 63"),
     "stubborn": ("exec", "sh", "-c", _STUBBORN),
+    "client": (
+        "exec",
+        "--trace-mma",
+        "recorded",
+        sys.executable,
+        str(Path(__file__).with_name("signal_client.py")),
+    ),
+    "nvcc": ("launch", str(KERNELS / "dense_tiles.cu"), *_LAUNCH[2:]),
     "serve": ("exec", "--serve", "--server", "place"),
 }
 
@@ -70,7 +79,7 @@ class Ended:
 
 
 def ended(name: str, moment: float | None, sent: str = "SIGINT") -> Ended:
-    """Run a command in a folder of its own, and send it a signal some seconds after Python has started, or none."""
+    """Run a command in a folder of its own, and send it a signal some seconds after its start, or none."""
     with TemporaryDirectory() as work, TemporaryDirectory() as temporary, TemporaryDirectory() as cache:
         _prepare(Path(work))
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": temporary}
@@ -152,11 +161,11 @@ def lengths(names: Sequence[str]) -> Iterator[tuple[str, float, set[int]]]:
     """Yield commands, the seconds that each takes alone at most, and its own exit codes."""
     for name in names:
         start = time.monotonic()
-        if name in ("exec", "stubborn", "serve"):  # which do not end
-            yield name, 2.0, set()
+        if name in ENDLESS:
+            yield name, _LONGEST, set()
             continue
-        alone = ended(name, _LONGEST, "SIGKILL")
-        yield name, time.monotonic() - start, set() if alone.code == 128 + signal.SIGKILL else {alone.code}
+        alone = ended(name, None)
+        yield name, time.monotonic() - start, {alone.code}
 
 
 def main() -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import platform
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -28,6 +27,7 @@ from ..folders import (
     why_unloadable,
     why_untrusted,
 )
+from ..host.compilers.command import run_compiler
 
 _HERE = Path(__file__).parent
 _SONAMES = {  # in the order of the numbers of libraries
@@ -192,7 +192,7 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
 def _compiled(compiler: str, path: Path, options: list[str]) -> None:
     """Compile a shared library. Raises HostError."""
     command = [compiler, "-O2", "-shared", "-fPIC", f"-Wl,-soname,{path.name}", "-o", str(path), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+    done = run_compiler(command, path.parent)
     if done.returncode:
         raise HostError(f"{compiler} cannot compile the agent:\n{done.stderr.strip()}")
 
