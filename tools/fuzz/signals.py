@@ -46,6 +46,8 @@ _LAUNCH = (
     *("--arg", f"i32:{_SIZE}", "--arg", f"i32:{_SIZE}"),
 )
 _DEBUG = ("debug", *_LAUNCH[1:], "--commands", "commands.txt")
+_QUIET = "trap '' INT; exec $0 $1"  # else Python prints a traceback of its own
+_CLIENT = str(Path(__file__).with_name("signal_client.py"))
 ENDLESS = ("exec", "stubborn", "client", "serve")
 _STUBBORN = "trap '' INT TERM HUP; sleep 61 & wait; wait"
 COMMANDS = {
@@ -57,13 +59,7 @@ COMMANDS = {
     "view": ("view", str(ROOT / "traces" / "mma_m16n8k16_f16.ptx"), "-o", "out.html"),
     "exec": ("exec", "sh", "-c", "sleep 62 & sleep 63"),
     "stubborn": ("exec", "sh", "-c", _STUBBORN),
-    "client": (
-        "exec",
-        "--trace-mma",
-        "recorded",
-        sys.executable,
-        str(Path(__file__).with_name("signal_client.py")),
-    ),
+    "client": ("exec", "--trace-mma", "recorded", "sh", "-c", _QUIET, sys.executable, _CLIENT),
     "nvcc": ("launch", str(KERNELS / "dense_tiles.cu"), *_LAUNCH[2:]),
     "serve": ("exec", "--serve", "--server", "place"),
 }
