@@ -78,6 +78,67 @@ def test_an_interrupt_that_was_lost_is_no_success() -> None:
         otherwise(interrupted=False)
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_other_signals_get_lost_as_little(name: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba made another error of it, and the exit code was 70."""
+    number = getattr(signal, name)
+    monkeypatch.setattr(interrupts, "_AGAIN", 0.05)
+
+    def other_error() -> None:
+        with interrupts.interruptible():
+            try:
+                os.kill(os.getpid(), number)
+            except SystemExit as error:
+                raise SystemError("a function returned a result with an exception set") from error
+
+    def swallowed() -> None:
+        with interrupts.interruptible(), suppress(SystemExit):
+            os.kill(os.getpid(), number)
+
+    def again() -> None:
+        with interrupts.interruptible():
+            with suppress(SystemExit):
+                os.kill(os.getpid(), number)
+            time.sleep(20)
+
+    start = time.monotonic()
+    for way in (other_error, swallowed, again):
+        with pytest.raises(SystemExit) as left:
+            way()
+        assert left.value.code == code
+    assert time.monotonic() - start < 10
+
+
+def test_a_signal_where_nothing_can_be_raised_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """SIGTERM in a finaliser of llvmlite's objects printed a traceback."""
+
+    class Object:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def finalised() -> None:
+        with interrupts.interruptible():
+            Object()
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = sys.__unraisablehook__
+    try:
+        with pytest.raises(SystemExit) as left:
+            finalised()
+    finally:
+        sys.unraisablehook = hook
+    assert (left.value.code, capsys.readouterr().err) == (143, "")
+
+
+def test_sighup_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts.interruptible():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 # --- a full disk -----------------------------------------------------------------------------------
 
 LARGE = np.zeros(1 << 16, np.uint32)

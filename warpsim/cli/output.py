@@ -1,8 +1,8 @@
 """Parts that verbs share: streams, exit codes, and failures that are reported and not raised.
 
 Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not check
-(legal PTX that is not modelled, no cluster, not enough memory), 70 a bug of warpsim itself, 130 and 143
-interrupted and terminated. Results go to stdout, progress and diagnostics to stderr.
+(legal PTX that is not modelled, no cluster, not enough memory), 70 a bug of warpsim itself, 130, 143
+and 129 after SIGINT, SIGTERM and SIGHUP. Results go to stdout, progress and diagnostics to stderr.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The libraries that a client process loads in place of NVIDIA's: libcuda, libcudart and libnvJitLink.
 
 A library of our own, libwarpsim, is beside them, for what Python clients say. agent.c is compiled at the
-first use by the host's C compiler and kept in the user's cache. Which functions each library exports is read
-from tables/, which tools/cuda_tables writes; a function is its library and its place there. Does not know
-what functions do.
+first use by the host's C compiler and kept in the user's cache, with the digests of all files, by which what
+is missing or changed is found and compiled again. Which functions each library exports is read from tables/,
+which tools/cuda_tables writes; a function is its library and its place there. Does not know what functions
+do.
 """
 
 from __future__ import annotations
@@ -11,14 +12,22 @@ from __future__ import annotations
 import hashlib
 import platform
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from ..errors import WarpsimError
-from ..files.kept import user_cache
+from ..folders import (
+    locked,
+    private_cache,
+    temporary_folder,
+    unlock,
+    user_cache,
+    why_unloadable,
+    why_untrusted,
+)
+from ..host.compilers.command import run_compiler
 
 _HERE = Path(__file__).parent
 _SONAMES = {  # in the order of the numbers of libraries
@@ -48,6 +57,7 @@ while [ $# -gt 0 ]; do
 done
 cp "$input" "$output"
 """
+_DIGESTS = "digests"  # a line for each file: its SHA-256, and its name
 _RETURN_TEXT = ("cudaGetErrorName", "cudaGetErrorString")
 _LIBRARY_SHIFT = 16  # of the library's number in the number of a function
 _ENTRY_BYTES = 16  # of an exported function
@@ -95,10 +105,14 @@ def libraries() -> Path:
             f"warpsim exec runs programs of Linux on x86-64, and this is {platform.system()} on "
             f"{platform.machine()}"
         )
-    folder = user_cache() / f"exec-{_digest()}"
-    if not folder.is_dir():
-        _compile(folder)
-    return folder
+    name = f"exec-{_digest()}"
+    try:
+        cache = user_cache()
+        unfit = why_unloadable(cache)
+        return _whole((private_cache(unfit) if unfit else cache) / name)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+    return _whole(private_cache(reason) / name)
 
 
 def _digest() -> str:
@@ -108,30 +122,58 @@ def _digest() -> str:
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
 
 
+def _whole(folder: Path) -> Path:
+    """Return the folder of the libraries, compiled where it is damaged. Raises HostError, OSError."""
+    if not _is_whole(folder):
+        lock = locked(str(folder.parent))  # another process may be compiling the same
+        try:
+            if not _is_whole(folder):
+                _compile(folder)
+        finally:
+            unlock(lock)
+    return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a folder is trusted, and has all files as they were written."""
+    try:
+        return not why_untrusted(folder) and (folder / _DIGESTS).read_text() == _digests(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _digests(folder: Path) -> str:
+    """Return the digests of files, by the names that a folder of libraries has. Raises OSError."""
+    names = [*_SONAMES.values(), TRITON_PTXAS, *(f"{FOR_PYTHON}/{name}" for name in _PYTHON_FILES)]
+    lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    return "".join(lines)
+
+
 def _compile(folder: Path) -> None:
-    """Compile the libraries beside their final place, and move them there together. Raises HostError."""
+    """Compile the libraries beside their final place, and move them there together.
+
+    Raises HostError, OSError.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise HostError(
             "warpsim exec compiles a small C file at its first use: no cc, gcc or clang is on PATH"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".exec-") as name:
-        build = Path(name) / "libraries"
-        build.mkdir()
+    with temporary_folder(folder.parent) as place:
+        build = place / "libraries"
+        build.mkdir(mode=0o700)
         for library in _TABLES:
             _compile_library(compiler, build, library)
         (build / TRITON_PTXAS).write_text(_PTXAS)
-        (build / TRITON_PTXAS).chmod(0o755)
+        (build / TRITON_PTXAS).chmod(0o700)
         (build / "libcuda.so").symlink_to(_SONAMES["driver"])
-        (build / FOR_PYTHON).mkdir()
+        (build / FOR_PYTHON).mkdir(mode=0o700)
         for file, source in _PYTHON_FILES.items():
             shutil.copyfile(source, build / FOR_PYTHON / file)
-        try:
-            build.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process was not first
-                raise
+        (build / _DIGESTS).write_text(_digests(build))
+        with suppress(FileNotFoundError):
+            folder.rename(place / "damaged")
+        build.rename(folder)
 
 
 def _compile_library(compiler: str, build: Path, library: str) -> None:
@@ -150,7 +192,7 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
 def _compiled(compiler: str, path: Path, options: list[str]) -> None:
     """Compile a shared library. Raises HostError."""
     command = [compiler, "-O2", "-shared", "-fPIC", f"-Wl,-soname,{path.name}", "-o", str(path), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+    done = run_compiler(command, path.parent)
     if done.returncode:
         raise HostError(f"{compiler} cannot compile the agent:\n{done.stderr.strip()}")
 

@@ -79,6 +79,11 @@ class Tally:
         """How many findings are errors."""
         return sum(finding.severity == "error" for finding in self.findings.values())
 
+    @property
+    def calls_nothing(self) -> bool:
+        """Whether no program has called a function of CUDA: there is nothing that could be wrong or right."""
+        return not self.calls
+
     def launched(self, kernel: str, report: LaunchReport, seconds: float) -> None:
         """Count a launch."""
         tally = self.kernels.setdefault(kernel, KernelTally(kernel))

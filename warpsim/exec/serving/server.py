@@ -9,18 +9,17 @@ CUDA.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from ...environment import default_environment
+from ...folders import temporary_folder
 from ...machine.state.spaces import DEVICE_BASE
 from ..clients.client import Process
 from ..clients.client_modules import ModulePool
@@ -72,9 +71,11 @@ class Server:
     def __enter__(self) -> Server:
         libraries()
         adopt_orphans()
-        self.folder = self._folder or Path(tempfile.mkdtemp(prefix="warpsim-"))  # of mode 700
+        self._stack = ExitStack()
+        self.folder = self._folder or self._stack.enter_context(temporary_folder())
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self._listener.bind(str(self.folder / SOCKET_NAME))
+        (self.folder / SOCKET_NAME).chmod(0o600)
         self._listener.listen(_BACKLOG)
         self._ended = threading.Event()
         for work in (self._accept, self._watch):
@@ -86,10 +87,8 @@ class Server:
     ) -> None:
         self._ended.set()
         self._listener.close()
-        if self._folder is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        else:
-            (self.folder / SOCKET_NAME).unlink(missing_ok=True)
+        (self.folder / SOCKET_NAME).unlink(missing_ok=True)
+        self._stack.close()
 
     def run(
         self, run: Run, command: Sequence[str], *, quiet: bool = False, limit: float | None = None
@@ -166,8 +165,9 @@ class Server:
     def _welcome(self, channel: Channel) -> None:
         number, owner = channel.peer()
         run = next((self.runs[each] for each in ancestors(number) if each in self.runs), None)
-        if owner != os.getuid() or (run is None and self.visitor is None):
-            self.notice(f"process {number} is no child of this run: refused")
+        if owner != os.geteuid() or (run is None and self.visitor is None):
+            whose = "belongs to another user" if owner != os.geteuid() else "is no child of this run"
+            self.notice(f"process {number} {whose}: refused")
             return
         hello = channel.receive()
         if hello.number == ASKS and self.visitor is not None:
