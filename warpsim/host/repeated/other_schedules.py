@@ -141,7 +141,9 @@ class OtherSchedules:
 
     def _add(self, key: str, severity: Severity, message: str, location: Location | None = None) -> None:
         place = location or self._place()
-        finding = LaunchFinding(kind=KIND, severity=severity, message=message, location=place)
+        finding = LaunchFinding(
+            kind=KIND, severity=severity, message=message, location=place, legal=severity != "error"
+        )
         self.findings.add((KIND, key), finding)
 
     def _place(self) -> Location:
