@@ -50,7 +50,7 @@ def info(
     from ..views.information import form_document, form_lines, forms_lines
 
     given = (mnemonic, target, version, idesc_of(idesc))
-    forms = attempt(_forms, Path("MNEMONIC"), *given)
+    forms = attempt(_forms, Path("MNEMONIC"), *given, only["only_promises"] or only["only_evidence"])
     if isinstance(forms, Failure):
         if as_json:
             from ..views.report import error_document
@@ -93,21 +93,29 @@ def _say_promises(forms: list[Instruction], as_json: bool) -> None:
 
 
 def _forms(
-    _: Path, mnemonic: str | None, target: str | None, version: str | None, idesc: int | None
+    _: Path,
+    mnemonic: str | None,
+    target: str | None,
+    version: str | None,
+    idesc: int | None,
+    of_evidence: bool,
 ) -> list[Instruction]:
     from ..execution.interface import decode, instructions
 
     if mnemonic is None:
-        return [*instructions(target, version), *_described(target, version)]
+        return [*instructions(target, version), *_described(target, version, of_evidence)]
     return [decode(mnemonic, target=target, version=version, idesc=idesc)]
 
 
-def _described(target: str | None, version: str | None) -> list[Instruction]:
-    """Return forms whose products descriptors state, with a common shape each."""
-    from ..isa.families.tcgen05 import typical
+def _described(target: str | None, version: str | None, of_evidence: bool) -> list[Instruction]:
+    """Return forms whose products descriptors state, with a common shape each; ``of_evidence``: also with the
+    shapes that have evidence of their own.
+    """
+    from ..isa.families.tcgen05 import reported, typical
     from ..ptx.decode import version_of
     from ..ptx.qualifiers import on_target
 
     known = version_of(version, target)
-    fitting = (form for form in typical() if target is None or target in form.targets)
+    every = [*typical(), *(reported() if of_evidence else ())]
+    fitting = (form for form in every if target is None or target in form.targets)
     return [on_target(form, target) for form in fitting if form.since <= known]
