@@ -56,6 +56,7 @@ from .repeated.open_values import Following
 from .repeated.other_schedules import OtherSchedules, number_of_schedules
 from .repeated.repetition import Repetition
 from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, prove_reads
+from .value_flow import Arguments
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -186,6 +187,7 @@ class LaunchExecution:
         self.processes = 1  # that have executed CTAs
         self.following = Following()
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
+        self.arguments = Arguments(np.zeros(0, np.uint8), ())
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
     def report(
@@ -215,7 +217,7 @@ class LaunchExecution:
         shown = Shown(launch.inferred, launch.with_c, launch.additions.found())
         return LaunchReport(
             hazards=grouped(self.findings.found, self.module),
-            fidelity=fidelity_of(self.module, counts, shown),
+            fidelity=fidelity_of(self.module, counts, shown, self.arguments),
             open_words=launch.additions.open_words(),
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
@@ -259,6 +261,7 @@ class LaunchExecution:
             self._other_schedules(repetition, named).judge(self.schedules)
         for write_back in arguments.write_back:
             write_back()
+        self.arguments = Arguments(launch.parameters, tuple(device.memory.allocations))
         self.before = None if buffers is None else arguments.before | changed_buffers(args, buffers)
         return launch, counts
 
