@@ -837,7 +837,7 @@ def reached_of(body, given=None, grid=1):
 
 
 def test_an_epilogue_reaches_no_operand():
-    """Through staging in shared memory and results in an array of its own; in an array that is read, it may."""
+    """Through staging in shared memory and an array of its own; in an array that is read, it may."""
     once = STAGED.replace("INSIDE", "")
     assert reached_of(once, np.zeros(128, np.uint32)) == set()
     assert reached_of(once) == {"mma"}  # A and D are one array: another CTA may read what one has stored

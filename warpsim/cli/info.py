@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,13 +51,15 @@ def info(
     from ..views.information import form_document, form_lines, forms_lines
 
     given = (mnemonic, target, version, idesc_of(idesc))
-    forms = attempt(_forms, Path("MNEMONIC"), *given, only["only_promises"] or only["only_evidence"])
+    forms = attempt(_forms, Path("MNEMONIC"), *given)
     if isinstance(forms, Failure):
         if as_json:
             from ..views.report import error_document
 
             print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
         return forms.code()
+    if mnemonic is None and any(only.values()):
+        forms += _reported(target, version)
     if only["only_promises"]:
         _say_promises(forms, as_json)
     elif only["only_evidence"]:
@@ -93,29 +96,34 @@ def _say_promises(forms: list[Instruction], as_json: bool) -> None:
 
 
 def _forms(
-    _: Path,
-    mnemonic: str | None,
-    target: str | None,
-    version: str | None,
-    idesc: int | None,
-    of_evidence: bool,
+    _: Path, mnemonic: str | None, target: str | None, version: str | None, idesc: int | None
 ) -> list[Instruction]:
     from ..execution.interface import decode, instructions
 
     if mnemonic is None:
-        return [*instructions(target, version), *_described(target, version, of_evidence)]
+        return [*instructions(target, version), *_described(target, version)]
     return [decode(mnemonic, target=target, version=version, idesc=idesc)]
 
 
-def _described(target: str | None, version: str | None, of_evidence: bool) -> list[Instruction]:
-    """Return forms whose products descriptors state, with a common shape each; ``of_evidence``: also with the
-    shapes that have evidence of their own.
-    """
-    from ..isa.families.tcgen05 import reported, typical
+def _described(target: str | None, version: str | None) -> list[Instruction]:
+    """Return forms whose products descriptors state, with a common shape each."""
+    from ..isa.families.tcgen05 import typical
+
+    return _fitting(typical(), target, version)
+
+
+def _reported(target: str | None, version: str | None) -> list[Instruction]:
+    """Return such forms with the shapes that have evidence of their own."""
+    from ..isa.families.tcgen05 import reported
+
+    return _fitting(reported(), target, version)
+
+
+def _fitting(forms: Iterator[Instruction], target: str | None, version: str | None) -> list[Instruction]:
+    """Return forms on a target, of a version of PTX."""
     from ..ptx.decode import version_of
     from ..ptx.qualifiers import on_target
 
     known = version_of(version, target)
-    every = [*typical(), *(reported() if of_evidence else ())]
-    fitting = (form for form in every if target is None or target in form.targets)
+    fitting = (form for form in forms if target is None or target in form.targets)
     return [on_target(form, target) for form in fitting if form.since <= known]

@@ -128,7 +128,7 @@ class _Flow:
         return min(found, default=-1)
 
     def _places(self, cell: Cell) -> Iterable[Cell]:
-        """Return the cells that one may be: of global memory any, where its allocation is not known."""
+        """Return the cells that a cell may be: of global memory any, where its allocation is not known."""
         if cell[0] != "global":
             return (cell,)
         any_of = ("global", "", _ANY)

@@ -5,7 +5,7 @@ comparisons of all its uses; that of a use (``Evidence.of``) has its own alone, 
 are none: its neighbours are the reason, never the label. Pure data; no arithmetic. Source: KM, the outputs
 that Khattak and Mikaitis published (see architectures.py), which the tests replay.
 
-Outputs that others compared and have not published (``Report``) count by one rule, whoever they are: a label
+Outputs that others compared and have not published (``Report``) count by one rule, for all of them: a label
 is "reported" where their source says, for one instruction of one shape and types on one chip, how many
 outputs were compared and that none differs, with a rule that equals the rule here. What is said of a chip as
 a whole, or without a number of outputs, is a reason of "inferred".

@@ -46,8 +46,8 @@ def _compared(session: Travel, index: int) -> Iterator[str]:
     yield f"  argument {index}: {found}"
     if found.first is not None:
         where = ",".join(map(str, found.first))
-        given, wanted = number(found.given[found.first]), number(found.expected[found.first])
-        yield f"    first: arg{index}[{where}] is {given}, expected {wanted}"
+        given, expected = number(found.given[found.first]), number(found.expected[found.first])
+        yield f"    first: arg{index}[{where}] is {given}, expected {expected}"
 
 
 def array_of(session: Travel, index: int) -> Any:

@@ -256,10 +256,11 @@ def verdict_of(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> 
         causes = [cause] if cause is not None else []
     if errors and not causes:
         causes = _of_wrong_outputs(launch, errors, wanted, tolerance) or [*unwritten_causes(first)]
-    causes = causes or ([] if errors else [*broken_rules(first)])
+    broken = [] if errors or causes else [*broken_rules(first)]
+    causes = causes or broken
     untraced = _untraced(launch) if errors and not causes else ()
     harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
-    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes), *untraced)
+    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes, broken=bool(broken)), *untraced)
     agreements = {
         launch.name(at): agreement(first.arrays[at], value, tolerance) for at, value in wanted.items()
     }
@@ -357,16 +358,17 @@ def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str
         yield from relations(error, launch.initial(error.argument))
 
 
-def _warnings(first: Attempt, causes: Sequence[Cause]) -> tuple[str, ...]:
-    """Return warnings of checks that are not causes, which may have to do with wrong outputs.
+def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple[str, ...]:
+    """Return warnings of checks that are not causes, which may have to do with wrong outputs; ``broken`` says
+    that the causes are all rules of PTX that the launch has broken.
 
     A warning of several statements in the same words stands once, at the first.
     """
-    known = {cause.message.partition(" (also lines ")[0] for cause in causes}
+    known = {cause.message for cause in causes}
     hazards = first.report.hazards if first.report is not None else ()
     found: dict[str, list[LaunchFinding]] = {}
     for item in hazards:
-        if item.severity == "warning" and item.message not in known:
+        if item.severity == "warning" and item.message not in known and (item.legal or not broken):
             found.setdefault(item.message, []).append(item)
     return tuple(f"{items[0].location}: {text}{elsewhere(items[1:])}" for text, items in found.items())
 
