@@ -32,7 +32,7 @@ class RegisterUse(Observer):
     def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Report that the registers with which the warps begin are not known."""
         what = "may have no effect: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
-        self._found(wave, path, int(lanes.index[0]), "warning", what, legal=True)
+        self._found(wave, path, int(lanes.index[0]), "warning", what)
 
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
         """Check a warp's change of registers; a warning is enough where it asks for those that it has.
@@ -84,8 +84,6 @@ class RegisterUse(Observer):
         severity: Severity,
         what: str,
         before: int | None = None,
-        *,
-        legal: bool = False,
     ) -> None:
         statement = wave.code[path.pc].statement
         finding = LaunchFinding(
@@ -93,7 +91,7 @@ class RegisterUse(Observer):
             severity=severity,
             message=f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]",
             location=statement.location(),
-            legal=legal,
+            legal=before is None,  # what is wrong is wrong beside another statement
             other=None if before is None else wave.code[before].statement.location(),
         )
         self.findings.add(("registers", path.pc, before), finding)
