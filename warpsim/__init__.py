@@ -109,6 +109,7 @@ if TYPE_CHECKING:  # types in the signatures of those
     from .files.decimals import Printed as Printed
     from .generation.coverage.vector_coverage import Coverage as Coverage
     from .generation.separation import Separation as Separation
+    from .host.array_agreement import Agreement as Agreement
     from .host.compilers.triton_kernels import TritonKernel as TritonKernel
     from .host.device import Symbol as Symbol
     from .host.launch_execution import LaunchReport as LaunchReport
@@ -275,6 +276,7 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "files.decimals": "Printed",
     "generation.coverage.vector_coverage": "Coverage",
     "generation.separation": "Separation",
+    "host.array_agreement": "Agreement",
     "host.compilers.triton_kernels": "TritonKernel",
     "host.device": "Symbol",
     "host.launch_execution": "LaunchReport",

@@ -95,13 +95,46 @@ def test_a_bit_that_differs():
     document = json.loads(run("k.ptx", *SIZES, *GIVEN, "--expect", "0=wrong.npy", "--json").output)
     assert document["checks"] == [
         {
-            "index": 0, "file": "wrong.npy", "compared": 40, "different": 1,
+            "index": 0, "file": "wrong.npy", "compared": 40, "equal": 39,
+            "within_tolerance": 0, "different": 1, "tolerance": 0.0,
+            "largest_difference": {"value": 2.0**-20, "place": [7]},
             "first": {"place": [7], "is": "0x41280000", "expected": "0x41280001"},
         }
     ]  # fmt: skip
     assert document["kernel"] == "scale"
     assert document["errors"] == document["hazards"] == []
     assert document["fidelity"]["executions"]["approximate"] == 0
+
+
+def test_a_tolerance_says_how_many_are_equal_and_how_far_the_others_are():
+    """Within the tolerance: 3 elements have other bits, of which one has another sign of zero alone."""
+    near = np.load("good.npy")
+    near[[5, 9]] *= np.float32(1.0001)
+    near[0] = -0.0
+    np.save("near.npy", near)
+    given = (*SIZES, *GIVEN, "--expect", "0=near.npy", "--tolerance", "1e-3")
+    result = run("k.ptx", *given)
+    assert result.return_value == 0
+    assert result.output.splitlines()[-1] == (
+        "  argument 0 and near.npy: 40 elements: 37 equal bit for bit, 3 more within the tolerance 0.001; "
+        "largest difference 0.0013504 at [9]"
+    )
+    (check,) = json.loads(run("k.ptx", *given, "--json").output)["checks"]
+    counts = [check[name] for name in ("compared", "equal", "within_tolerance", "different")]
+    assert counts == [40, 37, 3, 0]
+    assert check["largest_difference"] == {"value": float(near[9] - np.float32(13.5)), "place": [9]}
+    near[7] = np.nan
+    np.save("near.npy", near)
+    result = run("k.ptx", *given)
+    assert result.return_value == 1
+    assert "40 elements: 1 beyond it, 36 equal bit for bit, 3 more within" in result.output
+
+
+def test_a_tolerance_where_all_bits_are_equal_and_another_dtype():
+    given = (*SIZES, *GIVEN, "--tolerance", "1e-3", "--expect")
+    assert "40 elements equal, bit for bit" in run("k.ptx", *given, "0=good.npy").output
+    np.save("wide.npy", np.load("good.npy").astype(np.float64))
+    assert "40 elements equal, in value" in run("k.ptx", *given, "0=wide.npy").output
 
 
 def usage(*arguments):

@@ -435,6 +435,21 @@ def test_the_text_of_a_comparison():
     assert hopper.endswith("rounded to 24 bits, toward zero, exact: 0x33000000 = 2.98023224e-08")
 
 
+def test_chips_with_the_same_d_are_not_said_to_part():
+    """Sums of ones are exact: in two steps on sm_80, in one on sm_90."""
+    ones = [np.ones(shape, dtype) for shape, dtype in (((16, 16), "f2"), ((16, 8), "f2"), ((16, 8), "f4"))]
+    found = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *ones)
+    assert (found.same_d, found.parting.step, found.parting.partial) == (True, 0, None)
+    text = "  D is the same on all of them, in other steps from step 0 on"
+    assert text in comparison_lines(found)
+    assert not any("part" in line for line in comparison_lines(found))
+    assert comparison_document(found)["same_d"]
+    assert f"<h2>{text.strip()}</h2>" in comparison_page(found)
+    other = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *quarter_matrices())
+    assert not other.same_d
+    assert "<h2>First step at which they part: 0</h2>" in comparison_page(other)
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [(0x3F80_0000, "1"), (0x8000_0000, "-0"), (0xFF80_0000, "-Inf"), (0x7FC0_0000, "NaN"),

@@ -94,5 +94,7 @@ def check_portable(findings: Findings, cluster: Cluster, kernel: Location) -> No
         f"a cluster of {cluster} CTAs has {cluster.count}: up to {PORTABLE} are portable, and more need "
         f"a chip and a host that allow it (cudaFuncAttributeNonPortableClusterSizeAllowed)"
     )
-    finding = LaunchFinding(kind="not portable", severity="warning", message=message, location=kernel)
+    finding = LaunchFinding(
+        kind="not portable", severity="warning", message=message, location=kernel, legal=True
+    )
     findings.add(("not portable",), finding)

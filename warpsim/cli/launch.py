@@ -252,7 +252,7 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
     if isinstance(done, Failure):
         return fail(done, as_json)
     _report(file, done, as_json)
-    return MISMATCH if looking.packing or any(check.different for check in done.checks) else EXPECTED
+    return MISMATCH if looking.packing or any(check.first for check in done.checks) else EXPECTED
 
 
 def size_of(name: str, text: str | None) -> list[int] | None:
@@ -502,15 +502,12 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
 
 
 def _check_line(check: ArrayCheck) -> str:
-    what = f"  argument {check.index} and {check.file}"
+    line = f"  argument {check.index} and {check.file}: {check.agreement}"
     if check.first is None:
-        return f"{what}: {check.compared} elements equal, bit for bit"
+        return line
     place, given, wanted = check.first
     where = ", ".join(map(str, place))
-    return (
-        f"{what}: {check.different} of {check.compared} elements differ\n"
-        f"    first: [{where}] is {given}, expected {wanted}"
-    )
+    return f"{line}\n    first: [{where}] is {given}, expected {wanted}"
 
 
 def _check_document(check: ArrayCheck) -> dict[str, Any]:
@@ -518,7 +515,6 @@ def _check_document(check: ArrayCheck) -> dict[str, Any]:
     return {
         "index": check.index,
         "file": check.file,
-        "compared": check.compared,
-        "different": check.different,
+        **check.agreement.document(),
         "first": None if first is None else {"place": first[0], "is": first[1], "expected": first[2]},
     }

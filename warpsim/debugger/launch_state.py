@@ -55,7 +55,7 @@ class Running:
     engine: Any = "kernel"
     undefined: Any = "error"
     most_statements: int | None = None
-    tolerance: float = 0.0  # within which arrays are as expected, relative to the largest value
+    tolerance: float = 0.0  # within which arrays are as expected (host/array_agreement.py)
 
 
 class LaunchState:

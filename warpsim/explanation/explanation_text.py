@@ -306,15 +306,25 @@ def comparison_lines(comparison: TargetComparison) -> list[str]:
     lines = [f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"]
     lines += [f"  {line}" for line in words(comparison_table(comparison))]
     parting = comparison.parting
+    lines += ["", f"  {parting_text(comparison)}"]
     if parting is None:
-        return [*lines, "", "  every step is the same on all of them"]
-    lines += ["", f"  first step at which they part: {parting.step}"]
+        return lines
     if parting.partial is not None:
         lines.append(f"  rounded sums of the same products first differ after {parting.partial} of them")
     explained = {str(each.instruction.target): each for each in comparison.explanations}
     for targets, _ in parting.ways:
         lines += ["", f"{', '.join(targets)}:", *_way_lines(parting.step, explained[targets[0]].steps)]
     return lines
+
+
+def parting_text(comparison: TargetComparison) -> str:
+    """Return which step is the first that differs, and whether D does."""
+    if comparison.parting is None:
+        return "every step is the same on all of them"
+    step = comparison.parting.step
+    if comparison.same_d:
+        return f"D is the same on all of them, in other steps from step {step} on"
+    return f"first step at which they part: {step}"
 
 
 def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:

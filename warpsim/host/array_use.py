@@ -401,4 +401,11 @@ def _array(buffer: Buffer) -> str:
 def _finding(
     kind: str, severity: Severity, message: str, location: Location, other: Location | None = None
 ) -> LaunchFinding:
-    return LaunchFinding(kind=kind, severity=severity, message=message, location=location, other=other)
+    return LaunchFinding(
+        kind=kind,
+        severity=severity,
+        message=message,
+        location=location,
+        other=other,
+        legal=kind == "element type",
+    )

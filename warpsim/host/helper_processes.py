@@ -27,6 +27,7 @@ from ..checks.findings import Findings, LaunchFinding
 from ..errors import OperandError
 from ..machine.grid import Launch, run
 from ..machine.independence import dependence
+from ..machine.run.addition_orders import OpenAddition, Place
 from ..machine.state.spaces import Bytes
 from ..machine.state.undefined_metadata import UndefinedField
 from .array_use import ArrayNotes, ArrayUse
@@ -53,6 +54,7 @@ class Done:
     inferred: Mapping[int, str]
     with_c: Mapping[int, set[bool]]
     undefined: Mapping[int, UndefinedField]
+    additions: Mapping[Place, OpenAddition]
     notes: tuple[ArrayNotes, ...]
     units: tuple[int, ...]
     read: int
@@ -171,7 +173,7 @@ class Helpers:
         )
         before = [arrays.noted() for arrays in self.arrays]
         counts = run(part)
-        if part.additions.found() or memory.data.size != self._data.size:
+        if part.additions.sums() or memory.data.size != self._data.size:
             raise RuntimeError("the launch does what cannot be taken")
         if touched.marks.size != memory.data.size:
             touched.marks = np.zeros(memory.data.size, np.uint8)
@@ -193,6 +195,7 @@ class Helpers:
             inferred=part.inferred,
             with_c=part.with_c,
             undefined=part.undefined.found,
+            additions=part.additions.found(),
             notes=tuple(a.noted().since(b) for a, b in zip(self.arrays, before, strict=True)),
             units=tuple(arrays.unit for arrays in self.arrays),
             read=len(reading),
@@ -234,6 +237,7 @@ class Helpers:
         launch.inferred.update(done.inferred)
         for pc, added in done.with_c.items():
             launch.with_c.setdefault(pc, set()).update(added)
+        launch.additions.elsewhere.update(done.additions)
         for pc, field in done.undefined.items():
             launch.undefined.found.setdefault(pc, field)
         self.counts += done.counts

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ..checks.findings import Findings, LaunchFinding, Mode
-from ..checks.undefined_rows import Reaches, judge_rows
+from ..checks.undefined_rows import Reaches, judge_rows, note_rows
 from ..errors import OperandError, WarpsimError
 from ..isa.displayed import Displayed
 from ..machine.grid import (
@@ -56,7 +56,8 @@ from .helper_processes import Helpers, checked_processes
 from .repeated.open_values import Following
 from .repeated.other_schedules import OtherSchedules, number_of_schedules
 from .repeated.repetition import Repetition
-from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, note_reads
+from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, prove_reads
+from .value_flow import Arguments
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -189,6 +190,7 @@ class LaunchExecution:
         self.processes = 1  # that have executed CTAs
         self.following = Following()
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
+        self.arguments = Arguments(np.zeros(0, np.uint8), ())
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
     def report(
@@ -218,7 +220,7 @@ class LaunchExecution:
         shown = Shown(launch.inferred, launch.with_c, launch.additions.found())
         return LaunchReport(
             hazards=grouped(self.findings.found, self.module),
-            fidelity=fidelity_of(self.module, counts, shown),
+            fidelity=fidelity_of(self.module, counts, shown, self.arguments),
             open_words=launch.additions.open_words(),
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
@@ -263,6 +265,7 @@ class LaunchExecution:
             self._other_schedules(repetition, named).judge(self.schedules)
         for write_back in arguments.write_back:
             write_back()
+        self.arguments = Arguments(launch.parameters, tuple(device.memory.allocations))
         self.before = None if buffers is None else arguments.before | changed_buffers(args, buffers)
         return launch, counts
 
@@ -273,11 +276,11 @@ class LaunchExecution:
         fills = next_fills(self.entry) if reads else ()
         kept = repetition is not None and repetition.data is not None
         if kept and self.processes == 1 and self.following.closed(rows, launch.wave_count):
-            judge_rows(rows, _nowhere, findings, reaching)
-            note_reads(findings)
+            prove_reads(findings)
             return
         both = reads and rows and not reaching.issuperset(rows)
         if both and repetition and judge_reads(repetition, findings, counts, fills, frozenset(rows)):
+            note_rows(rows, findings)
             return
         judge_rows(rows, _rows_reach(repetition, counts), findings, reaching)
         if repetition and reads:
@@ -352,12 +355,6 @@ class LaunchExecution:
 
 def _none_reaching(entry: Entry) -> set[int]:
     return set()
-
-
-def _nowhere(places: frozenset[int]) -> str:
-    """Return what other values in rows of statements change, of a launch that leaves none that come of
-    them."""
-    return ""
 
 
 _REACHING = Slot(_none_reaching)  # statements whose rows of undefined metadata have reached a result

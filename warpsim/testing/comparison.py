@@ -12,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..diagnosis.dumps.dump_comparison import places_of
-from ..diagnosis.verdicts.output_errors import OutputError, agree
+from ..diagnosis.verdicts.output_errors import OutputError
 from ..errors import OperandError
+from ..host.array_agreement import Array, Mask, agree
 from ..isa.arrays import as_array
 from ..isa.formats import FORMATS
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 _LISTED = 4  # wrong elements that are listed
 _MAP = (8, 32)  # rows and columns of the map of a matrix, at most

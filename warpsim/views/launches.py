@@ -122,6 +122,8 @@ def _hazard_document(finding: LaunchFinding) -> Document:
         "note": finding.note if finding.other else "",
         "fix": finding.fix,
         "count": finding.count,
+        "legal": finding.legal,
+        "influence": finding.influence,
         "others": [[_place(here), _place(there)] for here, there in finding.others],
     }
 

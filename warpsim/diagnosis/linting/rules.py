@@ -147,6 +147,12 @@ def _thread_text(lanes: slice) -> str:
     return f"lane{'s'[: len(threads) != 1]} {', '.join(map(str, threads))}"
 
 
+def _read_lanes(subject: Subject) -> str:
+    """Return which lanes of a quad the selector reads."""
+    lanes = np.unique(subject.read_lanes % 4)
+    return "all lanes" if len(lanes) == 4 else _thread_text(slice(int(lanes[0]), int(lanes[-1]) + 1))
+
+
 def _broadcast(subject: Subject) -> Iterator[Finding]:
     """Yield all words that are read of a quad alike, or its upper pair a copy of the lower pair."""
     quads = subject.quads
@@ -157,9 +163,9 @@ def _broadcast(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             severity="note" if uniform else "warning",
             rule="broadcast-word",
-            message="all lanes of each quad hold the same metadata word"
+            message=f"{_read_lanes(subject)} of each quad hold the same metadata word"
             + (", and every chunk the same pattern, which hides errors of the layout" if uniform else ""),
-            fix=f"each of the {quads.shape[1]} lanes that are read describes chunks or rows of its own",
+            fix="each of the lanes that are read describes chunks or rows of its own",
         )
     elif quads.shape[1] == 4 and (quads[:, :2] == quads[:, 2:]).all():
         yield Finding(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...execution.pipeline import execute_inputs
+from ...host.array_agreement import agree
 from ...isa.codes import matrix_of
 from ...isa.fragments import codes_from
 from ...isa.operand_places.placements import Inputs
@@ -23,7 +24,7 @@ from ...isa.products import Operands
 from ...machine.opcodes.matrix.wmma import product
 from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
-from .output_errors import OutputError, agree
+from .output_errors import OutputError
 from .output_relations import relations
 from .stored_places import CUTS, Cut, Lines, Measured, Stored, cut_off, store_locations
 from .tried_causes import Trial

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import Location
+from ...host.array_agreement import agree
 from ...isa.codes import codes_of
 from ...isa.fragments import registers_of
 from ...isa.operand_places.placements import Inputs
@@ -27,7 +28,7 @@ from ..origins.tile_patterns import permutation_text
 from .hypotheses import number_of
 from .launch_causes import Cause, causes_of
 from .matrix_hooks import MatrixHook, MatrixStep
-from .output_errors import OutputError, agree
+from .output_errors import OutputError
 from .tried_causes import Trial
 
 Array = npt.NDArray[Any]

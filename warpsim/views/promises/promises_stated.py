@@ -206,9 +206,10 @@ SCHEDULED = (
         section=STATEMENTS,
         label="schedule's order",
         what="sums of floats that several threads add to one address by atom, red or reducing copies, where "
-        "their bits depend on the order, and old values of such additions that are used: a launch finds both "
-        "from the values, and what they reach; old values of atomics of integers are not looked at; bounds "
-        "are those of the schedules that a launch is repeated under, not of all orders",
+        "their bits depend on the order, and old values of such additions and of other atomics, as of "
+        "integers, that are used where several threads update a word and change it: a launch finds both from "
+        "the values, and what they may reach; the word that exch or cas leaves is not looked at; bounds are "
+        "those of the schedules that a launch is repeated under, not of all orders",
         modules=("machine/run/addition_orders.py", "host/fidelity.py", "host/repeated/other_schedules.py"),
     ),
 )
