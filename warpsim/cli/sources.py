@@ -101,7 +101,7 @@ def is_vectors(source: str) -> bool:
 
 def is_recording(source: str) -> bool:
     """Return whether a source is the file of a launch's recording."""
-    if Path(source).suffix.lower() != ".npz" or not os.path.isfile(source):
+    if Path(source).suffix.lower() != ".npz":
         return False
     from ..vectors.formats.recording import is_recording as says_so  # late import: traces do not need it
 

@@ -67,7 +67,7 @@ class Request:
     @property
     def is_file(self) -> bool:
         """Whether the cases already exist."""
-        return os.path.isfile(self.source)
+        return os.path.exists(self.source)
 
 
 @click.command(context_settings=CONTEXT)

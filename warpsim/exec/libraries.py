@@ -9,6 +9,7 @@ what functions do.
 from __future__ import annotations
 
 import hashlib
+import pkgutil
 import platform
 import shutil
 import subprocess
@@ -17,10 +18,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from ..errors import WarpsimError
+from ..errors import WarpsimError, present
 from ..files.kept import user_cache
 
-_HERE = Path(__file__).parent
 _SONAMES = {  # in the order of the numbers of libraries
     "driver": "libcuda.so.1",
     "runtime_12": "libcudart.so.12",
@@ -30,14 +30,15 @@ _SONAMES = {  # in the order of the numbers of libraries
     "own": "libwarpsim.so.1",
 }
 _TABLES = tuple(_SONAMES)
+_AGENT = "agent.c"
 RUNTIMES = (_SONAMES["runtime_13"], _SONAMES["runtime_12"])
 # what libcusparse asks for, and not what programs do, whose PTX then goes to the driver
 JIT_LINKERS = (_SONAMES["jit_linker_12"], _SONAMES["jit_linker_13"])
 TRITON_PTXAS = "triton-ptxas"
 FOR_PYTHON = "python"  # the folder of what Python programs load at their start
 _PYTHON_FILES = {
-    "sitecustomize.py": _HERE / "client_python.py",
-    "warpsim_torch.py": _HERE / "client_torch.py",
+    "sitecustomize.py": "client_python.py",
+    "warpsim_torch.py": "client_torch.py",
 }
 _PTXAS = """#!/bin/sh
 # Stands in for ptxas under Triton: keeps the PTX in place of a cubin.
@@ -65,10 +66,15 @@ class HostError(WarpsimError):
     """The machine cannot run clients: no C compiler, or no Linux on x86-64."""
 
 
+def _own_file(name: str) -> bytes:
+    """Return a file of this package, which may lie in a zip archive."""
+    return present(pkgutil.get_data(__package__, name), name)
+
+
 @cache
 def table(name: str) -> tuple[str, ...]:
     """Return the lines of a table."""
-    return tuple((_HERE / "tables" / f"{name}.txt").read_text().splitlines())
+    return tuple(_own_file(f"tables/{name}.txt").decode().splitlines())
 
 
 def function_named(number: int) -> tuple[str, str]:
@@ -102,8 +108,8 @@ def libraries() -> Path:
 
 
 def _digest() -> str:
-    files = (_HERE / "agent.c", *_PYTHON_FILES.values(), Path(__file__))
-    content = [_STUB.encode(), *(file.read_bytes() for file in files)]
+    files = (_AGENT, *_PYTHON_FILES.values(), "libraries.py")
+    content = [_STUB.encode(), *map(_own_file, files)]
     content += ["\n".join(table(name)).encode() for name in _TABLES]
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
 
@@ -126,7 +132,7 @@ def _compile(folder: Path) -> None:
         (build / "libcuda.so").symlink_to(_SONAMES["driver"])
         (build / FOR_PYTHON).mkdir()
         for file, source in _PYTHON_FILES.items():
-            shutil.copyfile(source, build / FOR_PYTHON / file)
+            (build / FOR_PYTHON / file).write_bytes(_own_file(source))
         try:
             build.rename(folder)
         except OSError:
@@ -141,7 +147,9 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
     versions.write_text(f"{soname} {{ global: *; }};\n")
     more = [str(source), "-Wl,-z,now", "-pthread"]
     if library == "driver":
-        more.append(str(_HERE / "agent.c"))
+        agent = build / _AGENT
+        agent.write_bytes(_own_file(_AGENT))
+        more.append(str(agent))
     else:
         more += [str(build / _SONAMES["driver"]), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={versions}"]
     _compiled(compiler, build / soname, more)

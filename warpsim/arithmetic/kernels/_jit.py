@@ -11,11 +11,15 @@ import pickle
 import warnings
 from collections.abc import Callable
 from hashlib import sha256
+from types import ModuleType
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 import numba
 import numpy.typing as npt
 from numba.core.caching import IndexDataCacheFile
+
+from ...errors import present
 
 Array = npt.NDArray[Any]
 Planes = tuple[Array, Array, Array]  # significand int64, exponent int32, special int8
@@ -25,6 +29,13 @@ Operands = tuple[Planes, Planes, Planes, Array]  # a, b, c, columns
 Function = TypeVar("Function", bound=Callable[..., Any])
 _DIGEST = 32  # bytes at the end, where pickle does not look
 _warned: set[str] = set()
+
+
+def fingerprint(*modules: ModuleType) -> int:
+    """Return a checksum of the sources of modules, which may lie in a zip archive."""
+    loaders: list[Any] = [present(module.__spec__, module.__name__).loader for module in modules]
+    files = [loader.get_data(module.__file__) for loader, module in zip(loaders, modules, strict=True)]
+    return crc32(b"".join(files))
 
 
 def interpreted() -> bool:

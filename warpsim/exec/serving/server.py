@@ -26,11 +26,11 @@ from ..clients.client import Process
 from ..clients.client_modules import ModulePool
 from ..clients.client_threads import Connection
 from ..error_codes import CudaError
-from ..libraries import libraries
+from ..libraries import HostError, libraries
 from ..messages import ASKS, HELLO, Channel, Gone, Message
 from ..processes import adopt_orphans, alive, ancestors
 from .programs import run_program
-from .runs import SOCKET_NAME, Run
+from .runs import LONGEST_PATH, SOCKET_NAME, Run, has_short_name
 
 _BACKLOG = 128
 _PATIENCE, _PAUSE = 50, 0.02  # looks for a process that ends, and seconds between them
@@ -72,7 +72,7 @@ class Server:
     def __enter__(self) -> Server:
         libraries()
         adopt_orphans()
-        self.folder = self._folder or Path(tempfile.mkdtemp(prefix="warpsim-"))  # of mode 700
+        self.folder = self._folder or _own_folder()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self._listener.bind(str(self.folder / SOCKET_NAME))
         self._listener.listen(_BACKLOG)
@@ -249,3 +249,21 @@ class Server:
                 f"process {process.number} ended before it synchronised: device code had printed "
                 f"{''.join(process.printed)!r}"
             )
+
+
+def _own_folder() -> Path:
+    """Make a folder of mode 700, elsewhere where that of temporary files has too long a name for a socket.
+
+    Raises HostError.
+    """
+    places = (tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/dev/shm")
+    for place in filter(os.path.isabs, places):
+        with suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix="warpsim-", dir=place))
+            if has_short_name(folder):
+                return folder
+            folder.rmdir()
+    raise HostError(
+        f"no folder for a socket: expected one whose name has at most {LONGEST_PATH} bytes with that of the "
+        f"socket, and that can be written to, among {', '.join(filter(None, places))}"
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TraceError
-from ...files.archives import array_header, write_arrays
-from ...files.read_files import note_input
+from ...files.archives import array_header, open_archive, unreadable, write_arrays
 from ..sets import PART_BYTES, VectorSet
 from .manifest import Manifest, manifest_from, manifest_of
 
@@ -107,8 +107,7 @@ def opened(path: Path) -> Iterator[Source]:
     """
     with ExitStack() as stack:
         with _unpacking():
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            note_input(path)
+            archive = stack.enter_context(open_archive(path, sys.maxsize))
             members = _members(archive)
             manifest = manifest_from(_manifest_text(archive, members))
             if missing := manifest.arrays.keys() ^ (members.keys() - {MANIFEST}):
@@ -122,9 +121,17 @@ def opened(path: Path) -> Iterator[Source]:
 
 def read_manifest(path: Path) -> str:
     """Return the text of a file's manifest; raises TraceError, OSError."""
-    with _unpacking(), zipfile.ZipFile(path) as archive:
-        note_input(path)
+    with _unpacking(), open_archive(path, sys.maxsize) as archive:
         return _manifest_text(archive, _members(archive))
+
+
+def is_set(path: Path) -> bool:
+    """Return whether a file is an ``.npz`` file with the manifest of a vector set."""
+    try:
+        with _unpacking(), open_archive(path, sys.maxsize) as archive:
+            return f"{MANIFEST}.npy" in archive.namelist()
+    except (OSError, TraceError):
+        return False
 
 
 def _where(in_file: bool) -> str:
@@ -141,8 +148,7 @@ def _unpacking() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:  # of the file, not its content
             raise
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TraceError(f"cannot be read as an .npz file: {reason}") from None
+        raise unreadable(error, "npz") from None
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
