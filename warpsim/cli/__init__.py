@@ -15,6 +15,7 @@ from ..environment import default_environment
 from ..errors import WarpsimError
 from ..files.read_files import inputs_kept
 from ..files.version import __version__
+from .escaping import note_names
 from .interrupts import INTERRUPTED, interruptible
 from .output import (
     BROKEN,
@@ -110,6 +111,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
+    note_names(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _show
     try:
         with interruptible(), inputs_kept(), default_environment():

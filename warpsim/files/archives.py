@@ -163,6 +163,26 @@ def _array_file(path: Path, largest: int) -> Iterator[tuple[BinaryIO, tuple[int,
             raise unreadable(error, "npy").named(path) from None
 
 
+def array_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Return the members of an archive by the names of their arrays. Raises TraceError."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name == member.filename:
+            raise TraceError(f"member {name!r} is not an array (.npy)")
+        if name in members:
+            raise TraceError(f"array {name!r} is there twice")
+        check_printable(name)
+        members[name] = member
+    return members
+
+
+def check_printable(name: str) -> None:
+    """Raise TraceError for the name of an array that breaks lines, or moves the cursor of a terminal."""
+    if not name.isprintable():
+        raise TraceError(f"array {name[:40]!r}: expected a name of printable characters")
+
+
 def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:
     members = archive.infolist()
     size = sum(member.file_size for member in members)
@@ -171,12 +191,7 @@ def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:
     if len(members) > MOST_MEMBERS:
         raise TraceError(f"{len(members):,} arrays, more than {MOST_MEMBERS:,}")
     arrays: Arrays = {}
-    for member in members:
-        name = member.filename.removesuffix(".npy")
-        if name == member.filename:
-            raise TraceError(f"member {name!r} is not an array (.npy)")
-        if name in arrays:
-            raise TraceError(f"array {name!r} is there twice")
+    for name, member in array_members(archive).items():
         with archive.open(member) as file:
             array_header(file, member.file_size, f"array {name!r}", kinds)
         with archive.open(member) as file:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..errors import TraceError
 from ..isa.arrays import as_array
-from .archives import LARGEST_ARRAY
+from .archives import LARGEST_ARRAY, check_printable
 from .opening import open_input
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -59,7 +59,8 @@ class Safetensors(Mapping[str, npt.NDArray[Any]]):
             header = json.loads(file.read(size))
             self._begin, self._held = 8 + size, held - 8 - size
             self._entries = {name: item for name, item in header.items() if name != "__metadata__"}
-            for item in self._entries.values():
+            for name, item in self._entries.items():
+                check_printable(name)
                 self._place(item)
 
     def _place(self, entry: Any) -> tuple[int, int, np.dtype[Any], tuple[int, ...]]:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import TraceError
-from ...files.archives import array_header, open_archive, unreadable, write_arrays
+from ...files.archives import array_header, array_members, open_archive, unreadable, write_arrays
 from ..sets import PART_BYTES, VectorSet
 from .manifest import Manifest, manifest_from, manifest_of
 
@@ -152,14 +152,7 @@ def _unpacking() -> Iterator[None]:
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    members: dict[str, zipfile.ZipInfo] = {}
-    for member in archive.infolist():
-        name = member.filename.removesuffix(".npy")
-        if name == member.filename:
-            raise TraceError(f"member {name!r} is not an array (.npy)")
-        if name in members:
-            raise TraceError(f"array {name!r} is there twice")
-        members[name] = member
+    members = array_members(archive)
     if MANIFEST not in members:
         raise TraceError("an .npz file without a manifest is no vector set")
     return members
