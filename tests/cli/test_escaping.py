@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from warpsim.cli import main, output
-from warpsim.cli.escaping import escaped
 from warpsim.errors import TraceError
 from warpsim.files.archives import read_arrays
+from warpsim.files.escaping import escaped
 
 HOSTILE = "a\x1b[31m\x07\nverify: passed\u202e\x9b2J"
 SHOWN = r"a\x1b[31m\x07\nverify: passed\u202e\x9b2J"
@@ -52,7 +52,7 @@ def test_no_verb_prints_what_a_terminal_obeys(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("warpsim.cli.escaping._names", {})
+    monkeypatch.setattr("warpsim.files.escaping._names", {})
     made = ["vectors", FORM, "--target", "sm_80", "-n", "2", "--kind", "random", "-o"]
     printed(capsys, *made, f"{HOSTILE}.npz")
     (tmp_path / "good.npz").write_bytes((tmp_path / f"{HOSTILE}.npz").read_bytes())
@@ -72,7 +72,7 @@ def test_names_are_shown_as_python_spells_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert printed(capsys, "verify", HOSTILE + ".npz").count(f"{SHOWN}.npz: error: ") == 1
-    assert "d=b\\nc" in printed(capsys, "diff", f"{HOSTILE}.npz", "d=b\nc")
+    assert "b\\nc.npy: error: " in printed(capsys, "unpack", FORM, "a", "b\nc.npy")
 
 
 def test_text_that_is_no_control_stays() -> None:

@@ -168,7 +168,7 @@ def test_a_long_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.Mo
     assert not server.folder.exists()
     assert not list(long.iterdir())
     monkeypatch.setattr(serving, "has_short_name", lambda folder: False)
-    with pytest.raises(HostError, match="no folder for a socket: expected one whose name"):
+    with pytest.raises(HostError, match="no folder for a socket: expected a writable folder"):
         Server(print).__enter__()
 
 

@@ -13,9 +13,9 @@ import click
 
 from ..environment import default_environment
 from ..errors import WarpsimError
+from ..files.escaping import note_names
 from ..files.read_files import inputs_kept
 from ..files.version import __version__
-from .escaping import note_names
 from .interrupts import INTERRUPTED, interruptible
 from .output import (
     BROKEN,

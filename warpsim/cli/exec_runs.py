@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .escaping import note_names
+from ..files.escaping import note_names
 from .output import EXPECTED, MISMATCH, complain
 
 if TYPE_CHECKING:

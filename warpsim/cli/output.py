@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .escaping import escaped
+from ..files.escaping import escaped
 
 if TYPE_CHECKING:
     from ..errors import WarpsimError

@@ -10,13 +10,13 @@ import os
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import TextIOWrapper
 from math import prod
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -222,7 +222,25 @@ def array_header(
     return shape, by_column, dtype
 
 
-def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None:
+class Streamed(NamedTuple):
+    """An array that is written in pieces along its first axis, and never whole in memory."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    blocks: Iterable[npt.NDArray[Any]]
+
+    def write(self, file: Any) -> None:
+        """Write it as an ``.npy`` file, as NumPy does."""
+        descr = np.lib.format.dtype_to_descr(self.dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in self.blocks:
+            file.write(np.ascontiguousarray(block, self.dtype).data)
+
+
+def write_arrays(
+    path: Path, arrays: Mapping[str, npt.NDArray[Any] | Streamed], *, compressed: bool = True
+) -> None:
     """Write an ``.npz`` file atomically: whole or not at all. Raises OSError.
 
     The same arrays always give the same bytes.
@@ -231,7 +249,10 @@ def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", method) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+                if isinstance(array, Streamed):
+                    array.write(member)
+                else:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:

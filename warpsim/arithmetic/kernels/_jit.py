@@ -19,8 +19,6 @@ import numba
 import numpy.typing as npt
 from numba.core.caching import IndexDataCacheFile
 
-from ...errors import present
-
 Array = npt.NDArray[Any]
 Planes = tuple[Array, Array, Array]  # significand int64, exponent int32, special int8
 Output = tuple[int, int, int, int, bool]  # precision, fraction bits, emin, emax, nearest
@@ -33,7 +31,7 @@ _warned: set[str] = set()
 
 def fingerprint(*modules: ModuleType) -> int:
     """Return a checksum of the sources of modules, which may lie in a zip archive."""
-    loaders: list[Any] = [present(module.__spec__, module.__name__).loader for module in modules]
+    loaders = [cast(Any, module.__spec__).loader for module in modules]
     files = [loader.get_data(module.__file__) for loader, module in zip(loaders, modules, strict=True)]
     return crc32(b"".join(files))
 

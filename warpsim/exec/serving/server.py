@@ -264,6 +264,6 @@ def _own_folder() -> Path:
                 return folder
             folder.rmdir()
     raise HostError(
-        f"no folder for a socket: expected one whose name has at most {LONGEST_PATH} bytes with that of the "
-        f"socket, and that can be written to, among {', '.join(filter(None, places))}"
+        f"no folder for a socket: expected a writable folder with a name of at most {LONGEST_PATH} bytes, "
+        f"that of the socket included, among {', '.join(filter(None, places))}"
     )
