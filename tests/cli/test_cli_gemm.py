@@ -210,14 +210,14 @@ def bad(name: str) -> None:
             ("text.npy", "B.npy"),
             "text.npy: error: cannot be read as an .npy file: EOF: reading magic string,",
         ),
-        (("cut.npy", "B.npy"), "cut.npy: error: cannot be read as an .npy file: mmap length is greater than"),
+        (("cut.npy", "B.npy"), "cut.npy: error: the array claims "),
         (
             ("objects.npy", "B.npy"),
-            "objects.npy: error: cannot be read as an .npy file: Array can't be memory",
+            "objects.npy: error: the array claims ",
         ),
         (("A.npy", "none.npy"), "none.npy: error: No such file or directory\n"),
-        (("pipe.npy", "B.npy"), "pipe.npy: error: it is no regular file\n"),
-        (("A.npy", "zeros.npy"), "zeros.npy: error: it is no regular file\n"),
+        (("pipe.npy", "B.npy"), "pipe.npy: error: expected a regular file, given a pipe\n"),
+        (("A.npy", "zeros.npy"), "zeros.npy: error: expected a regular file, given a device\n"),
         (("B.npy", "B.npy"), "warpsim gemm: error: A has 24 columns, but B has 64 rows\n"),
         (
             ("C.npy", "B.npy"),

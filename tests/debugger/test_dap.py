@@ -280,6 +280,20 @@ def test_breakpoints_that_are_wrong_are_not_verified(client: Client, more: Any, 
     assert client.moved("continue")["reason"] == "end"
 
 
+def test_a_disconnect_that_is_wrong_ends_the_session() -> None:
+    """The stream stays open: a client that waits for the process waited for ever."""
+    (there, here), sink = os.pipe(), io.BytesIO()
+    last = b'{"seq": 1, "type": "request", "command": "disconnect", "arguments": "x"}'
+    os.write(here, framed(last))
+    with os.fdopen(there, "rb") as source:
+        thread = Thread(target=Adapter(source, sink, begin).serve, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        os.close(here)
+    assert b"disconnect: arguments are an object" in sink.getvalue()
+
+
 @pytest.mark.parametrize(
     "content",
     [

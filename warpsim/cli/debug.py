@@ -148,7 +148,7 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
     """
     from ..debugger import Session
     from ..errors import OperandError
-    from ..files.archives import read_array
+    from ..files.archives import LARGEST_ARRAY, read_array
     from ..host.loading import load
 
     module = load(file, options["target"], options["nvcc"], options["keep"])
@@ -164,7 +164,7 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
             sizes["grid"],
             sizes["block"],
             values,
-            expected={index: read_array(path) for index, path in pairs},
+            expected={index: read_array(path, LARGEST_ARRAY) for index, path in pairs},
             tolerance=options["tolerance"],
             cluster=sizes["cluster"],
             shared_bytes=options["shared"],

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..files.escaping import note_names
 from .output import EXPECTED, MISMATCH, complain
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def run_folder(
     from ..views.host_programs import summary_lines
 
     for path in programs:
+        note_names([str(path)])
         start = time.monotonic()
         try:
             code, tally = run_one(to, [str(path.absolute()), *arguments], asked)

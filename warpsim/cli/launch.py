@@ -372,7 +372,7 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
 def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Verdict:
     from ..diagnosis.verdicts import why
     from ..errors import OperandError
-    from ..files.archives import read_array
+    from ..files.archives import LARGEST_ARRAY, read_array
     from ..host.loading import load
 
     module = load(file, asked.target, asked.nvcc, asked.keep)
@@ -384,7 +384,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
             return why(
                 module[name],
                 args=values,
-                expected={index: read_array(path) for index, path in pairs},
+                expected={index: read_array(path, LARGEST_ARRAY) for index, path in pairs},
                 tolerance=asked.tolerance,
                 shared_bytes=asked.shared,
                 cooperative=asked.cooperative,

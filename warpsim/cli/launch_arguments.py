@@ -50,7 +50,7 @@ def argument(text: str) -> Any:
     if text.endswith((".npy", ".npz")) or ".npz:" in text:
         from .operand_values import read_array_file
 
-        return read_array_file(text, "array")
+        return read_array_file(text, "array", for_device=True)
     raise click.UsageError(f"--arg {text}: {_untyped(text)}expected {KINDS}")
 
 
@@ -214,10 +214,10 @@ def compared(index: int, path: Path, array: npt.NDArray[Any], tolerance: float =
     Raises TraceError where shapes or element sizes differ.
     """
     from ..errors import TraceError
-    from ..files.archives import read_array
+    from ..files.archives import LARGEST_ARRAY, read_array
     from ..host.array_agreement import agreement
 
-    wanted = read_array(path)
+    wanted = read_array(path, LARGEST_ARRAY)
     if wanted.shape != array.shape or not (tolerance or wanted.dtype.itemsize == array.dtype.itemsize):
         given, expected = (f"{item.dtype} {item.shape}" for item in (array, wanted))
         raise TraceError(f"{path}: holds {expected}, but parameter {index} is {given}")

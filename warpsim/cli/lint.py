@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,13 @@ from .sources import (
     is_file,
     is_recording,
     is_vectors,
-    read_set,
+    open_set,
     recorded,
 )
 
 if TYPE_CHECKING:
     from ..recording.selection import Selection
-    from ..vectors.sets import VectorSet
+    from ..vectors.parted import SetInParts
 
 _TAKEN = {"a", "b", "e", "A", "selector"}
 _LOOK = "warpsim launch --origins with --fragment LINE:OPERAND shows every element"
@@ -84,7 +85,7 @@ def _linted(
     if is_recording(source):
         return _of_recording(source, selection)
     if is_file(source):
-        return _of_set(read_set(source), source) if is_vectors(source) else _of_trace(source)
+        return _of_set(open_set(source), source) if is_vectors(source) else _of_trace(source)
     form, given = decoded(source, target, operands)
     taken = {"matrix" if name == "A" else name: given[name] for name in _TAKEN & given.keys()}
     if not taken.keys() & {"a", "b", "e", "matrix"}:
@@ -110,14 +111,14 @@ def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, A
     return found
 
 
-def _of_set(vectors: VectorSet, source: str) -> list[tuple[str, Any]]:
+def _of_set(vectors: SetInParts, source: str) -> list[tuple[str, Any]]:
     """Return cases of equal immediates as tiles of one subject."""
     from ..diagnosis.linting.lint import lint
 
     if not vectors.instruction.sparse:
         return []
     found = []
-    for part in vectors.inputs():
+    for part in chain.from_iterable(cases.inputs() for cases in vectors.parts()):
         given = {name: part.arguments[name] for name in ("a", "b", "e", "selector") if name in part.arguments}
         findings = lint(vectors.instruction, **given)
         found.append((f"{source}: selector {given.get('selector', 0)}", findings))

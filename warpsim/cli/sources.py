@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..isa.operand_places.placements import Inputs
     from ..recording.selection import Selection
     from ..traces.running import Run
+    from ..vectors.parted import SetInParts
     from ..vectors.recordings import Recording
     from ..vectors.sets import VectorSet
 
@@ -101,7 +102,7 @@ def is_vectors(source: str) -> bool:
 
 def is_recording(source: str) -> bool:
     """Return whether a source is the file of a launch's recording."""
-    if Path(source).suffix.lower() != ".npz" or not os.path.isfile(source):
+    if Path(source).suffix.lower() != ".npz":
         return False
     from ..vectors.formats.recording import is_recording as says_so  # late import: traces do not need it
 
@@ -152,6 +153,13 @@ def read_set(source: str) -> VectorSet:
     from ..vectors.formats import read_vectors
 
     return read_vectors(source)
+
+
+def open_set(source: str) -> SetInParts:
+    """Return the vector set in a file, to be taken in parts."""
+    from ..vectors.formats import format_of
+
+    return format_of(Path(source)).open(Path(source))
 
 
 def executed(source: str, *, literal: bool = False) -> Run:

@@ -6,10 +6,10 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -33,6 +33,7 @@ from .output import (
 if TYPE_CHECKING:
     from ..generation.coverage.vector_coverage import Coverage
     from ..vectors.benches import Written
+    from ..vectors.parted import SetInParts
     from ..vectors.sets import VectorSet
 
 
@@ -65,9 +66,14 @@ class Request:
         return self.source if word is None else decode(self.source, target=self.target, idesc=word)
 
     @property
+    def choice(self) -> dict[str, Any]:
+        """How cases are chosen, as the functions of generation take it."""
+        return {"seed": self.seed, "target": self.target, "a_in": self.a_in}
+
+    @property
     def is_file(self) -> bool:
         """Whether the cases already exist."""
-        return os.path.isfile(self.source)
+        return os.path.exists(self.source)
 
 
 @click.command(context_settings=CONTEXT)
@@ -173,13 +179,30 @@ def _done(_: Path, request: Request) -> int:
         _check_bench(request)
     if request.kind == "separate":
         return _separated(request)
-    covered: Coverage | None = None
-    if request.is_file:
-        from ..vectors.formats import read_vectors
+    with ExitStack() as stack:
+        return _written(request, *_cases(request, stack))
 
-        made = read_vectors(request.source)
-    else:
-        made, covered = _made(request)
+
+def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | None]:
+    """Return the set, and what it covers if that is known; files behind it are closed with the stack.
+
+    A set of a given number of cases is in memory only where a bench is made of it.
+    """
+    from ..vectors.formats import format_of, read_vectors
+    from ..vectors.parted import SpooledSet
+
+    if request.is_file:
+        path = Path(request.source)
+        return (read_vectors(path) if request.bench else format_of(path).open(path)), None
+    if request.bench or (request.kind == "corner" and request.count is None):
+        return _made(request)
+    made = stack.enter_context(SpooledSet(present(request.out, "out").parent if request.out else None))
+    for part in _parts(request):
+        made.add(part)
+    return made, None
+
+
+def _written(request: Request, made: SetInParts, covered: Coverage | None) -> int:
     if request.coverage and covered is None:
         from ..generation.generate import coverage
 
@@ -192,17 +215,21 @@ def _done(_: Path, request: Request) -> int:
 
 
 def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
-    from ..generation.generate import corner_vectors, generate_vectors
+    from ..generation.cases.assembly import joined_sets
+    from ..generation.generate import corner_vectors
 
-    arguments: dict[str, Any] = {"seed": request.seed, "target": request.target, "a_in": request.a_in}
+    if request.kind != "corner" or request.count is not None:
+        return joined_sets([*_parts(request)]), None
     with cluster(request.scheduler) as client, _progress(request.kind) as watch:
-        arguments["scheduler"] = client
-        if request.kind == "corner" and request.count is None:
-            return corner_vectors(request.form, watch=watch, **arguments)
-        made = generate_vectors(
-            request.form, kind=request.kind, count=request.count, watch=watch, **arguments
-        )
-    return made, None
+        return corner_vectors(request.form, watch=watch, scheduler=client, **request.choice)
+
+
+def _parts(request: Request) -> Iterator[VectorSet]:
+    from ..generation.generate import vector_parts
+
+    with cluster(request.scheduler) as client, _progress(request.kind) as watch:
+        choice = {"kind": request.kind, "count": request.count, **request.choice}
+        yield from vector_parts(request.form, watch=watch, scheduler=client, **choice)
 
 
 def _check_bench(request: Request) -> None:
@@ -212,19 +239,19 @@ def _check_bench(request: Request) -> None:
     check_bench(present(request.out, "out"), request.format)
 
 
-def _write(path: Path, made: VectorSet, request: Request) -> Written | None:
+def _write(path: Path, made: SetInParts, request: Request) -> Written | None:
     """Write the set and, if it is requested, its bench."""
     if request.bench:
         from ..vectors.benches import write_bench
 
-        return write_bench(path, made, request.bench, request.format)
+        return write_bench(path, cast("VectorSet", made), request.bench, request.format)
     from ..vectors.formats import format_of
 
     format_of(path, request.format).write(path, made)
     return None
 
 
-def _report(request: Request, made: VectorSet, covered: Coverage | None, bench: Written | None) -> None:
+def _report(request: Request, made: SetInParts, covered: Coverage | None, bench: Written | None) -> None:
     from ..views.coverage import coverage_document, coverage_lines
 
     form = made.instruction

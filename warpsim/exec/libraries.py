@@ -10,6 +10,7 @@ do.
 from __future__ import annotations
 
 import hashlib
+import pkgutil
 import platform
 import shutil
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ..errors import WarpsimError
+from ..errors import WarpsimError, present
 from ..folders import (
     locked,
     private_cache,
@@ -29,7 +30,6 @@ from ..folders import (
 )
 from ..host.compilers.command import run_compiler
 
-_HERE = Path(__file__).parent
 _SONAMES = {  # in the order of the numbers of libraries
     "driver": "libcuda.so.1",
     "runtime_12": "libcudart.so.12",
@@ -39,14 +39,15 @@ _SONAMES = {  # in the order of the numbers of libraries
     "own": "libwarpsim.so.1",
 }
 _TABLES = tuple(_SONAMES)
+_AGENT = "agent.c"
 RUNTIMES = (_SONAMES["runtime_13"], _SONAMES["runtime_12"])
 # what libcusparse asks for, and not what programs do, whose PTX then goes to the driver
 JIT_LINKERS = (_SONAMES["jit_linker_12"], _SONAMES["jit_linker_13"])
 TRITON_PTXAS = "triton-ptxas"
 FOR_PYTHON = "python"  # the folder of what Python programs load at their start
 _PYTHON_FILES = {
-    "sitecustomize.py": _HERE / "client_python.py",
-    "warpsim_torch.py": _HERE / "client_torch.py",
+    "sitecustomize.py": "client_python.py",
+    "warpsim_torch.py": "client_torch.py",
 }
 _PTXAS = """#!/bin/sh
 # Stands in for ptxas under Triton: keeps the PTX in place of a cubin.
@@ -75,10 +76,15 @@ class HostError(WarpsimError):
     """The machine cannot run clients: no C compiler, or no Linux on x86-64."""
 
 
+def _own_file(name: str) -> bytes:
+    """Return a file of this package, which may lie in a zip archive."""
+    return present(pkgutil.get_data(__package__, name), name)
+
+
 @cache
 def table(name: str) -> tuple[str, ...]:
     """Return the lines of a table."""
-    return tuple((_HERE / "tables" / f"{name}.txt").read_text().splitlines())
+    return tuple(_own_file(f"tables/{name}.txt").decode().splitlines())
 
 
 def function_named(number: int) -> tuple[str, str]:
@@ -116,8 +122,8 @@ def libraries() -> Path:
 
 
 def _digest() -> str:
-    files = (_HERE / "agent.c", *_PYTHON_FILES.values(), Path(__file__))
-    content = [_STUB.encode(), *(file.read_bytes() for file in files)]
+    files = (_AGENT, *_PYTHON_FILES.values(), "libraries.py")
+    content = [_STUB.encode(), *map(_own_file, files)]
     content += ["\n".join(table(name)).encode() for name in _TABLES]
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
 
@@ -169,7 +175,7 @@ def _compile(folder: Path) -> None:
         (build / "libcuda.so").symlink_to(_SONAMES["driver"])
         (build / FOR_PYTHON).mkdir(mode=0o700)
         for file, source in _PYTHON_FILES.items():
-            shutil.copyfile(source, build / FOR_PYTHON / file)
+            (build / FOR_PYTHON / file).write_bytes(_own_file(source))
         (build / _DIGESTS).write_text(_digests(build))
         with suppress(FileNotFoundError):
             folder.rename(place / "damaged")
@@ -183,7 +189,9 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
     versions.write_text(f"{soname} {{ global: *; }};\n")
     more = [str(source), "-Wl,-z,now", "-pthread"]
     if library == "driver":
-        more.append(str(_HERE / "agent.c"))
+        agent = build / _AGENT
+        agent.write_bytes(_own_file(_AGENT))
+        more.append(str(agent))
     else:
         more += [str(build / _SONAMES["driver"]), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={versions}"]
     _compiled(compiler, build / soname, more)

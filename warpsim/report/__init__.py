@@ -18,7 +18,7 @@ from ..execution.pipeline import Engine, Undefined
 from ..files.archives import write_lines
 from ..traces.reading import read_trace
 from ..traces.running import Run, run_trace
-from ..vectors.formats import format_of, read_vectors
+from ..vectors.formats import format_of
 from ..vectors.formats.recording import is_recording, read_recording
 from ..vectors.recordings import Recording
 from ..vectors.sets import VectorSet
@@ -85,7 +85,7 @@ def view(
     if is_recording(trace):
         return Report(run=read_recording(trace))
     if is_set(trace):
-        return Report(run=cases_of(read_vectors(trace), str(trace), engine, undefined))
+        return Report(run=cases_of(format_of(Path(trace)).open(Path(trace)), str(trace), engine, undefined))
     read = read_trace(trace, target)
     return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))
 

@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 import numba
 import numpy.typing as npt
@@ -33,6 +35,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _DIGEST = 32  # bytes at the end, where pickle does not look
 _PART = "numba"  # of the user's cache
 _warned: set[str] = set()
+
+
+def fingerprint(*modules: ModuleType) -> int:
+    """Return a checksum of the sources of modules, which may lie in a zip archive."""
+    loaders = [cast(Any, module.__spec__).loader for module in modules]
+    files = [loader.get_data(module.__file__) for loader, module in zip(loaders, modules, strict=True)]
+    return crc32(b"".join(files))
 
 
 def interpreted() -> bool:

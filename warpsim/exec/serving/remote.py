@@ -31,9 +31,8 @@ from ..libraries import HostError, libraries
 from ..messages import Channel, Gone
 from ..processes import adopt_orphans
 from .programs import run_program
-from .runs import SOCKET_NAME, Run
+from .runs import LONGEST_PATH, SOCKET_NAME, Run, has_short_name
 
-_LONGEST_PATH = 107  # bytes of the name of a socket on Linux
 _PATIENCE, _PAUSE = 5.0, 0.05  # seconds that a server has to start, and between looks
 _TEXTS = ("notice", "progress", "trace")
 
@@ -51,8 +50,8 @@ def usual_folder() -> Path:
 
 def prepared(folder: Path) -> Path:
     """Make the folder of a server. Raises HostError where others could use it, or a server has it."""
-    if len(os.fsencode(folder / SOCKET_NAME)) > _LONGEST_PATH:
-        raise HostError(f"{folder}: the name is too long for a socket: at most {_LONGEST_PATH} bytes with it")
+    if not has_short_name(folder):
+        raise HostError(f"{folder}: the name is too long for a socket: at most {LONGEST_PATH} bytes with it")
     try:
         _check(made(folder))
     except OSError as error:
@@ -143,7 +142,7 @@ class Remote:
         """Run a program to its end; return its exit code (programs.py). Raises HostError."""
         try:
             self._channel.send_document({"settings": run.settings.document(), "program": run.tally.program})
-            kind, content = self._channel.receive_document()
+            kind, content = self._channel.receive_item()
             if kind == "refused":
                 raise HostError(str(content))
             listener = _Listener(self._channel, run)
@@ -156,7 +155,10 @@ class Remote:
         listener.join()
         if listener.document is None:
             raise HostError(f"the server in {self.folder} has ended")
-        run.tally.take(listener.document)
+        try:
+            run.tally.take(listener.document)
+        except ValueError as error:
+            raise HostError(f"the server in {self.folder} sent no whole summary: {error}") from None
         return code
 
 
@@ -174,8 +176,8 @@ class _Listener(threading.Thread):
         """Receive until the end of the run, or of the server."""
         with suppress(Gone):
             while self.document is None:
-                kind, content = self._channel.receive_document()
+                kind, content = self._channel.receive_item()
                 if kind == "tally":
                     self.document = content
-                else:
-                    self._shows[kind](content)
+                elif kind in self._shows:
+                    self._shows[kind](str(content))

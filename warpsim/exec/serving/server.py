@@ -25,11 +25,11 @@ from ..clients.client import Process
 from ..clients.client_modules import ModulePool
 from ..clients.client_threads import Connection
 from ..error_codes import CudaError
-from ..libraries import libraries
+from ..libraries import HostError, libraries
 from ..messages import ASKS, HELLO, Channel, Gone, Message
 from ..processes import adopt_orphans, alive, ancestors
 from .programs import run_program
-from .runs import SOCKET_NAME, Run
+from .runs import LONGEST_PATH, SOCKET_NAME, Run, has_short_name
 
 _BACKLOG = 128
 _PATIENCE, _PAUSE = 50, 0.02  # looks for a process that ends, and seconds between them
@@ -73,6 +73,12 @@ class Server:
         adopt_orphans()
         self._stack = ExitStack()
         self.folder = self._folder or self._stack.enter_context(temporary_folder())
+        if not has_short_name(self.folder):
+            self._stack.close()
+            raise HostError(
+                f"no folder for a socket: expected a writable folder with a name of at most {LONGEST_PATH} "
+                f"bytes, that of the socket included, but {self.folder} is longer (TMPDIR names another)"
+            )
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self._listener.bind(str(self.folder / SOCKET_NAME))
         (self.folder / SOCKET_NAME).chmod(0o600)
