@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ALL = {size: int.from_bytes(b"\1" * size, "little") for size in (1, 2, 4, 8)}  # every byte is written
 _NONE = np.zeros((0, 1), np.uint8)  # bytes that are stored, where they are not known
+_UNASKED = np.zeros(0, np.int32)  # times of warps, which nothing asks for
 _UNNAMED = frozenset({1})  # bytes of accesses that say nothing of the type: any array may be copied so
 
 
@@ -221,7 +222,7 @@ class ArrayUse(Observer):
         place, stored = access.path.pc, access.stored
         tables = self.owner, self.statement, self.written.view(np.uint8), access.memory
         words = loops.Words(
-            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0, False
+            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0, _UNASKED
         )
         owners = loops.Owners(self.unit.bit_length() - 1, *tables)
         given = _NONE if stored is None else quiet.plain(stored)

@@ -260,7 +260,7 @@ class Observer:
     def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes continue behind the barrier of their cluster."""
 
-    def met(self, wave: Wave, lanes: Lanes) -> None:
+    def met(self, wave: Wave, lanes: Lanes, members: Values, orders: bool) -> None:
         """Lanes of warps synchronize: all members of their masks are there."""
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
