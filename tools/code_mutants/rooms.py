@@ -37,7 +37,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         "isa/families/*.py",
         "isa/tensor_maps/tensor_map_rules.py",
         "diagnosis/linting/*.py", "explanation/rule_steps.py", "arithmetic/panels.py", "arithmetic/chains.py",
-        "host/fidelity.py",
+        "host/fidelity.py", "host/value_flow.py",
     ),
     "parser": ("ptx/source.py", "ptx/statements.py", "ptx/parser.py", "ptx/qualifiers.py", "ptx/constants.py",
                "ptx/decode.py", "machine/load/directives.py", "machine/bind/tuning.py", "traces/reading.py"),

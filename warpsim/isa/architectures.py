@@ -15,9 +15,9 @@ its parent's: a new chip is one record here. Sources, by the short names used in
 * RTX PRO 6000 model: RTXPRO6000TC.m of MATLAB-tensor-core at commit b12b5a7, without published outputs. It is
   their model of B200, which equals the rules of sm_120 for f16, bf16, tf32, and fp8 into f32.
 * emulation_sys: huweim/emulation_sys at commit a80531a, probes of A100, RTX 4090, H100 and RTX 5090 of a few
-  sums. Widths, truncation and groups agree with the rules here: 24 bits on A100 and RTX 4090, 25 on H100
-  and RTX 5090, 13 for fp8 of wgmma. Its 25 bits of mxf4nvf4 on RTX 5090, against 35 here, are not decided by
-  what it compares: 2^24 + 1/2 + 1/2 is the same with both.
+  sums. Widths, truncation and groups agree with the rules here: for f16 24 bits on A100 and RTX 4090, 25 on
+  H100 and RTX 5090, 13 for fp8 of wgmma. Its 25 bits of mxf4nvf4 on RTX 5090, against 35 here, are not
+  decided by what it compares: 2^24 + 1/2 + 1/2 is the same with both.
 * SASS: the instructions that ptxas 13.0 emits for the form, read from the disassembly.
 """
 
@@ -534,9 +534,10 @@ SM_110F = Architecture(
     name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F, rules=_tensor(_AS_B200)
 )
 _RTX = inferred(f"{_MMASIM} RTX PRO 6000")
-_RTX_KM = inferred(
-    f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule; emulation_sys sees its "
-    "width on RTX 5090"
+_RTX_KM = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule")
+_RTX_F16 = inferred(
+    f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule; emulation_sys states its width "
+    "and truncation on RTX 5090"
 )
 _RTX_F8 = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule for fp8")
 _RTX_F4 = inferred(
@@ -551,7 +552,7 @@ SM_120 = Architecture(
         shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=24
     ),
     rules=(
-        *_hopper("mma", _all(_RTX_KM)),
+        *_hopper("mma", lambda a, d: _RTX_F16 if (a, d) == ("f16", "f32") else _RTX_KM),
         (("mma", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX_F8)),
         (("mma", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, _RTX)),
         (("mma", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),

@@ -134,8 +134,8 @@ class Verdict(Displayed):
         for cause in self.causes[:1]:
             yield from _cause_lines(cause, "outputs as expected, but " * self.outputs_as_expected)
         yield from (f"output {error}" for error in self.errors)
-        inexact = {name: found for name, found in self.agreements.items() if found.within}
-        yield from (f"output {name}: {found}" for name, found in inexact.items())
+        right = {name: found for name, found in self.agreements.items() if not found.different}
+        yield from (f"output {name}: {found}" for name, found in right.items() if found.within)
         for cause in self.causes[1 : 1 + _SYMPTOMS]:
             place = "" if cause.location is None else f"{cause.location}: "
             yield f"also: {place}{cause.message}"
