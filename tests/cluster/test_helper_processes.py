@@ -42,6 +42,10 @@ HALVES = """setp.lt.u32 %p1, %r2, 90;
 @%p1 bra DONE;
 st.global.u16 [%d5], %r1;
 DONE: ret; }"""
+BYTES_LATE = """setp.lt.u32 %p1, %r2, 70;
+@%p1 st.global.u32 [%d5], %r1;
+@!%p1 st.global.u8 [%d5], %r1;
+ret; }"""
 CTAS, THREADS = 100, 128  # four waves
 
 
@@ -97,6 +101,13 @@ def test_ranges_that_meet_are_executed_here(taken: list[int], body: str) -> None
     """CTAs that read what others have written, or write to one place, and what checks say of them."""
     assert launched(body, 1, checks="warn") == launched(body, 2, checks="warn")
     assert taken == []
+
+
+def test_stores_of_other_sizes_in_helpers(taken: list[int]) -> None:
+    """Owners of bytes come back for units that are smaller than those here."""
+    one, two = (launched(BYTES_LATE, count, checks="warn") for count in (1, 2))
+    assert one == two
+    assert taken == [2]
 
 
 def test_without_checks_the_last_cta_stays(taken: list[int]) -> None:

@@ -1,8 +1,8 @@
 """What grows with the size of a program: ``python -m tools.bench.growth [--only TEXT] [--most N]``.
 
 Prints a Markdown table with a row for each kind of program. A row has microseconds of the processor and bytes
-of memory for each unit (a loop of the host program, a statement, a CTA, a lane) at several sizes: figures
-that rise along the row are a superlinear cost. Each size is a process of its own; what the smallest program takes
+of memory for each unit (a loop of the host program, a statement, a CTA, a lane) at several sizes. Where they
+rise along the row, a cost is superlinear. Each size is a process of its own; what the smallest program takes
 is subtracted. ``--most`` leaves out larger sizes.
 """
 

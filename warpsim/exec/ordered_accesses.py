@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 Clock = dict[int, int]  # the last step of each line of execution that happened before
@@ -116,7 +117,7 @@ class OrderedAccesses:
     def note(self, work: Work, clock: Clock) -> None:
         """Take all accesses of work, whose clock has its own step."""
         for kind, (first, past) in _stretches(work.touches):
-            self._note(first, past, lambda segment, kind=kind: segment.note(work, clock, kind))
+            self._note(first, past, partial(_Segment.note, work=work, clock=clock, kind=kind))
 
     def forget(self, clock: Clock) -> None:
         """Forget the work that a clock comes after."""

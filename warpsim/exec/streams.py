@@ -19,6 +19,19 @@ from typing import NamedTuple
 
 from .ordered_accesses import Clock, OrderedAccesses, Stretch, Touches, Work
 
+__all__ = [
+    "LEGACY",
+    "PER_THREAD",
+    "Clock",
+    "Conflict",
+    "Event",
+    "Order",
+    "Stream",
+    "Stretch",
+    "Touches",
+    "join",
+]
+
 LEGACY, PER_THREAD = 1, 2  # handles of cudaStreamLegacy and cudaStreamPerThread
 _FEWEST_KEPT = 32  # accesses and lines that are not worth looking through
 

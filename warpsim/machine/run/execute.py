@@ -74,11 +74,8 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
                     return
                 continue
             times = scheduler.singles[pc] + 1
-            if times == 1:
-                if not record.bound:
-                    bind_from(code, pc)
-                if compiled and joined(wave.entry, pc):
-                    continue
+            if times == 1 and _first(wave, pc):
+                continue
             scheduler.statements += 1
             scheduler.singles[pc] = times
             if times == HOT and compiled:
@@ -101,6 +98,13 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
         if error.location is None:
             error.at(record.statement.location())
         raise
+
+
+def _first(wave: Wave, pc: int) -> bool:
+    """Bind a statement that is executed for the first time; return whether a run of members begins there."""
+    if not wave.code[pc].bound:
+        bind_from(wave.code, pc)
+    return wave.compiled and joined(wave.entry, pc)
 
 
 def _guarded(wave: Wave, path: DivergentPath, record: Record) -> Lanes | None:
