@@ -224,7 +224,7 @@ def bad(name: str) -> None:
             "warpsim gemm: error: A has dtype float32, but f16 elements come as float16 or ",
         ),
         (("bf16.npy", "B.npy"), "warpsim gemm: error: A has dtype |V2, but f16 elements come as float16 or "),
-        (("A.npy", "B.npy", "--c", "A.npy"), "warpsim gemm: error: C has dtype float16, but f32 elements"),
+        (("A.npy", "B.npy", "--c", "A.npy"), "warpsim gemm: error: C has shape (40, 64), but gemm takes"),
         (
             ("A.npy", "B.npy", "--indices", "C.npy"),
             f"warpsim gemm: error: {F16} is dense; it takes no indices\n",

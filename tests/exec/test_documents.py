@@ -81,6 +81,22 @@ def test_nonsense_leaves_the_server_as_it_was(
     assert "Traceback" not in capfd.readouterr().err
 
 
+def test_two_runs_of_a_process_end_in_any_order() -> None:
+    """The end of the first removed the second, whose own end failed."""
+    server = Server(print, visitor=visit)
+    first, second = (
+        Run(settings=Settings(), tally=Tally(program="p", notice=print, progress=print), trace=print)
+        for _ in range(2)
+    )
+    one, other = server.serving(1, first), server.serving(1, second)
+    for context in (one, other):
+        context.__enter__()
+    one.__exit__(None, None, None)
+    assert server.runs == {1: second}
+    other.__exit__(None, None, None)
+    assert not server.runs
+
+
 def test_large_documents_take_time_in_proportion() -> None:
     """256 MiB took 155 s; 64 MiB in pieces of 4 KiB, as a slow client sends them, take less than 5."""
     here, there = socket.socketpair()

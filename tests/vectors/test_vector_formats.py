@@ -81,7 +81,7 @@ def test_parts_are_the_set_in_order(one, tmp_path, monkeypatch):
     path = tmp_path / f"set{one.suffixes[0]}"
     write_vectors(path, vectors)
     monkeypatch.setattr("warpsim.vectors.sets.PART_BYTES", 3 * 2177)
-    parts = list(one.open(path).parts())
+    parts = list(one.in_parts(path).parts())
     assert [len(part) for part in parts] == [3, 3, 1]
     assert [label for part in parts for label in part.labels] == list(vectors.labels)
     for name, array in vectors.arrays().items():
@@ -436,7 +436,7 @@ def test_an_archive_that_is_no_set_is_refused(tmp_path, change, message):
         for name, data in (members(path) | change).items():
             if data is not None:
                 archive.writestr(name, data)
-    for read in (read_vectors, lambda path: [*format_of(path).open(path).parts()]):
+    for read in (read_vectors, lambda path: [*format_of(path).in_parts(path).parts()]):
         with pytest.raises(TraceError) as caught:
             read(tmp_path / "bad.npz")
         assert message in str(caught.value)
@@ -468,7 +468,7 @@ def test_a_set_that_is_too_large_to_be_read_at_once_is_only_read_in_parts(tmp_pa
     monkeypatch.setattr("warpsim.vectors.formats.manifest.LARGEST_SET", 4353)
     with pytest.raises(TraceError, match="the arrays have 4,354 bytes, but at most 4,353 are read at once"):
         read_vectors(path)
-    assert sum(len(part) for part in format_of(path).open(path).parts()) == 2
+    assert sum(len(part) for part in format_of(path).in_parts(path).parts()) == 2
 
 
 def test_parts_hold_no_more_than_a_part(tmp_path, monkeypatch):
@@ -483,7 +483,7 @@ def test_parts_hold_no_more_than_a_part(tmp_path, monkeypatch):
         return original(stream, spec, count)
 
     monkeypatch.setattr(npz, "read_block", counted)
-    parts = format_of(Path("a.npz")).open(tmp_path / "set.npz").parts()
+    parts = format_of(Path("a.npz")).in_parts(tmp_path / "set.npz").parts()
     next(parts)
     assert sizes == [2] * 6
     parts.close()  # type: ignore[attr-defined]
@@ -536,7 +536,7 @@ def test_memory_does_not_grow_with_a_set(suffix, tmp_path, monkeypatch):
                 spooled.add(replace(unexecuted(FORM, 8), labels=()))
             tracemalloc.start()
             write_vectors(path, spooled)
-            read = format_of(path).open(path)
+            read = format_of(path).in_parts(path)
             format_of(Path(f"a.{suffix}")).write(tmp_path / f"again.{suffix}", read)
             assert sum(len(part) for part in read.parts()) == len(spooled) == 8 * count
             peaks.append(tracemalloc.get_traced_memory()[1])
@@ -555,7 +555,7 @@ def test_a_conversion_of_a_broken_set_leaves_nothing(broken, tmp_path):
         for name, item in content.items():
             archive.writestr(name, item)
     with pytest.raises(TraceError, match=r"s\.npz: array 'd' (has SHA-256|claims)"):
-        write_vectors(tmp_path / "t.npz", format_of(tmp_path / "s.npz").open(tmp_path / "s.npz"))
+        write_vectors(tmp_path / "t.npz", format_of(tmp_path / "s.npz").in_parts(tmp_path / "s.npz"))
     assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
 
 

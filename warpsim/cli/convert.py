@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def convert(
     source: Path, destination: Path, source_format: str | None, destination_format: str | None, as_json: bool
 ) -> int:
-    """Convert a vector set. Every format holds all of it: converting back gives the same bits.
+    """Convert a vector set. Every format holds all of it: converting back gives the same bits. A set in an
+    .npz file may have any size; of others at most 256 MiB are read.
 
     \b
     npz        .npz             NumPy archive, the canonical form
@@ -63,6 +64,6 @@ def _format(path: Path, name: str | None) -> VectorFormat:
 
 def _converted(path: Path, name: str | None, destination: Path, to: VectorFormat) -> SetInParts:
     """Write the set in a file in another format, and return it."""
-    vectors = _format(path, name).open(path)
+    vectors = _format(path, name).in_parts(path)
     to.write(destination, vectors)
     return vectors

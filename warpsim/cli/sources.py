@@ -159,7 +159,7 @@ def open_set(source: str) -> SetInParts:
     """Return the vector set in a file, to be taken in parts."""
     from ..vectors.formats import format_of
 
-    return format_of(Path(source)).open(Path(source))
+    return format_of(Path(source)).in_parts(Path(source))
 
 
 def executed(source: str, *, literal: bool = False) -> Run:

@@ -66,11 +66,6 @@ class Request:
         return self.source if word is None else decode(self.source, target=self.target, idesc=word)
 
     @property
-    def choice(self) -> dict[str, Any]:
-        """How cases are chosen, as the functions of generation take it."""
-        return {"seed": self.seed, "target": self.target, "a_in": self.a_in}
-
-    @property
     def is_file(self) -> bool:
         """Whether the cases already exist."""
         return os.path.exists(self.source)
@@ -135,6 +130,8 @@ def vectors(source: str, **options: Any) -> int:
     kept); and NAME_bench.sv, which runs it on every case and compares D bit for bit. The command that runs
     them is printed.
 
+    A set of -n cases is written as it is made, so that it may be larger than the memory.
+
     Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
     format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
     """
@@ -193,7 +190,7 @@ def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | N
 
     if request.is_file:
         path = Path(request.source)
-        return (read_vectors(path) if request.bench else format_of(path).open(path)), None
+        return (read_vectors(path) if request.bench else format_of(path).in_parts(path)), None
     if request.bench or (request.kind == "corner" and request.count is None):
         return _made(request)
     made = stack.enter_context(SpooledSet(present(request.out, "out").parent if request.out else None))
@@ -204,9 +201,9 @@ def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | N
 
 def _written(request: Request, made: SetInParts, covered: Coverage | None) -> int:
     if request.coverage and covered is None:
-        from ..generation.generate import coverage
+        from ..generation.coverage.vector_coverage import coverage_of
 
-        covered = coverage(made)
+        covered = coverage_of(made)
     bench = attempt(_write, request.out, made, request) if request.out else None
     if isinstance(bench, Failure):
         return fail(bench, request.as_json)
@@ -220,16 +217,22 @@ def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
 
     if request.kind != "corner" or request.count is not None:
         return joined_sets([*_parts(request)]), None
+    choice: dict[str, Any] = {"seed": request.seed, "target": request.target, "a_in": request.a_in}
     with cluster(request.scheduler) as client, _progress(request.kind) as watch:
-        return corner_vectors(request.form, watch=watch, scheduler=client, **request.choice)
+        return corner_vectors(request.form, watch=watch, scheduler=client, **choice)
 
 
 def _parts(request: Request) -> Iterator[VectorSet]:
-    from ..generation.generate import vector_parts
+    from ..generation.generate import targeted, vector_parts
 
+    choice: dict[str, Any] = {"kind": request.kind, "count": request.count}
+    choice |= {"seed": request.seed, "a_in": request.a_in}
     with cluster(request.scheduler) as client, _progress(request.kind) as watch:
-        choice = {"kind": request.kind, "count": request.count, **request.choice}
-        yield from vector_parts(request.form, watch=watch, scheduler=client, **choice)
+        cases = 0
+        for part in vector_parts(targeted(request.form, request.target), scheduler=client, **choice):
+            cases += len(part)
+            watch(cases, None)
+            yield part
 
 
 def _check_bench(request: Request) -> None:

@@ -15,7 +15,6 @@ from ..environment import in_default_environment
 from ..errors import OperandError
 from ..isa.instruction import Instruction
 from ..ptx.decode import Form, resolved
-from ..vectors.parted import SetInParts
 from ..vectors.sets import VectorSet, case_bytes
 from .cases.assembly import joined_sets
 from .cases.corners import theme_chunks
@@ -58,39 +57,30 @@ def generate_vectors(
     form = targeted(instruction, target)
     if kind == "corner" and count is None:
         return corner_vectors(form, seed=seed, a_in=a_in, watch=watch, scheduler=scheduler)[0]
-    options: dict[str, Any] = {"count": count, "seed": seed, "a_in": a_in, "watch": watch}
-    parts = list[VectorSet]()
-    for part in vector_parts(form, kind=kind, scheduler=scheduler, **options):
+    parts, cases = list[VectorSet](), 0
+    for part in vector_parts(form, kind=kind, count=count, seed=seed, a_in=a_in, scheduler=scheduler):
         parts.append(part)
         _check_size(part, count or 0)
+        cases += len(part)
+        if watch:
+            watch(cases, None)
     return joined_sets(parts)
 
 
 def vector_parts(
-    instruction: Form,
+    form: Instruction,
     *,
     kind: str,
     count: int | None,
     seed: int = 0,
-    target: str | None = None,
     a_in: Place = "shared",
-    watch: Watch | None = None,
     scheduler: str | Client | None = None,
 ) -> Iterator[VectorSet]:
     """Yield the set of generate_vectors in parts as they are made; corner cases need a count."""
-    form = targeted(instruction, target)
     _check(kind, count, a_in)
-    made: Iterator[VectorSet]
     if kind == "exhaustive":
-        made = _exhaustive(form, count, seed, a_in, scheduler)
-    else:
-        made = _first_cases(theme_chunks(form, kind, seed, a_in, scheduler), count or DEFAULT_COUNT)
-    cases = 0
-    for part in made:
-        cases += len(part)
-        if watch:
-            watch(cases, None)
-        yield part
+        return _exhaustive(form, count, seed, a_in, scheduler)
+    return _first_cases(theme_chunks(form, kind, seed, a_in, scheduler), count or DEFAULT_COUNT)
 
 
 @in_default_environment
@@ -126,7 +116,7 @@ def corner_vectors(
 
 
 @in_default_environment
-def coverage(vectors: SetInParts) -> Coverage:
+def coverage(vectors: VectorSet) -> Coverage:
     """Return what the cases of a vector set cover: bins hit, missed, and unreachable with the reason."""
     return coverage_of(vectors)
 

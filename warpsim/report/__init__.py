@@ -85,7 +85,9 @@ def view(
     if is_recording(trace):
         return Report(run=read_recording(trace))
     if is_set(trace):
-        return Report(run=cases_of(format_of(Path(trace)).open(Path(trace)), str(trace), engine, undefined))
+        return Report(
+            run=cases_of(format_of(Path(trace)).in_parts(Path(trace)), str(trace), engine, undefined)
+        )
     read = read_trace(trace, target)
     return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))
 

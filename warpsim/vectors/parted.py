@@ -1,6 +1,6 @@
 """Vector sets of any size: as they are made, and as they lie in files, a part at a time.
 
-A set that is made goes to files without a name, one for each array, and is read from there as often as it
+A set that is made goes to files without a name, a file for each array, and is read from there as often as it
 takes: a format writes hashes first, or each array as a whole. Knows parts; does not know formats.
 """
 

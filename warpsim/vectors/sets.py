@@ -119,7 +119,7 @@ class VectorSet:
         return {name: (array.dtype, array.shape) for name, array in self.arrays().items()}
 
     def blocks(self, name: str) -> Iterator[Array]:
-        """Yield an array in pieces, here one."""
+        """Yield an array in pieces, here as a whole."""
         yield self.arrays()[name]
 
     def part(self, start: int = 0, stop: int | None = None) -> VectorSet:

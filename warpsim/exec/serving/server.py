@@ -112,7 +112,8 @@ class Server:
             yield
             self._settle()
         finally:
-            del self.runs[root]
+            if self.runs.get(root) is run:  # and not a later run of the same process
+                del self.runs[root]
 
     def abandon(self, run: Run) -> None:
         """Stop the launches of a run."""

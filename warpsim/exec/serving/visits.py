@@ -42,16 +42,17 @@ def visit(server: Server, channel: Channel, number: int) -> None:
             send("refused", str(error))
             raise Gone from None
         tally = Tally(program=program, notice=shows("notice"), progress=shows("progress"))
-        with server.serving(number, Run(settings=settings, tally=tally, trace=shows("trace"))):
+        run = Run(settings=settings, tally=tally, trace=shows("trace"))
+        with server.serving(number, run):
             send("ready", None)
-            _wait(server, channel, number)
+            _wait(server, channel, run)
         send("tally", tally.whole_document())
 
 
-def _wait(server: Server, channel: Channel, number: int) -> None:
+def _wait(server: Server, channel: Channel, run: Run) -> None:
     """Wait until the program has ended; its launches stop where the channel ends before. Raises Gone."""
     try:
         channel.receive_document(_LONGEST_REQUEST)
     except Gone:
-        server.abandon(server.runs[number])
+        server.abandon(run)
         raise

@@ -36,7 +36,7 @@ class VectorFormat(Protocol):
     def read(self, path: Path) -> VectorSet:
         """Return the set in a file; raises TraceError, OSError."""
 
-    def open(self, path: Path) -> SetInParts:
+    def in_parts(self, path: Path) -> SetInParts:
         """Return the set in a file, to be taken in parts, if possible without holding the whole; raises what
         read raises.
         """

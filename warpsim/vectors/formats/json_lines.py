@@ -53,7 +53,7 @@ class JsonLines:
             check_array(lines, manifest, name, array)
         return manifest.assemble(arrays)
 
-    def open(self, path: Path) -> SetInParts:
+    def in_parts(self, path: Path) -> SetInParts:
         """Return the set in a file, which is read as a whole; raises what read raises."""
         return self.read(path)
 

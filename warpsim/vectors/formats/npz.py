@@ -53,12 +53,12 @@ class NpzFormat:
 
     def read(self, path: Path) -> VectorSet:
         """Return the set in a file; raises TraceError, OSError."""
-        found = self.open(path)
+        found = self.in_parts(path)
         found.manifest.check_size()
         (vectors,) = found.parts(len(found))
         return vectors
 
-    def open(self, path: Path) -> NpzSet:
+    def in_parts(self, path: Path) -> NpzSet:
         """Return the set in a file, which is read in parts; raises TraceError, OSError."""
         with _unpacking(path), open_archive(path, sys.maxsize) as archive:
             members = _members(archive)

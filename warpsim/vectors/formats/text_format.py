@@ -111,7 +111,7 @@ class TextFormat:
             check_array(lines, manifest, name, array)
         return manifest.assemble(arrays)
 
-    def open(self, path: Path) -> SetInParts:
+    def in_parts(self, path: Path) -> SetInParts:
         """Return the set in a file, which is read as a whole; raises what read raises."""
         return self.read(path)
 
