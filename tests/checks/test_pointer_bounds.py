@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,18 @@ def test_a_parameter_may_be_the_distance(size: int) -> None:
     body = f"mad.lo.s64 %rd5, %rd8, {size}, %rd1; {LOAD}"
     assert not launch(body, scalar=AWAY // size)
     assert len(launch(f"mad.lo.s64 %rd5, %rd8, {AWAY + 4}, %rd1; {LOAD}")) == 1
+
+
+def test_parts_of_a_range_of_addresses_lead_to_each_other() -> None:
+    """As cuMemMap maps them into one range, with a hole between."""
+    device = Device("sm_90")
+    b, d = (device.array(np.ones(32, np.uint32), name) for name in "BD")
+    out = device.array(np.zeros(32, np.uint32), "out")
+    memory = device.memory
+    memory.allocations[:2] = [replace(part, reserved=b.address) for part in memory.allocations[:2]]
+    module = load_text(f"{HEAD}{WRONG['offset']}\nret; }}")
+    report = module["k"](1, 32, [b, d, out, 1, bytes(16)], device=device)
+    assert not [found for found in report.hazards if found.kind == "out of bounds"]
 
 
 def test_a_bulk_copy_leaves_its_array() -> None:

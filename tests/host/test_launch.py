@@ -258,7 +258,7 @@ def test_static_and_dynamic_shared_memory():
     body = """
     .shared .align 4 .b8 fixed[20];
     mov.u32 %r1, fixed; mov.u32 %r2, dynamic; sub.u32 %r3, %r2, %r1;
-    mul.lo.u32 %r4, %r0, 4; add.u32 %r4, %r4, %r2; st.shared.u32 [%r4], %r0;
+    mul.lo.u32 %r4, %r0, 4; add.u32 %r4, %r4, %r2; st.shared.u32 [%r4], %r0; bar.warp.sync -1;
     xor.b32 %r5, %r0, 1; mul.lo.u32 %r5, %r5, 4; add.u32 %r5, %r5, %r2; ld.shared.u32 %r6, [%r5];
     mad.lo.u32 %r6, %r3, 1000, %r6; st.global.u32 [%rd1], %r6;
     """

@@ -73,13 +73,13 @@ CLOSED = {
     + "st.global.b32 [%y], %r2;",
     "words of 64 bits": (
         "mov.u32 %r3, tile; mov.b64 %o, {%r2, %r2}; mov.b64 %b, {%t, %t};"
-        "setp.ne.u32 %q, %t, 0; @%q bra END;"
+        "bar.warp.sync -1; setp.ne.u32 %q, %t, 0; @%q bra END;"
         "st.shared.v2.b64 [%r3], {%o, %b}; ld.shared.v2.b32 {%r4, %r5}, [%r3+8];"
         "st.global.b32 [%y], %r5; END:"
     ),
     "a part of a vector": (
-        "mov.u32 %r3, tile; setp.ne.u32 %q, %t, 0; @%q bra END; st.shared.v2.b32 [%r3], {%r2, %t};"
-        "ld.shared.v2.b32 {%r4, %r5}, [%r3]; st.global.b32 [%y], %r5; END:"
+        "mov.u32 %r3, tile; bar.warp.sync -1; setp.ne.u32 %q, %t, 0; @%q bra END;"
+        "st.shared.v2.b32 [%r3], {%r2, %t}; ld.shared.v2.b32 {%r4, %r5}, [%r3]; st.global.b32 [%y], %r5; END:"
     ),
     "a loop that it does not count": (
         "mov.u32 %r4, 0; LOOP: add.u32 %r3, %r2, %r3; add.u32 %r4, %r4, 1; setp.lt.u32 %q, %r4, 12;"

@@ -127,9 +127,9 @@ class Races(Observer):
             self.owners[key] = known
         return known
 
-    def _since(self, reach: Reach) -> Cells:
+    def _since(self, reach: Reach) -> npt.NDArray[np.int32]:
         """Return ``(words, 1)``: when all lanes of the warps were ordered."""
-        since: Cells = self.order.lanes.ordered.since[reach.warps]
+        since: npt.NDArray[np.int32] = self.order.lanes.ordered.since[reach.warps]
         return since
 
     # --- what is in a race ---

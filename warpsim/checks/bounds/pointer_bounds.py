@@ -3,7 +3,7 @@
 What ends in no allocation at all stops a launch (machine/state/spaces.py). An address belongs to an
 allocation where a single term of it is a pointer, which lies there and is added once: all other addresses may
 lie anywhere. A parameter that is the distance from the pointer to the other allocation, in bytes or elements,
-explains that it is reached from there.
+explains that it is reached from there; so does a range of addresses in which a program has mapped both.
 
 Knows allocations and the values of parameters; which terms an address has is pointer_terms.py's.
 """
@@ -103,7 +103,8 @@ class PointerBounds(Observer):
         assert home is not None
         pointer = home[2]
         own, there = device.allocation_at(pointer), device.allocation_at(DEVICE_BASE + span[0])
-        if own is there or _is_distance(wave, pointer, there):
+        mapped = own.reserved != 0 and own.reserved == there.reserved
+        if own is there or mapped or _is_distance(wave, pointer, there):
             self.homes[pc] = None
             return
         statement = wave.code[pc].statement

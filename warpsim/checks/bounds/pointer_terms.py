@@ -11,7 +11,7 @@ Only what addresses depend on is looked at. Knows statements; does not know valu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ...machine.bind.scope import RegisterName, Scope, Variable
 from ...machine.bind.value_types import bits_of
@@ -198,7 +198,9 @@ def _masked(sources: Sequence[Terms]) -> Terms:
     return _added(sources[0], sources[1])
 
 
-_RULES = {  # by opcode, of words of 64 bits; others may compute anything from their sources
+_RULES: dict[
+    str, Callable[[Sequence[Terms]], Terms]
+] = {  # by opcode, of words of 64 bits; others may compute anything from their sources
     "mov": lambda sources: sources[0],
     "cvta": lambda sources: sources[0],
     "cvt": lambda sources: sources[0],
