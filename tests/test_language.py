@@ -40,13 +40,13 @@ NUMERAL = re.compile(
 FORBIDDEN = re.compile(rf"\b(?:{PERSONS})\b|\b(?:{PRONOUN})", re.IGNORECASE)
 PARTS = {"somebody", "someone", "nobody", "anybody", "whoever", "who", "tell", "tells", "told"}  # of names
 ALLOWED = {  # what is meant: 1 bits, the number 1, a modifier of PTX
-    ("generation/coverage/bins.py", "one"),
-    ("generation/coverage/operand_classes.py", "one"),
-    ("explanation/rule_steps.py", "ones"),
-    ("explanation/explanation_text.py", "ones"),
-    ("arithmetic/kernels/llvm/floors.py", "one"),
-    ("arithmetic/kernels/octets.py", "one"),
-    ("arithmetic/kernels/llvm/vectors.py", "one"),
+    ("workbench/generation/coverage/bins.py", "one"),
+    ("workbench/generation/coverage/operand_classes.py", "one"),
+    ("workbench/explanation/rule_steps.py", "ones"),
+    ("workbench/explanation/explanation_text.py", "ones"),
+    ("sums/arithmetic/kernels/llvm/floors.py", "one"),
+    ("sums/arithmetic/kernels/octets.py", "one"),
+    ("sums/arithmetic/kernels/llvm/vectors.py", "one"),
     ("machine/opcodes/tensor/commits.py", "one"),  # .mbarrier::arrive::one
 }
 BUDGETS: dict[str, int] = {}  # room -> words that are still to be replaced

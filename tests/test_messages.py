@@ -11,8 +11,8 @@ from tests.helpers.families import each_of
 ROOT = Path(__file__).parent.parent / "warpsim"
 SENTENCES = {"message", "remark", "advice", "fix", "how", "sentence", "cause", "verdict", "said"}
 KNOWN = {  # modules that parse files whose lines have several words
-    "vectors/formats/testfloat.py",
-    "vectors/register_traces/logs.py",
+    "workbench/vectors/formats/testfloat.py",
+    "workbench/vectors/register_traces/logs.py",
 }
 METHODS = {"startswith", "endswith", "find", "index", "count", "partition", "rpartition", "split"}
 

@@ -12,14 +12,14 @@ import pytest
 
 import warpsim
 from tools.capture.experiments.sparse_grouping import CANDIDATES
-from warpsim.arithmetic import numerics, reference
-from warpsim.execution.pipeline import rule_for
-from warpsim.explanation import rule_steps as explanation
-from warpsim.generation.cases import themes
-from warpsim.generation.sums import summing
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.comparisons import Evidence
 from warpsim.isa.rules import Rule
+from warpsim.sums.arithmetic import numerics, reference
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.explanation import rule_steps as explanation
+from warpsim.workbench.generation.cases import themes
+from warpsim.workbench.generation.sums import summing
 
 PACKAGE = Path(warpsim.__file__).parent
 
@@ -30,7 +30,7 @@ def _classes(base: type[Rule]) -> Iterator[type[Rule]]:
 
 
 def _on_the_page() -> set[str]:
-    text = (PACKAGE / "report/static/rules.js").read_text(encoding="utf-8")
+    text = (PACKAGE / "show/report/static/rules.js").read_text(encoding="utf-8")
     table = re.search(r"^const RULES = \{(.*?)^\};", text, re.MULTILINE | re.DOTALL)
     assert table is not None
     return set(re.findall(r"^ *(\w+):", table[1], re.MULTILINE))

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import warpsim
-from warpsim.files.archives import write_arrays, write_lines
-from warpsim.files.register_text import word_lines
+from warpsim.base.files.archives import write_arrays, write_lines
+from warpsim.workbench.inputs.register_text import word_lines
 
 MNEMONIC = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 

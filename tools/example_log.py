@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import warpsim
-from warpsim.files.archives import write_array, write_lines
+from warpsim.base.files.archives import write_array, write_lines
 
 MNEMONIC = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 STEPS = 4

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.arithmetic.numerics import compute
-from warpsim.diagnosis.units.unit_sample import slices
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.fragments import registers_of
-from warpsim.vectors.formats import read_vectors
+from warpsim.sums.arithmetic.numerics import compute
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.diagnosis.units.unit_sample import slices
+from warpsim.workbench.vectors.formats import read_vectors
 
 
 def main(source: str, log: str) -> None:

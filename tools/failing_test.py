@@ -1,4 +1,4 @@
-"""Show how a test fails: ``python tools/failing_test.py``, for the page of warpsim/testing.
+"""Show how a test fails: ``python tools/failing_test.py``, for the page of warpsim/show/testing.
 
 Runs the test of that page with the wrong k among the arguments, in the current folder, and prints its failure
 without what differs from run to run.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import warpsim
 
-PAGE = Path(warpsim.__file__).parent / "testing" / "README.md"
+PAGE = Path(warpsim.__file__).parent / "show" / "testing" / "README.md"
 
 
 def example() -> str:
@@ -28,7 +28,7 @@ def main() -> None:
     folder = Path("traces/kernels")
     test = folder / "test_product.py"
     test.write_text(example(), encoding="utf-8")
-    plugins = ["-p", "no:warpsim", "-p", "warpsim.testing.plugin"]
+    plugins = ["-p", "no:warpsim", "-p", "warpsim.show.testing.plugin"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, test.name]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     test.unlink()

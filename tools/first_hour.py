@@ -1,4 +1,4 @@
-"""What people bring, for warpsim/cli/FIRST_HOUR.md: ``python tools/first_hour.py`` writes it here.
+"""What people bring, for warpsim/show/cli/FIRST_HOUR.md: ``python tools/first_hour.py`` writes it here.
 
 ``kernel/``: decimals of a Hopper kernel whose descriptor of B is not advanced along k, and of the mended one.
 ``rtl/``: a log of a sparse unit that loses metadata. ``numerics/``: A and B of a product for two chips.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.files.archives import read_arrays, write_arrays
+from warpsim.base.files.archives import read_arrays, write_arrays
 
 
 def flip(trace: Path, array: str, folder: Path, seed: int = 0) -> None:

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.progress import track
 
 import warpsim
-from warpsim.files.archives import write_arrays
+from warpsim.base.files.archives import write_arrays
 from warpsim.isa.codes import codes_of
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile

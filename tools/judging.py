@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from click.testing import CliRunner
 
-from warpsim.cli import cli
-from warpsim.vectors.formats import write_vectors
-from warpsim.vectors.sets import VectorSet
+from warpsim.show.cli import cli
+from warpsim.workbench.vectors.formats import write_vectors
+from warpsim.workbench.vectors.sets import VectorSet
 
 Answer = tuple[str, float, str]  # the outcome, seconds, and the text that was judged
 _CLAIMS = r"matches|seen in D: (?!behind)|is (read|stored|taken) |solved from D"  # a cause is claimed

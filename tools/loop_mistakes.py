@@ -16,12 +16,12 @@ import numpy as np
 
 import warpsim
 from tools.mistakes import sampled_forms
-from warpsim.diagnosis import diagnose_product
-from warpsim.diagnosis.loops.loop_candidates import Candidate
-from warpsim.diagnosis.loops.loop_search import stages
-from warpsim.diagnosis.loops.product_loops import Given, Loop, View
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
+from warpsim.workbench.diagnosis import diagnose_product
+from warpsim.workbench.diagnosis.loops.loop_candidates import Candidate
+from warpsim.workbench.diagnosis.loops.loop_search import stages
+from warpsim.workbench.diagnosis.loops.product_loops import Given, Loop, View
 
 STEPS = 5
 

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.diagnosis import Mistake, diagnose_inputs
-from warpsim.diagnosis.library.all_mistakes import mistakes
-from warpsim.diagnosis.library.grids import Setting, SharedTiles
-from warpsim.diagnosis.search.cases import probe
-from warpsim.diagnosis.search.mistake_search import outcome
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs, ScaleSelectors
+from warpsim.workbench.diagnosis import Mistake, diagnose_inputs
+from warpsim.workbench.diagnosis.library.all_mistakes import mistakes
+from warpsim.workbench.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.workbench.diagnosis.search.cases import probe
+from warpsim.workbench.diagnosis.search.mistake_search import outcome
 
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a")
 SWIZZLES = ("none", "32B", "64B", "128B")

@@ -34,17 +34,17 @@ COMPILED = ("numpy", "ml_dtypes", "numba", "llvmlite")  # of which only wheels a
 SMOKE = (
     "tests/test_public_names.py",
     "tests/isa/test_formats.py",
-    "tests/cli/test_cli.py",
-    "tests/cli/test_cli_process.py",
-    "tests/cli/test_cli_hostile.py",
-    "tests/cli/test_cli_explain.py",
-    "tests/files",
-    "tests/arithmetic/test_cache.py",
-    "tests/execution/test_hostile_arguments.py",
+    "tests/show/cli/test_cli.py",
+    "tests/show/cli/test_cli_process.py",
+    "tests/show/cli/test_cli_hostile.py",
+    "tests/show/cli/test_cli_explain.py",
+    "tests/base/files",
+    "tests/sums/arithmetic/test_cache.py",
+    "tests/sums/execution/test_hostile_arguments.py",
     "tests/machine/opcodes/test_transcendental.py",
-    "tests/traces/test_example_traces.py",
-    "tests/report",
-    "tests/cluster",
+    "tests/workbench/traces/test_example_traces.py",
+    "tests/show/report",
+    "tests/base/cluster",
 )
 
 

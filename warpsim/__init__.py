@@ -22,16 +22,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from .files.version import __version__ as __version__
+from .base.files.version import __version__ as __version__
 
 TYPE_CHECKING = False  # as typing has it, whose import takes a while, in which a command can be interrupted
 
 if TYPE_CHECKING:
-    from .diagnosis import diagnose
-    from .diagnosis.linting.lint import lint
-    from .diagnosis.origins.element_origins import Origins, find_origins
-    from .diagnosis.verdicts import Verdict, why
-    from .errors import (
+    from .base.errors import (
         ClusterError,
         Fault,
         IllegalInstruction,
@@ -42,7 +38,29 @@ if TYPE_CHECKING:
         UndefinedBehavior,
         WarpsimError,
     )
-    from .execution.interface import (
+    from .isa.instruction import Instruction
+    from .machine.host.device import Device
+    from .machine.host.structures import structure
+    from .machine.host.tensor_maps import tensor_map, tensor_map_im2col
+    from .programs.compilers.numba_kernels import compile_numba, launch_numba
+    from .programs.compilers.triton_kernels import compile_triton, launch_triton
+    from .programs.interactive.machines import Warp, Warpgroup
+    from .programs.launch.loading import load
+    from .show.report import Report, view
+    from .show.report.explorer import Explorer, explore
+    from .show.views.inspection import (
+        compare_registers,
+        compare_targets,
+        convert_metadata,
+        detect_metadata,
+        draw_layout,
+        explain,
+        find_element,
+        find_lane,
+        find_sources,
+    )
+    from .show.views.timelines.timeline_svg import draw_timeline
+    from .sums.execution.interface import (
         compress,
         decode,
         decompress,
@@ -58,66 +76,23 @@ if TYPE_CHECKING:
         unpack,
         unpack_metadata,
     )
-    from .explanation.inspection import (
-        compare_registers,
-        compare_targets,
-        convert_metadata,
-        detect_metadata,
-        draw_layout,
-        explain,
-        find_element,
-        find_lane,
-        find_sources,
-    )
-    from .explanation.walk import walk_product
-    from .generation.generate import corner_vectors, coverage, generate_vectors
-    from .generation.separation import separate
-    from .host.compilers.numba_kernels import compile_numba, launch_numba
-    from .host.compilers.triton_kernels import compile_triton, launch_triton
-    from .host.device import Device
-    from .host.interactive.machines import Warp, Warpgroup
-    from .host.loading import load
-    from .host.structures import structure
-    from .host.tensor_maps import tensor_map, tensor_map_im2col
-    from .isa.instruction import Instruction
-    from .products.gemm import gemm, gemm_sparse
-    from .products.warming import warmup
-    from .report import Report, view
-    from .report.explorer import Explorer, explore
-    from .vectors.formats import read_vectors, write_vectors
-    from .vectors.outcomes import Outcome, verify
-    from .vectors.register_traces import RegisterTrace, read_register_trace
-    from .vectors.sets import VectorSet, make_vectors
-    from .views.timelines.timeline_svg import draw_timeline
+    from .sums.products.gemm import gemm, gemm_sparse
+    from .sums.products.warming import warmup
+    from .workbench.diagnosis import diagnose
+    from .workbench.diagnosis.linting.lint import lint
+    from .workbench.diagnosis.origins.element_origins import Origins, find_origins
+    from .workbench.diagnosis.verdicts import Verdict, why
+    from .workbench.explanation.walk import walk_product
+    from .workbench.generation.generate import corner_vectors, coverage, generate_vectors
+    from .workbench.generation.separation import separate
+    from .workbench.vectors.formats import read_vectors, write_vectors
+    from .workbench.vectors.outcomes import Outcome, verify
+    from .workbench.vectors.register_traces import RegisterTrace, read_register_trace
+    from .workbench.vectors.sets import VectorSet, make_vectors
 
 if TYPE_CHECKING:  # types in the signatures of those
-    from .diagnosis.dumps.dump_comparison import DumpComparison as DumpComparison
-    from .diagnosis.linting.subject import Finding as Finding
-    from .diagnosis.origins.element_origins import OperandOrigins as OperandOrigins
-    from .diagnosis.origins.packing_checks import PackingFinding as PackingFinding
-    from .diagnosis.origins.tagged_runs import Dependence as Dependence
-    from .diagnosis.origins.tagged_runs import Movement as Movement
-    from .diagnosis.origins.tagged_runs import TaggedBuffer as TaggedBuffer
-    from .diagnosis.search.diagnose import Diagnosis as Diagnosis
-    from .diagnosis.verdicts.launch_causes import Cause as Cause
-    from .diagnosis.verdicts.output_errors import OutputError as OutputError
-    from .errors import Location as Location
-    from .errors import SourceLine as SourceLine
-    from .explanation.accumulators import Walk as Walk
-    from .explanation.records import Explanation as Explanation
-    from .explanation.records import TargetComparison as TargetComparison
-    from .files.decimals import Printed as Printed
-    from .generation.coverage.vector_coverage import Coverage as Coverage
-    from .generation.separation import Separation as Separation
-    from .host.array_agreement import Agreement as Agreement
-    from .host.compilers.triton_kernels import TritonKernel as TritonKernel
-    from .host.device import Symbol as Symbol
-    from .host.launch_execution import LaunchReport as LaunchReport
-    from .host.launching import LaunchableKernel as LaunchableKernel
-    from .host.launching import LoadedModule as LoadedModule
-    from .host.structures import Structure as Structure
-    from .host.tensor_maps import ArrayMap as ArrayMap
-    from .host.tensor_maps import BufferMap as BufferMap
+    from .base.errors import Location as Location
+    from .base.errors import SourceLine as SourceLine
     from .isa.comparisons import Evidence as Evidence
     from .isa.formats import Format as Format
     from .isa.instruction import Family as Family
@@ -134,17 +109,42 @@ if TYPE_CHECKING:  # types in the signatures of those
     from .isa.operand_places.places import Place as Place
     from .isa.products import Product as Product
     from .isa.products import Storage as Storage
+    from .machine.host.device import Symbol as Symbol
+    from .machine.host.structures import Structure as Structure
+    from .machine.host.tensor_maps import ArrayMap as ArrayMap
+    from .machine.host.tensor_maps import BufferMap as BufferMap
     from .machine.state.device import Buffer as Buffer
     from .machine.state.device import BufferPlace as BufferPlace
-    from .recording.strips import Timeline as Timeline
-    from .report.document import ReportData as ReportData
-    from .report.set_cases import Cases as Cases
-    from .traces.running import Run as Run
-    from .vectors.recordings import Recording as Recording
-    from .vectors.sets import Part as Part
-    from .vectors.verification import Item as Item
-    from .vectors.verification import Tally as Tally
-    from .views.drawings.figure_files import Drawing as Drawing
+    from .observe.recording.strips import Timeline as Timeline
+    from .programs.compilers.triton_kernels import TritonKernel as TritonKernel
+    from .programs.launch.array_agreement import Agreement as Agreement
+    from .programs.launch.launch_execution import LaunchReport as LaunchReport
+    from .programs.launch.launching import LaunchableKernel as LaunchableKernel
+    from .programs.launch.launching import LoadedModule as LoadedModule
+    from .show.report.document import ReportData as ReportData
+    from .show.report.set_cases import Cases as Cases
+    from .show.views.drawings.figure_files import Drawing as Drawing
+    from .workbench.diagnosis.dumps.dump_comparison import DumpComparison as DumpComparison
+    from .workbench.diagnosis.linting.subject import Finding as Finding
+    from .workbench.diagnosis.origins.element_origins import OperandOrigins as OperandOrigins
+    from .workbench.diagnosis.origins.packing_checks import PackingFinding as PackingFinding
+    from .workbench.diagnosis.origins.tagged_runs import Dependence as Dependence
+    from .workbench.diagnosis.origins.tagged_runs import Movement as Movement
+    from .workbench.diagnosis.origins.tagged_runs import TaggedBuffer as TaggedBuffer
+    from .workbench.diagnosis.search.diagnose import Diagnosis as Diagnosis
+    from .workbench.diagnosis.verdicts.launch_causes import Cause as Cause
+    from .workbench.diagnosis.verdicts.output_errors import OutputError as OutputError
+    from .workbench.explanation.accumulators import Walk as Walk
+    from .workbench.explanation.records import Explanation as Explanation
+    from .workbench.explanation.records import TargetComparison as TargetComparison
+    from .workbench.generation.coverage.vector_coverage import Coverage as Coverage
+    from .workbench.generation.separation import Separation as Separation
+    from .workbench.inputs.decimals import Printed as Printed
+    from .workbench.traces.running import Run as Run
+    from .workbench.vectors.recordings import Recording as Recording
+    from .workbench.vectors.sets import Part as Part
+    from .workbench.vectors.verification import Item as Item
+    from .workbench.vectors.verification import Tally as Tally
 
 if TYPE_CHECKING:
     from typing import Any
@@ -224,65 +224,65 @@ __all__ = [
 ]
 
 _NAMES = {  # public names of each module, in the order of the imports above
-    "host.compilers.numba_kernels": "compile_numba launch_numba",
-    "host.compilers.triton_kernels": "compile_triton launch_triton",
-    "diagnosis": "diagnose",
-    "diagnosis.origins.element_origins": "Origins find_origins",
-    "diagnosis.verdicts": "Verdict why",
-    "errors": (
+    "programs.compilers.numba_kernels": "compile_numba launch_numba",
+    "programs.compilers.triton_kernels": "compile_triton launch_triton",
+    "workbench.diagnosis": "diagnose",
+    "workbench.diagnosis.origins.element_origins": "Origins find_origins",
+    "workbench.diagnosis.verdicts": "Verdict why",
+    "base.errors": (
         "ClusterError Fault IllegalInstruction NotModelled OperandError PtxError TraceError "
         "UndefinedBehavior WarpsimError"
     ),
-    "execution.interface": (
+    "sums.execution.interface": (
         "compress decode decompress evidence execute fragment instructions matmul metadata_map pack "
         "pack_metadata prune unpack unpack_metadata"
     ),
-    "explanation.inspection": (
+    "show.views.inspection": (
         "compare_registers compare_targets convert_metadata detect_metadata draw_layout explain "
         "find_element find_lane find_sources"
     ),
-    "explanation.walk": "walk_product",
-    "generation.generate": "corner_vectors coverage generate_vectors",
-    "generation.separation": "separate",
+    "workbench.explanation.walk": "walk_product",
+    "workbench.generation.generate": "corner_vectors coverage generate_vectors",
+    "workbench.generation.separation": "separate",
     "isa.instruction": "Instruction",
-    "diagnosis.linting.lint": "lint",
-    "host.device": "Device",
-    "host.loading": "load",
-    "host.interactive.machines": "Warp Warpgroup",
-    "host.structures": "structure",
-    "host.tensor_maps": "tensor_map tensor_map_im2col",
-    "products.gemm": "gemm gemm_sparse",
-    "products.warming": "warmup",
-    "report": "Report view",
-    "report.explorer": "Explorer explore",
-    "vectors.formats": "read_vectors write_vectors",
-    "vectors.outcomes": "Outcome verify",
-    "vectors.register_traces": "RegisterTrace read_register_trace",
-    "vectors.sets": "VectorSet make_vectors",
-    "views.timelines.timeline_svg": "draw_timeline",
+    "workbench.diagnosis.linting.lint": "lint",
+    "machine.host.device": "Device",
+    "programs.launch.loading": "load",
+    "programs.interactive.machines": "Warp Warpgroup",
+    "machine.host.structures": "structure",
+    "machine.host.tensor_maps": "tensor_map tensor_map_im2col",
+    "sums.products.gemm": "gemm gemm_sparse",
+    "sums.products.warming": "warmup",
+    "show.report": "Report view",
+    "show.report.explorer": "Explorer explore",
+    "workbench.vectors.formats": "read_vectors write_vectors",
+    "workbench.vectors.outcomes": "Outcome verify",
+    "workbench.vectors.register_traces": "RegisterTrace read_register_trace",
+    "workbench.vectors.sets": "VectorSet make_vectors",
+    "show.views.timelines.timeline_svg": "draw_timeline",
 }
 _TYPES = {  # types in signatures of those: public, but not among the names that are listed
-    "diagnosis.dumps.dump_comparison": "DumpComparison",
-    "diagnosis.linting.subject": "Finding",
-    "diagnosis.origins.element_origins": "OperandOrigins",
-    "diagnosis.origins.packing_checks": "PackingFinding",
-    "diagnosis.origins.tagged_runs": "Dependence Movement TaggedBuffer",
-    "diagnosis.search.diagnose": "Diagnosis",
-    "diagnosis.verdicts.launch_causes": "Cause",
-    "diagnosis.verdicts.output_errors": "OutputError",
-    "errors": "Location SourceLine",
-    "explanation.accumulators": "Walk",
-    "explanation.records": "Explanation TargetComparison",
-    "files.decimals": "Printed",
-    "generation.coverage.vector_coverage": "Coverage",
-    "generation.separation": "Separation",
-    "host.array_agreement": "Agreement",
-    "host.compilers.triton_kernels": "TritonKernel",
-    "host.device": "Symbol",
-    "host.launch_execution": "LaunchReport",
-    "host.launching": "LaunchableKernel LoadedModule",
-    "host.structures": "Structure",
-    "host.tensor_maps": "ArrayMap BufferMap",
+    "workbench.diagnosis.dumps.dump_comparison": "DumpComparison",
+    "workbench.diagnosis.linting.subject": "Finding",
+    "workbench.diagnosis.origins.element_origins": "OperandOrigins",
+    "workbench.diagnosis.origins.packing_checks": "PackingFinding",
+    "workbench.diagnosis.origins.tagged_runs": "Dependence Movement TaggedBuffer",
+    "workbench.diagnosis.search.diagnose": "Diagnosis",
+    "workbench.diagnosis.verdicts.launch_causes": "Cause",
+    "workbench.diagnosis.verdicts.output_errors": "OutputError",
+    "base.errors": "Location SourceLine",
+    "workbench.explanation.accumulators": "Walk",
+    "workbench.explanation.records": "Explanation TargetComparison",
+    "workbench.inputs.decimals": "Printed",
+    "workbench.generation.coverage.vector_coverage": "Coverage",
+    "workbench.generation.separation": "Separation",
+    "programs.launch.array_agreement": "Agreement",
+    "programs.compilers.triton_kernels": "TritonKernel",
+    "machine.host.device": "Symbol",
+    "programs.launch.launch_execution": "LaunchReport",
+    "programs.launch.launching": "LaunchableKernel LoadedModule",
+    "machine.host.structures": "Structure",
+    "machine.host.tensor_maps": "ArrayMap BufferMap",
     "isa.comparisons": "Evidence",
     "isa.formats": "Format",
     "isa.instruction": "Family",
@@ -293,14 +293,14 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "isa.operand_places.places": "Feeds Place",
     "isa.products": "Product Storage",
     "machine.state.device": "Buffer BufferPlace",
-    "recording.strips": "Timeline",
-    "report.document": "ReportData",
-    "report.set_cases": "Cases",
-    "traces.running": "Run",
-    "vectors.recordings": "Recording",
-    "vectors.sets": "Part",
-    "vectors.verification": "Item Tally",
-    "views.drawings.figure_files": "Drawing",
+    "observe.recording.strips": "Timeline",
+    "show.report.document": "ReportData",
+    "show.report.set_cases": "Cases",
+    "workbench.traces.running": "Run",
+    "workbench.vectors.recordings": "Recording",
+    "workbench.vectors.sets": "Part",
+    "workbench.vectors.verification": "Item Tally",
+    "show.views.drawings.figure_files": "Drawing",
 }
 _HOMES = {name: home for table in (_NAMES, _TYPES) for home, names in table.items() for name in names.split()}
 
@@ -310,7 +310,7 @@ if not TYPE_CHECKING:  # type checkers know the names from above, and refuse any
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module 'warpsim' has no attribute {name!r}")
-        from .environment import default_environment
+        from .base.environment import default_environment
 
         with default_environment():  # the modules that hold the numbers
             home = import_module(f".{_HOMES[name]}", __name__)

@@ -11,7 +11,7 @@ def main() -> None:
     """Run the command; until it has been imported, an interrupt ends the process without a word."""
     signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     gc.set_threshold(1_000_000)  # importing makes many objects and no garbage: a tenth of the start-up
-    from .cli import main as run
+    from .show.cli import main as run
 
     run()
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.host.launching import LaunchReport, load_text
+from warpsim.programs.launch.launching import LaunchReport, load_text
 
 Words = npt.NDArray[np.uint32]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from warpsim.checks.quiet import LOOPS
-from warpsim.execution.compilation_budget import PROCESS
+from warpsim.observe.checks.quiet import LOOPS
+from warpsim.sums.execution.compilation_budget import PROCESS
 
 
 @contextmanager

@@ -169,8 +169,8 @@ def jobs(form: Any, rng: np.random.Generator, many: bool) -> Iterator[Job]:
 def text_jobs() -> Iterator[Job]:
     """Calls that read or write numbers as text, or search."""
     import warpsim
-    from warpsim.files.register_text import matrix_from
-    from warpsim.views.coverage import coverage_lines
+    from warpsim.show.views.coverage import coverage_lines
+    from warpsim.workbench.inputs.register_text import matrix_from
 
     form = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
     rng = np.random.default_rng(0)

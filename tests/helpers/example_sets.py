@@ -11,7 +11,7 @@ import warpsim
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
-from warpsim.vectors.sets import DESCRIPTORS, IMMEDIATES, VectorSet, make_vectors
+from warpsim.workbench.vectors.sets import DESCRIPTORS, IMMEDIATES, VectorSet, make_vectors
 
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 TARGETS = ("sm_70", "sm_80", "sm_89", "sm_90a", "sm_120a")

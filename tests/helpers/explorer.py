@@ -7,9 +7,9 @@ from typing import Any
 
 from py_mini_racer import MiniRacer
 
-from warpsim.report.explorer import FOLDERS
-from warpsim.report.explorer.catalogue import catalogue
-from warpsim.report.page import bundle
+from warpsim.show.report.explorer import FOLDERS
+from warpsim.show.report.explorer.catalogue import catalogue
+from warpsim.show.report.page import bundle
 
 _MODULES = ("catalogue.js", "snippets.js", "writings.js", "pasting.js", "words.js", "cells.js")
 _GLUE = """

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.checks.findings import Mode
-from warpsim.host.launching import LaunchReport, load_text
+from warpsim.observe.checks.findings import Mode
+from warpsim.programs.launch.launching import LaunchReport, load_text
 
 Array = npt.NDArray[Any]
 

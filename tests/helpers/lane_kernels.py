@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.checks.findings import Mode
-from warpsim.host.launching import load_text
+from warpsim.observe.checks.findings import Mode
+from warpsim.programs.launch.launching import load_text
 
 Words = npt.NDArray[Any]
 NUMBER = """mov.u32 %n, %ctaid.x; mov.u32 %t0, %ntid.x; mov.u32 %t1, %tid.x; mad.lo.u32 %n, %n, %t0, %t1;

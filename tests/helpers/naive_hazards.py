@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.checks.wgmma.hazard import Hazard, Mode
-from warpsim.errors import Location
-from warpsim.host.interactive.machines import Warpgroup
-from warpsim.host.interactive.warpgroup_hazards import WarpgroupHazards
+from warpsim.base.errors import Location
 from warpsim.machine.run.events import Observers
 from warpsim.machine.state.lanes import DivergentPath, Lanes
 from warpsim.machine.state.memory_access import MemoryAccess
+from warpsim.observe.checks.wgmma.hazard import Hazard, Mode
+from warpsim.programs.interactive.machines import Warpgroup
+from warpsim.programs.interactive.warpgroup_hazards import WarpgroupHazards
 
 BYTES = 256
 UNIT = 16  # bytes of shared memory for each of a program: what a wgmma reads as a whole

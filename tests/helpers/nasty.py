@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
 from warpsim.isa.rules import FusedMultiplyAdd, FusedSum, Output, Rule, ScaledGroups
+from warpsim.sums.execution.pipeline import rule_for
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

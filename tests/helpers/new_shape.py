@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from warpsim.cli import main
 from warpsim.isa import families
 from warpsim.isa.products import Shape
+from warpsim.show.cli import main
 
 MNEMONIC = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32"
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tests.helpers import ptxas
 from tests.helpers.opcode_differences import explained
 from tests.helpers.opcode_space import declarations
-from warpsim.errors import NotModelled, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled, WarpsimError
+from warpsim.programs.launch.launching import load_text
 
 NOT_MODELLED = "not modelled"
 _CRASHES = ("ptxas crashes", "Internal compiler error")  # which are no verdicts

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.helpers.opcode_values import arrays_of, lanes_of, operations
-from warpsim.environment import in_default_environment
+from warpsim.base.environment import in_default_environment
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
 from warpsim.machine.opcodes.operation import Row

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.errors import WarpsimError
-from warpsim.host.launching import LaunchReport, load_text
+from warpsim.base.errors import WarpsimError
+from warpsim.programs.launch.launching import LaunchReport, load_text
 
 Array = npt.NDArray[np.uint32]
 Launch = Callable[[object, str | int], tuple[LaunchReport, Array]]  # a module, a schedule

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tests.helpers.kernel_cases import FOLDER
-from warpsim.host.launching import LaunchableKernel, LaunchReport, load_text
-from warpsim.vectors.recordings import Recording
+from warpsim.programs.launch.launching import LaunchableKernel, LaunchReport, load_text
+from warpsim.workbench.vectors.recordings import Recording
 
 MMA_LINE, ADD_LINE, SPARSE_LINE = 15, 17, 20
 LOOP = """.version 9.0

@@ -1,4 +1,4 @@
-"""Runs to report on, and the page's scripts in an engine of their own; for the tests of warpsim.report."""
+"""Runs to report on, and the page's scripts in an engine of their own; for the tests of warpsim.show.report."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from py_mini_racer import MiniRacer
 
 import warpsim
 from tests.helpers.nasty import catalogue, finite_catalogue, is_special, random_codes
-from warpsim.errors import Location
-from warpsim.host.interactive.machines import Machine
+from warpsim.base.errors import Location
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
-from warpsim.report.document import ReportData, gather
-from warpsim.report.page import bundle
-from warpsim.traces.reading import Trace, read_trace
-from warpsim.traces.running import Run, run_trace
+from warpsim.programs.interactive.machines import Machine
+from warpsim.show.report.document import ReportData, gather
+from warpsim.show.report.page import bundle
+from warpsim.workbench.traces.reading import Trace, read_trace
+from warpsim.workbench.traces.running import Run, run_trace
 
 TRACES = Path(__file__).parents[2] / "traces"
 PATHS = sorted(TRACES.glob("*.ptx"))

@@ -2,7 +2,7 @@
 
 Nodes are events of warps in the order in which they happen, and complete phases of mbarriers. There are edges
 from each event of a warp to its next one, and from what releases to what acquires. An access is before
-another one if there is a path. Shares no code with warpsim/checks.
+another one if there is a path. Shares no code with warpsim/observe/checks.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 Array = npt.NDArray[Any]
 SWIZZLES = {0: "none", 1: "128B_ATOM_32B", 2: "128B", 4: "64B", 6: "32B"}

@@ -11,9 +11,9 @@ from random import Random
 
 from tests.helpers import ptxas
 from tests.helpers.opcode_statements import DECLARATIONS
-from warpsim.errors import NotModelled
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled
 from warpsim.machine.opcodes.operation import Row
+from warpsim.programs.launch.launching import load_text
 
 Words = tuple[str, ...]
 

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 import warpsim
 from tests.helpers.kernel_texts import kernel, registers
-from warpsim.host.launching import LaunchReport, load_text
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.layouts.swizzle import Swizzle
+from warpsim.programs.launch.launching import LaunchReport, load_text
 
 Array = npt.NDArray[Any]
 

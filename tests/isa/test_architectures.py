@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import warpsim
-from warpsim.execution.pipeline import evidence
 from warpsim.isa.architectures import (
     ARCHITECTURES,
     Architecture,
@@ -23,7 +22,8 @@ from warpsim.isa.families import _forms_of, forms
 from warpsim.isa.families.mma import MMA
 from warpsim.isa.features import Feature
 from warpsim.isa.formats import FORMATS
-from warpsim.report.explorer.sass import SEEN
+from warpsim.show.report.explorer.sass import SEEN
+from warpsim.sums.execution.pipeline import evidence
 
 PACKAGE = Path(warpsim.__file__).parent
 EVERY = list(ARCHITECTURES)
@@ -250,12 +250,12 @@ def test_targets_in_words() -> None:
 # The target of a Warpgroup that names none, and of CUDA C, Triton and Numba without one; and those of which
 # names in SASS were seen.
 DEFAULT = {
-    "host/interactive/machines.py": {"sm_90a"},
-    "host/loading.py": {"sm_80"},
-    "host/compilers/triton_kernels.py": {"sm_80"},
-    "host/compilers/numba_kernels.py": {"sm_80"},
-    "testing/simulator.py": {"sm_80"},
-    "report/explorer/sass.py": set(SEEN),
+    "programs/interactive/machines.py": {"sm_90a"},
+    "programs/launch/loading.py": {"sm_80"},
+    "programs/compilers/triton_kernels.py": {"sm_80"},
+    "programs/compilers/numba_kernels.py": {"sm_80"},
+    "show/testing/simulator.py": {"sm_80"},
+    "show/report/explorer/sass.py": set(SEEN),
 }
 
 

@@ -16,14 +16,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.helpers.families import each_of
-from warpsim.diagnosis.library.descriptor_mistakes import diagnose
-from warpsim.errors import NotModelled, OperandError
-from warpsim.host.shared_memory import SharedMemory
+from warpsim.base.errors import NotModelled, OperandError
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor, canonical_image
 from warpsim.isa.descriptors.tile_addresses import load_tile, store_tile, tile_addresses, touched_bytes
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.memory import SHARED_BYTES
+from warpsim.programs.interactive.shared_memory import SharedMemory
+from warpsim.workbench.diagnosis.library.descriptor_mistakes import diagnose
 
 ROW = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 MODES = [

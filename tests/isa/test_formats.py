@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.arithmetic import reference
-from warpsim.generation.sums import exact_numbers
 from warpsim.isa.formats import FORMATS, Format, Specials, floats_of, integers_of
+from warpsim.sums.arithmetic import reference
+from warpsim.workbench.generation.sums import exact_numbers
 
 FLOATS = [element for element in FORMATS.values() if element.is_float]
 SMALL = [element for element in FLOATS if element.bits <= 16]
@@ -110,7 +110,7 @@ def test_a_format_states_its_special_codes_and_no_wrong_ones() -> None:
 
 def test_every_sort_of_special_codes_is_decoded_by_everyone() -> None:
     assert set(reference._KINDS) == set(exact_numbers._SPECIAL) == set(Specials)
-    page = (PACKAGE / "report/static/numbers.js").read_text(encoding="utf-8")
+    page = (PACKAGE / "show/report/static/numbers.js").read_text(encoding="utf-8")
     table = page[page.index("SPECIALS = {") : page.index("};", page.index("SPECIALS = {"))]
     assert {one for one in Specials if f'"{one.value}":' in table} == set(Specials)
 

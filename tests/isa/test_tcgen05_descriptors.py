@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import warpsim
-from warpsim.errors import IllegalInstruction, NotModelled, OperandError
+from warpsim.base.errors import IllegalInstruction, NotModelled, OperandError
 from warpsim.isa.comparisons import REPORTS, Issued
 from warpsim.isa.descriptors.instruction_descriptor import (
     FIELDS,

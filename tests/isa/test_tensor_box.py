@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.slow_boxes import BITS, expected, moved, pixel_steps, row_steps, walk
-from warpsim.errors import NotModelled, OperandError, UndefinedBehavior
+from warpsim.base.errors import NotModelled, OperandError, UndefinedBehavior
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.tile_addresses import tile_addresses
 from warpsim.isa.descriptors.tile_shape import TileShape

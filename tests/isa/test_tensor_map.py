@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpsim.errors import OperandError
+from warpsim.base.errors import OperandError
 from warpsim.isa.tensor_maps.tensor_fields import ELEMENT_TYPES, MAP_BYTES, SWIZZLES, Im2col
 from warpsim.isa.tensor_maps.tensor_map import TensorMap, decode
 from warpsim.isa.tensor_maps.tensor_map_bytes import decode_fields, replaced

@@ -12,8 +12,8 @@ import pytest
 import warpsim
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.pipeline_changes import Array, Launch, deletions, outcome
-from warpsim.checks.findings import Mode
-from warpsim.host.launching import LaunchReport, LoadedModule, load_text
+from warpsim.observe.checks.findings import Mode
+from warpsim.programs.launch.launching import LaunchReport, LoadedModule, load_text
 
 FORM = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 FILE = FOLDER / "bulk_ring.ptx"

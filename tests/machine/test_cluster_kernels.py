@@ -12,7 +12,7 @@ import pytest
 from tests.helpers import kernel_cases
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.pipeline_changes import Array, deletions, outcome
-from warpsim.host.launching import LaunchReport
+from warpsim.programs.launch.launching import LaunchReport
 
 SCHEDULES = ("program", 1)
 

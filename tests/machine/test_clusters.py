@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.cluster_kernels import MEET, launched, run, text_of
-from warpsim.errors import Fault, IllegalInstruction, OperandError, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, IllegalInstruction, OperandError, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 SCHEDULES = ["program", "earliest", "latest", 1, 2]
 PLACE = "shl.b32 %t2, %own, 2; mov.u32 %t3, sm; add.u32 %t2, %t2, %t3;\n"  # %t2: a word of the own CTA

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsim.errors import Fault, IllegalInstruction, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, IllegalInstruction, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 THREAD = "mov.u32 %t, %tid.x; mul.wide.u32 %d0, %t, 4; ld.param.u64 %o, [out]; add.u64 %o, %o, %d0;"
 FUNCTION = """.func (.param .b32 r) {name}(.param .b32 a) {{

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.errors import NotModelled, PtxError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled, PtxError
+from warpsim.programs.launch.launching import load_text
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 ANOTHER = "the initial value '{}' of z is of another type than .{}"

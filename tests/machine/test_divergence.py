@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.random_programs import VARIABLES, as_ptx, random_program, run_thread
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 
 @pytest.mark.parametrize("seed", range(60))

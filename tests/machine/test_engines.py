@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from warpsim.cli import main
-from warpsim.errors import OperandError, UndefinedBehavior
-from warpsim.host.interactive.machines import Warp, Warpgroup
-from warpsim.host.launching import load_text
+from warpsim.base.errors import OperandError, UndefinedBehavior
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
+from warpsim.programs.interactive.machines import Warp, Warpgroup
+from warpsim.programs.launch.launching import load_text
+from warpsim.show.cli import main
 
 Array = npt.NDArray[Any]
 SPARSE = "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

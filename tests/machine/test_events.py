@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import warpsim
-import warpsim.checks
+import warpsim.observe.checks
 from tests.helpers import kernel_cases
 from tests.helpers.described_products import Product, mnemonic
-from warpsim.errors import OperandError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import OperandError
 from warpsim.machine.run.events import EVENTS, Observer, Observers, helper
+from warpsim.programs.launch.launching import load_text
 
-PAGE = warpsim.checks.__doc__ or ""
+PAGE = warpsim.observe.checks.__doc__ or ""
 STORES = """.version 8.0
 .target sm_80
 .visible .entry k(.param .u64 out)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpsim.host.launching import load_text
 from warpsim.machine.native import objects
 from warpsim.machine.native.objects import available
 from warpsim.machine.run.native_stretches import Native
 from warpsim.machine.run.stretches import STATEMENTS
-from warpsim.views.launches import report_document
+from warpsim.programs.launch.launching import load_text
+from warpsim.show.views.launches import report_document
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsim.errors import Location
+from warpsim.base.errors import Location
 from warpsim.machine.state.heap import HEAP_BYTES, Heap
 from warpsim.machine.state.spaces import DeviceMemory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 TAKEN = {

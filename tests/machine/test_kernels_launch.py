@@ -15,9 +15,9 @@ from tests.helpers import kernel_cases, ptxas
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Array, Case
 from tools import generate_kernels
-from warpsim.errors import WarpsimError
-from warpsim.host import fidelity
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.base.errors import WarpsimError
+from warpsim.programs.launch import fidelity
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 GUARDED = (
     *("sum_all", "ragged_f16 33x17x19 normal", "chained_scan of 3 CTAs"),

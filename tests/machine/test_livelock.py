@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.errors import Fault
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault
 from warpsim.machine.run.livelock import _state, waiting_loops
 from warpsim.machine.run.schedules import Schedule
 from warpsim.machine.state.lanes import Lanes
+from warpsim.programs.launch.launching import load_text
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 REGISTERS = ".reg .b32 %r<20>; .reg .b64 %d<9>; .reg .pred %p<9>;"

@@ -18,7 +18,6 @@ import pytest
 
 from tests.helpers.guarded_programs import refused_lanes
 from tests.helpers.opcode_values import arrays_of, lanes_of, operations
-from warpsim.host.launching import load_text
 from warpsim.machine.bind.twins import Source, Twin
 from warpsim.machine.native import objects
 from warpsim.machine.native.array_layout import arrays_are_as_expected
@@ -36,6 +35,7 @@ from warpsim.machine.opcodes.operation import Operation
 from warpsim.machine.run import execute, native_stretches, stretches
 from warpsim.machine.run.native_stretches import Native
 from warpsim.machine.run.stretches import STATEMENTS
+from warpsim.programs.launch.launching import load_text
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
 
@@ -458,7 +458,7 @@ def test_a_small_launch_loads_no_compiler(tmp_path: Path) -> None:
     """Where nothing was kept, and statements are executed a few times: LLVM takes longer than the launch."""
     code = (
         "import sys; from tests.helpers import kernel_cases as cases; "
-        "from warpsim.host.launching import load_text; case = cases.case('softmax'); "
+        "from warpsim.programs.launch.launching import load_text; case = cases.case('softmax'); "
         "kernel = load_text((cases.FOLDER / case.file).read_text())[case.entry]; "
         "kernel(case.grid, case.block, case.passed(case.arguments), case.shared_bytes); "
         "print('llvmlite.binding' in sys.modules)"

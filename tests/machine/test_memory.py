@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsim.errors import OperandError
-from warpsim.host.shared_memory import SharedMemory
+from warpsim.base.errors import OperandError
 from warpsim.isa.layouts.swizzle import SWIZZLE_BYTES, pattern_bytes, swizzled
 from warpsim.isa.memory import SHARED_BYTES, WORD_BYTES, load_words, store_words
+from warpsim.programs.interactive.shared_memory import SharedMemory
 
 MODES = tuple(SWIZZLE_BYTES)
 

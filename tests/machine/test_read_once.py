@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpsim.errors import IllegalInstruction, UndefinedBehavior
-from warpsim.execution.pipeline import execute_inputs
-from warpsim.host.interactive.machines import Machine, Warp, Warpgroup
+from warpsim.base.errors import IllegalInstruction, UndefinedBehavior
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.machine.opcodes.matrix import mma
 from warpsim.machine.run import engines
+from warpsim.observe.recording.matrix_events import Event
+from warpsim.programs.interactive.machines import Machine, Warp, Warpgroup
 from warpsim.ptx import source, statements
 from warpsim.ptx.parser import parse
-from warpsim.recording.matrix_events import Event
-from warpsim.traces.reading import read_trace
-from warpsim.traces.running import run_trace
+from warpsim.sums.execution.pipeline import execute_inputs
+from warpsim.workbench.traces.reading import read_trace
+from warpsim.workbench.traces.running import run_trace
 
 MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%d0, %d1, %d2, %d3}, {%a0, %a1, %a2, %a3}, "
 MMA += "{%b0, %b1}, {%d0, %d1, %d2, %d3};"

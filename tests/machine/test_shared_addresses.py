@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 _HEAD = ".version 8.5\n.target sm_80\n.address_size 64\n"
 

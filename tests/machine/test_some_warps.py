@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.host.launching import load_text
 from warpsim.machine.state.spaces import put_words, words_at
+from warpsim.programs.launch.launching import load_text
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 
 def read(name: str, cluster: str = "", grid: tuple[int, int, int] = (4, 6, 3)) -> list[int]:

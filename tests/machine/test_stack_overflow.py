@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsim.errors import Fault, StackOverflow
-from warpsim.exec.error_codes import error_of
-from warpsim.host.launching import LaunchableKernel, load_text
+from warpsim.base.errors import Fault, StackOverflow
 from warpsim.machine.run.memories import Memories
+from warpsim.programs.exec.error_codes import error_of
+from warpsim.programs.launch.launching import LaunchableKernel, load_text
 
 CALL = "{{ .param .b32 x; .param .b32 y; st.param.b32 [x], {given}; call.uni (y), {name}, (x); {end} }}"
 TEXT = """.version 8.3

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsim.errors import WarpsimError
+from warpsim.base.errors import WarpsimError
 from warpsim.machine.bind.scope import RegisterName, Scope
 from warpsim.machine.load.function_body import execution_of
 from warpsim.machine.load.program import Module, load_module

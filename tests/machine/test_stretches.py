@@ -14,8 +14,7 @@ from tests.helpers.kernel_cases import FOLDER as KERNELS
 from tests.helpers.kernel_cases import case
 from tests.helpers.opcode_values import arrays_of, lanes_of, operations
 from tests.helpers.random_programs import VARIABLES, as_ptx, random_program
-from warpsim.errors import Fault, OperandError, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, OperandError, WarpsimError
 from warpsim.machine.native.objects import available
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
@@ -24,6 +23,7 @@ from warpsim.machine.run.events import Observer
 from warpsim.machine.run.native_stretches import Native
 from warpsim.machine.run.stretches import STATEMENTS, Stretch
 from warpsim.machine.run.wave import Record
+from warpsim.programs.launch.launching import load_text
 
 Taken = Callable[[], Any]  # makes a launch from its beginning, and returns all that it gives
 

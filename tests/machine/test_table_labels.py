@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 HEAD = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .f32 %f<4>; .reg .b64 %d<4>;"

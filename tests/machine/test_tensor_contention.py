@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpsim.errors import Deadlock, OperandError
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.base.errors import Deadlock, OperandError
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 KERNEL = """.version 8.8
 .target sm_100a

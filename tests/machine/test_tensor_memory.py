@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.tensor_core import BASE, COLUMNS, LANES, Run, Tile, copied_lanes, transfer_cell
-from warpsim.errors import Fault, IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.base.errors import Fault, IllegalInstruction, NotModelled, UndefinedBehavior, WarpsimError
 from warpsim.isa.layouts.tensor_memory import COPIES, TRANSFERS
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 HEAD = """.version 8.8
 .target sm_103a

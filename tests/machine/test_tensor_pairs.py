@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 KERNEL = """.version 8.8
 .target sm_100a

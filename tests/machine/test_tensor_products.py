@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.described_products import Product, mnemonic
 from tests.helpers.tensor_core import d_cell
-from warpsim.errors import Fault, UndefinedBehavior, WarpsimError
+from warpsim.base.errors import Fault, UndefinedBehavior, WarpsimError
 from warpsim.isa.descriptors.instruction_descriptor import KINDS
 
 SCHEDULES = ("program", "latest", 1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import warpsim
-from warpsim.errors import Location
+from warpsim.base.errors import Location
 from warpsim.isa.families import forms
 from warpsim.isa.fragments import fragment, legal_fields, metadata_map
 from warpsim.isa.instruction import Instruction

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.errors import PtxError, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import PtxError, WarpsimError
+from warpsim.programs.launch.launching import load_text
 from warpsim.ptx.parser import parse
 from warpsim.ptx.sections import files_of
 from warpsim.ptx.statements import Directive, Kernel, VariableDeclaration

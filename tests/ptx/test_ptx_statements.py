@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from warpsim import errors
-from warpsim.errors import Location, PtxError, WarpsimError
+from warpsim.base import errors
+from warpsim.base.errors import Location, PtxError, WarpsimError
 from warpsim.ptx import parser
 from warpsim.ptx.constants import Immediate
 from warpsim.ptx.operands import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsim.errors import PtxError
+from warpsim.base.errors import PtxError
 from warpsim.ptx import parser, source
 from warpsim.ptx.parser import parse
 from warpsim.ptx.source import Source

@@ -19,9 +19,9 @@ from tools.capture import __main__ as entry
 from tools.capture import campaign, command, sources
 from tools.capture.operands import random_set
 from tools.capture.simulated import SimulatedDriver
-from warpsim.traces.reading import read_trace
-from warpsim.traces.running import run_trace
-from warpsim.vectors.formats import read_vectors, write_vectors
+from warpsim.workbench.traces.reading import read_trace
+from warpsim.workbench.traces.running import run_trace
+from warpsim.workbench.vectors.formats import read_vectors, write_vectors
 
 ROOT = Path(__file__).parents[2]
 TRACES = ("mma_sp_m16n8k32_f16", "mma_sp_m16n8k64_mxf8f6f4", "wgmma_sp_m64n16k32_f16", "mma_m8n8k4_f16_volta")
@@ -184,7 +184,7 @@ def test_what_is_only_compared_is_kept_where_it_differs(
 
 
 def test_corner_sets_have_few_kernels() -> None:
-    pytest.importorskip("warpsim.generation.generate")
+    pytest.importorskip("warpsim.workbench.generation.generate")
     from tools.capture.capturing import parts_of
 
     items = [item for item in sources.form_items("sm_90a", sources.Size()) if ".corner" in item.path]

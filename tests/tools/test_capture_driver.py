@@ -18,8 +18,8 @@ from tools.capture.driver import CudaDriver, Device, DriverError
 from tools.capture.jobs import Job, run_job
 from tools.capture.operands import Placement, random_set
 from tools.capture.simulated import SimulatedDriver
-from warpsim.errors import IllegalInstruction
-from warpsim.vectors.sets import VectorSet
+from warpsim.base.errors import IllegalInstruction
+from warpsim.workbench.vectors.sets import VectorSet
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"

@@ -20,7 +20,7 @@ from tools.capture.kernels import build_kernel
 from tools.capture.operands import Placement, combinations_of, random_set
 from tools.capture.simulated import SimulatedDriver
 from tools.capture.tensor_kernels import tensor_kernel
-from warpsim.errors import NotModelled, OperandError
+from warpsim.base.errors import NotModelled, OperandError
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
 

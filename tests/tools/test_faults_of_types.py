@@ -11,7 +11,7 @@ from tools.mutants.behaviour import Behaviour, Edit
 from tools.mutants.injection import faulty_sums
 from tools.mutants.page import page
 from tools.mutants.trials_of_types import BEHAVIOURS, forms, try_form
-from warpsim.generation.sums.limits import limits_of
+from warpsim.workbench.generation.sums.limits import limits_of
 
 MMA = "mma.sync.aligned"
 SAMPLE = (  # small sets, of every class of rule: python -m tools.mutants.every_type tries all pairs of types

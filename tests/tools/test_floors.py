@@ -16,10 +16,10 @@ from tools.capture.operands import uniform_fields, vector_set
 from tools.capture.probes import FIRST_TWO, spread
 from tools.capture.variations.equivalence import settled
 from tools.capture.variations.sums import Choices, chosen
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.vectors.sets import VectorSet
 
 MMA, SPARSE = "mma.sync.aligned", "mma.sp::ordered_metadata.sync.aligned"
 MXF4 = "kind::mxf4nvf4.block_scale.scale_vec"

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-import warpsim.cli
+import warpsim.show.cli
 from tools.fuzz.case import Case, case_of, line_of
 from tools.fuzz.differential import compare
 from tools.fuzz.inputs import npy
@@ -71,7 +71,7 @@ def test_the_judge_sees(harm: str, problem: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tools.fuzz.trial.SECONDS", 1)
     monkeypatch.setattr("tools.fuzz.trial.WAITING", 2.0)
     monkeypatch.setattr("tools.fuzz.trial.BYTES", 1 << 23)
-    monkeypatch.setattr(warpsim.cli.cli, "main", lambda *_, **__: exec(harm))
+    monkeypatch.setattr(warpsim.show.cli.cli, "main", lambda *_, **__: exec(harm))
     verdict = try_case(Case(command=("info",), files={"a": b"content"}))
     assert verdict.problem.startswith(problem)
     assert bool(verdict.problem) == bool(problem)

@@ -71,7 +71,7 @@ def test_search_sees_a_wrong_kernel(tmp_path: Path) -> None:
 def test_a_sum_has_none(tmp_path: Path) -> None:
     """All of them: python -m tools.kernel_folds."""
     code = (
-        "import warpsim; from warpsim.products.warming import PROCESS, _jobs; "
+        "import warpsim; from warpsim.sums.products.warming import PROCESS, _jobs; "
         "PROCESS.compiled.update(form.product for form in warpsim.instructions('sm_80')); "
         "next(job for _, job in _jobs('sm_80') if job.func.__name__ == '_panel')()"
     )

@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.command_runner import CliRunner
 from tests.test_imports import ORDER
 from tools.pages import ROOT, changes, pages, rewritten
-from warpsim.cli import cli
+from warpsim.show.cli import cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in pages()}

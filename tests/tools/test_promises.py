@@ -16,7 +16,7 @@ from tools.promises.evidence import EVIDENCE
 from tools.promises.joined import count_of, joined_lines
 from tools.promises.readings import sentence, sums, total
 from tools.promises.sources import SOURCES
-from warpsim.views.promises.promises import promises
+from warpsim.show.views.promises.promises import promises
 
 MARKDOWN = """# A page
 

@@ -137,8 +137,8 @@ def test_a_chain_gives_each_clock_its_half() -> None:
 
 
 def test_a_vector_set_becomes_its_dot_products(tmp_path: Path) -> None:
-    from warpsim.vectors.formats import write_vectors
-    from warpsim.vectors.sets import make_vectors
+    from warpsim.workbench.vectors.formats import write_vectors
+    from warpsim.workbench.vectors.sets import make_vectors
 
     form = warpsim.decode(HALF, target="sm_80")
     generator = np.random.default_rng(3)
@@ -235,8 +235,8 @@ def test_every_fault_is_caught(tmp_path: Path) -> None:
 def test_a_wrong_word_in_a_vector_set_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from dataclasses import replace
 
-    from warpsim.vectors.formats import write_vectors
-    from warpsim.vectors.sets import make_vectors
+    from warpsim.workbench.vectors.formats import write_vectors
+    from warpsim.workbench.vectors.sets import make_vectors
 
     form = warpsim.decode("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", target="sm_80")
     generator = np.random.default_rng(5)

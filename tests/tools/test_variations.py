@@ -20,10 +20,10 @@ from tools.capture.variations.equivalence import settled
 from tools.capture.variations.of_sums import listed
 from tools.capture.variations.play import KINDS, Tally, play
 from tools.capture.variations.sums import Choices, chosen, computed
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule
+from warpsim.sums.execution.pipeline import rule_for
 
 MMA = "mma.sync.aligned"
 NVF4 = ".scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"

@@ -13,8 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from warpsim.arithmetic.kernels.llvm.chain_blocks import quad_step
-from warpsim.arithmetic.kernels.llvm.vectors import (
+from warpsim.sums.arithmetic.kernels.llvm.chain_blocks import quad_step
+from warpsim.sums.arithmetic.kernels.llvm.vectors import (
     F32,
     F64,
     I8,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.execution.compilation_budget import PROCESS
 from warpsim.isa.instruction import Instruction
+from warpsim.sums.execution.compilation_budget import PROCESS
 
 from .measure import Result, best
 

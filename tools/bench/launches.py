@@ -27,9 +27,9 @@ import numpy as np
 
 import warpsim
 from tests.helpers import kernel_cases
-from warpsim.host.launching import LaunchableKernel, load_text
 from warpsim.machine.run.native_stretches import COLD
 from warpsim.machine.run.stretches import HOT, STATEMENTS
+from warpsim.programs.launch.launching import LaunchableKernel, load_text
 
 from .measure import Result, best
 

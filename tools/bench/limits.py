@@ -16,7 +16,7 @@ os.environ.pop("OPENBLAS_CORETYPE", None)  # BLAS has kernels for this processor
 import sys
 from datetime import UTC, datetime
 
-from warpsim.arithmetic.kernels.hardware import has_roundings
+from warpsim.sums.arithmetic.kernels.hardware import has_roundings
 
 from .bare_loops import COLUMNS, LOOPS, PRODUCTS, ROUNDS, bare_loop
 from .measure import best, matmul_seconds

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.errors import present
+from warpsim.base.errors import present
 from warpsim.isa.formats import Format
-from warpsim.products.gemm import gemm, gemm_sparse
+from warpsim.sums.products.gemm import gemm, gemm_sparse
 
 from .measure import Result, best, matmul_seconds
 

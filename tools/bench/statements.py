@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from warpsim.host.interactive.machines import Machine, Warp, Warpgroup
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
 from warpsim.isa.descriptors.tile_shape import TileShape
+from warpsim.programs.interactive.machines import Machine, Warp, Warpgroup
 from warpsim.ptx import statements
 from warpsim.ptx.parser import parse
-from warpsim.traces.reading import Trace, read_trace
-from warpsim.traces.running import run_trace
+from warpsim.workbench.traces.reading import Trace, read_trace
+from warpsim.workbench.traces.running import run_trace
 
 from .measure import best
 

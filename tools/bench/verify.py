@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.vectors.formats.manifest import manifest_of
-from warpsim.vectors.sets import make_vectors
+from warpsim.workbench.vectors.formats.manifest import manifest_of
+from warpsim.workbench.vectors.sets import make_vectors
 
 MNEMONIC = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 TARGET = "sm_90a"

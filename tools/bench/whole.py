@@ -53,9 +53,9 @@ def _threads(repeat: int) -> tuple[float, float]:
 
 def _packing(repeat: int) -> tuple[float, float]:
     """Time the decoding of both operands, as a share of the product."""
-    from warpsim.arithmetic.panels import Problem, decoded_a, decoded_b
-    from warpsim.arithmetic.plans import plan_of
-    from warpsim.execution.pipeline import rule_for
+    from warpsim.sums.arithmetic.panels import Problem, decoded_a, decoded_b
+    from warpsim.sums.arithmetic.plans import plan_of
+    from warpsim.sums.execution.pipeline import rule_for
 
     form, rng = warpsim.decode(_F16, target="sm_90a"), np.random.default_rng(1)
     a, b = (rng.standard_normal((1024, 1024)).astype(np.float16) for _ in "ab")

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.errors import TraceError, WarpsimError
-from warpsim.files.archives import read_arrays
-from warpsim.vectors.formats import read_vectors, write_vectors
+from warpsim.base.errors import TraceError, WarpsimError
+from warpsim.base.files.archives import read_arrays
+from warpsim.workbench.vectors.formats import read_vectors, write_vectors
 
 from .campaign import Record, chip_folder, keep, read_report, write_report
 from .capturing import folded, parts_of, provenance

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.errors import WarpsimError
-from warpsim.vectors.formats import write_vectors
-from warpsim.vectors.sets import VectorSet
+from warpsim.base.errors import WarpsimError
+from warpsim.workbench.vectors.formats import write_vectors
+from warpsim.workbench.vectors.sets import VectorSet
 
 from .capturing import captured
 from .driver import Device, Driver, DriverError

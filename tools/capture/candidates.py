@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.errors import WarpsimError
-from warpsim.execution.inputs import inputs_by_name
-from warpsim.execution.pipeline import checked_inputs, execute_inputs, rule_for
+from warpsim.base.errors import WarpsimError
 from warpsim.isa.fragments import gather, registers_of
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
@@ -25,7 +23,9 @@ from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule
 from warpsim.machine.run.engines import Engine as Arithmetic
 from warpsim.ptx.qualifiers import on_target
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.execution.inputs import inputs_by_name
+from warpsim.sums.execution.pipeline import checked_inputs, execute_inputs, rule_for
+from warpsim.workbench.vectors.sets import VectorSet
 
 from .operands import ENGINE
 
@@ -66,9 +66,9 @@ def model(instruction: Instruction, inputs: Inputs) -> Words:
 def rule_compute(operands: Operands, rule: Rule) -> Array:
     """Return the model's arithmetic for a rule."""
     if ENGINE == "kernel":
-        from warpsim.arithmetic.numerics import compute
+        from warpsim.sums.arithmetic.numerics import compute
     else:
-        from warpsim.arithmetic.reference import compute
+        from warpsim.sums.arithmetic.reference import compute
     return compute(operands, rule)
 
 

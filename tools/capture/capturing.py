@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsim import __version__
-from warpsim.errors import IllegalInstruction
+from warpsim.base.errors import IllegalInstruction
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
 from warpsim.ptx.qualifiers import on_target
-from warpsim.vectors.sets import VectorSet
+from warpsim.workbench.vectors.sets import VectorSet
 
 from .driver import Device, Driver, DriverError
 from .jobs import Job, pack_cases, run_job

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from warpsim.errors import IllegalInstruction, TraceError, WarpsimError
+from warpsim.base.errors import IllegalInstruction, TraceError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.machine.run.engines import Engine as Arithmetic
 

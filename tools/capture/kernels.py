@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from warpsim.errors import OperandError
+from warpsim.base.errors import OperandError
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
 

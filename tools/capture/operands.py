@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.execution.pipeline import Engine
 from warpsim.isa.codes import codes_of
 from warpsim.isa.descriptors.matrix_descriptor import Major
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor, canonical_image
@@ -23,7 +22,8 @@ from warpsim.isa.formats import Format
 from warpsim.isa.fragments import known_fields, metadata_map, registers_of, write_fields
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.layouts.swizzle import Swizzle
-from warpsim.vectors.sets import VectorSet, make_vectors
+from warpsim.sums.execution.pipeline import Engine
+from warpsim.workbench.vectors.sets import VectorSet, make_vectors
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator

@@ -13,13 +13,13 @@ from itertools import count
 import numpy as np
 
 from warpsim import __version__
-from warpsim.errors import OperandError, WarpsimError
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.base.errors import OperandError, WarpsimError
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.memory import SHARED_BYTES
 from warpsim.machine.run.engines import Engine
 from warpsim.machine.state.device import Device as Memory
 from warpsim.machine.state.spaces import Bytes
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 from .driver import Device, DriverError
 

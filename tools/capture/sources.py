@@ -18,10 +18,10 @@ import numpy as np
 import warpsim
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
-from warpsim.traces.reading import read_trace
-from warpsim.traces.running import run_trace
-from warpsim.vectors.formats import read_vectors
-from warpsim.vectors.sets import VectorSet, expected, immediates_of
+from warpsim.workbench.traces.reading import read_trace
+from warpsim.workbench.traces.running import run_trace
+from warpsim.workbench.vectors.formats import read_vectors
+from warpsim.workbench.vectors.sets import VectorSet, expected, immediates_of
 
 from .capturing import file_words
 from .experiments import EXPERIMENTS, Trial
@@ -135,12 +135,13 @@ def _random(form: Instruction, placement: Placement, size: Size) -> VectorSet:
 
 def _has_corners() -> bool:
     return (
-        find_spec("warpsim.generation") is not None and find_spec("warpsim.generation.generate") is not None
+        find_spec("warpsim.workbench.generation") is not None
+        and find_spec("warpsim.workbench.generation.generate") is not None
     )
 
 
 def _corner(form: Instruction, placement: Placement, size: Size) -> VectorSet:
-    from warpsim.generation.generate import generate_vectors
+    from warpsim.workbench.generation.generate import generate_vectors
 
     count = _CORNER_ROUNDS * _fitting(form, placement, size)
     place: Literal["shared", "registers"] = "shared" if placement.a_shared else "registers"

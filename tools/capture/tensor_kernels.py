@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from warpsim.errors import NotModelled
+from warpsim.base.errors import NotModelled
 from warpsim.isa.instruction import Instruction
 
 from .kernels import Array, Kernel, Writer

@@ -20,11 +20,11 @@ from typing import Any
 import click
 
 import warpsim
-from warpsim.execution.pipeline import rule_for
-from warpsim.generation.cases.placement import legal_fields
-from warpsim.generation.generate import corner_vectors
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.instruction import Instruction
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.generation.cases.placement import legal_fields
+from warpsim.workbench.generation.generate import corner_vectors
 
 
 @dataclass(frozen=True, kw_only=True)

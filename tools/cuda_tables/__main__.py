@@ -1,4 +1,4 @@
-"""Write the tables of warpsim/exec from the headers and libraries of CUDA toolkits.
+"""Write the tables of warpsim/programs/exec from the headers and libraries of CUDA toolkits.
 
     python -m tools.cuda_tables 12=/path/to/cuda-12.9 13=/path/to/cuda-13.5 [--check]
 
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-TABLES = Path(__file__).parent.parent.parent / "warpsim" / "exec" / "tables"
+TABLES = Path(__file__).parent.parent.parent / "warpsim" / "programs" / "exec" / "tables"
 _ENUMERATIONS = {
     "cudaError": "runtime_errors",
     "cudaError_enum": "driver_errors",

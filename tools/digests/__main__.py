@@ -40,7 +40,7 @@ def computed(every: bool, word: str = "") -> Digests:
 
 def platform_line() -> str:
     """Return CPU, Python and libraries that compute."""
-    from warpsim.arithmetic.kernels._jit import interpreted
+    from warpsim.sums.arithmetic.kernels._jit import interpreted
 
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     cpu = os.environ.get("NUMBA_CPU_NAME", "this CPU")

@@ -11,11 +11,11 @@ import numpy as np
 import warpsim
 from tools.judging import Brought
 from tools.user_mistakes.case import F16
-from warpsim.arithmetic.numerics import compute
-from warpsim.diagnosis.units.unit_sample import slices
-from warpsim.execution.pipeline import rule_for
-from warpsim.generation.generate import generate_vectors
 from warpsim.isa.fragments import registers_of
+from warpsim.sums.arithmetic.numerics import compute
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.diagnosis.units.unit_sample import slices
+from warpsim.workbench.generation.generate import generate_vectors
 
 from .listing import Listing
 

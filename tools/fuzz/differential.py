@@ -28,9 +28,9 @@ import warpsim
 from tests.helpers.guarded_programs import SHORT, Gate, traced_rows
 from tests.helpers.naive_hazards import Naive, facts, random_lines
 from tests.helpers.random_programs import VARIABLES, as_ptx, random_program, run_thread
-from warpsim.host.launching import load_text
 from warpsim.machine.native.objects import available
-from warpsim.vectors.formats import read_vectors, write_vectors
+from warpsim.programs.launch.launching import load_text
+from warpsim.workbench.vectors.formats import read_vectors, write_vectors
 
 from .paths import kinds, random_paths
 

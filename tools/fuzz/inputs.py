@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.cli import main
+from warpsim.show.cli import main
 
 from .case import Case
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.host.launching import load_text
 from warpsim.isa.instruction import Instruction
+from warpsim.programs.launch.launching import load_text
 from warpsim.ptx.qualifiers import default_version
 
 Words = npt.NDArray[Any]

@@ -20,14 +20,14 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.debugger.small_kernel import session
+from tests.show.debugger.small_kernel import session
 from tools.dap_client import framed
-from warpsim.debugger.dap.adapter import Adapter
-from warpsim.exec.messages import Channel, Gone
-from warpsim.exec.serving.remote import version
-from warpsim.exec.serving.server import Server
-from warpsim.exec.serving.visits import visit
-from warpsim.exec.settings import Settings
+from warpsim.programs.exec.messages import Channel, Gone
+from warpsim.programs.exec.serving.remote import version
+from warpsim.programs.exec.serving.server import Server
+from warpsim.programs.exec.serving.visits import visit
+from warpsim.programs.exec.settings import Settings
+from warpsim.show.debugger.dap.adapter import Adapter
 
 from .mutations import _json
 

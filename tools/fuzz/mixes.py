@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.helpers import nasty
-from warpsim.generation.cases.drafts import Draft
-from warpsim.generation.sums.limits import limits_of
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
+from warpsim.workbench.generation.cases.drafts import Draft
+from warpsim.workbench.generation.sums.limits import limits_of
 
 Codes = npt.NDArray[Any]
 Rng = np.random.Generator

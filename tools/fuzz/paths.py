@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 import warpsim
-from warpsim.errors import present
-from warpsim.generation.cases.drafts import Draft
-from warpsim.generation.cases.placement import arguments_of
+from warpsim.base.errors import present
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.codes import codes_of, matrix_of
 from warpsim.isa.fragments import registers_of
 from warpsim.isa.instruction import Instruction
-from warpsim.vectors.sets import Part, VectorSet, make_vectors
+from warpsim.workbench.generation.cases.drafts import Draft
+from warpsim.workbench.generation.cases.placement import arguments_of
+from warpsim.workbench.vectors.sets import Part, VectorSet, make_vectors
 
 from .kernels import launched
 from .mixes import drafted

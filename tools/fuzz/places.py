@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from warpsim.files import opening
+from warpsim.base.files import opening
 
 from .case import Case
 from .seeds import seeds

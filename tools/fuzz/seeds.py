@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import warpsim
-from warpsim.vectors.formats import format_of
+from warpsim.workbench.vectors.formats import format_of
 
 from .case import Case
 from .inputs import DENSE, SCALED, SPARSE, file, npy, npz

@@ -91,7 +91,7 @@ def _forked(case: Case, folder: Path, said: Path, limit: int) -> int:
 
 
 def _run(case: Case) -> int:
-    from warpsim.cli import main
+    from warpsim.show.cli import main
 
     try:
         main([os.fsdecode(os.fsencode(word)) for word in case.command])

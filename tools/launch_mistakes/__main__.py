@@ -9,7 +9,7 @@ from functools import partial
 
 import warpsim
 from tools.judging import Answer, listed, outcome_of
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 from .changed import TENSOR_KERNELS, changed
 from .kernels import KERNELS, Prepared, compiled

@@ -26,8 +26,8 @@ from random import Random
 
 from tests.helpers import ptxas
 from tests.helpers.module_differences import reason
-from warpsim.errors import NotModelled, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled, WarpsimError
+from warpsim.programs.launch.launching import load_text
 
 ROOT = Path(__file__).parent.parent.parent
 REAL = ("softmax", "reduction", "functions", "ragged", "cooperation", "sparse_e4m3", "bulk_ring")

@@ -2,7 +2,7 @@
 
 A fault changes one of four things: the ``numbers`` of the rule's aligned sum, the ``operands`` as the unit
 reads their codes, the ``inputs`` as it gathers them (immediates, selectors), or lines of the sums
-(``edits``; summing.py, terms.py, factors.py and arithmetic.py of warpsim/generation, the vectorised
+(``edits``; summing.py, terms.py, factors.py and arithmetic.py of warpsim/workbench/generation, the vectorised
 derivation beside kernels and reference.py). ``proof`` says for the limits of an instruction why no operands
 whatever show the fault, or is empty: a fault that is proven equivalent and caught is an error of the proof.
 """
@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpsim.generation.sums.limits import Limits
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
@@ -27,6 +26,7 @@ from warpsim.isa.rules import (
     ScaledGroups,
     SoftwareQuad,
 )
+from warpsim.workbench.generation.sums.limits import Limits
 
 Where = Callable[[Limits], bool]
 Proof = Callable[[Limits], str]
@@ -34,7 +34,7 @@ Proof = Callable[[Limits], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """``new`` in place of ``old``, which occurs once in a module of warpsim/generation/sums."""
+    """``new`` in place of ``old``, which occurs once in a module of warpsim/workbench/generation/sums."""
 
     module: str
     old: str

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.generation.sums.limits import Limits
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
+from warpsim.workbench.generation.sums.limits import Limits
 
 from . import proofs
 from .behaviour import Behaviour, Proof, Where, both, everywhere, floats, integers, never

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from warpsim.generation.sums import reasons
-from warpsim.generation.sums.limits import Limits
+from warpsim.workbench.generation.sums import reasons
+from warpsim.workbench.generation.sums.limits import Limits
 
 from .behaviour import Behaviour, Edit, Proof, Where, bits, both, doubles, integers, never, quads
 

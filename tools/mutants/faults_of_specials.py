@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.generation.cases.corner_codes import is_special
-from warpsim.generation.sums.limits import Limits, largest
 from warpsim.isa.formats import Format
 from warpsim.isa.products import Operands
+from warpsim.workbench.generation.cases.corner_codes import is_special
+from warpsim.workbench.generation.sums.limits import Limits, largest
 
 from . import proofs
 from .behaviour import Behaviour, Edit, Proof, Where, aligned, both, floats, never

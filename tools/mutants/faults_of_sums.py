@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpsim.generation.sums import reasons
-from warpsim.generation.sums.limits import Limits
 from warpsim.isa.rules import ScaledGroups
+from warpsim.workbench.generation.sums import reasons
+from warpsim.workbench.generation.sums.limits import Limits
 
 from . import proofs
 from .behaviour import (

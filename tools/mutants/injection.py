@@ -1,6 +1,6 @@
 """Faults carried out: result codes of a batch as a faulty unit has them.
 
-Faults of lines run in copies of four modules of warpsim/generation/sums, made from their text; Numba compiles
+Faults of lines run in copies of four modules of warpsim/workbench/generation/sums, made from their text; Numba compiles
 nothing. Everything else goes through the kernels, with other operands or another rule.
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.arithmetic.numerics import compute
-from warpsim.generation.sums.limits import Limits
 from warpsim.isa.products import Operands
+from warpsim.sums.arithmetic.numerics import compute
+from warpsim.workbench.generation.sums.limits import Limits
 
 from .behaviour import Behaviour, Edit
 
 MODULES = ("exact_numbers", "terms", "factors", "summing")  # in the order of their imports
-_FOLDER = Path(warpsim.__file__).parent / "generation" / "sums"
+_FOLDER = Path(warpsim.__file__).parent / "workbench" / "generation" / "sums"
 _PACKAGE = "faulty_generation"
 ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 
@@ -31,7 +31,7 @@ ARRAYS = ("a", "b", "c", "columns", "scale_a", "scale_b")
 @cache
 def _source(module: str) -> str:
     text = (_FOLDER / f"{module}.py").read_text(encoding="utf-8")
-    text = text.replace("from ...", "from warpsim.")
+    text = text.replace("from ....", "from warpsim.")
     for name in MODULES:
         text = text.replace(f"from .{name} import", f"from {_PACKAGE}.{name} import")
     return text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpsim.generation.sums import reasons
-from warpsim.generation.sums.limits import Limits
+from warpsim.workbench.generation.sums import reasons
+from warpsim.workbench.generation.sums.limits import Limits
 
 
 def c_cut_at(limits: Limits, fraction_bits: int) -> str:

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.arithmetic import reference
-from warpsim.arithmetic.numerics import compute
-from warpsim.execution.pipeline import rule_for
-from warpsim.generation.cases.corners import theme_chunk
-from warpsim.generation.coverage.vector_coverage import gathered
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.arithmetic import reference
+from warpsim.sums.arithmetic.numerics import compute
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.generation.cases.corners import theme_chunk
+from warpsim.workbench.generation.coverage.vector_coverage import gathered
+from warpsim.workbench.vectors.sets import VectorSet
 
 from .faults import Fault
 
@@ -51,7 +51,7 @@ def mutated(fault: Fault) -> types.ModuleType:
     """Return reference.py with the fault's line changed; raise ValueError unless its text occurs once."""
     if _SOURCE.count(fault.old) != 1:
         raise ValueError(f"{fault.name}: {fault.old!r} occurs {_SOURCE.count(fault.old)} times")
-    module = types.ModuleType("warpsim.arithmetic.mutated_reference")
+    module = types.ModuleType("warpsim.sums.arithmetic.mutated_reference")
     module.__package__ = reference.__package__
     exec(compile(_SOURCE.replace(fault.old, fault.new), fault.name, "exec"), vars(module))
     return module

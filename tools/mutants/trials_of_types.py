@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from warpsim.arithmetic.numerics import compute
-from warpsim.execution.inputs import inputs_by_name
-from warpsim.execution.pipeline import checked_inputs
-from warpsim.generation.coverage.vector_coverage import gathered
-from warpsim.generation.generate import corner_vectors
-from warpsim.generation.sums.limits import Limits, limits_of
 from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.fragments import gather
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.arithmetic.numerics import compute
+from warpsim.sums.execution.inputs import inputs_by_name
+from warpsim.sums.execution.pipeline import checked_inputs
+from warpsim.workbench.generation.coverage.vector_coverage import gathered
+from warpsim.workbench.generation.generate import corner_vectors
+from warpsim.workbench.generation.sums.limits import Limits, limits_of
+from warpsim.workbench.vectors.sets import VectorSet
 
 from .behaviour import Behaviour
 from .faults_of_operands import OPERANDS

@@ -18,7 +18,7 @@ from tests.helpers.cluster_cases import CLUSTERS
 from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.kernel_products import Case, Rng
 from tests.helpers.tensor_pipeline_products import TENSOR_PIPELINES
-from warpsim.host.launching import LaunchReport
+from warpsim.programs.launch.launching import LaunchReport
 
 _F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 
 from .kernels import Pipeline
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from warpsim.errors import WarpsimError
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.base.errors import WarpsimError
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 from .kernels import Pipeline
 

@@ -22,10 +22,10 @@ from typing import Any
 
 import click
 
-from warpsim.execution.interface import instructions
-from warpsim.views.promises import promises_derived as derived
-from warpsim.views.promises.promises import promises
-from warpsim.views.promises.promises_derived import all_statements
+from warpsim.show.views.promises import promises_derived as derived
+from warpsim.show.views.promises.promises import promises
+from warpsim.show.views.promises.promises_derived import all_statements
+from warpsim.sums.execution.interface import instructions
 
 from .joined import joined_lines
 from .sources import SOURCES, Source

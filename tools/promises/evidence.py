@@ -1,6 +1,6 @@
 """What tests every promise: files of tests, tools, and names of the figures that tools printed.
 
-By the name of a promise in warpsim/views/promises; the promises that tables make share a name.
+By the name of a promise in warpsim/show/views/promises; the promises that tables make share a name.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ class Evidence:
 EVIDENCE = {
     "environment": Evidence(
         tests=(
-            "tests/arithmetic/test_environment.py",
-            "tests/host/test_launch_environment.py",
+            "tests/sums/arithmetic/test_environment.py",
+            "tests/programs/launch/test_launch_environment.py",
         )
     ),
     "batches": Evidence(
         tests=(
-            "tests/products/test_gemm.py",
-            "tests/arithmetic/test_panels.py",
-            "tests/execution/test_execute.py",
+            "tests/sums/products/test_gemm.py",
+            "tests/sums/arithmetic/test_panels.py",
+            "tests/sums/execution/test_execute.py",
         )
     ),
     "compiled or not": Evidence(
         tests=(
-            "tests/arithmetic/test_kernels.py",
-            "tests/products/test_gemm.py",
-            "tests/execution/test_compilation_budget.py",
-            "tests/arithmetic/test_cache.py",
+            "tests/sums/arithmetic/test_kernels.py",
+            "tests/sums/products/test_gemm.py",
+            "tests/sums/execution/test_compilation_budget.py",
+            "tests/sums/arithmetic/test_cache.py",
         )
     ),
     "platforms": Evidence(
         tests=(
-            "tests/arithmetic/test_environment.py",
+            "tests/sums/arithmetic/test_environment.py",
             "tests/machine/opcodes/test_transcendental.py",
         ),
         tools=(
@@ -51,8 +51,8 @@ EVIDENCE = {
     ),
     "two derivations": Evidence(
         tests=(
-            "tests/arithmetic/test_numerics.py",
-            "tests/arithmetic/test_reference.py",
+            "tests/sums/arithmetic/test_numerics.py",
+            "tests/sums/arithmetic/test_reference.py",
         ),
         tools=(
             "python -m tools.soak",
@@ -68,11 +68,11 @@ EVIDENCE = {
     ),
     "clusters of machines": Evidence(
         tests=(
-            "tests/cluster/test_distribution.py",
-            "tests/cluster/test_spread_launches.py",
+            "tests/base/cluster/test_distribution.py",
+            "tests/programs/launch/test_spread_launches.py",
         )
     ),
-    "processes": Evidence(tests=("tests/cluster/test_helper_processes.py",)),
+    "processes": Evidence(tests=("tests/programs/launch/test_helper_processes.py",)),
     "schedules": Evidence(
         tests=(
             "tests/machine/test_kernels_launch.py",
@@ -111,7 +111,7 @@ EVIDENCE = {
     "corner vectors": Evidence(
         tests=(
             "tests/tools/test_mutants.py",
-            "tests/generation",
+            "tests/workbench/generation",
         ),
         tools=(
             "python -m tools.mutants",
@@ -130,17 +130,17 @@ EVIDENCE = {
     "changed pipelines": Evidence(
         tests=(
             "tests/tools/test_pipeline_changes.py",
-            "tests/checks/test_copy_order.py",
-            "tests/checks/test_hazards.py",
-            "tests/checks/test_lane_races.py",
+            "tests/observe/checks/test_copy_order.py",
+            "tests/observe/checks/test_hazards.py",
+            "tests/observe/checks/test_lane_races.py",
         ),
         tools=("python -m tools.pipeline_changes",),
         figures=("changed pipelines",),
     ),
     "mistakes": Evidence(
         tests=(
-            "tests/diagnosis/test_user_mistakes.py",
-            "tests/diagnosis/test_diff.py",
+            "tests/workbench/diagnosis/test_user_mistakes.py",
+            "tests/workbench/diagnosis/test_diff.py",
         ),
         tools=("python -m tools.user_mistakes",),
         figures=("mistakes",),
@@ -148,20 +148,20 @@ EVIDENCE = {
     "any bytes": Evidence(
         tests=(
             "tests/tools/test_fuzz.py",
-            "tests/cli/test_cli_hostile.py",
-            "tests/execution/test_hostile_arguments.py",
-            "tests/vectors/test_vector_formats.py",
+            "tests/show/cli/test_cli_hostile.py",
+            "tests/sums/execution/test_hostile_arguments.py",
+            "tests/workbench/vectors/test_vector_formats.py",
         ),
         tools=("python -m tools.fuzz",),
         figures=("fuzzing",),
     ),
     "statements that raise": Evidence(
         tests=(
-            "tests/host/test_snapshots.py",
-            "tests/host/test_launch.py",
+            "tests/programs/interactive/test_snapshots.py",
+            "tests/programs/launch/test_launch.py",
         )
     ),
-    "replaced files": Evidence(tests=("tests/files/test_replacing.py",)),
+    "replaced files": Evidence(tests=("tests/base/files/test_replacing.py",)),
     "tensor copies": Evidence(tests=("tests/machine/opcodes/test_tensors.py",)),
     "reductions of copies": Evidence(
         tests=(
@@ -171,7 +171,7 @@ EVIDENCE = {
     ),
     "orders of additions": Evidence(
         tests=(
-            "tests/host/test_addition_orders.py",
+            "tests/programs/launch/test_addition_orders.py",
             "tests/machine/opcodes/test_atomics.py",
         )
     ),
@@ -190,9 +190,11 @@ EVIDENCE = {
             "tests/machine/opcodes/test_tensors.py",
         )
     ),
-    "wmma types": Evidence(tests=("tests/host/test_not_modelled.py",)),
-    "scale ids": Evidence(tests=("tests/host/test_machine.py",)),
-    "calls": Evidence(tests=("tests/host/test_not_modelled.py", "tests/machine/opcodes/test_call_checks.py")),
+    "wmma types": Evidence(tests=("tests/programs/launch/test_not_modelled.py",)),
+    "scale ids": Evidence(tests=("tests/programs/interactive/test_machine.py",)),
+    "calls": Evidence(
+        tests=("tests/programs/launch/test_not_modelled.py", "tests/machine/opcodes/test_call_checks.py")
+    ),
     "wide registers": Evidence(
         tests=(
             "tests/machine/opcodes/test_wide.py",
@@ -201,16 +203,16 @@ EVIDENCE = {
     ),
     "kernel statements in warps": Evidence(
         tests=(
-            "tests/host/test_warp_opcodes.py",
-            "tests/host/test_machine.py",
-            "tests/host/test_warpgroup.py",
+            "tests/programs/interactive/test_warp_opcodes.py",
+            "tests/programs/interactive/test_machine.py",
+            "tests/programs/interactive/test_warpgroup.py",
         )
     ),
-    "compiled signatures": Evidence(tests=("tests/host/test_signatures.py",)),
+    "compiled signatures": Evidence(tests=("tests/programs/compilers/test_signatures.py",)),
     "metadata fields": Evidence(
         tests=(
             "tests/isa/test_fragments.py",
-            "tests/execution/test_execute.py",
+            "tests/sums/execution/test_execute.py",
         )
     ),
     "tensor coordinates": Evidence(
@@ -221,7 +223,7 @@ EVIDENCE = {
     ),
     "unwritten registers": Evidence(
         tests=(
-            "tests/host/test_machine.py",
+            "tests/programs/interactive/test_machine.py",
             "tests/machine/opcodes/test_matrices.py",
             "tests/machine/opcodes/test_tiles.py",
         )
@@ -231,7 +233,7 @@ EVIDENCE = {
             "tests/machine/opcodes/test_matrices.py",
             "tests/machine/opcodes/test_wgmma_launches.py",
             "tests/machine/opcodes/test_registers.py",
-            "tests/host/test_machine.py",
+            "tests/programs/interactive/test_machine.py",
         )
     ),
     "tensor memory": Evidence(
@@ -241,7 +243,7 @@ EVIDENCE = {
             "tests/isa/test_tcgen05_descriptors.py",
         )
     ),
-    "open results in warps": Evidence(tests=("tests/host/test_warpgroup.py",)),
+    "open results in warps": Evidence(tests=("tests/programs/interactive/test_warpgroup.py",)),
     "misused barriers": Evidence(
         tests=(
             "tests/machine/opcodes/test_mbarriers.py",
@@ -251,13 +253,13 @@ EVIDENCE = {
     ),
     "stack restores": Evidence(tests=("tests/machine/opcodes/test_stack.py",)),
     "results validated": Evidence(
-        tests=("tests/arithmetic/test_hardware.py", "tests/arithmetic/test_numerics.py"),
+        tests=("tests/sums/arithmetic/test_hardware.py", "tests/sums/arithmetic/test_numerics.py"),
     ),
     "results documented": Evidence(
-        tests=("tests/arithmetic/test_integers.py", "tests/arithmetic/test_reference.py"),
+        tests=("tests/sums/arithmetic/test_integers.py", "tests/sums/arithmetic/test_reference.py"),
     ),
     "results inferred": Evidence(
-        tests=("tests/arithmetic/test_numerics.py", "tests/arithmetic/test_reference.py"),
+        tests=("tests/sums/arithmetic/test_numerics.py", "tests/sums/arithmetic/test_reference.py"),
         tools=("python -m tools.capture",),
     ),
     "statements exact": Evidence(tests=("tests/machine/opcodes", "tests/machine/test_c_programs.py")),
@@ -265,7 +267,7 @@ EVIDENCE = {
     "statements approximate": Evidence(tests=("tests/machine/opcodes/test_approximate_floats.py",)),
     "special registers": Evidence(tests=("tests/machine/test_special.py",)),
     "refused opcodes": Evidence(tests=("tests/machine/opcodes/test_refused.py",)),
-    "single instructions": Evidence(tests=("tests/host/test_not_modelled.py",)),
-    "opcodes of launches": Evidence(tests=("tests/host/test_warp_opcodes.py",)),
-    "unsorted metadata": Evidence(tests=("tests/execution/test_execute.py",)),
+    "single instructions": Evidence(tests=("tests/programs/launch/test_not_modelled.py",)),
+    "opcodes of launches": Evidence(tests=("tests/programs/interactive/test_warp_opcodes.py",)),
+    "unsorted metadata": Evidence(tests=("tests/sums/execution/test_execute.py",)),
 }

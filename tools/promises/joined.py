@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from warpsim.views.promises.promise import Promise
-from warpsim.views.promises.promises import block, label_lines
+from warpsim.show.views.promises.promise import Promise
+from warpsim.show.views.promises.promises import block, label_lines
 
 from .evidence import EVIDENCE
 

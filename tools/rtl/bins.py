@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, log2
 
-from warpsim.arithmetic.reference import Kind
+from warpsim.sums.arithmetic.reference import Kind
 
 from . import events
 from .configuration import Configuration, highest_exponent

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import warpsim
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.formats import FORMATS, Format, Specials
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import FusedSum
 from warpsim.isa.sparsity import TWO_OF_FOUR
+from warpsim.sums.execution.pipeline import rule_for
 
 SPECIALS = {Specials.INFINITIES: 1, Specials.ONE_NAN: 2}  # parameter SPECIALS of float_decode.sv
 CHANGES = ("length", "fraction_bits", "exponent_floor", "precision", "nearest")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
 
-from warpsim.arithmetic.reference import Kind, Number, Step, decode
 from warpsim.isa.formats import Format
+from warpsim.sums.arithmetic.reference import Kind, Number, Step, decode
 
 from .configuration import Configuration
 from .stimulus import DotProduct

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsim.arithmetic.reference import Step, decode, fused_chain, product
+from warpsim.sums.arithmetic.reference import Step, decode, fused_chain, product
 
 from .configuration import Configuration
 from .stimulus import DotProduct

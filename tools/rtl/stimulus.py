@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.execution.inputs import inputs_by_name
-from warpsim.execution.pipeline import checked_inputs
 from warpsim.isa.fragments import codes_from, gather
 from warpsim.isa.instruction import Instruction
-from warpsim.vectors.formats import read_vectors
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.execution.inputs import inputs_by_name
+from warpsim.sums.execution.pipeline import checked_inputs
+from warpsim.workbench.vectors.formats import read_vectors
+from warpsim.workbench.vectors.sets import VectorSet
 
 from .configuration import Configuration
 

@@ -31,10 +31,10 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
 from tests.helpers import nasty  # noqa: E402
-from warpsim.arithmetic import numerics, reference  # noqa: E402
-from warpsim.execution.pipeline import rule_for  # noqa: E402
 from warpsim.isa.instruction import Instruction  # noqa: E402
 from warpsim.isa.rules import EmulatedF8, FusedSum, Rule  # noqa: E402
+from warpsim.sums.arithmetic import numerics, reference  # noqa: E402
+from warpsim.sums.execution.pipeline import rule_for  # noqa: E402
 
 BATCH = 500  # dots compared at once
 

@@ -1,4 +1,4 @@
-// Each thread prints and keeps the value of a neighbour. A barrier is missing: see warpsim/cli/README.md.
+// Each thread prints and keeps the value of a neighbour. A barrier is missing: see warpsim/show/cli/README.md.
 #include <cstdio>
 
 __constant__ int scale[1];

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..base.errors import OperandError
 
 _MAIN_MEMORY = (1, 3)  # DLPack: kDLCPU, kDLCUDAHost
 _SHORT = 60  # characters of a value that an error message quotes

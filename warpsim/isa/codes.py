@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..environment import in_default_environment
-from ..errors import OperandError
+from ..base.environment import in_default_environment
+from ..base.errors import OperandError
 from .arrays import as_array
 from .formats import Format
 

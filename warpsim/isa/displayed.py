@@ -1,4 +1,4 @@
-"""Objects that notebooks show: their HTML is made by report/notebooks.py, which comes after this room."""
+"""Objects that notebooks show: their HTML is made by show/report/notebooks.py, which comes after this room."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ class Displayed:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        notebooks = import_module(".report.notebooks", __name__.partition(".")[0])
+        notebooks = import_module(".show.report.notebooks", __name__.partition(".")[0])
         return str(notebooks.html_of(self))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import NotModelled, OperandError, UndefinedBehavior
+from ..base.errors import NotModelled, OperandError, UndefinedBehavior
 from .architectures import ARCHITECTURES
 from .arrays import as_array
 from .codes import codes_of, matrix_of

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, TypeVar
 from zlib import crc32
 
-from ..errors import OperandError, present
+from ..base.errors import OperandError, present
 from .displayed import Displayed
 from .formats import Format
 from .layouts.field_layout import FieldLayout

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..base.errors import OperandError
 from .architectures import LARGEST
 
 Bytes = npt.NDArray[np.uint8]  # (..., bytes)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..base.errors import OperandError
 from .arrays import as_array
 from .products import Codes, Storage
 

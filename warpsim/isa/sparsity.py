@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..base.errors import OperandError
 
 FIELD_BITS = 4
 _RANKS = 3  # of units: not zero, -0, +0

@@ -5,7 +5,7 @@ CTAs may wait for each other: then waves take turns. Only so many CTAs are in fl
 so memory does not grow with the grid; to wait for a CTA that has not begun lasts for ever, there as here.
 Waves do not run on several threads: NumPy holds the interpreter's lock in operations as short as these, and
 two threads were measured to be no faster than one. Processes are: see helper_processes.py and spreading.py
-of warpsim/host.
+of warpsim/programs/launch.
 Knows grids, blocks and how many CTAs go together; does not know text or arguments.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import OperandError
+from ..base.errors import OperandError
 from ..isa.architectures import ARCHITECTURES
 from ..isa.warps import WARP
 from .bind.scope import Variable

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from ..errors import IllegalInstruction, Location
+from ..base.errors import IllegalInstruction, Location
 from ..isa.instruction import Instruction
 from .constants import Immediate
 from .operand_types import (

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Literal, NamedTuple
 
-from ..environment import in_default_environment
-from ..errors import PtxError
+from ..base.environment import in_default_environment
+from ..base.errors import PtxError
 from .source import Cursor
 
 __all__ = ["INTEGER", "Immediate", "read_immediate", "read_integer"]

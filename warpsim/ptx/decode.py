@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from ..errors import IllegalInstruction, NotModelled, OperandError, PtxError, located
+from ..base.errors import IllegalInstruction, NotModelled, OperandError, PtxError, located
 from ..isa.arrays import as_integer
 from ..isa.families import OPCODES, tcgen05
 from ..isa.instruction import Instruction

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..errors import PtxError
+from ..base.errors import PtxError
 from .constants import Immediate, read_immediate
 from .source import NAME, TRIVIA, Cursor, Source, Span
 

@@ -32,7 +32,7 @@ from functools import lru_cache, partial
 from math import prod
 from typing import Literal, NamedTuple
 
-from ..errors import PtxError
+from ..base.errors import PtxError
 from .constants import read_integer
 from .operands import REGISTER
 from .sections import read_intermediate_source, read_section

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from operator import ne
 
-from ..errors import IllegalInstruction
+from ..base.errors import IllegalInstruction
 from ..isa.architectures import ARCHITECTURES, targets_text
 from ..isa.families import forms
 from ..isa.formats import FORMATS

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NoReturn
 
-from ..errors import Location, PtxError
+from ..base.errors import Location, PtxError
 from .source_lines import Reader, SourceLines, unread
 
 __all__ = ["BINDING", "NAME", "TRIVIA", "Cursor", "Source", "Span"]

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from ..errors import SourceLine
+from ..base.errors import SourceLine
 
 __all__ = ["Reader", "SourceLines", "unread"]
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from ..errors import Location
+from ..base.errors import Location
 from .operands import (
     Address,
     Arguments,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import IllegalInstruction
+from ..base.errors import IllegalInstruction
 from ..isa.families.tcgen05 import Form, form_of
 from ..isa.instruction import Instruction
 from .binding import Bound, Types

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsim.host.launching import LoadedModule, load_text
+from warpsim.programs.launch.launching import LoadedModule, load_text
 
 FOLDER = Path(__file__).parent
 FILES = tuple(sorted(FOLDER.glob("*.cu")))

@@ -9,16 +9,16 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.kernel_texts import kernel, run
-from warpsim.errors import Fault, IllegalInstruction
-from warpsim.host.arguments import arguments_of
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, IllegalInstruction
 from warpsim.machine.grid import Launch, symbols_of
 from warpsim.machine.grid import run as run_launch
+from warpsim.machine.host.arguments import arguments_of
 from warpsim.machine.load.program import load_module
 from warpsim.machine.opcodes.asynchronous.cp_async import flights
 from warpsim.machine.run.events import Observer
 from warpsim.machine.run.schedules import Schedule
 from warpsim.machine.state.device import Device
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 CTAS, THREADS = 2, 64

@@ -14,7 +14,7 @@ import warpsim
 from tests.helpers import float_samples
 from tests.helpers.lane_kernels import run
 from tests.helpers.slow_floats import evaluate, extremum
-from warpsim.errors import Fault
+from warpsim.base.errors import Fault
 from warpsim.machine.opcodes.memory.updates import _rounds, _runs, apply, updates_of
 
 Words = npt.NDArray[Any]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.lane_kernels import run
-from warpsim.errors import Fault, UndefinedBehavior
+from warpsim.base.errors import Fault, UndefinedBehavior
 
 Words = npt.NDArray[Any]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from warpsim.errors import Fault, UndefinedBehavior, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, UndefinedBehavior, WarpsimError
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 SCHEDULES = ("program", "earliest", "latest", 1, 2, 3)

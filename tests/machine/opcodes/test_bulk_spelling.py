@@ -8,10 +8,10 @@ from tests.helpers import ptxas
 from tests.helpers.effect_statements import DECLARATIONS, accepted, mutants, refused, statements
 from tests.helpers.own_operands import of_bulk as spell
 from tests.helpers.row_targets import first_chip, first_target
-from warpsim.errors import WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import WarpsimError
 from warpsim.machine.opcodes.asynchronous import bulk
 from warpsim.machine.opcodes.effect import Effect
+from warpsim.programs.launch.launching import load_text
 
 needs_ptxas = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 Words = tuple[str, ...]

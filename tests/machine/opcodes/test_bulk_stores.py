@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.errors import Fault, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, WarpsimError
+from warpsim.programs.launch.launching import load_text
 
 NEWEST = ptxas.bundled("nvidia-cuda-nvcc", "ptxas")
 REGISTERS = ".reg .b32 r<9>; .reg .b64 q<9>; .reg .f64 f; .reg .pred p; .shared .align 16 .b8 sm[1024];"

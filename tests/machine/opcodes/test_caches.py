@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.kernel_texts import kernel, run
-from warpsim.errors import IllegalInstruction
-from warpsim.host.launching import load_text
+from warpsim.base.errors import IllegalInstruction
+from warpsim.programs.launch.launching import load_text
 
 ROW = "ld.param.u64 %base, [p0]; mul.wide.u32 %row, %lane, 32; add.u64 %base, %base, %row;\n"
 WORDS = "{%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}"

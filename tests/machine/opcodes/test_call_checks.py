@@ -8,8 +8,8 @@ import pytest
 
 from tests.helpers import ptxas
 from tools.legality.modules import Changed, said
-from warpsim.errors import WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import WarpsimError
+from warpsim.programs.launch.launching import load_text
 
 _FUNCTIONS = """.version 9.0
 .target sm_90a

@@ -16,12 +16,12 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.warp_statements import NOT_MODELLED, by_machine, by_ptxas, mutated, names
-from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.asynchronous import remote
 from warpsim.machine.opcodes.control import cluster as clusters
 from warpsim.machine.opcodes.control import setmaxnreg as registers
 from warpsim.machine.opcodes.effect import Effect
 from warpsim.machine.opcodes.memory import mov as copies
+from warpsim.programs.launch.launching import load_text
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.lane_kernels import run
-from warpsim.errors import Fault, IllegalInstruction, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, IllegalInstruction, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 Words = npt.NDArray[Any]
 THREADS, CTAS = 96, 3

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.errors import IllegalInstruction, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import IllegalInstruction, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 SCHEDULES = ("program", "earliest", "latest", 1, 2, 3)
 HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"

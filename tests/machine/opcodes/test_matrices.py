@@ -10,16 +10,16 @@ import pytest
 
 import warpsim
 from tests.helpers.kernel_texts import kernel, registers, run
-from warpsim.errors import NotModelled, UndefinedBehavior
-from warpsim.host.arguments import arguments_of
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled, UndefinedBehavior
 from warpsim.machine.grid import Launch, symbols_of
 from warpsim.machine.grid import run as run_launch
+from warpsim.machine.host.arguments import arguments_of
 from warpsim.machine.load.program import load_module
 from warpsim.machine.run.events import MatrixExecution, Observer
 from warpsim.machine.run.schedules import Schedule
 from warpsim.machine.run.wave import Wave
 from warpsim.machine.state.device import Device
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.helpers.kernel_texts import run
-from warpsim.errors import Fault, UndefinedBehavior
+from warpsim.base.errors import Fault, UndefinedBehavior
 from warpsim.machine.run.barriers.mbarrier import MOST, Object, arrive, expect
 
 Array = npt.NDArray[Any]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.errors import WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import WarpsimError
 from warpsim.machine.opcodes.matrix import mma_runs
 from warpsim.machine.run import execute, stretches
 from warpsim.machine.run.events import MatrixExecution, Observer
 from warpsim.machine.run.member_runs import MemberRun
 from warpsim.machine.run.stretches import STATEMENTS
 from warpsim.machine.run.wave import Wave
+from warpsim.programs.launch.launching import load_text
 
 FORMS = (
     ("sm_80", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 32),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.errors import IllegalInstruction, NotModelled
-from warpsim.host.launching import load_text
+from warpsim.base.errors import IllegalInstruction, NotModelled
 from warpsim.machine.opcodes import ALONE, rows, rows_of
+from warpsim.programs.launch.launching import load_text
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() {\n"
 

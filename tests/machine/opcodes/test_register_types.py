@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.host.launching import load_text
+from warpsim.programs.launch.launching import load_text
 from warpsim.ptx.operand_types import REGISTER_BITS
 
 TYPES = [name for name in REGISTER_BITS if name != "b128"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.cluster_kernels import launched, run, text_of
-from warpsim.errors import Fault, UndefinedBehavior
+from warpsim.base.errors import Fault, UndefinedBehavior
 from warpsim.machine.load.program import load_module
 
 GIVES = """setp.lt.u32 %p1, %own, 128; @%p1 bra GIVE; setmaxnreg.inc.sync.aligned.u32 232;

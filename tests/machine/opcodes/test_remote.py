@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.cluster_kernels import MEET, run
-from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 SCHEDULES = ["program", "earliest", "latest", 1, 2, 3]
 TOLD = ".shared::cluster.mbarrier::complete_tx::bytes"

@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.lane_kernels import run
-from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 REGISTERS = ".reg .b64 %d<9>; .reg .b32 %r<9>;"
 STATEMENTS = (

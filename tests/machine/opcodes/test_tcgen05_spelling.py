@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from tests.helpers import ptxas
-from warpsim.errors import NotModelled
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled
+from warpsim.programs.launch.launching import load_text
 
 NEWEST = ptxas.bundled("nvidia-cuda-nvcc", "ptxas")
 DECLARATIONS = (

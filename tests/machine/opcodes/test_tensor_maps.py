@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 import warpsim
-from warpsim.errors import Fault, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 A = np.arange(40 * 64, dtype=np.float16).reshape(40, 64)

@@ -11,10 +11,10 @@ from tests.helpers import ptxas
 from tests.helpers.effect_statements import accepted, judged, mutants, refused, statements
 from tests.helpers.own_operands import of_tensors as spell
 from tests.helpers.row_targets import first_target, is_on
-from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.asynchronous import tensormap as tensor_maps
 from warpsim.machine.opcodes.asynchronous import tensors
 from warpsim.machine.opcodes.effect import Effect
+from warpsim.programs.launch.launching import load_text
 
 pytestmark = pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "ptxas is there")
 

@@ -18,11 +18,11 @@ import pytest
 import warpsim
 from tests.helpers.slow_boxes import Steps, expected, pixel_steps, row_steps, walk
 from tests.helpers.tensor_kernels import launch, load, store, text
-from warpsim.errors import Fault, NotModelled, OperandError, UndefinedBehavior, WarpsimError
-from warpsim.host.launching import load_text
-from warpsim.host.tensor_maps import ArrayMap
+from warpsim.base.errors import Fault, NotModelled, OperandError, UndefinedBehavior, WarpsimError
 from warpsim.isa.tensor_maps.tensor_fields import SWIZZLES
 from warpsim.isa.tensor_maps.tensor_map import TensorMap
+from warpsim.machine.host.tensor_maps import ArrayMap
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 SCHEDULES = ("program", "latest", "random:1", "random:2")

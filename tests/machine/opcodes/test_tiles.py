@@ -14,8 +14,8 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.kernel_texts import kernel, registers, run
-from warpsim.errors import Fault, IllegalInstruction, UndefinedBehavior
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, IllegalInstruction, UndefinedBehavior
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 CTAS, THREADS, BYTES = 2, 96, 8192

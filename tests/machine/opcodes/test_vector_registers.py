@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.lane_kernels import run
-from warpsim.errors import NotModelled
-from warpsim.host.launching import load_text
+from warpsim.base.errors import NotModelled
+from warpsim.programs.launch.launching import load_text
 
 REGISTERS = (
     ".reg .b64 %d<9>; .reg .b32 %r<9>; .reg .b16 %h<9>; .reg .v4 .f32 %f<3>; .reg .v2 .u32 %u<3>; "

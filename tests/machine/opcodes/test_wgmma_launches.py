@@ -9,9 +9,9 @@ import pytest
 
 import warpsim
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
-from warpsim.errors import Fault, NotModelled, UndefinedBehavior
-from warpsim.host.interactive.machines import Warpgroup
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, NotModelled, UndefinedBehavior
+from warpsim.programs.interactive.machines import Warpgroup
+from warpsim.programs.launch.launching import load_text
 
 _DENSE, _SPARSE = "wgmma.mma_async.sync.aligned.", "wgmma.mma_async.sp.sync.aligned."
 SIMPLE = Case(text=f"{_DENSE}m64n8k16.f32.f16.f16")

@@ -7,8 +7,8 @@ import pytest
 
 from tests.helpers import ptxas
 from tests.helpers.lane_kernels import run
-from warpsim.errors import Fault, IllegalInstruction, NotModelled, WarpsimError
-from warpsim.host.launching import load_text
+from warpsim.base.errors import Fault, IllegalInstruction, NotModelled, WarpsimError
+from warpsim.programs.launch.launching import load_text
 
 REGISTERS = (
     ".reg .b128 %q<9>; .reg .b64 %d<9>; .reg .f64 %g<9>; .reg .b32 %r<9>; .reg .b16 %h<9>; .reg .pred %p<9>; "

@@ -15,9 +15,9 @@ from tests.helpers.effect_statements import accepted, mutants, refused, statemen
 from tests.helpers.fragment_cases import FRAGMENTS
 from tests.helpers.kernel_texts import header, registers
 from tests.helpers.own_operands import of_wmma
-from warpsim.host.launching import load_text
 from warpsim.machine.opcodes.matrix import wmma
 from warpsim.machine.opcodes.matrix.wmma_fragments import SHAPES, accumulator_layout
+from warpsim.programs.launch.launching import load_text
 
 Array = npt.NDArray[Any]
 M16 = "mma.sync.aligned.m16n8k16.row.col"

@@ -15,7 +15,7 @@ import numpy as np
 import warpsim
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.registers import Words
-from warpsim.vectors.sets import VectorSet
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, predicted
 

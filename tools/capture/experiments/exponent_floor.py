@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.codes import values_of
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import Rule
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model
 from ..floors import floor_of, idle_floor

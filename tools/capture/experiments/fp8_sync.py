@@ -11,7 +11,7 @@ from warpsim.isa.comparisons import Evidence
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import RN_F16, RZ_E8M13, RZ_F32, EmulatedF8, FusedSum
 from warpsim.machine.run.engines import Engine as Arithmetic
-from warpsim.vectors.sets import VectorSet
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, reordered
 from ..floors import unseen_floor

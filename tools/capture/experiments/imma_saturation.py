@@ -11,7 +11,7 @@ from warpsim.isa.codes import integers
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
 from warpsim.isa.rules import Rule
-from warpsim.vectors.sets import VectorSet
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, paired
 from ..operands import Array, random_codes, random_fields, vector_set

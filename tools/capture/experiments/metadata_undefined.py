@@ -13,14 +13,14 @@ from functools import partial
 
 import numpy as np
 
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, gathered, model, rule_compute
 from ..operands import Array, uniform_fields, values, vector_set

@@ -9,14 +9,14 @@ from itertools import permutations
 
 import numpy as np
 
-from warpsim.arithmetic.planes import planes
 from warpsim.isa.formats import Format
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
 from warpsim.isa.products import Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.arithmetic.planes import planes
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, paired, rule_compute
 from ..operands import Array, random_codes, random_fields, vector_set

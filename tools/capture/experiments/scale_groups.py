@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpsim.execution.pipeline import rule_for
-from warpsim.generation.cases.tensor_cases import major_of, packings
 from warpsim.isa.element_packing import bytes_of_codes
 from warpsim.isa.families.tcgen05 import KINDS, Form, spelling_of, with_numerics
 from warpsim.isa.families.tcgen05_operands import behind_descriptor
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.places import tensor_cells
 from warpsim.isa.rules import ScaledQuads
-from warpsim.vectors.sets import VectorSet, make_vectors
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.generation.cases.tensor_cases import major_of, packings
+from warpsim.workbench.vectors.sets import VectorSet, make_vectors
 
 from ..candidates import Candidate, computing, model
 from ..operands import ENGINE, Array, Rng

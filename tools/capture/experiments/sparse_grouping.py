@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
-from warpsim.vectors.sets import VectorSet
+from warpsim.sums.execution.pipeline import rule_for
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, reordered
 from ..floors import idle_floor

@@ -12,7 +12,7 @@ from warpsim.isa.formats import FORMATS
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
 from warpsim.isa.rules import Rule
-from warpsim.vectors.sets import VectorSet
+from warpsim.workbench.vectors.sets import VectorSet
 
 from ..candidates import Candidate, computing, model, rule_compute
 from ..operands import Array, random_fields, vector_set

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.fragments import legal_fields, read_fields, registers_of
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs
@@ -16,6 +15,7 @@ from warpsim.isa.products import Operands
 from warpsim.isa.registers import Words
 from warpsim.isa.rules import Rule
 from warpsim.machine.run.engines import Engine as Arithmetic
+from warpsim.sums.execution.pipeline import rule_for
 
 from ..candidates import computing, gathered, rule_compute
 from ..experiments.experiment import Trial

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.families.tcgen05 import with_numerics
 from warpsim.isa.rules import Rule, ScaledGroups, ScaledQuads
+from warpsim.sums.execution.pipeline import rule_for
 
 from ..candidates import computing
 from ..experiments.experiment import Trial

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.execution.pipeline import rule_for
 from warpsim.isa.instruction import Instruction
+from warpsim.sums.execution.pipeline import rule_for
 
 from ..candidates import computing
 from ..experiments.experiment import Trial

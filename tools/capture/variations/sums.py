@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from warpsim.arithmetic.planes import Planes, converted, planes
 from warpsim.isa.formats import FORMATS, Format
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.products import Operands
 from warpsim.isa.rules import EmulatedF8, FusedSum, Rule, ScaledGroups
+from warpsim.sums.arithmetic.planes import Planes, converted, planes
 
 from ..candidates import paired
 from ..operands import Array

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, SupportsIndex
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..formats import FORMATS
 
 Group = str  # of kinds whose descriptors have the same fields

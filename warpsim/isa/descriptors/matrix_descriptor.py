@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes
 
 Major = Literal["K", "MN"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes
 from ..memory import Bytes
 from .matrix_descriptor import Descriptor, Major, Tile

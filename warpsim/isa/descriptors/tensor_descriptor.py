@@ -16,7 +16,7 @@ from typing import Literal, SupportsIndex
 
 import numpy as np
 
-from ...errors import NotModelled, OperandError
+from ...base.errors import NotModelled, OperandError
 from ..layouts.strides import Modes, modes, points
 from ..layouts.swizzle import tensor_swizzled
 from ..memory import Addresses

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import NotModelled, OperandError
+from ...base.errors import NotModelled, OperandError
 from ..layouts.strides import Modes, modes, points
 from ..layouts.swizzle import SWIZZLE_BYTES, Swizzle, pattern_bytes, swizzled
 from ..memory import SHARED_BYTES, Addresses, Bytes, element_view, write_elements

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from .matrix_descriptor import Major, Tile
 
 

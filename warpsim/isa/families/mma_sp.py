@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ...errors import present
+from ...base.errors import present
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of

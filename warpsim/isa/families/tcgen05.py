@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import product as choices
 
-from ...errors import IllegalInstruction, OperandError
+from ...base.errors import IllegalInstruction, OperandError
 from ..architectures import ARCHITECTURES, least_targets, targets_with
 from ..comparisons import REPORTS, Issued
 from ..descriptors.instruction_descriptor import (

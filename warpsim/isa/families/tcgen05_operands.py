@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotModelled, OperandError, UndefinedBehavior, present
+from ...base.errors import NotModelled, OperandError, UndefinedBehavior, present
 from ..arrays import as_words
 from ..codes import codes_of, scale_codes_of
 from ..descriptors.instruction_descriptor import InstructionDescriptor

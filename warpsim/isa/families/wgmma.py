@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from ...errors import IllegalInstruction, OperandError
+from ...base.errors import IllegalInstruction, OperandError
 from ..architectures import targets_with
 from ..features import Feature
 from ..formats import floats_of, integers_of

@@ -12,7 +12,7 @@ from itertools import chain, islice, repeat
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotModelled, OperandError
+from ...base.errors import NotModelled, OperandError
 
 EVIDENCE = (
     "inferred: runs of the zero-column mask are those of the manual's examples, against its words, "

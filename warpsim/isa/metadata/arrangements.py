@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..arrays import as_integer
 from ..families import forms
 from ..fragments import require_sparse

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..arrays import as_array, as_integer, is_numeric
 from ..instruction import Instruction
 from ..sparsity import Pattern, stored_columns

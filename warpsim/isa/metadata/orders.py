@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..arrays import as_array
 from ..fragments import check_selector, metadata_map, require_sparse
 from ..instruction import Instruction

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import IllegalInstruction, present
+from ...base.errors import IllegalInstruction, present
 from ..descriptors.matrix_descriptor import MAJORS, Descriptor
 from ..descriptors.tile_addresses import load_tile, tile_addresses, touched_bytes
 from ..descriptors.tile_shape import TileShape

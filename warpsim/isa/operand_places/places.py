@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..fragments import check_selector, metadata_map
 from ..instruction import Instruction
 from ..layouts.tensor_memory import LANES

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError, UndefinedBehavior, present
+from ...base.errors import OperandError, UndefinedBehavior, present
 from ..descriptors.matrix_descriptor import Major
 from ..descriptors.tensor_descriptor import TensorDescriptor, tile_byte_addresses
 from ..element_packing import byte_of_element, codes_of_bytes

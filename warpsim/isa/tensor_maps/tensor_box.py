@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotModelled, OperandError, UndefinedBehavior
+from ...base.errors import NotModelled, OperandError, UndefinedBehavior
 from ..layouts.swizzle import tensor_swizzled
 from ..memory import Addresses
 from .tensor_fields import Im2col

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ..layouts.swizzle import TensorSwizzle
 from .tensor_fields import (
     ELEMENT_TYPES,

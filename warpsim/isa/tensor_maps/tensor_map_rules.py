@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from .tensor_fields import (
     ELEMENT_TYPES,
     FILLS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...environment import in_default_environment
+from ...base.environment import in_default_environment
 from ...ptx.constants import Immediate
 
 

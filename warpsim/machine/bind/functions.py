@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...errors import WarpsimError
+from ...base.errors import WarpsimError
 from ...ptx.statements import Kernel
 from .scope import LabelName, Variable
 from .value_types import dtype_of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import NotModelled, OperandError
+from ...base.errors import NotModelled, OperandError
 from ...ptx.operand_types import REGISTER_BITS
 from ...ptx.source import NAME
 

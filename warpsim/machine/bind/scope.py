@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...errors import IllegalInstruction
+from ...base.errors import IllegalInstruction
 from ...ptx.statements import Kernel, NumberedNames, Statement
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ...errors import IllegalInstruction, Location
+from ...base.errors import IllegalInstruction, Location
 from ...isa.architectures import has, least_targets
 from ...isa.features import Feature
 from ...ptx.constants import read_integer

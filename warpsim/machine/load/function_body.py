@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from ...errors import IllegalInstruction, Location, WarpsimError
+from ...base.errors import IllegalInstruction, Location, WarpsimError
 from ...ptx.constants import Immediate
 from ...ptx.statements import (
     Block,

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from ...errors import IllegalInstruction, PtxError, located
+from ...base.errors import IllegalInstruction, PtxError, located
 from ...ptx.constants import Immediate, read_immediate
 from ...ptx.parser import initial_items
 from ...ptx.source import Cursor, Source

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...errors import IllegalInstruction
+from ...base.errors import IllegalInstruction
 from ...isa.architectures import ARCHITECTURES
 from ...ptx.sections import files_of, labels_of
 from ...ptx.statements import (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import IllegalInstruction, NotModelled, WarpsimError
+from ...base.errors import IllegalInstruction, NotModelled, WarpsimError
 from ...ptx.parser import read_prototype
 from ...ptx.source import Cursor
 from ...ptx.statements import OPAQUE, Directive, Kernel, Parameter, RegisterDeclaration, VariableDeclaration

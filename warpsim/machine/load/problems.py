@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import IllegalInstruction, NotModelled, OperandError, WarpsimError
+from ...base.errors import IllegalInstruction, NotModelled, OperandError, WarpsimError
 
 
 class NoSuchKernel(OperandError, KeyError):

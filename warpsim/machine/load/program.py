@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 
-from ...errors import IllegalInstruction, PtxError, WarpsimError, located
+from ...base.errors import IllegalInstruction, PtxError, WarpsimError, located
 from ...isa.architectures import ARCHITECTURES
 from ...ptx.decode import parse_version
 from ...ptx.parser import garbage_collection_paused, parse

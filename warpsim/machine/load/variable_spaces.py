@@ -4,7 +4,7 @@ initial values (PTX ISA 9.1, sections 5.1 and 5.4.4).
 
 from __future__ import annotations
 
-from ...errors import IllegalInstruction, NotModelled
+from ...base.errors import IllegalInstruction, NotModelled
 from ...ptx.statements import OPAQUE, VariableDeclaration
 
 LARGEST_ALIGNMENT = 1 << 16

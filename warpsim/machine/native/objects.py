@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
-from ...files.kept import KeptFiles
+from ...base.files.kept import KeptFiles
 from . import self_test
 from .wrong_folds import WRONG_FOLDS, wrong_folds
 

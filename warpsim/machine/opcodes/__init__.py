@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ...errors import IllegalInstruction, NotModelled
+from ...base.errors import IllegalInstruction, NotModelled
 from ...ptx.opcode_names import OPCODES, advice
 from ...ptx.statements import InstructionStatement
 from ..run.wave import Step

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
-from ...errors import IllegalInstruction, NotModelled, WarpsimError
+from ...base.errors import IllegalInstruction, NotModelled, WarpsimError
 from ...isa.architectures import has, least_targets
 from ...isa.features import Feature
 from ...ptx.binding import Bound

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ...isa.architectures import ARCHITECTURES, LARGEST, has, least_targets
 from ...isa.features import Feature
 from ..bind.tuning import Dimensions

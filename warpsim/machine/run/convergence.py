@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import UndefinedBehavior
+from ...base.errors import UndefinedBehavior
 from ...isa.warps import WARP, WARPGROUP
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.slots import Slot

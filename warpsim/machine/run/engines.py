@@ -13,13 +13,13 @@ from typing import Any, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
-from ...execution.pipeline import Engine as EngineName
-from ...execution.pipeline import Undefined, execute_inputs, execute_operands
+from ...base.errors import OperandError
 from ...isa.instruction import Instruction
 from ...isa.operand_places.placements import Inputs
 from ...isa.products import Codes, Operands
 from ...isa.rules import Rule
+from ...sums.execution.pipeline import Engine as EngineName
+from ...sums.execution.pipeline import Undefined, execute_inputs, execute_operands
 
 Engine = Callable[[Instruction, Inputs], npt.NDArray[Any]]
 Multiply = Callable[[Operands, Rule], Codes]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...errors import Deadlock, Fault, OperandError, WarpsimError
+from ...base.errors import Deadlock, Fault, OperandError, WarpsimError
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
 from ..state.spaces import InvalidAccess

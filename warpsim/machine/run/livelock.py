@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import Deadlock, Fault
+from ...base.errors import Deadlock, Fault
 from ...isa.families import OPCODES
 from ...ptx.operands import Register
 from ...ptx.statements import InstructionStatement

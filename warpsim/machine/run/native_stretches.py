@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import WarpsimError
+from ...base.errors import WarpsimError
 from ..bind.twins import Load, Source
 from ..native.lane_functions import APART, LEFT, LOAD_WORDS, Piece, Places, Uncompiled, Writer
 from ..native.objects import Function, NoCompiler, function, is_kept, is_noted, note

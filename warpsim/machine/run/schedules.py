@@ -21,7 +21,7 @@ from typing import overload
 
 import numpy as np
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ...isa.numerals import whole_number
 from .asynchronous import Asynchrony, Moment
 from .scheduler import Order

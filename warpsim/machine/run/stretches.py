@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ...ptx.operands import Register
 from ..bind.scope import LabelName, LabelTable
 from ..bind.twins import NOWHERE, Source, Twin

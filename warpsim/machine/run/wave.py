@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Fault, OperandError, UndefinedBehavior, WarpsimError
+from ...base.errors import Fault, OperandError, UndefinedBehavior, WarpsimError
 from ...isa.warps import WARP
 from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OperandError
+from ...base.errors import OperandError
 from ...isa.arrays import as_array, as_integer
 from ...ptx.qualifiers import check_target
 from .heap import HEAP_BYTES, Heap

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...errors import Location, SourceLine
+from ...base.errors import Location, SourceLine
 from .heap import Heap
 
 Coordinates = tuple[int, int, int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...errors import Location
+from ...base.errors import Location
 from .spaces import Allocation, DeviceMemory
 
 HEAP_BYTES = 8 << 20

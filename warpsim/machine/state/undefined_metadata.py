@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Location
+from ...base.errors import Location
 from ...isa.formats import Format
 from ...isa.fragments import fragment, legal_fields, metadata_map, undefined_field, undefined_rows
 from ...isa.instruction import Instruction

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....errors import OperandError, WarpsimError
+from ....base.errors import OperandError, WarpsimError
 from ....isa.architectures import has, least_targets
 from ....isa.features import Feature
 from ....isa.tensor_maps.tensor_box import Pieces, box_pieces, row_pieces

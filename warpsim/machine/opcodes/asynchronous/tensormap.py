@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....errors import OperandError
+from ....base.errors import OperandError
 from ....isa.features import Feature
 from ....isa.tensor_maps.tensor_fields import MAP_BYTES
 from ....isa.tensor_maps.tensor_map_bytes import PLACES, replaced

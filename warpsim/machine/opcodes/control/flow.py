@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import Fault
+from ....base.errors import Fault
 from ....ptx.constants import Immediate
 from ....ptx.operands import Arguments, Register
 from ...bind.functions import Function

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....errors import UndefinedBehavior
+from ....base.errors import UndefinedBehavior
 from ....isa.architectures import Limits
 from ....isa.features import Feature
 from ....isa.warps import WARP

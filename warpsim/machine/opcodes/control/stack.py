@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import StackOverflow, UndefinedBehavior
+from ....base.errors import StackOverflow, UndefinedBehavior
 from ....isa.architectures import LARGEST
 from ....ptx.constants import Immediate
 from ....ptx.symbols import shown

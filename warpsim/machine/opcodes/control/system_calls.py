@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....errors import DeviceAssertion
+from ....base.errors import DeviceAssertion
 from ...run.wave import Entry, Wave
 from ...run.windows import WINDOWS
 from ...state import spaces

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ....errors import NotModelled, UndefinedBehavior, located
+from ....base.errors import NotModelled, UndefinedBehavior, located
 from ....isa.families import forms
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs, ScaleSelectors, part_of

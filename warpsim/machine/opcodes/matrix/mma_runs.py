@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....errors import Location, NotModelled, UndefinedBehavior
+from ....base.errors import Location, NotModelled, UndefinedBehavior
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs
 from ....isa.warps import WARP

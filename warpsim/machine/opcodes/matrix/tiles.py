@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import UndefinedBehavior
+from ....base.errors import UndefinedBehavior
 from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate

@@ -3,7 +3,7 @@
 A wgmma is computed where it is issued, for all of them in one call, or later, as the schedule has it: then it
 reads registers and shared memory when it completes, each warpgroup's in the order in which they were issued.
 All four statements are executed by a warpgroup as a whole: its first warps wait for the last. What is missing
-(fences, waits) is found by observers (checks/wgmma/warpgroup_order.py), which are notified of every statement
+(fences, waits) is found by observers (observe/checks/wgmma/warpgroup_order.py), which are notified of every statement
 here.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from ....errors import located
+from ....base.errors import located
 from ....isa.families.wgmma import WGMMA
 from ....isa.features import Feature
 from ....isa.warps import WARPGROUP

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ....errors import IllegalInstruction
+from ....base.errors import IllegalInstruction
 from ....ptx.constants import Immediate
 from ....ptx.statements import InstructionStatement
 

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import WarpsimError
+from ....base.errors import WarpsimError
 from ....isa.descriptors.matrix_descriptor import Descriptor
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs, tile_bytes

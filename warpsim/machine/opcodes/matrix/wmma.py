@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import IllegalInstruction
+from ....base.errors import IllegalInstruction
 from ....isa.features import Feature
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Instruction

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ....errors import located
+from ....base.errors import located
 from ....isa.families.tcgen05 import Form, check_needs, form_of, forms
 from ....isa.features import Feature
 from ....isa.layouts.zero_columns import EVIDENCE as ZERO_COLUMNS

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ....errors import WarpsimError
+from ....base.errors import WarpsimError
 from ....isa.descriptors.tensor_descriptor import WINDOW, TensorDescriptor, tile_byte_addresses
 from ....isa.memory import Addresses
 from ...run.events import Ranges, mention_pattern, observers_of

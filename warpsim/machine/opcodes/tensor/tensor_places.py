@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....errors import WarpsimError
+from ....base.errors import WarpsimError
 from ....isa.layouts.tensor_memory import COLUMNS, LANES
 from ....ptx.constants import Immediate
 from ....ptx.operands import Address, Displacement, Operand, Register

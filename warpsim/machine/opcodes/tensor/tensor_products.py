@@ -13,8 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ....errors import NotModelled, UndefinedBehavior, WarpsimError, located, present
-from ....execution.pipeline import rule_for
+from ....base.errors import NotModelled, UndefinedBehavior, WarpsimError, located, present
 from ....isa.descriptors.instruction_descriptor import InstructionDescriptor
 from ....isa.element_packing import codes_of_bytes, codes_of_cells
 from ....isa.families.tcgen05 import Form, letter_of, spelling_of
@@ -34,6 +33,7 @@ from ....isa.layouts.tensor_memory import (
 )
 from ....isa.products import Codes, Operands
 from ....isa.rules import Rule
+from ....sums.execution.pipeline import rule_for
 from ...run.pending import Stretches
 from ...run.wave import Record, Wave
 from ...state.lanes import DivergentPath

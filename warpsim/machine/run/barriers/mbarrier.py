@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ....errors import UndefinedBehavior
+from ....base.errors import UndefinedBehavior
 from ...bind.variable_names import place_name
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values

@@ -1,0 +1,144 @@
+"""Mistakes of five engineers: a sample is named, nothing wrong is claimed of right kernels, bits decide.
+
+All of them, with the seconds that they take: ``python -m tools.five_engineers``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import warpsim
+from tools.five_engineers import (
+    attention_author,
+    held_back,
+    kernel_author,
+    quantizer,
+    register_reader,
+    right_kernels,
+)
+from tools.judging import Case, answered
+from tools.user_mistakes.case import F16, MXF8
+from warpsim.isa.operand_places.placements import ScaleSelectors
+from warpsim.show.views.findings import product_lines
+from warpsim.workbench.diagnosis import diagnose_product, held_scales
+from warpsim.workbench.diagnosis.loops import loop_search
+from warpsim.workbench.diagnosis.loops.memory_strides import Strides, read_at
+from warpsim.workbench.diagnosis.loops.solved_causes import solve_lines
+from warpsim.workbench.diagnosis.loops.solved_weights import Equations, of_lines, solve
+
+FORM = warpsim.decode(F16[0], target=F16[1])
+NAMED = (
+    *kernel_author.LIST.cases[:5],
+    *kernel_author.LIST.cases[9:12:2],
+    *kernel_author.LIST.cases[14:21:2],
+    quantizer.LIST.cases[3],
+    quantizer.LIST.cases[5],
+    *attention_author.LIST.cases[1:5:3],
+    *attention_author.LIST.cases[7:12:4],
+    register_reader.LIST.cases[0],
+    *register_reader.LIST.cases[6:12:3],
+    *held_back.LIST.cases[3:16:12],
+)
+RIGHT = (*right_kernels.LIST.cases[:5:2], *right_kernels.LIST.cases[7:21:2])
+
+
+@pytest.mark.parametrize("case", NAMED, ids=lambda case: case.name)
+def test_a_sample_is_named(case: Case) -> None:
+    found, _, text = answered(case)
+    assert found == "named", text
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=lambda case: case.name)
+def test_nothing_is_claimed_of_right_kernels(case: Case) -> None:
+    found, _, text = answered(case)
+    assert found == "right", text
+
+
+def test_weights_are_solved_for_every_k_and_c() -> None:
+    rng = np.random.default_rng(3)
+    a, b, c = rng.standard_normal((24, 20)), rng.standard_normal((20, 16)), rng.standard_normal((24, 16))
+    weights = rng.integers(0, 4, 20).astype(float)
+    d = (a * weights) @ b - 0.5 * c
+    found = solve(Equations(a=a, b=b, c=c, d=d, near=np.full(d.shape, 1e-9)))
+    assert found is not None
+    assert np.array_equal(found.k, weights)
+    assert found.c == -0.5
+    d[3, 5] += 1e-6
+    assert solve(Equations(a=a, b=b, c=c, d=d, near=np.full(d.shape, 1e-9))) is None
+    short = Equations(a=a[:4], b=b[:, :16], c=c[:4], d=d[:4], near=np.full((4, 16), 1e-9))
+    assert solve(short) is None  # fewer elements than four for each weight
+
+
+def test_an_operand_is_solved_from_d_alone() -> None:
+    rng = np.random.default_rng(4)
+    right = rng.standard_normal((12, 16)).astype(np.float16)
+    read = right[rng.permutation(12)]
+    other = rng.standard_normal((16, 20))
+    codes = right.view(np.uint16)
+    found = solve_lines(other, read.astype(float) @ other, 1e-6, (codes, FORM.a))
+    assert found is not None
+    assert np.array_equal(found, read.view(np.uint16))
+    assert solve_lines(other, rng.standard_normal((12, 20)), 1e-6, (codes, FORM.a)) is None
+
+
+@pytest.mark.parametrize(("stored", "read"), [(10, 8), (8, 10), (8, 5)])
+def test_strides_are_those_of_a_memory(stored: int, read: int) -> None:
+    values = np.arange(1, 49).reshape(6, 8)
+    memory = np.zeros(6 * max(stored, read) + 8, int)
+    for row in range(6):
+        memory[row * stored : row * stored + 8] = values[row]
+    if stored == 8:
+        memory[48:] = 0
+    wanted = [[memory[row * read + column] for column in range(8)] for row in range(6)]
+    assert np.array_equal(read_at(values, Strides(stored, read)), wanted)
+
+
+def test_a_search_that_was_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where few elements are finite, much comes near: what is not computed is counted."""
+    monkeypatch.setattr(loop_search, "_VERIFIED", (4, 4))
+    rng = np.random.default_rng(5)
+    A, B = rng.standard_normal((32, 32)).astype(np.float16), rng.standard_normal((32, 16)).astype(np.float16)
+    D = np.where(np.arange(512).reshape(32, 16) % 7 < 6, np.inf, warpsim.gemm(FORM, A, B)).astype(np.float32)
+    found = diagnose_product(FORM, A, B, D)
+    assert not found.matches
+    assert 0 < found.uncomputed < found.tried
+    assert any("the search was cut" in line for line in product_lines(found))
+
+
+def test_weights_of_steps_are_solved_in_some_rows() -> None:
+    rng = np.random.default_rng(6)
+    parts, c = rng.standard_normal((3, 32, 16)), rng.standard_normal((32, 16))
+    near = np.full((32, 16), 1e-9)
+    d = parts.sum(axis=0) + c
+    assert not of_lines(parts, c, d, near)
+    assert of_lines(parts, c, d + parts[2], near) == "step 2 twice"
+    d[8:16] -= parts[1, 8:16]
+    assert of_lines(parts, c, d, near) == "step 1 left out (missing) in rows 8-15"
+    turned = (parts.swapaxes(1, 2), c.T, d.T, near.T)
+    assert "in columns 8-15" in of_lines(*turned)
+
+
+def test_scales_are_compared_with_their_matrix() -> None:
+    form = warpsim.decode(MXF8[0], target=MXF8[1])
+    scales = np.arange(100, 164, dtype=np.uint8).reshape(32, 2)
+    lane = np.arange(32)
+    row = lane // 4 + 8 * (lane % 2)
+    words = np.where(lane % 4 < 2, scales[16 + row, 1], 0).astype(np.uint32)[:, None]
+    found = held_scales(form, "scale_a", scales, words, ScaleSelectors())
+    assert (found.holds, found.tile, found.total) == (True, (16, 1), 16)
+    later = held_scales(form, "scale_a", scales[::-1], words, ScaleSelectors())
+    assert "in reverse" in later.note
+    with pytest.raises(warpsim.WarpsimError, match=r"scale_a has shape \(2, 1\)"):
+        held_scales(form, "scale_a", scales, words[:2], ScaleSelectors())
+
+
+def test_progress_counts_what_is_tried() -> None:
+    rng = np.random.default_rng(7)
+    A, B = rng.standard_normal((16, 32)).astype(np.float16), rng.standard_normal((32, 8)).astype(np.float16)
+    seen: list[tuple[int, int]] = []
+    D = rng.standard_normal((16, 8)).astype(np.float32)
+    found = diagnose_product(FORM, A, B, D, watch=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert 100 < seen[-1][0] <= found.tried
+    assert {total for _, total in seen} == {0}

@@ -1,0 +1,124 @@
+"""Remarks on D: which permutation it is, what was done with it, what wrong rows and columns share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsim
+from warpsim.workbench.diagnosis.dumps.shared_causes import shared_causes
+from warpsim.workbench.diagnosis.library.grids import Setting, SharedTiles
+from warpsim.workbench.diagnosis.search.remarks import ResultComparison, remarks
+from warpsim.workbench.diagnosis.search.result_permutations import permutations
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((16, 8))
+BITS = np.arange(128)
+
+
+def only(y: Any, x: Any = X) -> str:
+    (found,) = permutations(x, y)
+    return str(found)
+
+
+def test_rows_columns_and_both() -> None:
+    assert only(np.roll(X, -3, axis=0)).endswith("; rotated by 3, place r holds r + 3 (mod 16)")
+    assert only(X[np.arange(16) ^ 5]).endswith("; place r holds r xor 5")
+    assert only(X[:, [0, 2, 1, 3, 4, 5, 6, 7]]).endswith("; 2 of 8 are elsewhere")
+    both = only(X[::-1][:, [1, 0, 2, 3, 4, 5, 7, 6]])
+    assert both.startswith("D's rows and columns are permuted: they hold rows (15, 14")
+    assert both.endswith("and columns (1, 0, 2, 3, 4, 5, 7, 6)[i]")
+
+
+def test_warps_of_a_warpgroup() -> None:
+    x = RNG.standard_normal((64, 8))
+    text = only(x.reshape(4, 16, 8)[[2, 0, 1, 3]].reshape(64, 8), x)
+    assert text.endswith("warps are exchanged: rows of warp i are those of warp (2, 0, 1, 3)[i]")
+
+
+def test_bits_of_indices() -> None:
+    source = (BITS & ~0b0010001) | (BITS & 1) << 4 | BITS >> 4 & 1  # c0 and r1 exchanged
+    text = only(X.reshape(-1)[source].reshape(16, 8))
+    assert text.endswith(
+        "D[r, c] holds what belongs in row (r3 r2 c0 r0), column (c2 c1 r1), highest bit first"
+    )
+
+
+def test_some_elements() -> None:
+    y = X.copy()
+    y[3, 4], y[5, 6] = X[5, 6], X[3, 4]
+    assert only(y).startswith(
+        "D is a permutation of the expected values, 2 of 128 of them elsewhere: D[3, 4] holds [5, 6]"
+    )
+
+
+def test_nothing_is_a_permutation_that_is_not() -> None:
+    assert not list(permutations(X, X))
+    assert not list(permutations(X, X + 0.5))
+    assert not list(permutations(np.zeros((4, 4)), np.zeros((4, 4))))
+
+
+def found_in_d(function: Any) -> tuple[str, ...]:
+    return tuple(
+        map(str, remarks(ResultComparison(expected=X, actual=function(X), c=RNG.standard_normal(X.shape))))
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: x / (1 + np.exp(-x)), "D is the expected result through SiLU (x times sigmoid)"),
+        (np.tanh, "D is the expected result through tanh"),
+        (np.abs, "D is the expected result with its absolute values"),
+        (
+            lambda x: x * np.arange(1, 17)[:, None],
+            "D is off by a factor of its own in each row: a scale per row",
+        ),
+        (lambda x: x * np.arange(1, 9), "D is off by a factor of its own in each column: a scale per column"),
+        (lambda x: x * (1 + 2.0**-22), "D is right but for roundings: 128 of 128 elements are off"),
+    ],
+)
+def test_what_was_done_with_d(function: Any, text: str) -> None:
+    assert found_in_d(function)[0].startswith(text)
+
+
+# --- what is shared -------------------------------------------------------------------------------------
+
+
+def shared(mnemonic: str, target: str, rows: Any = slice(None), columns: Any = slice(None)) -> list[str]:
+    form = warpsim.decode(mnemonic, target=target)
+    wrong = np.zeros((form.shape.m, form.shape.n), bool)
+    part = np.zeros_like(wrong)
+    wrong[rows], part[:, columns] = True, True
+    tiles = SharedTiles(a=0, b=0, memory_bytes=0) if form.lanes > 32 else None
+    return list(map(str, shared_causes(Setting(instruction=form, tiles=tiles), wrong & part)))
+
+
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"
+SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sm_90a"
+SPARSE_S8 = "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.s32.s8.s8.s32", "sm_90a"
+WGMMA = "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", "sm_90a"
+MXF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0", "sm_120a"
+
+
+def test_rows_share_registers_and_metadata() -> None:
+    assert shared(*F16, rows=[5]) == ["behind the wrong row 5: a0, a2 of lanes 20-23"]
+    assert shared(*F16, rows=[3, 11]) == ["behind the wrong rows 3, 11: A in lanes 12-15"]
+    assert shared(*SPARSE, rows=[3, 11]) == [
+        "behind the wrong rows 3, 11: A in lanes 12-15; metadata words of lanes 12-13"
+    ]
+    (text,) = shared(*SPARSE, rows=[3])
+    assert text.endswith("a0, a2 of lanes 12-15; bits 0-15 of the metadata words of lanes 12-13")
+    (text,) = shared(*SPARSE_S8, rows=[3])
+    assert "metadata words of lanes 12, 14" in text
+
+
+def test_columns_tiles_and_scales() -> None:
+    assert shared(*F16, columns=[6]) == ["behind the wrong column 6: B in lanes 24-27"]
+    assert shared(*WGMMA, rows=slice(8, 16)) == [
+        "behind the wrong rows 8-15: rows 8-15 of the tile of A in shared memory"
+    ]
+    assert shared(*MXF4, rows=[9]) == ["behind the wrong row 9: a1, a3 of lanes 4-7; scales of A in lane 5"]
+    assert shared(*F16) == []

@@ -1,0 +1,310 @@
+"""Verdicts: a mistake planted in a kernel is named first, at the statement that makes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+import warpsim
+from tests.helpers import kernel_cases
+from warpsim import OperandError, Verdict
+from warpsim.programs.launch.array_agreement import agreement
+from warpsim.programs.launch.launching import load_text
+from warpsim.workbench.diagnosis.verdicts.output_errors import output_error
+from warpsim.workbench.diagnosis.verdicts.output_relations import relations
+
+ROOT = Path(__file__).parents[3] / "traces" / "kernels"
+SOURCE = (ROOT / "dense_tiles.ptx").read_text()
+RING = (ROOT / "bulk_ring.ptx").read_text()
+
+
+def matrices() -> list[Any]:
+    random = np.random.default_rng(0)
+    A, B = (random.standard_normal((64, 64)).astype(np.float16) for _ in range(2))
+    return [A, B, np.zeros((64, 64), np.float32), np.uint32(64), np.uint32(64)]
+
+
+@pytest.fixture(scope="module")
+def right() -> np.ndarray:
+    args = matrices()
+    load_text(SOURCE)["dense_f16"]((2, 2), 64, args)
+    return args[2]
+
+
+def changed(*edits: tuple[int, str, str], source: str = SOURCE) -> str:
+    lines = source.split("\n")
+    for number, old, new in edits:
+        assert old in lines[number - 1]
+        lines[number - 1] = lines[number - 1].replace(old, new, 1)
+    return "\n".join(lines)
+
+
+def verdict(text: str, expected: Any, tolerance: float = 1e-3, **options: Any) -> Verdict:
+    kernel = load_text(text, "kernel.ptx")["dense_f16"]
+    return warpsim.why(kernel, (2, 2), 64, matrices(), {2: expected}, tolerance, **options)
+
+
+@pytest.mark.parametrize(
+    ("edit", "line", "operand", "message"),
+    [
+        ((220, ".trans", ""), 220, "b", "every 8x8 matrix of the tile of dense_f16_param_1 is transposed"),
+        ((223, "%r77, %r78, %r79", "%r77, %r79, %r78"), 214, "a", "registers a1 and a2 hold each other's"),
+        ((226, "%r84, %r85", "%r85, %r84"), 220, "b", "k 0..7 of the tile holds 8..15"),
+        ((226, "%r84, %r85", "%r82, %r83"), 226, "a", "are multiplied again"),
+        (
+            (239, "%rd63, %rd5", "%rd63, 0"),
+            220,
+            "b",
+            "another k step (-16): rows 16..31 where dense_f16_param_0",
+        ),
+        ((158, ", 32", ", 16"), 220, "b", "rows 24..39 where dense_f16_param_0 is of columns 32..47"),
+        ((211, "bar.sync", "//bar.sync"), 220, "", "race: ldmatrix"),
+        ((209, "wait_group 1", "wait_group 2"), 214, "", "while the cp.async of line 76 is in flight"),
+        ((240, ", 32", ", 64"), 193, "", "is in no allocation"),
+        ((284, "%f144", "%f143"), 284, "", "at [0, 0] row 0 of A and column 1 of B"),
+    ],
+    ids=str,
+)
+def test_the_first_line_names_the_mistake(
+    right: np.ndarray, edit: tuple[int, str, str], line: int, operand: str, message: str
+) -> None:
+    found = verdict(changed(edit), right)
+    assert message in found.cause
+    assert found.operand == operand
+    assert found.location is not None
+    assert found.location.line == line
+    but = "outputs as expected, but " * found.outputs_as_expected
+    assert str(found).startswith(f"verdict: {but}kernel.ptx:{line}:")
+
+
+def test_a_cause_is_tried_before_it_is_claimed(right: np.ndarray) -> None:
+    (cause,) = verdict(changed((220, ".trans", "")), right).causes
+    assert cause.evidence.endswith("with the operand put right, every output is as expected")
+    two = verdict(changed((220, ".trans", ""), (223, "%r77, %r78, %r79", "%r77, %r79, %r78")), right)
+    assert [cause.kind for cause in two.causes] == ["registers", "transposed"]
+    assert two.causes[0].evidence.endswith("with these 2 put right together, every output is as expected")
+    another = verdict(changed((220, ".trans", ""), (166, "0f00000000", "0f3F800000")), right)
+    assert another.causes[0].kind == "transposed"
+    assert "located: with it put right" in another.causes[0].evidence
+    assert "elements of outputs are still wrong" in another.causes[0].evidence
+
+
+def test_a_race_says_what_is_missing_and_where(right: np.ndarray) -> None:
+    found = verdict(changed((211, "bar.sync", "//bar.sync")), right)
+    assert found.fix == "put bar.sync (__syncthreads()) between line 209 and line 220"
+    assert (found.outputs_as_expected, found.as_expected) == (True, False)
+    assert found.notes[0].startswith("under this schedule the outputs are as expected all the same")
+    flight = verdict(changed((209, "wait_group 1", "wait_group 2")), right)
+    assert flight.fix.startswith("put cp.async.wait_group, with fewer groups that may be in flight, and then")
+
+
+def test_a_race_with_both_statements_named_is_not_looked_for_under_other_schedules(right: np.ndarray) -> None:
+    """Each execution calls progress with all CTAs done."""
+    done = list[tuple[int, int]]()
+    found = verdict(changed((211, "bar.sync", "//bar.sync")), right, progress=lambda *at: done.append(at))
+    assert found.kind == "race"
+    assert done.count((4, 4)) == 1
+
+
+def test_the_statements_on_the_way_of_the_data(right: np.ndarray) -> None:
+    (cause,) = verdict(changed((223, "%r77, %r78, %r79", "%r77, %r79, %r78")), right).causes
+    assert [(what, where.line) for what, where in cause.also] == [
+        ("writes the shared memory that is read", 76),
+        ("writes the shared memory that is read", 193),
+        ("the matrix instruction", 223),
+    ]
+
+
+def test_what_has_no_cause_is_described_and_not_guessed(right: np.ndarray) -> None:
+    found = verdict(changed((166, "0f00000000", "0f3F800000")), right)
+    assert found.causes == ()
+    assert found.notes == ("every wrong element is too large by 1",)
+    assert "verdict: outputs are wrong; no cause was found" in str(found)
+
+
+def test_a_right_launch(right: np.ndarray) -> None:
+    found = verdict(SOURCE, right, 0.0)
+    assert found.as_expected
+    assert str(found) == "verdict: nothing is wrong; 1 output is as expected"
+
+
+def test_warnings_are_shown_where_nothing_is_wrong_with_the_outputs() -> None:
+    one = agreement(np.ones(2), np.ones(2), 0.0)
+    verdict = Verdict(
+        causes=(), errors=(), agreements={"a": one, "b": one}, notes=("k.ptx:4:1: no wgmma.fence",)
+    )
+    assert str(verdict).splitlines() == [
+        "verdict: nothing is wrong; 2 outputs are as expected",
+        "note: k.ptx:4:1: no wgmma.fence",
+    ]
+
+
+def test_type_checkers_know_what_a_report_returns() -> None:
+    hints = get_type_hints(warpsim.LaunchReport.why, localns={"Verdict": Verdict})
+    assert hints["return"] is Verdict
+
+
+def test_a_report_says_why_and_changes_nothing(right: np.ndarray) -> None:
+    args = matrices()
+    report = load_text(changed((226, "%r84, %r85", "%r82, %r83")))["dense_f16"]((2, 2), 64, args)
+    after = args[2].copy()
+    found = report.why({"dense_f16_param_2": right}, tolerance=1e-3)
+    assert "are multiplied again" in found.cause
+    assert found.errors[0].pattern == "columns c with c mod 32 in {8, 9, 10, 11, 12, 13, 14, 15}"
+    assert np.array_equal(args[2], after)
+
+
+def test_arguments_in_device_buffers(right: np.ndarray) -> None:
+    device = warpsim.Device("sm_80")
+    A, B, D, *sizes = matrices()
+    buffers = [device.array(A), device.array(B), device.empty(D.shape, D.dtype)]
+    kernel = load_text(changed((220, ".trans", "")), "kernel.ptx")["dense_f16"]
+    found = warpsim.why(kernel, (2, 2), 64, [*buffers, *sizes], {2: right}, 1e-3)
+    assert "every 8x8 matrix of the tile of dense_f16_param_1 is transposed" in found.cause
+    assert "with the operand put right" in found.causes[0].evidence
+    assert not buffers[2].get().any()  # nothing was written
+    report = kernel((2, 2), 64, [*buffers, *sizes], device=device)
+    after = buffers[2].get()
+    assert report.why({2: right}, tolerance=1e-3).cause == found.cause
+    assert np.array_equal(buffers[2].get(), after)
+
+
+def test_a_buffer_is_as_it_was_before_the_launch() -> None:
+    """Sums that are added to what is there: a second execution begins from the first content."""
+    case = kernel_cases.case("split_k_f32 normal")
+    kernel = load_text((ROOT / case.file).read_text(), case.file)[case.entry]
+    device = warpsim.Device("sm_80")
+    arguments = [device.array(value) if isinstance(value, np.ndarray) else value for value in case.arguments]
+    report = kernel(case.grid, case.block, arguments, device=device)
+    assert report.why(dict(case.expected), 1e-3).as_expected
+
+
+def ring_verdict(line: int, old: str, new: str) -> Verdict:
+    random = np.random.default_rng(1)
+    args: list[Any] = [random.standard_normal((32, 64)).astype(np.float16) for _ in range(2)]
+    args += [np.zeros((32, 32), np.float32), np.uint32(32), np.uint32(32), np.uint32(64)]
+    right = [*args[:2], args[2].copy(), *args[3:]]
+    load_text(RING)["bulk_ring"](1, 96, right)
+    kernel = load_text(changed((line, old, new), source=RING), "ring.ptx")["bulk_ring"]
+    return warpsim.why(kernel, 1, 96, args, {2: right[2]})
+
+
+def test_another_schedule_says_more_than_a_deadlock_does() -> None:
+    found = ring_verdict(230, "%r225", "1")  # a wrong parity
+    assert found.kind != "Deadlock"
+    assert "overwrites stages of shared memory" in found.cause
+    assert any("deadlock" in symptom for symptom in found.causes[0].symptoms)
+
+
+def test_an_expect_tx_that_is_too_small_is_found_though_the_output_is_right() -> None:
+    found = ring_verdict(152, "%r204", "2048")
+    assert found.errors == ()
+    assert "of shared memory, which cp.async.bulk" in found.cause
+
+
+def test_an_array_in_place_of_another() -> None:
+    found = ring_verdict(168, "%rd33", "%rd32")
+    assert found.cause == (
+        "operands a and b both come from bulk_ring_param_0; nothing of bulk_ring_param_1 is multiplied"
+    )
+
+
+def test_a_variable_that_is_never_reached_is_no_array(right: np.ndarray) -> None:
+    kernel = load_text(SOURCE)["dense_f16"]
+    with pytest.raises(OperandError, match=r"expected\[4\]: no array argument; they are 0 dense_f16_param_0"):
+        warpsim.why(kernel, (2, 2), 64, matrices(), {4: right})
+    with pytest.raises(OperandError, match=r"expected\[2\] has shape \(8, 8\)"):
+        warpsim.why(kernel, (2, 2), 64, matrices(), {2: right[:8, :8]})
+    with pytest.raises(OperandError, match="bits are compared unless there is a tolerance"):
+        warpsim.why(kernel, (2, 2), 64, matrices(), {2: right.astype(np.float64)})
+    with pytest.raises(OperandError, match="expected a number from 0 to below 1"):
+        warpsim.why(kernel, (2, 2), 64, matrices(), {2: right}, tolerance=1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (lambda x: x.T.copy(), "D[r, c] holds what belongs to [c, r]: it is transposed"),
+        (lambda x: np.roll(x, 3, axis=0), "D[r, c] holds what belongs to [r - 3, c]"),
+        (lambda x: x[np.arange(32) ^ 8], "D[r, c] holds what belongs to [r xor 8, c]"),
+        (lambda x: 2 * x, "every wrong element is 2 times what is expected"),
+        (lambda x: x + x * 1e-3 * np.sign(np.random.default_rng(4).standard_normal(x.shape)), ""),
+        (lambda x: x + np.float32(0.5), "every wrong element is too large by 0.5"),
+        (lambda x: np.full_like(x, np.nan), "the wrong elements are NaN"),
+        (lambda x: np.where(np.arange(32) < 16, x, 0), "the wrong elements are zero"),
+        (
+            lambda x: np.where(np.arange(32) < 16, x, 7),
+            "the wrong elements are as they were before the launch",
+        ),
+        (lambda x: np.random.default_rng(9).permutation(x.ravel()).reshape(x.shape), ""),
+    ],
+)
+def test_relations_are_read_off_the_output(given: Any, told: str) -> None:
+    expected = np.random.default_rng(2).standard_normal((32, 32)).astype(np.float32)
+    error = output_error(0, "D", given(expected).astype(np.float32), expected, 1e-4)
+    assert error is not None
+    found = "; ".join(relations(error, np.full((32, 32), 7, np.float32)))
+    assert found.startswith(told) if told else not found
+
+
+def test_patterns_of_places() -> None:
+    expected = np.zeros((32, 16), np.float32)
+    for place, told in (
+        ((slice(8, 16), slice(None)), "rows 8 to 15"),
+        ((slice(None), 3), "column 3 alone"),
+        ((np.arange(32) % 8 == 5, slice(None)), "rows r with r mod 8 in {5}"),
+        ((slice(None), slice(None)), "all of it"),
+    ):
+        given = expected.copy()
+        given[place] = 1
+        error = output_error(0, "D", given, expected, 0.0)
+        assert error is not None
+        assert error.pattern == told
+
+
+def test_sums_of_atomics_whose_order_is_open_are_right_within_the_tolerance() -> None:
+    case = kernel_cases.case("split_k_f32 normal")
+    kernel = load_text((ROOT / case.file).read_text(), case.file)[case.entry]
+    arguments = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    found = warpsim.why(kernel, case.grid, case.block, case.passed(arguments), dict(case.expected), 1e-3)
+    assert found.as_expected
+
+
+SCALED = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.const .align 4 .b8 scale[4];
+.visible .entry scaled(.param .u64 out)
+{
+  .reg .b64 %a; .reg .b32 %t; .reg .f32 %x, %y;
+  ld.param.u64 %a, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %a;
+  ld.const.f32 %x, [scale];
+  ld.global.f32 %y, [%a]; mul.f32 %y, %y, %x; st.global.f32 [%a], %y; ret;
+}
+"""
+
+
+def test_a_variable_that_was_never_set_is_the_cause_of_wrong_outputs() -> None:
+    module = load_text(SCALED)
+    values = np.arange(32, dtype=np.float32)
+    found = warpsim.why(module["scaled"], 1, 32, [values], {0: 3 * values})
+    assert found.kind == "uninitialised"
+    assert found.location.line == 9
+    assert found.causes[0].message.startswith("ld.const.f32 reads 4 bytes of scale, a .const variable")
+    assert 'module.symbol("scale").set' in found.fix
+    assert found.notes == ("the wrong elements are zero",)  # the warning is not repeated
+    right = warpsim.why(module["scaled"], 1, 32, [values], {0: 0 * values})
+    assert right.as_expected
+
+
+def test_what_was_not_looked_for_is_said() -> None:
+    text = SCALED.replace("scale[4]", "scale[4] = {0}")
+    reason = "there is no matrix instruction"
+    values = np.arange(32, dtype=np.float32)
+    found = warpsim.why(load_text(text)["scaled"], 1, 32, [values], {0: 3 * values})
+    assert found.causes == ()
+    assert found.notes[-1].startswith(f"which operand is wrong was not looked for: {reason}")

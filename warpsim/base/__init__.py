@@ -1,0 +1,1 @@
+"""Errors, the environment of computations, files: what every room may use."""

@@ -1,0 +1,1 @@
+"""Memory and arguments of a launch as users hold them."""

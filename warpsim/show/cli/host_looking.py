@@ -1,0 +1,212 @@
+"""Observe launches of host programs: ``--trace-mma``, ``--break``, ``--origins``, and which of them.
+
+Knows the options and the files; which launches there are, the program decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...ptx.symbols import matching
+from .host_origins import HostOrigins, host_origins_options
+from .looking import breaks_of
+from .observed import ObservedLaunch, observing, recorder_of, write_recorded
+from .output import complain
+from .sources import selection_option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...machine.run.events import Observer
+    from ...observe.recording.debugger import Debugger, Stop
+    from ...observe.recording.recorder import Recorder
+    from ...observe.recording.selection import Selection
+    from ...observe.recording.source_breaks import Break
+    from ...programs.exec.host_launch import HostLaunch
+    from ...programs.launch.launching import LaunchableKernel, LoadedModule
+
+    Command = TypeVar("Command", bound=Callable[..., Any])
+
+_LONGEST = 40  # characters of a kernel's name in the name of a file
+_OPTIONS = (
+    click.option(
+        "--trace-mma",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Record the matrix instructions of each launch in a file of its own, for explain, diff, lint "
+        "and view.",
+    ),
+    click.option(
+        "--break",
+        "breaks",
+        callback=breaks_of,
+        multiple=True,
+        metavar="FILE:LINE or LINE",
+        help="Show the registers on stderr where a line of a source is first executed, as in gemm.cu:153; a "
+        "line of the PTX with --kernel.",
+    ),
+    selection_option(
+        "Record or show these only: executions by a CTA, by a warp of it, of a line, the so many-th of each "
+        "warp, in each launch."
+    ),
+    click.option("--kernel", metavar="NAME", help="Observe launches of this kernel only, by its C++ name."),
+    click.option(
+        "--launch",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Observe this launch only: the N-th of the run, or of --kernel.",
+    ),
+)
+
+
+def host_looking_options(command: Command) -> Command:
+    """Return a command with the options of HostLooking."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return host_origins_options(command)
+
+
+@dataclass(kw_only=True)
+class HostLooking:
+    """The observations of a run: the options as they are given, and what has come of them."""
+
+    trace_mma: Path | None
+    breaks: tuple[Break, ...]
+    selection: Selection | None
+    kernel: str | None
+    launch: int | None
+    origins: HostOrigins | None = None
+    launches: int = 0  # so far, of the kernel
+    recordings: list[dict[str, Any]] = field(default_factory=list)
+    unwritten: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # recordings that a full disk has no room for
+    stops: list[Any] = field(default_factory=list)
+    _stopped: set[Break] = field(default_factory=set)
+
+    @property
+    def observes(self) -> bool:
+        """Whether any launch is to be observed."""
+        return self.trace_mma is not None or bool(self.breaks) or self.origins is not None
+
+    def check(self) -> None:
+        """Raise UsageError for options that need others, and for a folder that cannot be made."""
+        looks = self.trace_mma is not None or self.breaks
+        if self.selection is not None and not looks:
+            raise click.UsageError("--select goes with --trace-mma or --break")
+        for name, value in {"--kernel": self.kernel, "--launch": self.launch}.items():
+            if value is not None and not looks and self.origins is None:
+                raise click.UsageError(f"{name} goes with --trace-mma, --break or --origins")
+        if self.kernel is None and any(isinstance(place, int) for place in self.breaks):
+            raise click.UsageError("--break LINE is a line of the PTX of a kernel: it goes with --kernel")
+        if self.trace_mma is not None:
+            try:
+                self.trace_mma.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise click.UsageError(f"--trace-mma {self.trace_mma}: {error.strerror}") from None
+
+    @contextmanager
+    def at(self, launch: HostLaunch) -> Iterator[Sequence[Observer]]:
+        """Yield the observers of the next launch; its recording is written at the end, also where it fails,
+        but not where it is interrupted.
+        """
+        chosen = self._chosen(launch.kernel)
+        origins = None if self.origins is None else self.origins.watch(launch, chosen and self.launches)
+        if not chosen:
+            with observing((origins,), lambda failed: None) as observers:
+                yield observers
+            return
+        recorder, debugger = recorder_of(self.trace_mma, self.selection), self._debugger(launch.module)
+
+        def finish(failed: Exception | None) -> None:
+            if recorder is not None:
+                self._write(recorder, launch, failed)
+            if debugger is not None:
+                self._stopped |= {place for place in debugger.breaks if place not in debugger.missed}
+
+        with observing((recorder, debugger, origins), finish) as observers:
+            yield observers
+
+    def _chosen(self, kernel: LaunchableKernel) -> bool:
+        """Return whether to observe the next launch."""
+        if not self.observes:
+            return False
+        if self.kernel is not None and not matching(self.kernel, [kernel.name]):
+            return False
+        self.launches += 1
+        return self.launch in (None, self.launches)
+
+    def _debugger(self, module: LoadedModule) -> Debugger | None:
+        """Return what stops at the lines that the bound kernels of a module have."""
+        from ...observe.recording.debugger import Debugger
+        from ...observe.recording.source_breaks import is_there
+
+        code = module.module.code
+        left = [place for place in self.breaks if self.selection is not None or place not in self._stopped]
+        found = [place for place in left if is_there(code, place)]
+        return Debugger(show=self._show, breaks=found, selection=self.selection) if found else None
+
+    def _show(self, stop: Stop) -> None:
+        from ..views.stops import stop_document, stop_lines
+
+        self.stops.append({"launch": self.launches, **stop_document(stop)})
+        complain("\n".join(stop_lines(stop)))
+
+    def _write(self, recorder: Recorder, launch: HostLaunch, failed: Exception | None) -> None:
+        """Write what was recorded, if it is anything."""
+        if not recorder.events() or self.trace_mma is None:
+            return
+        kernel = launch.kernel
+        path = self.trace_mma / f"{self.launches:04}-{_readable(kernel.signature)}.npz"
+        observed = ObservedLaunch(
+            module=launch.module,
+            kernel=kernel.name,
+            grid=launch.grid,
+            block=launch.block,
+            selection=self.selection,
+        )
+        try:
+            count = write_recorded(path, recorder, observed, failed)
+        except OSError as error:  # the program goes on
+            reason = error.strerror or str(error)
+            complain(f"warpsim exec: error: {path}: {reason}")
+            self.unwritten.append({"file": str(path), "kernel": kernel.signature, "error": reason})
+            return
+        self.recordings.append(
+            {"file": str(path), "kernel": kernel.signature, "launch": self.launches, "events": count}
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Yield what came of the options."""
+        for each in self.recordings:
+            plural = "s"[: each["events"] != 1]
+            yield f"{each['events']:,} matrix instruction{plural} recorded in {each['file']}"
+        if self.unwritten:
+            lost, why = len(self.unwritten), self.unwritten[0]["error"]
+            yield f"error: {lost} recording{'s'[: lost != 1]} could not be written to {self.trace_mma}: {why}"
+        elif self.trace_mma is not None and not self.recordings:
+            yield f"nothing is recorded in {self.trace_mma}: no launch that was observed multiplies matrices"
+        yield from (f"{place} was not executed" for place in self.breaks if place not in self._stopped)
+        if self.origins is not None:
+            yield from self.origins.lines()
+
+    def document(self) -> dict[str, Any]:
+        """Return recordings and stops as JSON-ready data, where options ask for them."""
+        found: dict[str, Any] = {}
+        if self.trace_mma is not None:
+            found = {"recordings": self.recordings, "unwritten": self.unwritten}
+        found |= {"stops": self.stops} if self.breaks else {}
+        return found | ({"origins": self.origins.documents} if self.origins is not None else {})
+
+
+def _readable(signature: str) -> str:
+    """Return the name of a kernel for the name of a file."""
+    plain = re.split(r"[(<]", signature.removeprefix("void "), maxsplit=1)[0]
+    return re.sub(r"\W+", "_", plain)[-_LONGEST:].strip("_") or "kernel"

@@ -1,0 +1,141 @@
+"""``warpsim lint``: find undefined, ignored or probably wrong values in metadata and sparse operands."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .operand_values import OPERANDS
+from .options import json_option
+from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .sources import (
+    SELECT,
+    check_unselected,
+    decoded,
+    executed,
+    is_file,
+    is_recording,
+    is_vectors,
+    open_set,
+    recorded,
+)
+
+if TYPE_CHECKING:
+    from ...observe.recording.selection import Selection
+    from ...workbench.vectors.parted import SetInParts
+
+_TAKEN = {"a", "b", "e", "A", "selector"}
+_LOOK = "warpsim launch --origins with --fragment LINE:OPERAND shows every element"
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("source", metavar="TRACE|VECTORS|RECORDING|MNEMONIC")
+@OPERANDS
+@click.option(
+    "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
+)
+@SELECT
+@json_option
+def lint(
+    source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None, as_json: bool
+) -> int:
+    """Look for mistakes in sparse operands without executing anything.
+
+    Operands of a MNEMONIC are registers e, a and b, the selector, and logical A as a matrix, any of them:
+    e=e.txt selector=1 A=a.npy. Of a TRACE, VECTORS or RECORDING every sparse instruction is
+    looked at; of a RECORDING with --origins also where operands come from. Exit code 1: an error was found.
+    """
+    if is_file(source) and (operands or target):
+        raise click.UsageError("operands and --target go with a mnemonic: a trace or vector set has its own")
+    check_unselected(source, selection)
+    path = Path(source) if is_file(source) else Path("OPERANDS")
+    found = attempt(_linted, path, source, operands, target, selection)
+    if isinstance(found, Failure):
+        return fail(found, as_json)
+    _report(found, as_json)
+    errors = any(finding.severity == "error" for _, findings in found for finding in findings)
+    return MISMATCH if errors else EXPECTED
+
+
+def _report(found: list[tuple[str, Any]], as_json: bool) -> None:
+    from ..views.findings import finding_document, finding_lines
+
+    if as_json:
+        subjects = [
+            {"subject": title, "findings": [finding_document(finding) for finding in findings]}
+            for title, findings in found
+        ]
+        print_json({"subjects": subjects, "errors": []})
+        return
+    for title, findings in found:
+        say("\n".join([title, *(f"  {line}" for line in finding_lines(findings))]))
+    if not found:
+        say("no sparse instruction")
+
+
+def _linted(
+    _: Path, source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None
+) -> list[tuple[str, Any]]:
+    """Return the subjects, and the findings on each."""
+    from ...workbench.diagnosis.linting.lint import lint
+
+    if is_recording(source):
+        return _of_recording(source, selection)
+    if is_file(source):
+        return _of_set(open_set(source), source) if is_vectors(source) else _of_trace(source)
+    form, given = decoded(source, target, operands)
+    taken = {"matrix" if name == "A" else name: given[name] for name in _TAKEN & given.keys()}
+    if not taken.keys() & {"a", "b", "e", "matrix"}:
+        raise click.UsageError(
+            "give what is to be looked at: e=FILE, a=FILE, b=FILE, A=FILE, or a dump of them"
+        )
+    return [(form.mnemonic, lint(form, **taken))]
+
+
+def _of_recording(source: str, selection: Selection | None) -> list[tuple[str, Any]]:
+    """Return the executions of each statement as tiles of one subject."""
+    from ...workbench.diagnosis.linting.subject import Finding
+
+    recording = recorded(source, selection)
+    found = list[tuple[str, Any]]()
+    for item in recording.sets():
+        found += _of_set(item.vectors, item.title)
+        notes = [
+            Finding(severity="error", rule=f"origin-{note.kind}", message=str(note), fix=_LOOK)
+            for note in recording.notes_of(item.statement.location().line)
+        ]
+        found += [(f"{item.title}: where its operands come from", notes)] * bool(notes)
+    return found
+
+
+def _of_set(vectors: SetInParts, source: str) -> list[tuple[str, Any]]:
+    """Return cases of equal immediates as tiles of one subject."""
+    from ...workbench.diagnosis.linting.lint import lint
+
+    if not vectors.instruction.sparse:
+        return []
+    found = []
+    for part in chain.from_iterable(cases.inputs() for cases in vectors.parts()):
+        given = {name: part.arguments[name] for name in ("a", "b", "e", "selector") if name in part.arguments}
+        findings = lint(vectors.instruction, **given)
+        found.append((f"{source}: selector {given.get('selector', 0)}", findings))
+    return found
+
+
+def _of_trace(source: str) -> list[tuple[str, Any]]:
+    from ...workbench.diagnosis.linting.lint import lint
+
+    found = []
+    for number, event in enumerate(executed(source, literal=True).events):
+        if not event.instruction.sparse:
+            continue
+        place = event.statement.location()
+        for first, inputs, _ in event.executions():
+            given: dict[str, Any] = {name: words for name, words in inputs.registers.items() if name in "abe"}
+            warp = f", warp {first // 32}" if len(event.d) > event.instruction.lanes else ""
+            title = f"{place.file}:{place.line}: event {number}{warp}: {event.instruction.mnemonic}"
+            found.append((title, lint(event.instruction, **given, selector=inputs.selector)))
+    return found

@@ -1,0 +1,165 @@
+"""Parts that verbs share: streams, exit codes, and failures that are reported and not raised.
+
+Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not check
+(legal PTX that is not modelled, no cluster, not enough memory), 70 a bug of warpsim itself, 130, 143
+and 129 after SIGINT, SIGTERM and SIGHUP. Results go to stdout, progress and diagnostics to stderr.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...base.files.escaping import escaped
+
+if TYPE_CHECKING:
+    from ...base.errors import WarpsimError
+
+EXPECTED, MISMATCH, USAGE, UNREADABLE, UNCHECKED = range(5)
+BROKEN = 70  # a bug of warpsim itself: EX_SOFTWARE of sysexits.h
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+Result = TypeVar("Result")
+
+
+def prepare_streams() -> None:
+    """Make the streams take any text: file names may be any bytes, and a stream may be closed (``>&-``)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until the process ends)
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def say(text: str, colour: str | None = None) -> None:
+    """Print a result on stdout."""
+    echo(text, sys.stdout, colour=colour)
+
+
+def complain(text: str) -> None:
+    """Print a diagnostic on stderr; where stderr is closed or full, only the exit code
+    reports the failure.
+    """
+    try:
+        echo(text, sys.stderr)
+    except OSError:
+        give_up(sys.stderr)
+
+
+def complain_of_usage(error: click.ClickException) -> None:
+    """Print click's message on a wrong command line, on stderr."""
+    message = io.StringIO()
+    error.show(message)
+    complain(message.getvalue().rstrip("\n"))
+
+
+def pass_on(text: str) -> None:
+    """Print what device code prints on stdout, without a line end of its own; a terminal gets no escapes."""
+    if sys.stdout.isatty():
+        text = "\r".join(map(escaped, text.split("\r")))
+    _print(text, sys.stdout, line_end=False)
+
+
+def echo(text: str, stream: Any, *, colour: str | None = None) -> None:
+    """Print a text, its control characters escaped, in a colour where the stream takes it."""
+    _print(click.style(escaped(text), fg=colour) if colour else escaped(text), stream)
+
+
+def _print(text: str, stream: Any, *, line_end: bool = True) -> None:
+    """Print; the reader may close the pipe at any time."""
+    try:
+        click.echo(text, file=stream, nl=line_end, color=None if colourful() else False)
+    except BrokenPipeError:
+        give_up(stream)
+
+
+def give_up(stream: Any) -> None:
+    """Discard everything that is written to a stream from now on, also at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def colourful() -> bool:
+    """Return whether a stream is a terminal that takes colours."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_json(document: Any) -> None:
+    """Print a result as one JSON document on stdout."""
+    say(json.dumps(document, indent=1))
+
+
+def check_target(context: click.Context, parameter: click.Parameter, target: str | None) -> str | None:
+    """Check the value of a --target option: return a known chip, or None."""
+    from ...isa.architectures import ARCHITECTURES
+
+    if target is not None and target not in ARCHITECTURES:
+        raise click.BadParameter(f"{target!r} is none of {', '.join(ARCHITECTURES)}")
+    return target
+
+
+def check_version(context: click.Context, parameter: click.Parameter, version: str | None) -> str | None:
+    """Check the value of a --ptx-version option: return two numbers, or None."""
+    from ...base.errors import IllegalInstruction
+    from ...ptx.decode import version_of
+
+    try:
+        version_of(version)
+    except IllegalInstruction as error:
+        raise click.BadParameter(error.message) from None
+    return version
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An action on a file that failed, and why."""
+
+    path: Path
+    error: WarpsimError
+
+    def __str__(self) -> str:
+        message = self.error.message.removeprefix(f"{self.path}: ")  # which errors of a file begin with
+        return str(self.error) if self.error.location else f"{self.path}: error: {message}"
+
+    def code(self) -> int:
+        """Return the exit code that this failure alone would give."""
+        from ...base.errors import ClusterError, NotModelled
+
+        return UNCHECKED if isinstance(self.error, (NotModelled, ClusterError)) else UNREADABLE
+
+
+def fail(failure: Failure, as_json: bool) -> int:
+    """Return the exit code of a verb that failed as a whole; its JSON document gives the reason."""
+    if as_json:
+        from ..views.report import error_document
+
+        print_json({"errors": [error_document(failure.error, str(failure.path))]})
+    return failure.code()
+
+
+def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Result | Failure:
+    """Return the action's result for the file, or the failure that ended it, which is reported."""
+    from ...base.errors import TraceError, WarpsimError
+
+    try:
+        return action(path, *arguments)
+    except WarpsimError as error:
+        failure = Failure(path, error)
+    except OSError as error:
+        place = path if error.filename is None else Path(os.fsdecode(error.filename))
+        failure = Failure(place, TraceError(error.strerror or str(error)))
+    complain(str(failure))
+    return failure
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the most important exit code: unreadable, then unchecked, then a mismatch."""
+    return max(codes, key=(EXPECTED, MISMATCH, UNCHECKED, UNREADABLE).index, default=EXPECTED)

@@ -1,0 +1,357 @@
+"""``warpsim vectors``: make vector sets, and report their coverage."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+from click.core import ParameterSource
+
+from ...base.errors import present
+from .cluster import cluster, scheduler_option
+from .options import idesc_of, json_option
+from .output import (
+    CONTEXT,
+    EXPECTED,
+    MISMATCH,
+    Failure,
+    attempt,
+    check_target,
+    colourful,
+    fail,
+    print_json,
+    say,
+)
+
+if TYPE_CHECKING:
+    from ...workbench.generation.coverage.vector_coverage import Coverage
+    from ...workbench.vectors.benches import Written
+    from ...workbench.vectors.parted import SetInParts
+    from ...workbench.vectors.sets import VectorSet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The request: the options of the verb."""
+
+    source: str
+    target: str | None
+    kind: str
+    count: int | None
+    seed: int
+    a_in: Any
+    between: tuple[str, str] | None
+    out: Path | None
+    format: str | None
+    bench: str | None
+    idesc: str | None
+    coverage: bool
+    scheduler: str | None
+    as_json: bool
+    given: set[str]  # options that differ from their defaults
+
+    @property
+    def form(self) -> Any:
+        """The instruction that is spelled; decoded where it has an instruction descriptor."""
+        from ...sums.execution.interface import decode
+
+        word = idesc_of(self.idesc)
+        return self.source if word is None else decode(self.source, target=self.target, idesc=word)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the cases already exist."""
+        return os.path.exists(self.source)
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("source", metavar="MNEMONIC")
+@click.option("--target", metavar="SM", callback=check_target, help="The chip, such as sm_90a.")
+@click.option(
+    "--kind",
+    type=click.Choice(["corner", "random", "exhaustive", "separate"]),
+    default="corner",
+    show_default=True,
+    help="How the cases are chosen.",
+)
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Cases. [default: corner until every reachable bin is hit, random 1000, separate 8]",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same set.")
+@click.option(
+    "--between",
+    nargs=2,
+    metavar="A B",
+    help="Of separate: two models, SM or SM:PARAMETER=NUMBER,... such as sm_80:length=16.",
+)
+@click.option(
+    "--a-in",
+    type=click.Choice(["shared", "registers"]),
+    default="shared",
+    show_default=True,
+    help="Where wgmma has A; of tcgen05.mma registers stand for tensor memory.",
+)
+@click.option("--idesc", metavar="HEX", help="The instruction descriptor of a tcgen05.mma: shape and types.")
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
+@click.option("--format", metavar="FORMAT", help="Format of FILE, if not that of its suffix.")
+@click.option(
+    "--bench",
+    type=click.Choice(["sv"]),
+    help="Beside FILE, a .hex or .mem, write a bench that Icarus Verilog runs.",
+)
+@click.option("--coverage", is_flag=True, help="Print which bins the cases hit, miss and cannot reach.")
+@scheduler_option
+@json_option
+def vectors(source: str, **options: Any) -> int:
+    """Make a vector set: cases of one instruction, and the D that the chip computes.
+
+    \b
+    corner      directed at the arithmetic: alignment, ties, cancellation, carries,
+                subnormal numbers, overflow, infinities and NaNs, metadata, selectors
+    random      normal, narrow and wide distributions, without infinities and NaNs
+    exhaustive  all pairs of codes of formats of at most 8 bits, in every position
+    separate    the shortest inputs found on which two models differ; beside FILE
+                also a trace that asks a GPU (FILE.ptx and its data)
+
+    --bench sv writes beside NAME.hex and NAME.svh (the places of the words) three files of SystemVerilog:
+    NAME_layout.sv, a package with the places of elements, metadata and scales in the registers (or in tensor
+    memory and behind descriptors); NAME_dut.sv, the device under test, to be filled in (an existing file is
+    kept); and NAME_bench.sv, which runs it on every case and compares D bit for bit. The command that runs
+    them is printed.
+
+    A set of -n cases is written as it is made, so that it may be larger than the memory.
+
+    Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
+    format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
+    """
+    context = click.get_current_context()
+    given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    request = Request(source=source, given=given, **options)
+    _check(request)
+    done = attempt(_done, Path("vectors"), request)
+    return fail(done, request.as_json) if isinstance(done, Failure) else done
+
+
+def _check(request: Request) -> None:
+    if request.between and request.kind != "separate":
+        raise click.UsageError("--between belongs to --kind separate")
+    if request.kind == "separate":
+        _check_separate(request)
+    elif not (request.out or request.coverage):
+        raise click.UsageError("nothing to do: give -o FILE, --coverage, or both")
+    if request.is_file and (request.given - {"source", "out", "format", "bench", "coverage", "as_json"}):
+        raise click.UsageError(
+            f"{request.source} is a file: it takes -o, --format, --bench, --coverage and --json alone"
+        )
+    if request.bench and not request.out:
+        raise click.UsageError("--bench goes beside a file of vectors: give -o FILE.hex")
+
+
+def _check_separate(request: Request) -> None:
+    if not request.between:
+        raise click.UsageError("--kind separate needs --between A B, the two models")
+    if request.scheduler:
+        raise click.UsageError("--scheduler is for the other kinds: separate has no work to share out")
+    if request.coverage:
+        raise click.UsageError("--coverage is for the other kinds, or for the file that separate writes")
+    if request.target not in (None, request.between[0].partition(":")[0]):
+        raise click.UsageError(
+            f"--target {request.target}: a set of separate is for the chip of the first model"
+        )
+
+
+def _done(_: Path, request: Request) -> int:
+    if request.bench:
+        _check_bench(request)
+    if request.kind == "separate":
+        return _separated(request)
+    with ExitStack() as stack:
+        return _written(request, *_cases(request, stack))
+
+
+def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | None]:
+    """Return the set, and what it covers if that is known; files behind it are closed with the stack.
+
+    A set of a given number of cases is in memory only where a bench is made of it.
+    """
+    from ...workbench.vectors.formats import format_of, read_vectors
+    from ...workbench.vectors.parted import SpooledSet
+
+    if request.is_file:
+        path = Path(request.source)
+        return (read_vectors(path) if request.bench else format_of(path).in_parts(path)), None
+    if request.bench or (request.kind == "corner" and request.count is None):
+        return _made(request)
+    made = stack.enter_context(SpooledSet(present(request.out, "out").parent if request.out else None))
+    for part in _parts(request):
+        made.add(part)
+    return made, None
+
+
+def _written(request: Request, made: SetInParts, covered: Coverage | None) -> int:
+    if request.coverage and covered is None:
+        from ...workbench.generation.coverage.vector_coverage import coverage_of
+
+        covered = coverage_of(made)
+    bench = attempt(_write, request.out, made, request) if request.out else None
+    if isinstance(bench, Failure):
+        return fail(bench, request.as_json)
+    _report(request, made, covered, bench)
+    return MISMATCH if request.coverage and covered and not covered.complete else EXPECTED
+
+
+def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
+    from ...workbench.generation.cases.assembly import joined_sets
+    from ...workbench.generation.generate import corner_vectors
+
+    if request.kind != "corner" or request.count is not None:
+        return joined_sets([*_parts(request)]), None
+    choice: dict[str, Any] = {"seed": request.seed, "target": request.target, "a_in": request.a_in}
+    with cluster(request.scheduler) as client, _progress(request.kind) as watch:
+        return corner_vectors(request.form, watch=watch, scheduler=client, **choice)
+
+
+def _parts(request: Request) -> Iterator[VectorSet]:
+    from ...workbench.generation.generate import targeted, vector_parts
+
+    choice: dict[str, Any] = {"kind": request.kind, "count": request.count}
+    choice |= {"seed": request.seed, "a_in": request.a_in}
+    with cluster(request.scheduler) as client, _progress(request.kind) as watch:
+        cases = 0
+        for part in vector_parts(targeted(request.form, request.target), scheduler=client, **choice):
+            cases += len(part)
+            watch(cases, None)
+            yield part
+
+
+def _check_bench(request: Request) -> None:
+    """Raise OperandError, before any work, where no bench can read the requested file."""
+    from ...workbench.vectors.benches import check_bench
+
+    check_bench(present(request.out, "out"), request.format)
+
+
+def _write(path: Path, made: SetInParts, request: Request) -> Written | None:
+    """Write the set and, if it is requested, its bench."""
+    if request.bench:
+        from ...workbench.vectors.benches import write_bench
+
+        return write_bench(path, cast("VectorSet", made), request.bench, request.format)
+    from ...workbench.vectors.formats import format_of
+
+    format_of(path, request.format).write(path, made)
+    return None
+
+
+def _report(request: Request, made: SetInParts, covered: Coverage | None, bench: Written | None) -> None:
+    from ..views.coverage import coverage_document, coverage_lines
+
+    form = made.instruction
+    if request.as_json:
+        document: dict[str, Any] = {
+            "mnemonic": form.mnemonic,
+            "target": form.target,
+            "kind": made.title,
+            "seed": made.seed,
+            "cases": len(made),
+            "file": str(request.out) if request.out else None,
+        }
+        document |= _bench_document(bench) if bench else {}
+        print_json(document | ({"coverage": coverage_document(covered)} if covered else {}))
+        return
+    if request.out:
+        say(f"{request.out}: {len(made):,} {made.title} cases of {form.mnemonic} on {form.target}")
+    if bench:
+        say("\n".join(_bench_lines(bench, present(request.out, "out").parent)))
+    if covered and request.coverage:
+        say("\n".join(coverage_lines(covered)))
+    elif covered:
+        hit = len(covered.reachable) - len(covered.missed)
+        say(f"coverage: {hit} of {len(covered.reachable)} reachable bins hit (--coverage lists them)")
+
+
+def _bench_lines(bench: Written, folder: Path) -> Iterator[str]:
+    yield from (f"wrote {path}" for path in bench.made)
+    yield from (f"kept {path}, which was there already" for path in bench.kept)
+    entered = f"cd {shlex.quote(str(folder))} && " if folder != Path() else ""
+    yield f"run: {entered}{bench.command}"
+
+
+def _bench_document(bench: Written) -> dict[str, Any]:
+    made, kept = ([str(path) for path in paths] for paths in (bench.made, bench.kept))
+    return {"bench": {"files": made, "kept": kept, "command": bench.command}}
+
+
+# --- separate --------------------------------------------------------------------------------------
+
+
+def _separated(request: Request) -> int:
+    from ...workbench.generation.separation import separate
+    from ..views.coverage import separation_document, separation_lines
+
+    between = present(request.between, "between")
+    given: dict[str, Any] = {"count": request.count or 8, "seed": request.seed, "a_in": request.a_in}
+    found = separate(request.form, *between, **given)
+    if found is None:
+        if request.as_json:
+            print_json({"models": list(between), "cases": []})
+        else:
+            say(f"no corner case separates {between[0]} and {between[1]}")
+        return MISMATCH
+    written = attempt(_write_probe, request.out, found, request) if request.out else ([], None)
+    if isinstance(written, Failure):
+        return fail(written, request.as_json)
+    files, bench = written
+    if request.as_json:
+        more = _bench_document(bench) if bench else {}
+        print_json(separation_document(found) | {"files": files} | more)
+    else:
+        lines = [*separation_lines(found), *(f"wrote {name}" for name in files)]
+        folder = Path() if request.out is None else request.out.parent
+        say("\n".join([*lines, *(_bench_lines(bench, folder) if bench else ())]))
+    return EXPECTED
+
+
+def _write_probe(out: Path, found: Any, request: Request) -> tuple[list[str], Written | None]:
+    """Write the set, its bench and a trace with its data; return the files' names, and the kind of bench."""
+    from ...base.files.archives import write_arrays, write_lines
+    from ...base.files.replacing import together
+    from ...workbench.generation.probes import probe
+    from ..views.coverage import separation_comments
+
+    trace, data = out.with_suffix(".ptx"), out.with_suffix(".ptx.npz")
+    text, arrays = probe(found.vectors, data.name, separation_comments(found))
+    with together():
+        bench = _write(out, found.vectors, request)
+        write_arrays(data, arrays)
+        write_lines(trace, text.splitlines())
+    return [str(out), str(trace), str(data)], bench
+
+
+@contextmanager
+def _progress(kind: str) -> Iterator[Callable[..., object]]:
+    """Yield the function to call after every chunk: it prints a line on stderr, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda cases, covered: None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True, no_color=not colourful())
+    with console.status(kind) as status:
+
+        def watch(cases: int, covered: Coverage | None) -> None:
+            left = f", {len(covered.missed)} bins left" if covered else ""
+            status.update(f"{kind}: {cases:,} cases{left}")
+
+        yield watch

@@ -1,0 +1,113 @@
+"""``warpsim view``: write an interactive report of a trace or of a launch's recording, one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import json_option, undefined_option
+from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say
+from .sources import SELECT, check_unselected, is_recording, recorded
+
+if TYPE_CHECKING:
+    from ...observe.recording.selection import Selection
+    from ...sums.execution.pipeline import Undefined
+    from ..report import Report
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("trace", metavar="TRACE|RECORDING|VECTORS", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Where to write the report.  [default: the trace's name, in this directory]",
+)
+@click.option(
+    "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the trace's own."
+)
+@undefined_option
+@SELECT
+@json_option
+def view(
+    trace: Path,
+    out: Path | None,
+    target: str | None,
+    allow_undefined: bool,
+    selection: Selection | None,
+    as_json: bool,
+) -> int:
+    """Run a trace, or take the recording of a launch or a vector set, and write an interactive report: one
+    HTML file that loads nothing.
+
+    Matrices, registers, metadata and scales light up where they belong together; every element of D has
+    its explanation. Broken ordering rules of wgmma are listed in it. Of a launch it has the timeline, and
+    all instructions at a glance; of a vector set the cases whose D is not as computed here.
+    """
+    check_unselected(str(trace), selection)
+    if is_recording(str(trace)) and (target or allow_undefined):
+        raise click.UsageError("--target and --allow-undefined go with a trace: a recording is not run")
+    out = out or Path(f"{trace.stem}.html")
+    report = attempt(_report, trace, target, "fallback" if allow_undefined else "error", selection)
+    if isinstance(report, Failure):
+        return report.code()
+    if failure := attempt(_write, out, report):
+        return failure.code()
+    summary = _summary(trace, out, report)
+    if as_json:
+        print_json(summary)
+    else:
+        say(_sentence(summary, report.document["launch"] is not None))
+    return EXPECTED if report.document["passed"] else MISMATCH
+
+
+def _report(path: Path, target: str | None, undefined: Undefined, selection: Selection | None) -> Report:
+    from ..report import is_set
+    from ..report import view as report_of
+
+    if is_recording(str(path)):
+        report = report_of(recorded(str(path), selection))
+        _ = report.data  # raises where it is too large
+        return report
+    if target and is_set(path):
+        raise click.UsageError("--target goes with a trace: a vector set has its own")
+    return report_of(path, target=target, undefined=undefined)
+
+
+def _write(out: Path, report: Report) -> None:
+    report.save(out)
+
+
+def _summary(trace: Path, out: Path, report: Report) -> dict[str, Any]:
+    document = report.document
+    return {
+        "trace": trace.as_posix(),
+        "report": out.as_posix(),
+        "bytes": out.stat().st_size,
+        "target": document["target"],
+        "instructions": len(document["instructions"]),
+        "passed": document["passed"],
+        "checks": len(document["checks"]),
+        "failed_checks": sum(check["different"] > 0 for check in document["checks"]),
+        **_counts(document["cases"]),
+    }
+
+
+def _counts(cases: dict[str, Any] | None) -> dict[str, int]:
+    """Return how many cases a vector set has, and how many of them differ."""
+    return {} if cases is None else {"cases": cases["count"], "different_cases": cases["different"]}
+
+
+def _sentence(summary: dict[str, Any], recorded_only: bool) -> str:
+    if "cases" in summary:
+        which = f"{summary['different_cases']:,} of {summary['cases']:,} cases differ"
+        shown, size = summary["instructions"], summary["bytes"] / 1e6
+        return f"{summary['report']}: {which}, {shown} shown, {size:.1f} MB"
+    checks, failed = summary["checks"], summary["failed_checks"]
+    verdict = f"{failed} of {checks} checks failed" if failed else f"{checks} checks passed"
+    count, size = summary["instructions"], summary["bytes"] / 1e6
+    middle = "" if recorded_only else f", {verdict}"
+    return f"{summary['report']}: {count} instructions{middle}, {size:.1f} MB"

@@ -1,0 +1,1 @@
+"""Operands to codes: arithmetic, one instruction, whole products."""

@@ -1,0 +1,1 @@
+"""Questions that running kernels and instructions answers."""

@@ -1,0 +1,55 @@
+"""One mistake of the library, as the search uses it: what it changes, and how to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ....isa.registers import Words
+from .arithmetic_mistakes import Arithmetic
+from .grids import Registers
+
+SPELLED = {"cd": "C and D", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
+Change = Callable[[Registers], Registers]  # registers -> those that change
+Reading = Callable[[Words], Words]  # D as the instruction wrote it -> D as it was read, or back
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """One mistake: its name, what to change, and what it does.
+
+    ``change`` alters what the instruction reads; ``read`` makes of D as written what was read, and
+    ``undo`` is its inverse; ``mend`` makes of registers with the mistake what they should be, if nothing is
+    lost; ``arithmetic`` is what is computed instead. ``operands`` are those that it
+    touches. ``also`` names other rows with the same effect on this form. ``exchanges_row_halves``: rows g
+    and g + 8 change places, under this name or another.
+    """
+
+    name: str
+    advice: str
+    operands: tuple[str, ...]
+    change: Change | None = None
+    mend: Change | None = None
+    read: Reading | None = None
+    undo: Reading | None = None
+    arithmetic: Arithmetic | None = None
+    also: tuple[str, ...] = ()
+    exchanges_row_halves: bool = False
+
+    @property
+    def moves_c_and_d(self) -> bool:
+        """Whether it moves C and D alike, which moving the rows of A or the columns of B does too."""
+        return {"c", "d"} <= set(self.operands)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def in_operand(name: str, operand: str, advice: str, change: Callable[[Words], Words]) -> Mistake:
+    """Return a mistake in the registers, or in the tile in shared memory, of one operand."""
+    return Mistake(
+        name=f"{SPELLED.get(operand, operand.upper())}: {name}",
+        advice=advice,
+        operands=(operand,),
+        change=lambda given: {operand: change(given[operand])},
+    )

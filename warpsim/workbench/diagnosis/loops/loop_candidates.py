@@ -1,0 +1,233 @@
+"""What goes wrong with whole steps of a loop along k: left out, doubled, added to another C, or in
+another order.
+
+A candidate knows what it would change in one tile, roughly, and D of all tiles, exactly. Operands of other
+steps, and mistakes within an instruction, are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....isa.codes import codes_of, matrix_of
+from ....isa.formats import FORMATS, floats_of
+from ....isa.fragments import codes_from, registers_of
+from ....isa.products import Codes
+from ....sums.products.gemm import gemm
+from ..dumps.closeness import numbers
+from .memory_strides import other_c
+from .product_loops import Loop, Matrix, Step, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A mistake of a loop: what it changes in the view of D, roughly, and D of all tiles, exactly."""
+
+    name: str
+    advice: str
+    change: Matrix
+    exact: Callable[[], Codes]
+    moves_c_and_d: bool = False  # alike, which moving the rows of A or the columns of B does too
+    rounds_otherwise: bool = False  # its sums are computed in another arithmetic
+    whole: bool = False  # a matrix, or all tiles: it is no explanation of some tiles only
+    reach: float = 0.0  # the largest sum on the way to its D, if values are changed
+
+
+def exactly(
+    loop: Loop, steps: Sequence[Step], c: Any = None, after: Callable[[Any], Any] | None = None
+) -> Callable[[], Codes]:
+    """Return a function that computes D of all tiles, from registers of C, with ``after`` applied."""
+
+    def run() -> Codes:
+        codes = loop.chain(steps, loop.accumulators if c is None else c)
+        return codes if after is None else after(codes)
+
+    return run
+
+
+class Candidates:
+    """Those of whole steps, of C and of the order, judged on one view."""
+
+    def __init__(self, loop: Loop, view: View) -> None:
+        self.loop, self.view, self.each = loop, view, loop.contributions(view)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        yield from self._of_steps()
+        yield from self._of_accumulators()
+        yield from self._of_cleared()
+        yield from self._of_other_c()
+        yield from self._of_order()
+
+    def _candidate(
+        self, name: str, advice: str, change: Matrix, steps: list[Step], c: Any = None
+    ) -> Candidate:
+        return Candidate(name=name, advice=advice, change=change, exact=exactly(self.loop, steps, c))
+
+    # --- steps ---
+
+    def _of_steps(self) -> Iterator[Candidate]:
+        """Yield steps left out, or doubled."""
+        each, plain, count = self.each, self.loop.plain(), self.loop.steps
+        if self.loop.tail:
+            name = f"the tail left out: k from {(count - 1) * self.loop.form.shape.k} on, step {count - 1}"
+            advice = "k is no multiple of the instruction's: add its rest"
+            yield self._candidate(name, advice, -each[-1], plain[:-1])
+        advice = "check the bounds of the loop along k"
+        for at in range(count):
+            name = f"step {at} left out (missing)"
+            yield self._candidate(name, advice, -each[at], plain[:at] + plain[at + 1 :])
+            yield self._candidate(f"step {at} twice", advice, each[at], plain[: at + 1] + plain[at:])
+            if 0 < at < count - 1:
+                name = f"steps {at} to {count - 1} left out (missing): the loop ends early"
+                yield self._candidate(name, advice, -each[at:].sum(axis=0), plain[:at])
+                name = f"steps 0 to {at} left out (missing): the loop starts late"
+                yield self._candidate(name, advice, -each[: at + 1].sum(axis=0), plain[at + 1 :])
+
+    # --- C ---
+
+    def _of_accumulators(self) -> Iterator[Candidate]:
+        """Yield C forgotten, twice, scaled."""
+        form, plain = self.loop.form, self.loop.plain()
+        c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
+        if not c.any():
+            return
+        zero = np.zeros_like(self.loop.accumulators)
+        tile = self.view.part.of_result(c[self.view.tile])
+        yield self._candidate(
+            "C not added (forgotten)", "start from C, or add it in the end", -tile, plain, zero
+        )
+        advice = "C enters once, with a factor of 1"
+        for factor, text in _FACTORS.items():
+            scaled = registers_of(codes_of((c * factor).astype(form.c.dtype), form.c, "C"), form, "c")
+            yield self._candidate(text, advice, (factor - 1) * tile, plain, scaled)
+            yield Candidate(
+                name=f"{text}, added in the end",
+                advice=advice,
+                change=(factor - 1) * tile,
+                exact=exactly(self.loop, plain, zero, lambda d, f=factor: self._plus(d, c, f)),  # type: ignore[misc]
+            )
+        yield Candidate(
+            name="C twice: once in the beginning and once in the end",
+            advice="C enters once",
+            change=tile,
+            exact=exactly(self.loop, plain, None, lambda d: self._plus(d, c, 1.0)),
+        )
+
+    def _of_cleared(self) -> Iterator[Candidate]:
+        """Yield accumulators that start anew on the way."""
+        form, plain, last = self.loop.form, self.loop.plain(), self.loop.steps - 1
+        zero = np.zeros_like(self.loop.accumulators)
+        c = numbers(codes_from(self.loop.accumulators[self.view.tile], form, "c"), form.c)
+        tile = self.view.part.of_result(c)
+        for at in range(1, len(plain)):
+            name = f"accumulators cleared (reset) before step {at}"
+            name += ", or in every step (scale-d)" if at == last else ""
+            change = -self.each[:at].sum(axis=0) - tile
+            yield self._candidate(name, "clear them once, before the loop", change, plain[at:], zero)
+            name = f"accumulators start from C again at step {at}"
+            yield self._candidate(name, "load C once, before the loop", change + tile, plain[at:])
+
+    def _plus(self, codes: Codes, c: Matrix, factor: float) -> Codes:
+        element = self.loop.form.d
+        with np.errstate(all="ignore"):
+            total = matrix_of(codes, element) + (c * factor).astype(element.dtype)
+            return codes_of(np.asarray(total, element.dtype), element, "D")
+
+    def _of_other_c(self) -> Iterator[Candidate]:
+        """Yield C from other addresses, in another order, or rounded on the way."""
+        loop, form = self.loop, self.loop.form
+        m, n = loop.shape
+        own = loop.c[:m, :n]
+        if not numbers(own, form.c).any():
+            return
+        shape, plain = form.shape, loop.plain()
+        kinds = [*other_c(own, (shape.m, shape.n)), *self._rounded_c(own)]
+        right = numbers(codes_from(loop.accumulators[self.view.tile], form, "c"), form.c)
+        for name, codes in kinds:
+            words = loop.accumulators_of(np.ascontiguousarray(codes))
+            with np.errstate(all="ignore"):
+                change = numbers(codes_from(words[self.view.tile], form, "c"), form.c) - right
+            advice = "check the addresses from which C is loaded"
+            yield self._candidate(name, advice, self.view.part.of_result(change), plain, words)
+
+    def _rounded_c(self, own: Codes) -> Iterator[tuple[str, Codes]]:
+        """Yield C that went through a narrower type."""
+        form = self.loop.form
+        for element in map(
+            FORMATS.__getitem__, floats_of(16) if form.c.is_float and form.c.bits > 16 else ()
+        ):
+            with np.errstate(all="ignore"):
+                narrow = matrix_of(own, form.c).astype(element.dtype).astype(form.c.dtype)
+            yield f"C is rounded to {element}", codes_of(narrow, form.c, "C")
+
+    # --- order ---
+
+    def _of_order(self) -> Iterator[Candidate]:
+        """Yield the same sums in another order, which changes roundings only."""
+        loop, form = self.loop, self.loop.form
+        if not form.d.is_float:
+            return
+        nothing = np.zeros_like(self.each[0])
+        advice = "the sums are right, and in another order: warpsim.gemm computes this order too"
+        plain = loop.plain()
+        yield self._candidate("steps in descending order of k (reverse)", advice, nothing, plain[::-1])
+        zero = np.zeros_like(loop.accumulators)
+        c = numbers(codes_from(loop.accumulators, form, "c"), form.c)
+        yield Candidate(
+            name="C added in the end (epilogue), not in the beginning",
+            advice=advice,
+            change=nothing,
+            exact=exactly(loop, plain, zero, lambda d: self._plus(d, c, 1.0)),
+        )
+        yield from self._interleaved(nothing, advice)
+        for option, number, text in _ORDERS:
+            yield Candidate(
+                name=f"{option}={number}{text.format(number)}",
+                advice=advice,
+                change=nothing,
+                exact=lambda more={option: number}: self._computed(more),  # type: ignore[misc]
+            )
+
+    def _interleaved(self, nothing: Matrix, advice: str) -> Iterator[Candidate]:
+        """Yield several accumulators that take turns, added in the end."""
+        loop = self.loop
+        for count in (2, 4):
+            if count < loop.steps:
+                for first, text in ((True, "C in the first"), (False, "C added last")):
+                    yield Candidate(
+                        name=f"{count} accumulators take turns, {text}",
+                        advice=advice,
+                        change=nothing,
+                        exact=lambda n=count, c=first: self._in_turns(n, c),  # type: ignore[misc]
+                    )
+
+    def _in_turns(self, count: int, c_first: bool) -> Codes:
+        loop, plain = self.loop, self.loop.plain()
+        zero = np.zeros_like(loop.accumulators)
+        total = loop.chain(plain[::count], loop.accumulators if c_first else zero)
+        for at in range(1, count):
+            part = loop.chain(plain[at::count], zero)
+            total = self._plus(total, numbers(part, loop.form.d), 1.0)
+        c = numbers(codes_from(loop.accumulators, loop.form, "c"), loop.form.c)
+        return total if c_first else self._plus(total, c, 1.0)
+
+    def _computed(self, options: dict[str, int]) -> Codes:
+        loop, given = self.loop, self.loop.given
+        d = gemm(loop.form, given.A, given.B, given.C, **given.scales, **options)  # type: ignore[arg-type]
+        return loop.tiles_of(codes_of(d, loop.form.d, "D"))
+
+
+_FACTORS = {2.0: "C twice", 0.5: "C times 0.5 (beta)", -1.0: "C times -1 (beta)"}
+_ORDERS = (
+    ("split_k", 2, ": split in {} runs along k"),
+    ("split_k", 4, ": split in {} runs along k"),
+    ("split_k", 8, ": split in {} runs along k"),
+    ("promote_every", 1, ""),
+    ("promote_every", 2, ""),
+    ("promote_every", 4, ""),
+    ("promote_every", 8, ""),
+)

@@ -1,0 +1,183 @@
+"""Mistakes within the instructions of a loop along k, in every step or in one step.
+
+Knows what a mistake changes in the registers of a step. Does not know the mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ....base.errors import present
+from ....isa.fragments import codes_from, registers_of
+from ....isa.products import Codes
+from ..dumps.closeness import numbers
+from ..library.arithmetic_mistakes import Arithmetic
+from ..library.grids import Registers
+from ..library.mistake import Mistake
+from .loop_candidates import Candidate
+from .product_loops import Loop, Matrix, Step, View
+
+Tiles = int | slice  # a single tile, or all
+# registers (steps, …) or (steps, tiles, …), of which steps and tiles -> those that change
+Change = Callable[[Registers, Sequence[int], Tiles], Registers]
+
+
+class WithinSteps:
+    """Mistakes made in every step, and in one step."""
+
+    def __init__(self, loop: Loop, view: View) -> None:
+        self.loop, self.view, self.each = loop, view, loop.contributions(view)
+
+    def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
+        """Yield those of the library that change what steps read or compute."""
+        for mistake in mistakes:
+            if mistake.arithmetic is not None or (
+                mistake.change is not None and not {"c", "d"} & {*mistake.operands}
+            ):
+                yield from self.made(mistake.name, mistake.advice, _change_of(mistake), mistake.arithmetic)
+
+    def in_every_step(
+        self, mistakes: Iterable[Mistake]
+    ) -> Iterator[tuple[str, Matrix, Callable[[], list[Step]]]]:
+        """Yield the names of mistakes in every step, what the steps add with them, and those steps."""
+        for mistake in mistakes:
+            if mistake.arithmetic is not None or mistake.change is None or {"c", "d"} & {*mistake.operands}:
+                continue
+            change = _change_of(mistake)
+            wrong = self._wrong(change, None)
+            if (wrong != self.each).any():
+                name = f"in every step (all steps): {mistake.name}"
+                yield name, wrong, lambda change=change: self._steps(change, range(self.loop.steps))  # type: ignore[misc]
+
+    def _steps(
+        self, change: Change, where: Sequence[int], arithmetic: Arithmetic | None = None
+    ) -> list[Step]:
+        """Return all steps, those of ``where`` with a change."""
+        steps: list[Step] = self.loop.plain()
+        for at in where:
+            registers, how = steps[at]
+            alone = {name: words[None] for name, words in registers.items()}
+            changed = {
+                name: np.asarray(words)[0] for name, words in change(alone, (at,), slice(None)).items()
+            }
+            steps[at] = registers | changed, arithmetic or how
+        return steps
+
+    def made(
+        self, name: str, advice: str, change: Change, arithmetic: Arithmetic | None = None
+    ) -> Iterator[Candidate]:
+        """Yield one change in every step, and in each."""
+        count = self.loop.steps
+        more = self._wrong(change, arithmetic) - self.each
+        if arithmetic is None and not more.any():
+            return  # another arithmetic may add the same to nothing, and something else to a sum
+        every = f"in every step (all steps): {name}"
+        yield self._candidate(every, advice, more.sum(axis=0), change, arithmetic, range(count))
+        for at in range(count if count > 1 else 0):
+            yield self._candidate(f"in step {at} only: {name}", advice, more[at], change, arithmetic, (at,))
+
+    def _wrong(self, change: Change, arithmetic: Arithmetic | None) -> Matrix:
+        """Return ``(steps, m, n)``: what the steps add with the mistake."""
+        registers = {name: words[:, self.view.tile] for name, words in self.loop.registers.items()}
+        changed = change(registers, range(self.loop.steps), self.view.tile)
+        return self.loop.contributions(self.view, arithmetic, **changed)
+
+    def _candidate(
+        self,
+        name: str,
+        advice: str,
+        more: Matrix,
+        change: Change,
+        arithmetic: Arithmetic | None,
+        where: Sequence[int],
+    ) -> Candidate:
+        def run() -> Codes:
+            return self.loop.chain(self._steps(change, where, arithmetic), self.loop.accumulators)
+
+        return Candidate(
+            name=name,
+            advice=advice,
+            change=more,
+            exact=run,
+            rounds_otherwise=arithmetic is not None,
+            reach=self._reach(more),
+        )
+
+    def _reach(self, more: Matrix) -> float:
+        """Return what a step may come to with what it adds more."""
+        finite = np.abs(more[np.isfinite(more)])
+        return float(self._right_reach + self.loop.steps * finite.max(initial=0))
+
+    @cached_property
+    def _right_reach(self) -> float:
+        with np.errstate(all="ignore"):
+            sums = np.abs(self.each).sum(axis=0)
+        return float(sums[np.isfinite(sums)].max(initial=0))
+
+
+class Around:
+    """Mistakes in C as the loop begins, and in D as it ends."""
+
+    def __init__(self, loop: Loop, view: View) -> None:
+        self.loop, self.view = loop, view
+
+    def __call__(self, mistakes: Iterable[Mistake]) -> Iterator[Candidate]:
+        """Yield those that change nothing but C, but D, or both alike."""
+        for mistake in mistakes:
+            if mistake.operands in (("c",), ("c", "d")) and mistake.change is not None:
+                yield self._candidate(mistake, mistake.change({"c": self.loop.accumulators})["c"])
+            elif mistake.operands == ("d",) and mistake.read is not None:
+                yield self._candidate(mistake, self.loop.accumulators)
+
+    @cached_property
+    def _right(self) -> Codes:
+        return self.loop.chain(self.loop.plain(), self.loop.accumulators)
+
+    def _candidate(self, mistake: Mistake, c: Any) -> Candidate:
+        loop, form, part = self.loop, self.loop.form, self.view.part
+        before = (codes_from(words[self.view.tile], form, "c") for words in (c, loop.accumulators))
+        wrong, right = (numbers(part.of_result(codes), form.c) for codes in before)
+        with np.errstate(all="ignore"):
+            change = wrong - right
+            if mistake.read is not None:
+                d = self._right[self.view.tile]
+                # what is read of the right D; C's own share moves with it
+                moved = codes_from(mistake.read(registers_of(d[None], form, "d")), form, "d")[0]
+                change = numbers(part.of_result(moved), form.d) - numbers(part.of_result(d), form.d)
+                if mistake.change is not None:
+                    change += self._moved(mistake, c)
+
+        def run() -> Codes:
+            codes = loop.chain(loop.plain(), c)
+            if mistake.read is None:
+                return codes
+            return codes_from(mistake.read(registers_of(codes, form, "d")), form, "d")
+
+        return Candidate(
+            name=mistake.name,
+            advice=mistake.advice,
+            change=change,
+            exact=run,
+            moves_c_and_d=mistake.moves_c_and_d,
+        )
+
+    def _moved(self, mistake: Mistake, c: Any) -> Matrix:
+        """Return what another C comes to where D is read."""
+        form, loop, tile = self.loop.form, self.loop, self.view.tile
+        read = present(mistake.read, "reading")
+        both = (codes_from(read(words[tile][None]), form, "c")[0] for words in (c, loop.accumulators))
+        wrong, right = (numbers(self.view.part.of_result(codes), form.c) for codes in both)
+        return wrong - right
+
+
+def _change_of(mistake: Mistake) -> Change:
+    """Return the same change in all steps."""
+
+    def change(registers: Registers, steps: Sequence[int], tiles: Tiles) -> dict[str, Any]:
+        return mistake.change(registers) if mistake.change else {}
+
+    return change

@@ -1,0 +1,463 @@
+"""The search for the mistakes behind a whole product: the entrance, the order of candidates, the result.
+
+Given matrices A ``(m, k)``, B ``(k, n)``, C and D. A candidate is first judged by what it would add to D in
+float64, on one tile; candidates that come near are computed exactly, on all tiles. Frequent and cheap
+mistakes are tried first. Does not know what the candidates change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.environment import in_default_environment
+from ....base.errors import OperandError
+from ....isa.codes import codes_of
+from ....isa.displayed import Displayed
+from ....isa.instruction import Instruction
+from ....isa.products import Codes
+from ....ptx.decode import Form, resolved
+from ....sums.products.gemm import gemm
+from ..dumps.closeness import closeness, numbers
+from ..dumps.remark import Remark, RemarkKind, remark
+from ..dumps.shared_causes import shared_causes
+from ..dumps.stored_types import Known, stored_as
+from ..library.all_mistakes import mistakes
+from ..library.arithmetic_mistakes import WHOLE
+from ..library.grids import Setting
+from ..library.local_mistakes import local_mistakes
+from ..library.mistake import Mistake
+from ..library.store_mistakes import stored_mistakes
+from ..search.masked_results import masked
+from ..search.mistake_search import spread_part
+from ..search.remarks import ResultComparison, remarks
+from .left_values import kept_accumulators, tails
+from .loop_candidates import Candidate, Candidates
+from .loop_memory import Memory
+from .loop_mistakes import Around, WithinSteps
+from .loop_pairs import Pairs
+from .loop_screen import Screen
+from .loop_sources import Sources
+from .memory_strides import found_in_memory
+from .product_loops import Given, Loop, View
+from .solved_causes import Solution, SolvedCauses
+from .whole_matrices import whole_matrices
+
+_VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
+_PRODUCTS = 1 << 28  # multiplications that all of them may take together
+_SHOWN = 8
+_CLOSE = 0.25  # of D's bits: others are not shown as near
+_NEARER = 1 / 32  # than the right D is
+_ALIKE = 6  # that change the same, all of them computed
+_LISTED = 4  # tiles
+_SIDE = 16  # rows and columns of a large tile, on which candidates are judged
+_CUT = 1 / 16  # of D's elements that are zero, and of the right elements that are negative
+_NEAR = 2.0**-10  # of D's size: what rounding may come to, of tiles that are looked for in other tiles
+
+
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopCause:
+    """A mistake and where it is made; ``fraction`` of D's elements are exact, all within rounding if not.
+
+    ``also`` are others that change the same.
+    """
+
+    name: str
+    advice: str
+    fraction: float
+    closeness: float
+    also: tuple[str, ...] = ()
+    moves_c_and_d: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.advice}" if self.advice else self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopDiagnosis(Displayed):
+    """What makes a product come out as it did: exact ``matches``, else those that are ``near``, but for bits.
+
+    ``different`` of ``total`` elements are not as expected; ``where`` names the tiles; ``remarks`` are those
+    on D.
+    """
+
+    instruction: Instruction
+    steps: int
+    different: int
+    total: int
+    where: str
+    matches: tuple[LoopCause, ...]
+    near: tuple[LoopCause, ...]
+    remarks: tuple[Remark, ...]
+    tried: int
+    printed: Known | None = None
+    uncomputed: int = 0  # candidates that came near and were not computed: the search was cut
+    stopped: bool = False  # the rest of the candidates were not tried, as a remark says how D came about
+
+    def __repr__(self) -> str:
+        names = [cause.name for cause in self.matches]
+        found = "; ".join(names) or f"no cause of {self.tried:,} gives every bit"
+        differ = f"{self.different:,} of {self.total:,} elements differ"
+        return f"<diagnosis of a product by {self.instruction.mnemonic}: {differ}: {found}>"
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether D is right already."""
+        return not self.different
+
+
+# --- the entrance --------------------------------------------------------------------------------------
+
+
+@in_default_environment
+def diagnose_product(
+    instruction: Form,
+    A: npt.ArrayLike,
+    B: npt.ArrayLike,
+    D: npt.ArrayLike,
+    C: npt.ArrayLike | None = None,
+    *,
+    target: str | None = None,
+    scale_a: npt.ArrayLike | None = None,
+    scale_b: npt.ArrayLike | None = None,
+    printed: Known | None = None,
+    watch: Watch | None = None,
+) -> LoopDiagnosis:
+    """Return why a kernel's D ``(m, n)`` of A ``(m, k)``, B ``(k, n)`` and C came out as it did.
+
+    The kernel issues the instruction along ascending k; a sparse A obeys the pattern. ``scale_a (m, chunks)``
+    and ``scale_b (chunks, n)`` are those of gemm. Tiles of wgmma are supposed to lie K-major with rows of 128
+    bytes, and others are tried. ``watch`` is called with the explanations tried so far, and 0 for the whole.
+    Raises what gemm raises, and OperandError for m8n8k4 f16.
+    """
+    form = resolved(instruction, target)
+    if form.products > 1 or form.c != form.d:
+        raise OperandError(f"{form}: products are searched for forms whose D can be the C of the next")
+    wanted = codes_of(D, form.d, "D")
+    given = Given(A=np.asarray(A), B=np.asarray(B), C=C, scale_a=scale_a, scale_b=scale_b)
+    expected = codes_of(gemm(form, given.A, given.B, C, **given.scales), form.d, "D")
+    if wanted.shape != expected.shape:
+        raise OperandError(f"D has shape {wanted.shape}, but A and B make {expected.shape}")
+    if printed is None and (stored := stored_as(wanted, expected, form.d)) is not None:
+        # a right D that was rounded stays a remark: the type was not given
+        printed = None if (stored.rounded(expected, form.d) == wanted).all() else stored
+    return _Search(Loop(form, given), (expected, wanted), printed, watch).diagnosis()
+
+
+class _Search:
+    """One search: the view on which candidates are judged, and what they come to."""
+
+    def __init__(
+        self, loop: Loop, codes: tuple[Codes, Codes], printed: Known | None, watch: Watch | None = None
+    ) -> None:
+        expected, wanted = codes
+        self.loop, self.printed, self.cut, self.watch = loop, printed, False, watch
+        self.whole = expected, wanted
+        self.expected, self.wanted = self._settled(expected, wanted), wanted
+        self.expected_tiles, self.wanted_tiles = loop.tiles_of(self.expected), loop.tiles_of(wanted)
+        self.inside = loop.tiles_of(np.ones(wanted.shape, np.uint8)) == 1  # the rest is padding
+        wrong = (self.expected_tiles != self.wanted_tiles) & self.inside
+        self.wrong = wrong.reshape(len(wrong), -1).sum(axis=1)
+        at = int(self.wrong.argmax())
+        self.view = View(tile=at, part=spread_part(wrong[at], _SIDE, _SIDE) if not loop.form.scale else WHOLE)
+        self.tried, self.uncomputed, self.stopped = 0, 0, False
+        self.solved: list[Solution] = []
+        self.screen = Screen(loop, self.view)
+
+    def _settled(self, codes: Codes, wanted: Codes) -> Codes:
+        """Return codes, replaced by the wanted codes where these print the same."""
+        if self.cut:
+            negative = numbers(codes, self.loop.form.d) < 0
+            codes = np.where(negative, codes.dtype.type(0), codes)
+        return codes if self.printed is None else self.printed.settled(codes, wanted, self.loop.form.d)
+
+    def diagnosis(self) -> LoopDiagnosis:
+        """Return the result; candidates that add the right thing to D are computed exactly."""
+        different = int((self.expected != self.wanted).sum())
+        matches, near = self._causes() if different else ((), ())
+        return LoopDiagnosis(
+            instruction=self.loop.form,
+            steps=self.loop.steps,
+            different=different,
+            total=self.wanted.size,
+            where=self._where(),
+            matches=matches,
+            near=() if matches else near,
+            remarks=() if matches or not different else self._remarks(),
+            tried=self.tried,
+            printed=self.printed,
+            uncomputed=self.uncomputed,
+            stopped=self.stopped,
+        )
+
+    def _causes(self) -> tuple[tuple[LoopCause, ...], tuple[LoopCause, ...]]:
+        """Return exact causes of the first stage that has any; else the nearest of all."""
+        if stored := tuple(found_in_memory(self.whole[0], self.whole[1], self._settle)):
+            return tuple(_stored_cause(name) for name in stored), ()
+        seen: list[LoopCause] = []
+        self.cut = False
+        located: tuple[tuple[LoopCause, bool], ...] = ()
+        for number, stage in enumerate(chain(stages(self.loop, self.view), ((),))):
+            if number == CHEAP:
+                located = self._solved_causes()
+                if any(rule for _, rule in located) or self._is_explained:
+                    break
+            causes = [self._together(alike) for alike in self._best(stage)]
+            if matches := [cause for cause in causes if cause.fraction == 1]:
+                matches.sort(key=lambda cause: cause.moves_c_and_d)  # A and B are nearer to a cause
+                return tuple(matches[:_SHOWN]), ()
+            seen += causes
+        if located:
+            return tuple(cause for cause, _ in located), ()
+        right = closeness(self.expected_tiles, self.wanted_tiles, self.loop.form.d)[self.inside].mean()
+        near = (cause for cause in seen if cause.closeness > max(_CLOSE, float(right) + _NEARER))
+        return self._before_relu(), tuple(sorted(near, key=lambda cause: -cause.closeness))[:3]
+
+    @property
+    def _is_explained(self) -> bool:
+        """Whether a remark, or what was solved, says how D came about: the rest is not tried."""
+        self.stopped = bool(self.solved) or any(found.is_certain for found in self._seen_in_d)
+        return self.stopped
+
+    def _settle(self, codes: Codes) -> Codes:
+        """Return codes ``(m, n)``, replaced by the wanted codes where these are known as the same."""
+        return codes if self.printed is None else self.printed.settled(codes, self.whole[1], self.loop.form.d)
+
+    def _solved_causes(self) -> tuple[tuple[LoopCause, bool], ...]:
+        """Return what D is solved to be and gives every bit, and whether that is a rule.
+
+        What holds but for bits is kept as a remark. Nothing where D by itself says what it is.
+        """
+        if any(found.is_certain for found in self._seen_in_d):
+            return ()
+        for solution in SolvedCauses(self.loop, *self.whole, self.printed):
+            self.tried += 1
+            codes = None if solution.computed is None else solution.computed()
+            made = None if codes is None else self._settled(codes, self.wanted_tiles)
+            if made is not None and (made == self.wanted_tiles)[self.inside].all():
+                name = f"{solution.text} (solved from D)"
+                cause = LoopCause(name=name, advice=solution.advice, fraction=1.0, closeness=1.0)
+                return ((cause, solution.is_rule),)
+            if made is None or solution.within_rounding:
+                self.solved.append(solution)
+        return ()
+
+    def _before_relu(self) -> tuple[LoopCause, ...]:
+        """Return causes that give every bit of a D whose negative values were set to zero afterwards."""
+        if any(found.is_certain for found in self._seen_in_d):
+            return ()
+        values, right = numbers(self.wanted, self.loop.form.d), numbers(self.expected, self.loop.form.d)
+        zero = values == 0
+        if (values < 0).any() or zero.mean() < _CUT or (right < 0).mean() < _CUT:
+            return ()
+        self.cut = True
+        stage = chain.from_iterable(islice(stages(self.loop, self.view), CHEAP))
+        causes = [self._together(alike) for alike in self._best(stage)]
+        exact = [cause for cause in causes if cause.fraction == 1]
+        return tuple(
+            replace(cause, name=f"{cause.name}, then ReLU (negative values are zero)") for cause in exact
+        )
+
+    # --- where ---
+
+    def _where(self) -> str:
+        """Return which tiles are wrong; those that hold what belongs in others are named."""
+        loop, count = self.loop, int((self.wrong > 0).sum())
+        if loop.rows * loop.columns == 1 or not count:
+            return ""
+        text = f"{count} of {len(self.wrong)} tiles of {loop.form.shape.m} x {loop.form.shape.n}"
+        known = {tile.tobytes(): at for at, tile in enumerate(self.expected_tiles)}
+        moved = []
+        empty = [at for at in np.flatnonzero(self.wrong).tolist() if not self.wanted_tiles[at].any()]
+        if empty:
+            named = ", ".join(map(self._named, empty[:_LISTED])) + ", …" * (len(empty) > _LISTED)
+            text += f"; tile{'s'[: len(empty) > 1]} {named} all zero: not stored"
+        for at in np.flatnonzero(self.wrong).tolist():
+            other = known.get(self.wanted_tiles[at].tobytes())
+            if other is not None:
+                moved.append(f"tile {self._named(at)} holds what belongs in tile {self._named(other)}")
+        more = f", and {len(moved) - 4} more" if len(moved) > 4 else ""
+        return "; ".join([text, *moved[:4]]) + more
+
+    def _wrong_tiles(self) -> str:
+        places = np.flatnonzero(self.wrong).tolist()
+        return ", ".join(map(self._named, places[:_LISTED])) + ", …" * (len(places) > _LISTED)
+
+    def _named(self, at: int) -> str:
+        return f"({at // self.loop.columns}, {at % self.loop.columns})"
+
+    def _rearranged(self) -> Iterator[Remark]:
+        """Yield rows of A's tiles, or columns of B's, that are those of other tiles, by D without C."""
+        loop, form = self.loop, self.loop.form
+        given = loop.given
+        plain = gemm(form, given.A, given.B, **given.scales)
+        products = numbers(loop.tiles_of(codes_of(plain, form.d, "D")), form.d)
+        rest = numbers(self.wanted_tiles, form.d) - numbers(loop.tiles_of(loop.c), form.c)
+        shape = loop.rows, loop.columns, form.shape.m, form.shape.n
+        products, rest = products.reshape(shape), rest.reshape(shape)
+        size = _NEAR * max(float(np.abs(products).max()), 1e-300)
+        for name, axis in (("rows of A", 0), ("columns of B", 1)):
+            x, y = (np.moveaxis(each, axis, 0) for each in (products, rest))
+            with np.errstate(all="ignore"):
+                off = np.stack([np.abs(y - values).reshape(len(y), -1).max(axis=1) for values in x], axis=1)
+            order = off.argmin(axis=1)
+            if (off.min(axis=1) <= size).all() and (order != np.arange(len(order))).any():
+                places = tuple(order.tolist())
+                yield remark(RemarkKind.TILES, what=name, order=places)
+
+    def _remarks(self) -> tuple[Remark, ...]:
+        """Return remarks on D, and what the wrong rows and columns of the view's tile share."""
+        if moved := tuple(self._rearranged()):
+            return moved
+        if self.solved:
+            return tuple(remark(RemarkKind.SOLVED, what=solution.text) for solution in self.solved)
+        expected, wanted = (numbers(codes, self.loop.form.d) for codes in self.whole)
+        if hidden := tuple(masked(expected, wanted, self.whole[0] == self.whole[1])):
+            return hidden
+        at = self.view.tile
+        where = f"in tile {self._named(at)} " * (len(self.wrong) > 1)
+        wrong = self.expected_tiles[at] != self.wanted_tiles[at]
+        return (
+            *self._seen_in_d,
+            *(replace(found, place=where) for found in shared_causes(self.loop.setting, wrong)),
+        )
+
+    @cached_property
+    def _seen_in_d(self) -> tuple[Remark, ...]:
+        form, (m, n) = self.loop.form, self.wanted.shape
+        sums: dict[str, Any] = {}
+        if form.scale is None:
+            sums["column_sums"] = numbers(self.loop.b, form.b).sum(axis=0)[:n]
+            sums["row_sums"] = numbers(self.loop.a, form.a).sum(axis=1)[:m]
+        seen = ResultComparison(
+            expected=numbers(self.expected, form.d),
+            actual=numbers(self.wanted, form.d),
+            c=numbers(self.loop.c[:m, :n], form.c),
+            exact=not form.d.is_float,
+            k=self.loop.steps * form.shape.k,
+            spread=None if self.printed is None else self.printed.spread(numbers(self.wanted, form.d)),
+            **sums,
+        )
+        return remarks(seen)
+
+    # --- candidates ---
+
+    def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+        """Return candidates that change what D has more than expected, the nearest first, equals together."""
+        element, tile, part = self.loop.form.d, self.view.tile, self.view.part
+        wanted, expected = (
+            numbers(part.of_result(tiles[tile]), element)
+            for tiles in (self.wanted_tiles, self.expected_tiles)
+        )
+        with np.errstate(all="ignore"):
+            rest = wanted - expected
+        known = np.isfinite(rest) & part.of_result(self.inside[tile]) & ~(self.cut & (wanted == 0))
+        spread = np.zeros_like(rest) if self.printed is None else self.printed.spread(wanted)
+        size = float(np.abs(np.stack([wanted, rest])[:, known]).max(initial=0))
+        found: dict[bytes, tuple[float, list[Candidate]]] = {}
+        order: dict[str, int] = {}  # of trying, which is that of reporting
+        for candidate in candidates:
+            self._count()
+            order.setdefault(candidate.name, self.tried)
+            off = self.screen.off(candidate, (rest, spread, known), size)
+            if off < 1:
+                key = candidate.change.tobytes() if candidate.change.any() else candidate.name.encode()
+                found.setdefault(key, (off, []))[1].append(candidate)
+        nearest = sorted(found.values(), key=lambda each: each[0])
+        self.uncomputed += sum(len(alike) for _, alike in nearest[self._affordable :])
+        nearest = nearest[: self._affordable]
+        nearest.sort(key=lambda each: order[each[1][0].name])
+        return [alike for _, alike in nearest]
+
+    @property
+    def _affordable(self) -> int:
+        """Return how many candidates are computed exactly: a small product can afford all that come near."""
+        shape, least_and_most = self.loop.form.shape, _VERIFIED
+        each = len(self.wrong) * self.loop.steps * shape.m * shape.n * shape.k
+        return int(np.clip(_PRODUCTS // each, *least_and_most))
+
+    def _count(self) -> None:
+        """Count an explanation that is tried."""
+        self.tried += 1
+        if self.watch is not None:
+            self.watch(self.tried, 0)
+
+    def _together(self, alike: Sequence[Candidate]) -> LoopCause:
+        """Return the first of those that come nearest; others are the same if they give the same bits."""
+        if self.watch is not None:
+            self.watch(self.tried, 0)
+        causes = [self._cause(candidate) for candidate in alike[:_ALIKE]]
+        best = max(causes, key=lambda cause: (cause.fraction, cause.closeness))
+        same = (cause.name for cause in causes if cause.fraction == best.fraction and cause is not best)
+        return replace(best, also=tuple(same) if best.fraction == 1 else ())
+
+    def _cause(self, candidate: Candidate) -> LoopCause:
+        """Return what a candidate gives, in all tiles, or in those that are wrong only."""
+        codes = self._settled(candidate.exact(), self.wanted_tiles)
+        name, equal = candidate.name, (codes == self.wanted_tiles) | ~self.inside
+        partly = equal | (self.expected_tiles == self.wanted_tiles)
+        if not candidate.whole and not equal.all() and partly.all() and (self.wrong == 0).any():
+            name, equal = f"{name}, in tiles {self._wrong_tiles()} only", partly
+        return LoopCause(
+            name=name,
+            advice=candidate.advice,
+            moves_c_and_d=candidate.moves_c_and_d,
+            fraction=float(equal[self.inside].mean()),
+            closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
+        )
+
+
+def _stored_cause(name: str) -> LoopCause:
+    advice = "the product is right: store it at the addresses from which it is read"
+    return LoopCause(name=name, advice=advice, fraction=1.0, closeness=1.0)
+
+
+# --- the order of candidates ---------------------------------------------------------------------------
+
+
+CHEAP = 2  # stages that are tried whatever the remarks on D
+_ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row, and pairs, are tried
+
+
+def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
+    """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
+    within, around = WithinSteps(loop, view), Around(loop, view)
+    library = mistakes(loop.setting)
+    first: list[Iterable[Candidate]] = [
+        Candidates(loop, view),
+        Sources(loop, view),
+        within(library),
+        around(library),
+    ]
+    memory = whole_matrices(loop, view), kept_accumulators(loop, view), tails(loop, view)
+    yield chain(*first, _of_registers(loop, view, mistakes), *memory)
+    yield around((*local_mistakes(loop.setting), *stored_mistakes(loop.setting)))
+    if loop.steps <= _ALL_LOCAL:
+        yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))
+    if loop.setting.tiles is not None:
+        yield Memory(loop, view).candidates(within)
+    if loop.steps <= _ALL_LOCAL:
+        yield Pairs(loop, view)(library)
+
+
+def _of_registers(
+    loop: Loop, view: View, library: Callable[[Setting], Iterable[Mistake]]
+) -> Iterator[Candidate]:
+    """Yield mistakes in A of a wgmma where it is in registers, and not in shared memory."""
+    if loop.setting.tiles is None:
+        return
+    other = Loop(loop.form, loop.given, a_in_registers=True)
+    yield from WithinSteps(other, view)(
+        replace(mistake, name=f"{mistake.name} (A in registers)")
+        for mistake in library(other.setting)
+        if mistake.operands == ("a",)
+    )

@@ -1,0 +1,190 @@
+"""Loops along k: a product cut into steps of one instruction and tiles of D, everything as registers.
+
+Knows steps and tiles, and what some steps make of C, exactly, or add to a tile, in ordinary numbers. Operands
+of a wgmma in shared memory are tiles of codes. Does not know mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....isa.codes import codes_of, matrix_of, scale_codes_of, zero_ranks
+from ....isa.fragments import codes_from, registers_of
+from ....isa.instruction import Instruction
+from ....isa.products import Codes
+from ....isa.sparsity import compress
+from ....isa.warps import WARP
+from ....sums.execution.interface import pack_metadata
+from ..dumps.closeness import numbers
+from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
+from ..library.grids import Registers, Setting, SharedTiles
+
+Matrix = npt.NDArray[np.float64]
+Step = tuple[Registers, Arithmetic]  # what an instruction reads, of all tiles, and what it computes
+_WORD = 4  # scales of a word
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The matrices of a product as they came; scales ``(m, chunks)`` and ``(chunks, n)``."""
+
+    A: Any
+    B: Any
+    C: Any = None
+    scale_a: Any = None
+    scale_b: Any = None
+
+    @property
+    def scales(self) -> dict[str, Any]:
+        """Those there are."""
+        both = {"scale_a": self.scale_a, "scale_b": self.scale_b}
+        return {name: codes for name, codes in both.items() if codes is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The tile on which candidates are judged, or a part of it."""
+
+    tile: int
+    part: Part = WHOLE
+
+
+class Loop:
+    """A product cut into steps of one instruction and tiles of D, everything as registers.
+
+    A of a wgmma lies in shared memory like B, unless ``a_in_registers``.
+    """
+
+    def __init__(self, form: Instruction, given: Given, *, a_in_registers: bool = False) -> None:
+        self.form, self.given = form, given
+        m, n, k = form.shape.m, form.shape.n, form.shape.k
+        a, b = codes_of(given.A, form.a, "A"), codes_of(given.B, form.b, "B")
+        self.shape = a.shape[0], b.shape[1]
+        c = codes_of(given.C, form.c, "C") if given.C is not None else np.zeros(self.shape, form.c.code_dtype)
+        self.tail = a.shape[1] % k
+        self.a, self.b, self.c = _padded(a, m, k), _padded(b, k, n), _padded(c, m, n)
+        self.steps, self.rows, self.columns = self.a.shape[1] // k, len(self.a) // m, self.b.shape[1] // n
+        shared = SharedTiles(a=None if a_in_registers else 0, b=0, memory_bytes=0)
+        self.setting = Setting(instruction=form, tiles=shared if form.lanes > WARP else None)
+
+    @cached_property
+    def registers(self) -> Registers:
+        """``(steps, tiles, lanes, registers)`` of a, b, e and the scales; tiles row after row. C is
+        ``(tiles, …)``, a and b in shared memory ``(steps, tiles, m or n, k)``."""
+        a = _blocks(self.a, self.rows, self.steps).swapaxes(0, 1)[:, :, None]
+        b = _blocks(self.b, self.steps, self.columns)[:, None]
+        found: Registers = {}
+        if self.form.pattern is not None:
+            ranks = zero_ranks(matrix_of(a, self.form.a), self.form.a)
+            a, indices = compress(a, ranks, self.form.pattern)
+            found["e"] = pack_metadata(self.form, indices, 0)
+        found |= {name: self._held(name, codes) for name, codes in (("a", a), ("b", b))}
+        found |= self._scales()
+        tiles = self.rows * self.columns
+        whole = self.steps, self.rows, self.columns
+        return {
+            name: np.broadcast_to(words, (*whole, *words.shape[3:])).reshape(
+                self.steps, tiles, *words.shape[3:]
+            )
+            for name, words in found.items()
+        }
+
+    def _held(self, name: str, codes: Codes) -> Any:
+        """Return registers, or a tile in shared memory: B's is its transpose."""
+        if not self.setting.in_shared(name):
+            return registers_of(codes, self.form, name)
+        return np.ascontiguousarray(codes if name == "a" else codes.swapaxes(-1, -2))
+
+    def _scales(self) -> Registers:
+        """Return words of scales ``(steps, rows or 1, columns or 1, lanes, 1)``.
+
+        Byte 0 has the step's first chunk, and the others the rest of its four chunks, in a circle: that is
+        what another byte id reads. All lanes of a quad hold the scales of B's column, lanes 2 and 3 those
+        that lanes 0 and 1 have of A's rows.
+        """
+        form = self.form
+        if form.scale is None:
+            return {}
+        a = scale_codes_of(self.given.scale_a, form.scale, "scale_a").astype(np.uint8)
+        b = scale_codes_of(self.given.scale_b, form.scale, "scale_b").astype(np.uint8).T
+        lane = np.arange(WARP)
+        held = {"scale_a": (a, self.rows, form.shape.m, lane // 4 + 8 * (lane % 2))}
+        held["scale_b"] = (b, self.columns, form.shape.n, lane // 4)
+        found: Registers = {}
+        for name, (codes, tiles, height, row) in held.items():
+            codes = np.pad(codes, [(0, tiles * height - len(codes)), (0, -codes.shape[1] % _WORD + _WORD)])
+            each = codes[:, _circles(self.steps, form.scale_chunks)]  # (rows, steps, bytes)
+            words = np.ascontiguousarray(each).view(np.uint32).reshape(tiles, height, self.steps, 1)
+            words = words[:, row].transpose(2, 0, 1, 3)  # (steps, tiles, lanes, 1)
+            found[name] = words[:, :, None] if name == "scale_a" else words[:, None]
+        return found
+
+    @cached_property
+    def accumulators(self) -> Any:
+        """``(tiles, lanes, registers)`` of C."""
+        return self.accumulators_of(self.c)
+
+    def accumulators_of(self, c: Codes) -> Any:
+        """Return ``(tiles, lanes, registers)`` of codes like C's."""
+        blocks = _blocks(_padded(c, self.form.shape.m, self.form.shape.n), self.rows, self.columns)
+        words = registers_of(blocks, self.form, "c")
+        return words.reshape(-1, *words.shape[2:])
+
+    def tiles_of(self, codes: Codes) -> Codes:
+        """Return ``(tiles, m, n)`` of a matrix like D."""
+        form = self.form
+        blocks = _blocks(_padded(codes, form.shape.m, form.shape.n), self.rows, self.columns)
+        return blocks.reshape(-1, form.shape.m, form.shape.n)
+
+    def chain(self, steps: Sequence[Step], c: Any) -> Codes:
+        """Return codes ``(..., tiles, m, n)`` of D of these steps, from registers of C."""
+        for registers, arithmetic in steps:
+            codes = arithmetic.simulate(self.setting, {**registers, "c": c})
+            c = registers_of(codes, self.form, "d")
+        return codes_from(c, self.form, "d")
+
+    def step(self, at: int) -> Registers:
+        """Return the registers of one step, of all tiles."""
+        return {name: words[at] for name, words in self.registers.items()}
+
+    def plain(self) -> list[Step]:
+        """Return the steps as they should be."""
+        return [(self.step(at), Arithmetic(instruction=self.form)) for at in range(self.steps)]
+
+    def contributions(self, view: View, arithmetic: Arithmetic | None = None, **changed: Any) -> Matrix:
+        """Return ``(steps, m, n)``: what each step adds; ``changed`` registers are ``(steps, …)``."""
+        registers = {name: words[:, view.tile] for name, words in self.registers.items()} | changed
+        registers["c"] = np.zeros_like(self.accumulators[:1])
+        how = arithmetic or Arithmetic(instruction=self.form)
+        return numbers(how.simulate(self.setting, registers, view.part), self.form.d)
+
+    def added(self, view: View, where: Sequence[int], **changed: Any) -> Matrix:
+        """Return what the steps in ``where`` add together; ``changed`` registers are ``(steps, …)``."""
+        at = np.asarray(where, np.intp)
+        registers = {name: words[at, view.tile] for name, words in self.registers.items()} | changed
+        registers["c"] = np.zeros_like(self.accumulators[:1])
+        codes = Arithmetic(instruction=self.form).simulate(self.setting, registers, view.part)
+        total: Matrix = numbers(codes, self.form.d).sum(axis=0)
+        return total
+
+
+def _circles(steps: int, chunks: int) -> npt.NDArray[np.intp]:
+    """Return ``(steps, bytes)``: the chunk in each byte of the word of each step."""
+    first = np.arange(steps)[:, None] * chunks
+    return first // _WORD * _WORD + (first + np.arange(_WORD)) % _WORD
+
+
+def _padded(codes: Codes, rows: int, columns: int) -> Codes:
+    return np.pad(codes, [(0, -codes.shape[0] % rows), (0, -codes.shape[1] % columns)])
+
+
+def _blocks(codes: Codes, rows: int, columns: int) -> Codes:
+    """Return ``(rows, columns, height, width)`` of a matrix in so many blocks."""
+    height, width = codes.shape[0] // rows, codes.shape[1] // columns
+    return codes.reshape(rows, height, columns, width).swapaxes(1, 2)

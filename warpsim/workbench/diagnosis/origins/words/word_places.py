@@ -1,0 +1,177 @@
+"""Words of metadata and scales, byte by byte: which bytes an instruction reads, and where each comes from.
+
+The place of a byte is taken for a sum of what each bit of its number adds: two bits for the byte in its word,
+the others for the lane. So a word may be one word of a buffer, or be made up of smaller words that lie apart.
+Knows words and lanes; does not know what is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .....isa.fragments import metadata_map
+from ..commonest import mode, modes_of_rows
+from ..kept_results import Kept
+from ..loaded_operands import Mask, Operand
+from ..tags import Indices
+from ..tensor_tags import cell_uses
+
+BYTES = 4  # of a word
+NAMES = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uses:
+    """The bytes that an instruction reads: ``used (lanes, 4)``, and of which ``line`` and ``k`` each is.
+
+    A line is a row of A or a column of B of the tile, ``k`` the first element along k that the byte serves.
+    """
+
+    used: Mask
+    line: Indices
+    k: Indices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words(Kept):
+    """Words of lanes: ``byte (n, lanes, 4)``, where in the buffer each byte comes from, and ``valid``.
+
+    ``base (n,)`` and the ``steps`` of the bits of a byte's number add up to the place of each byte, mostly.
+    """
+
+    operand: Operand
+    uses: Uses
+    byte: Indices
+    valid: Mask
+    base: Indices
+    steps: Indices  # (2 + bits of the lane,): what each bit of 4 * lane + byte adds
+
+    @property
+    def known(self) -> Mask:
+        """``(n,)``: executions in which any word comes from the buffer."""
+        return self.once("known", lambda: np.asarray(self.valid.any(axis=(1, 2))))
+
+    @property
+    def summed(self) -> Indices:
+        """``(n, lanes, 4)``: where each byte is by the sum."""
+        return self.once("summed", lambda: self._sums(self.steps))
+
+    @property
+    def expected(self) -> Indices:
+        """``(n, lanes, 4)``: where each byte should be; bits that subtract are exchanged places."""
+        return self.once("expected", self._expected)
+
+    def _expected(self) -> Indices:
+        steps = self.steps
+        expected: Indices = self._sums(np.abs(steps)) + steps[steps < 0].sum()
+        return expected
+
+    def _sums(self, steps: Indices) -> Indices:
+        lanes = self.byte.shape[1]
+        sums = (_bits_of_places(lanes) @ steps).reshape(lanes, BYTES)
+        total: Indices = self.base[:, None, None] + sums
+        return total
+
+    @property
+    def first(self) -> Indices:
+        """``(n,)``: the first byte of the buffer that an execution reads."""
+        return self.once("first", self._first)
+
+    def _first(self) -> Indices:
+        first: Indices = np.where(self.valid, self.byte, np.iinfo(np.int64).max).min(axis=(1, 2))
+        return np.where(self.known, first, -1)
+
+
+_LEAST = 0.75  # of the bytes follow the sum, or it says nothing
+
+
+def follow_sums(words: Words) -> bool:
+    """Return whether most bytes are where the sum says."""
+    return words.once("follow sums", lambda: _follow_sums(words))
+
+
+def _follow_sums(words: Words) -> bool:
+    wrong = words.valid & (words.byte != words.summed)
+    return bool(wrong.sum() <= (1 - _LEAST) * words.valid.sum())
+
+
+def words_of(operand: Operand) -> Words | None:
+    """Return the words of an operand, found once; None where they come from no buffer."""
+    words = operand.once("words", lambda: _words_of(operand))
+    return None if words is None else replace(words, operand=operand, shared=words.kept)
+
+
+def _words_of(operand: Operand) -> Words | None:
+    if operand.buffer is None:
+        return None
+    uses = uses_of(operand)
+    valid = operand.moved & uses.used
+    if not valid.any():
+        return None
+    byte = np.where(valid, operand.index, -1)
+    lanes = byte.shape[1]
+    flat, known = byte.reshape(len(byte), -1), valid.reshape(len(byte), -1)
+    bits = _bits_of_places(lanes)
+    steps = np.array([_step(flat, known, bit) for bit in range(bits.shape[1])], np.int64)
+    starts = flat - bits @ steps
+    base = modes_of_rows(starts, known, -1)
+    return Words(operand=operand, uses=uses, byte=byte, valid=valid, base=base, steps=steps)
+
+
+def uses_of(operand: Operand) -> Uses:
+    """Return the bytes of metadata or scales that the instruction reads."""
+    form, lanes = operand.instruction, operand.bits.shape[1]
+    if operand.of_tensor:
+        return _uses_of_cells(operand)
+    used = np.zeros((lanes, BYTES), np.bool_)
+    line, k = np.zeros((2, lanes, BYTES), np.int64)
+    if operand.role == "e":
+        fields = metadata_map(form, operand.given.selector)
+        lane, byte, row, chunk = fields[:, 0], fields[:, 1] // 8, fields[:, 3], fields[:, 4]
+        depth = form.shape.k // (int(chunk.max()) + 1)
+        chunk = chunk[::-1]  # where fields share a byte, the first of them is kept
+        used[lane, byte] = True
+        line[lane, byte], k[lane[::-1], byte[::-1]] = row, chunk * depth
+        return Uses(used=used, line=line, k=k)
+    side = operand.role[-1]
+    ids, depth = operand.given.scale_selectors, form.shape.k // form.scale_chunks
+    holders = form.scales(side).lanes_of(getattr(ids, f"thread_id_{side}"))
+    for chunk_of_word in range(form.scale_chunks):
+        byte_id = getattr(ids, f"byte_id_{side}") + chunk_of_word
+        used[holders, byte_id] = True
+        line[holders, byte_id], k[holders, byte_id] = np.arange(len(holders)), chunk_of_word * depth
+    return Uses(used=used, line=line, k=k)
+
+
+def _uses_of_cells(operand: Operand) -> Uses:
+    """Return the bytes that a tcgen05.mma reads in the cells of an operand; "lanes" are cells here."""
+    form = operand.instruction
+    cell, byte, row, chunk = cell_uses(form, operand.role)
+    line, k = np.zeros((2, operand.bits.shape[1], BYTES), np.int64)
+    used = np.zeros(line.shape, np.bool_)
+    used[cell, byte] = True
+    depth = form.shape.k // (int(chunk.max()) + 1)
+    line[cell[::-1], byte[::-1]] = row[::-1]  # where fields share a byte, the first of them is kept
+    k[cell[::-1], byte[::-1]] = chunk[::-1] * depth
+    return Uses(used=used, line=line, k=k)
+
+
+def _bits_of_places(lanes: int) -> Indices:
+    """Return ``(4 * lanes, bits)``: the bits of the number of each byte, lowest first."""
+    count = BYTES * lanes
+    bits: Indices = np.arange(count)[:, None] >> np.arange((count - 1).bit_length()) & 1
+    return bits
+
+
+def _step(byte: Indices, valid: Mask, bit: int) -> int:
+    """Return what a bit of the number mostly adds."""
+    count = byte.shape[1] >> bit + 1 << bit + 1  # the others have no partner
+    low, high, known, partner = (
+        part[:, :count].reshape(len(part), -1, 2, 1 << bit)[:, :, half]
+        for part in (byte, valid)
+        for half in (0, 1)
+    )
+    steps = (high - low)[known & partner]
+    return mode(steps) if steps.size else 0

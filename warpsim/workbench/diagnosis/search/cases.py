@@ -1,0 +1,189 @@
+"""Cases of the search, from an instruction's inputs and D, and random registers of a setting.
+
+Checks the arguments and gives every operand one axis of tiles. Explanations with the same effect give the
+same D on random registers. Does not search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.errors import OperandError
+from ....isa.formats import Format
+from ....isa.fragments import (
+    check_selector,
+    checked_registers,
+    gather,
+    matrix_codes,
+    registers_of,
+    require_sparse,
+    write_fields,
+)
+from ....isa.instruction import Instruction
+from ....isa.operand_places.placements import Inputs
+from ....isa.registers import Words
+from ....sums.execution.pipeline import checked_inputs, rule_for
+from ..library.grids import Registers, Setting, SharedTiles
+from ..library.tile_mistakes import read_tile
+from .mistake_search import Case
+
+
+def case_of(instruction: Instruction, inputs: Inputs, d: npt.ArrayLike) -> Case:
+    """Return the case with one axis of tiles everywhere; C left out is zero.
+
+    ``d`` is registers or matrices ``(..., m, n)``. Raises what executing raises, but reads undefined
+    metadata and unaligned tiles as they stand, and OperandError for descriptors that differ between tiles.
+    """
+    rule_for(instruction)
+    if instruction.sparse:
+        check_selector(instruction, inputs.selector)
+    given = replace(inputs, literal=True, registers=_with_c(instruction, inputs.registers))
+    checked = checked_inputs(instruction, given)
+    gather(instruction, checked)
+    setting = setting_of(instruction, checked)
+    tiles = _broadcast(checked.registers | {"d": _written(instruction, np.asarray(d))}, checked.shared)
+    return Case(setting=setting, actual=tiles.pop("d"), registers=with_tiles(setting, tiles))
+
+
+def setting_of(instruction: Instruction, inputs: Inputs) -> Setting:
+    """Return the instruction with its immediates and descriptors."""
+    tiles = None
+    if inputs.shared is not None and inputs.b_descriptor is not None:
+        tiles = SharedTiles(
+            a=None if inputs.a_descriptor is None else _single(inputs.a_descriptor, "a_desc"),
+            b=_single(inputs.b_descriptor, "b_desc"),
+            memory_bytes=inputs.shared.shape[-1],
+            scale_d=inputs.scale_d,
+            negate=inputs.negate,
+            transposed=inputs.transposed,
+        )
+    return Setting(
+        instruction=instruction,
+        selector=inputs.selector,
+        scale_selectors=inputs.scale_selectors,
+        tiles=tiles,
+    )
+
+
+def with_tiles(setting: Setting, registers: Registers) -> Registers:
+    """Return registers with what is read from ``shared`` memory; C is zero where scale-d is false."""
+    if setting.tiles is None:
+        return registers
+    read = {name: read_tile(setting, name, registers["shared"]) for name in "ab" if setting.in_shared(name)}
+    if setting.tiles.scale_d:
+        return registers | read
+    return registers | read | {"before": registers["c"], "c": np.zeros_like(registers["c"])}
+
+
+def _single(descriptors: npt.NDArray[np.uint64], name: str) -> int:
+    values = np.unique(descriptors)
+    if values.size != 1:
+        raise OperandError(f"{name}: diagnosis takes one descriptor for all tiles, not {values.size}")
+    return int(values[0])
+
+
+def _with_c(instruction: Instruction, registers: Registers) -> Registers:
+    zeros = np.zeros(instruction.held("c").shape, f"u{instruction.register_bits // 8}")
+    return {"c": zeros} | registers
+
+
+def _written(instruction: Instruction, d: npt.NDArray[Any]) -> Words:
+    """Return D's registers, from registers or from matrices."""
+    if d.shape[-2:] == instruction.matrix_shape("d"):
+        return registers_of(matrix_codes(d, instruction, "d"), instruction, "d")
+    return checked_registers(d, instruction, "d")
+
+
+def _broadcast(registers: Registers, shared: npt.NDArray[np.uint8] | None) -> Registers:
+    """Give each operand one axis of tiles in front. Raises OperandError where they do not fit."""
+    inner = {name: (words, words.shape[-2:]) for name, words in registers.items()}
+    if shared is not None:
+        inner["shared"] = shared, shared.shape[-1:]
+    try:
+        lead = np.broadcast_shapes(*(array.shape[: -len(axes)] for array, axes in inner.values()))
+    except ValueError:
+        raise OperandError("the leading axes (tiles) of the operands do not broadcast together") from None
+    return {
+        name: np.broadcast_to(array, (*lead, *axes)).reshape(-1, *axes)
+        for name, (array, axes) in inner.items()
+    }
+
+
+# --- random registers ----------------------------------------------------------------------------------
+
+
+_SPREAD = 4  # exponents of random floats lie within 2**-4 and 2**4: sums are inexact, never infinite
+_NEAR = 1 << 12  # what the products of one sum come to, about
+
+
+def probe(setting: Setting, tiles: int, seed: int) -> Registers:
+    """Return registers ``(tiles, lanes, registers)`` of every input, with legal metadata in all lanes."""
+    instruction, rng = setting.instruction, np.random.default_rng(seed)
+    present = [name for name in "abc" if not setting.in_shared(name)]
+    registers = {name: _fragment(instruction, name, tiles, rng) for name in present}
+    if instruction.sparse:
+        registers["e"] = _metadata(instruction, tiles, rng)
+    if instruction.scale:
+        for name in ("scale_a", "scale_b"):
+            codes = random_codes(instruction.scale, (tiles, instruction.lanes, 4), rng)
+            registers[name] = np.ascontiguousarray(codes, np.uint8).view("<u4")
+    if setting.tiles is not None:
+        registers["shared"] = _memory(instruction, (tiles, setting.tiles.memory_bytes), rng)
+    return with_tiles(setting, registers)
+
+
+def _memory(
+    instruction: Instruction, shape: tuple[int, int], rng: np.random.Generator
+) -> npt.NDArray[np.uint8]:
+    """Return memories full of elements of A, which are as wide as those of B."""
+    size = instruction.a.code_dtype.itemsize
+    tiles, count = shape
+    codes = random_codes(instruction.a, (tiles, -(-count // size)), rng)
+    if instruction.a.bits == 1:
+        codes = rng.integers(0, 256, codes.shape, np.uint8)
+    memory: npt.NDArray[np.uint8] = np.ascontiguousarray(codes).view(np.uint8)[:, :count]
+    return memory
+
+
+def random_codes(element: Format, shape: tuple[int, ...], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return codes of moderate finite floats, or of integers; ignored low bits are random too.
+
+    Half of the accumulators of integers are so near to an end that a sum may saturate or wrap.
+    """
+    if not element.is_float:
+        wide = rng.integers(0, 1 << min(element.bits, 32), shape, np.uint64)
+        if element.bits == 32:
+            near = np.uint64(1 << 31) + rng.integers(-_NEAR, _NEAR, shape).astype(np.uint64)
+            wide = np.where(rng.integers(0, 2, shape, bool), wide, near & np.uint64(element.mask))
+        return wide.astype(element.code_dtype)
+    low, high = max(0, element.bias - _SPREAD), min((1 << element.exponent_bits) - 2, element.bias + _SPREAD)
+    exponent = rng.integers(low, max(high, 2), shape, np.uint64, endpoint=True)
+    step = np.uint64(element.fraction_bits + element.ignored_bits)
+    fraction = rng.integers(0, 1 << int(step), shape, np.uint64)
+    sign = rng.integers(0, 2, shape, np.uint64) * np.uint64(element.sign_bit)
+    codes: npt.NDArray[Any] = (sign | exponent << step | fraction).astype(element.code_dtype)
+    return codes
+
+
+def _fragment(
+    instruction: Instruction, operand: str, tiles: int, rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    lead = (tiles, instruction.products) if instruction.products > 1 else (tiles,)
+    shape = (*lead, *instruction.matrix_shape(operand))
+    return registers_of(random_codes(instruction.format(operand), shape, rng), instruction, operand)
+
+
+def _metadata(instruction: Instruction, tiles: int, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return ascending fields under every selector, so that lanes a selector ignores hold other metadata."""
+    pattern = require_sparse(instruction)
+    shape = (tiles, instruction.shape.m, instruction.shape.k // pattern.chunk)
+    words = [
+        write_fields(instruction, rng.choice(np.flatnonzero(pattern.ascending), shape), selector)
+        for selector in instruction.selectors
+    ]
+    e: npt.NDArray[Any] = np.bitwise_or.reduce(words, axis=0)
+    return e

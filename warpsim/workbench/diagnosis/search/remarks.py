@@ -1,0 +1,330 @@
+"""Remarks on the values of D: a permutation of the expected values, a multiple of them, rounded, cut off at
+zero, or off by something that depends on C, on the column or on the row.
+
+Works on matrices of values, of one instruction or of a whole product; does not know mistakes. ``remarks_of``
+adds what the lanes and registers of the wrong rows and columns have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.environment import in_default_environment
+from ....isa.formats import FORMATS
+from ....isa.fragments import codes_from
+from ....isa.registers import Words
+from ..dumps.closeness import numbers
+from ..dumps.remark import Remark, RemarkKind, remark
+from ..dumps.shared_causes import shared_causes
+from ..dumps.stored_types import TYPES
+from .activations import ACTIVATIONS, is_function, named_function, sampled
+from .mistake_search import Case
+from .result_permutations import permutations
+
+Matrix = npt.NDArray[np.float64]
+_TIGHT = 2.0**-20  # of the size of the values: one or two roundings
+_ALONE = {RemarkKind.ROUNDINGS, RemarkKind.TRUNCATED}  # what comes after these is a part of them
+_EQUATIONS = 16  # elements of D, from which two factors are solved
+_SMALL = 2.0**-18  # of the size of the values: roundings of some steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultComparison:
+    """Values ``(m, n)`` of D as expected and as it came out, of C, and the sums of B's columns and A's rows.
+
+    ``exact``: nothing is rounded, as with integers.
+    """
+
+    expected: Matrix
+    actual: Matrix
+    c: Matrix
+    column_sums: Matrix | None = None
+    row_sums: Matrix | None = None
+    exact: bool = False
+    k: int = 0
+    spread: Matrix | None = None  # how far each value of D is known
+
+    @property
+    def products(self) -> Matrix:
+        """A·B."""
+        return self.expected - self.c
+
+    def same(self, x: Matrix, y: Matrix, factor: float = _SMALL) -> bool:
+        """Return whether two matrices are equal but for rounding."""
+        size = max(float(np.abs(self.expected).max()), float(np.abs(self.c).max()), 1e-300)
+        near = (0 if self.exact else factor * size) + (0.0 if self.spread is None else self.spread)
+        return bool((np.abs(x - y) <= near).all())
+
+
+@in_default_environment
+def remarks(seen: ResultComparison) -> tuple[Remark, ...]:
+    """Return at most three remarks on D; the first check that holds comes first."""
+    values = (seen.expected, seen.actual, seen.c)
+    if not all(np.isfinite(each).all() for each in values) or (seen.expected == seen.actual).all():
+        return ()
+    with np.errstate(all="ignore"):
+        found: list[Remark] = []
+        for check in _CHECKS:
+            found += check(seen)
+            if any(each.kind in _ALONE for each in found):
+                break  # factors and biases of so little mean nothing
+        return tuple(found)[:3]
+
+
+def remarks_of(case: Case, expected: Words) -> tuple[Remark, ...]:
+    """Return remarks on D of the first tile that differs, and on what its wrong rows and columns share."""
+    form = case.setting.instruction
+    different = np.flatnonzero((expected != case.actual).any(axis=(1, 2)))
+    if not len(different):
+        return ()
+    at = int(different[0])
+
+    def values(operand: str, words: Words) -> Matrix:
+        return numbers(codes_from(words[at], form, operand), form.format(operand))
+
+    actual = case.settled(codes_from(expected[at], form, "d"), codes_from(case.actual[at], form, "d"))
+    same = actual == codes_from(case.actual[at], form, "d")
+    wanted, got, c = values("d", expected), values("d", case.actual), values("c", case.registers["c"])
+    shape = -1, got.shape[-1]
+    seen = ResultComparison(
+        expected=np.where(same, got, wanted).reshape(shape),
+        actual=got.reshape(shape),
+        c=c.reshape(shape),
+        exact=not form.d.is_float,
+        k=form.shape.k,
+        **_sums(case, at),
+    )
+    return (*remarks(seen), *shared_causes(case.setting, ~same.reshape(shape)))
+
+
+def _sums(case: Case, at: int) -> dict[str, Matrix]:
+    """Return the sums of B's columns and A's rows, if D is A·B + C without scales."""
+    setting, form = case.setting, case.setting.instruction
+    if form.products > 1 or form.scale or setting.tiles is not None:
+        return {}
+    a, b = (codes_from(case.registers[name][at], form, name) for name in "ab")
+    return {"column_sums": numbers(b, form.b).sum(axis=0), "row_sums": numbers(a, form.a).sum(axis=1)}
+
+
+# --- D by itself ---------------------------------------------------------------------------------------
+
+
+def _permuted(seen: ResultComparison) -> Iterator[Remark]:
+    size = float(np.abs(seen.expected).max())
+    yield from permutations(seen.expected, seen.actual, 0.0 if seen.exact else _TIGHT * size)
+
+
+def _activated(seen: ResultComparison) -> Iterator[Remark]:
+    x = seen.expected
+    for name, function in ACTIVATIONS:
+        wanted = function(x)
+        if not seen.same(wanted, x) and seen.same(wanted, seen.actual):
+            yield remark(RemarkKind.FUNCTION, function=name)
+            return
+
+
+def _activated_first(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield an activation of A·B alone, and C added after it."""
+    for name, function in ACTIVATIONS if seen.c.any() else ():
+        wanted = function(seen.products) + seen.c
+        if not seen.same(wanted, seen.expected) and seen.same(wanted, seen.actual):
+            yield remark(RemarkKind.FUNCTION_FIRST, function=name)
+            return
+
+
+def _function_of_values(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield that D is a function of each expected value, and which, where it is known."""
+    x, y = seen.expected, seen.actual
+    if seen.exact or not is_function(x, y):
+        return
+    name = named_function(x, y, seen.spread)
+    if name:
+        yield remark(RemarkKind.FUNCTION, function=name)
+    else:
+        yield remark(RemarkKind.FUNCTION_UNKNOWN, pairs=sampled(x, y))
+
+
+def _narrowed(seen: ResultComparison) -> Iterator[Remark]:
+    for name in TYPES[::-1]:
+        dtype = FORMATS[name].dtype
+        if np.array_equal(seen.expected.astype(dtype).astype(np.float64), seen.actual) and not seen.exact:
+            yield remark(RemarkKind.NARROWED, format=name)
+
+
+def _truncated(seen: ResultComparison) -> Iterator[Remark]:
+    for name in () if seen.exact else TYPES[::-1]:
+        element = FORMATS[name]
+        nearest = seen.expected.astype(element.dtype)
+        codes = nearest.view(element.code_dtype)
+        beyond = np.abs(nearest.astype(np.float64)) > np.abs(seen.expected)
+        cut = np.where(beyond, codes - element.code_dtype.type(1), codes).view(element.dtype)
+        if np.array_equal(cut.astype(np.float64), seen.actual) and (cut != nearest).any():
+            yield remark(RemarkKind.TRUNCATED, format=name)
+
+
+def _multiple(seen: ResultComparison) -> Iterator[Remark]:
+    near = 2.0**-12 if seen.spread is None else 2.0**-9
+    factor = _factor(seen.expected, seen.actual, near)
+    if factor is not None and factor not in (0, 1) and seen.same(factor * seen.expected, seen.actual, _SMALL):
+        yield remark(RemarkKind.MULTIPLE, factor=factor)
+        return
+    factor = _factor(seen.products, seen.actual)
+    if seen.c.any() and factor not in (None, 0, 1) and seen.same(factor * seen.products, seen.actual):
+        yield remark(RemarkKind.PRODUCTS_MULTIPLE, factor=factor)
+
+
+def _scaled_along(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield each row, or each column, is its own multiple of what was expected, or of the products."""
+    parts = (
+        ("D", seen.expected, seen.actual),
+        ("A·B in D", seen.products, seen.actual - seen.c),
+        ("D without C", seen.products, seen.actual),
+    )
+    for what, x, y in parts:
+        for axis, name in ((1, "row"), (0, "column")):
+            size = (x * x).sum(axis=axis, keepdims=True)
+            if not size.all() or x.shape[axis] < 3:
+                continue
+            factor = (x * y).sum(axis=axis, keepdims=True) / size
+            if seen.spread is not None and seen.same(float((x * y).sum() / size.sum()) * x, y):
+                return  # a single factor
+            uneven = np.ptp(factor) > 2.0**-10 * np.abs(factor).max()
+            if uneven and np.mean(np.abs(factor - 1) > 2.0**-10) > _MOST and seen.same(factor * x, y):
+                low, high = float(factor.min()), float(factor.max())
+                yield remark(RemarkKind.FACTORS, what=what, axis=name, low=low, high=high)
+                return
+
+
+# --- D without A·B -------------------------------------------------------------------------------------
+
+
+def _of_c(seen: ResultComparison) -> Iterator[Remark]:
+    rest = seen.actual - seen.products
+    factor = _factor(seen.c, rest)
+    if factor is not None and factor != 1 and seen.same(factor * seen.c, rest):
+        yield remark(RemarkKind.C_MULTIPLE if factor else RemarkKind.C_MISSING, factor=factor)
+        return
+    level = float(np.round(rest.mean(), 5))
+    if seen.c.any() and seen.same(rest, np.full_like(rest, level)):
+        yield remark(RemarkKind.C_CONSTANT, level=level)
+
+
+def _alpha_beta(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield a factor of A·B and a factor of C."""
+    if not seen.c.any() or seen.actual.size < _EQUATIONS:
+        return
+    system = np.stack([seen.products.reshape(-1), seen.c.reshape(-1)], axis=1)
+    found, _, rank, _ = np.linalg.lstsq(system, seen.actual.reshape(-1), rcond=None)
+    alpha, beta = (_near_simple(float(x), 2.0**-12) for x in found)
+    if rank < 2 or alpha in (0, 1) or beta in (0, 1) or alpha == beta:
+        return  # what others say
+    if seen.same(alpha * seen.products + beta * seen.c, seen.actual):
+        yield remark(RemarkKind.ALPHA_BETA, alpha=alpha, beta=beta)
+
+
+def _rounded(seen: ResultComparison) -> Iterator[Remark]:
+    off = np.abs(seen.actual - seen.expected)
+    if not seen.exact and seen.same(seen.actual, seen.expected, _TIGHT):
+        count = int((off > 0).sum())
+        most = float(off.max() / max(np.abs(seen.expected).max(), 1e-300))
+        yield remark(RemarkKind.ROUNDINGS, count=count, total=off.size, most=most)
+
+
+def _both_zero_points(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield (A + a)·(B + b): a times the sums of B's columns, b times those of A's rows, and k·a·b."""
+    if seen.column_sums is None or seen.row_sums is None or not seen.k:
+        return
+    if not (np.isfinite(seen.column_sums).all() and np.isfinite(seen.row_sums).all()):
+        return  # of rows that metadata never select
+    rest = seen.actual - seen.expected
+    m, n = rest.shape
+    sides = [np.broadcast_to(seen.column_sums, (m, n)), np.broadcast_to(seen.row_sums[:, None], (m, n))]
+    system = np.stack([*(side.reshape(-1) for side in sides), np.ones(m * n)], axis=1)
+    found, _, rank, _ = np.linalg.lstsq(system, rest.reshape(-1), rcond=None)
+    a, b, level = (float(np.round(number, 6)) for number in found)
+    fits = rank == 3 and a and b and seen.same((system @ np.array([a, b, level])).reshape(m, n), rest)
+    if fits and abs(level - seen.k * a * b) <= 2.0**-10 * abs(level):
+        yield remark(RemarkKind.ZERO_POINTS, a=a, b=b)
+
+
+def _along(seen: ResultComparison) -> Iterator[Remark]:
+    rest = seen.actual - seen.expected
+    if min(rest.shape) < 2 or seen.same(rest, np.zeros_like(rest)):
+        return
+    weight = None if seen.spread is None else seen.spread**-2.0  # what is known best counts most
+    columns, rows = (np.average(rest, axis=axis, weights=weight, keepdims=True) for axis in (0, 1))
+    by_column, by_row = seen.same(rest, columns), seen.same(rest, rows)
+    if by_column and by_row:
+        yield remark(RemarkKind.BIAS, level=float(rest.mean()))
+        return
+    for flag, part, sums, name, operand in (
+        (by_column, columns, seen.column_sums, "column", "A"),
+        (by_row, rows, seen.row_sums, "row", "B"),
+    ):
+        if not flag:
+            continue
+        factor = None if sums is None else _factor(sums.reshape(part.shape), part)
+        if sums is not None and factor and seen.same(factor * sums.reshape(part.shape), part):
+            yield remark(RemarkKind.ZERO_POINT, operand=operand, level=factor)
+        else:
+            yield remark(RemarkKind.BIASES, axis=name)
+
+
+def _other_c(seen: ResultComparison) -> Iterator[Remark]:
+    """Yield the products are right, but the values added to them are not C."""
+    rest, products = seen.actual - seen.products, seen.products
+    if not seen.c.any() or not rest.std():
+        return
+    related = [abs(_correlation(rest, other)) for other in (seen.c, products)]
+    level = np.full_like(rest, rest.mean())
+    if is_function(seen.expected, seen.actual):
+        return
+    if max(related) < _UNRELATED and not seen.same(rest, level):
+        yield remark(RemarkKind.C_UNRELATED)
+
+
+_UNRELATED = 0.25
+_MOST = 0.5  # rows or columns must have a factor of their own
+
+
+def _correlation(x: Matrix, y: Matrix) -> float:
+    a, b = x - x.mean(), y - y.mean()
+    size = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return float((a * b).sum() / size) if size else 0.0
+
+
+def _factor(x: Matrix, y: Matrix, near: float = 2.0**-12) -> float | None:
+    """Return the number that y is times x, by least squares, near a simple fraction; None where x is zero."""
+    size = float((x * x).sum())
+    if not size:
+        return None
+    return _near_simple(float((x * y).sum()) / size, near)
+
+
+def _near_simple(factor: float, near: float) -> float:
+    """Return the simple fraction that is near a factor, if there is any."""
+    simple = float(Fraction(factor).limit_denominator(64))
+    return simple if abs(simple - factor) < near * max(abs(factor), 2.0**-4) else factor
+
+
+_CHECKS: tuple[Callable[[ResultComparison], Iterator[Remark]], ...] = (
+    _permuted,
+    _activated,
+    _activated_first,
+    _narrowed,
+    _truncated,
+    _rounded,
+    _multiple,
+    _of_c,
+    _alpha_beta,
+    _along,
+    _both_zero_points,
+    _scaled_along,
+    _function_of_values,
+    _other_c,
+)

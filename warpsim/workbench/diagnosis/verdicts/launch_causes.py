@@ -1,0 +1,433 @@
+"""Causes of a wrong launch, each with its evidence: checks, schedules, origins of operands, products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.errors import Deadlock, Location, OperandError, WarpsimError
+from ....isa.instruction import Instruction
+from ....observe.checks.findings import FindingError, LaunchFinding
+from ....programs.launch.fidelity import SCHEDULED
+from ..loops.loop_search import LoopCause, diagnose_product
+from ..origins.anchors import Anchored
+from ..origins.element_origins import Names, Origins, find_origins
+from ..origins.packing_checks import PackingFinding
+from .hypotheses import rank
+from .output_errors import OutputError, output_error
+from .repeated_launch import Array, Attempt, RepeatedLaunch
+from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
+
+SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
+_SECONDS = 20.0  # that further schedules may take together
+_WAITED_FOR = {"wgmma", "tcgen05", "mbarrier"}  # opcodes
+_FIXES = {
+    "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
+    "repeated": "give this instruction tiles of its own: these are those of an earlier execution",
+    "transposed": "add .trans to the ldmatrix, or leave it out",
+    "registers": "load the fragment's registers in the order of its layout, or give the mma the registers so",
+    "ldmatrix row": "let the lanes named give the addresses of the rows named",
+    "swizzle": "apply the same swizzle where shared memory is written and where it is read",
+    "stride": "use the row stride, with its padding, with which the tile was written",
+    "metadata step": "advance the metadata together with A",
+    "metadata lane": "give each lane the word that the metadata layout asks of it",
+    "metadata bytes": "keep the order of bytes and halves in a word of metadata",
+    "metadata rows": "give each block of rows its own metadata",
+    "order": "give every element its place in the fragment's layout",
+    "unused": "check the bounds and strides of the loops and of the tiles of warps and CTAs",
+}
+_WMMA_TRANSPOSED = "load it with the other of .row and .col (row_major and col_major)"
+_AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
+BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
+_LINES = 4  # that a warning names
+_ORDERS = 16  # an output is that much farther off at most than the orders of two schedules differ
+_LARGEST = 1 << 27  # products of two elements that a whole product is searched with
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """What is wrong: ``kind``, the sentence, the statement at fault, what to do, and what shows it.
+
+    ``also`` are other statements on the way of the data, with what they do.
+    """
+
+    kind: str
+    message: str
+    location: Location | None
+    evidence: str
+    operand: str = ""
+    fix: str = ""
+    also: tuple[tuple[str, Location], ...] = ()
+    symptoms: tuple[str, ...] = ()
+
+
+# --- checks, errors and schedules ------------------------------------------------------------------
+
+
+def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
+    """Return the most specific finding or error of a launch under its own and up to six more schedules."""
+    found = _reported(first)
+    if not found:
+        return None
+    end, least = perf_counter() + _SECONDS, _least_rank(launch)
+    for schedule in SCHEDULES:
+        if any(rank <= least and cause.fix for rank, cause in found) or perf_counter() > end:
+            break  # another schedule would show the same mistake in other words
+        if schedule != first.schedule:
+            found += _reported(launch.attempt(checks="warn", schedule=schedule))
+    best = min(found, key=lambda item: item[0])
+    return replace(best[1], symptoms=_others(best[1], [cause for _, cause in found]))
+
+
+def _least_rank(launch: RepeatedLaunch) -> int:
+    """Return the rank of the most specific finding that a kernel can have: 0 where it waits for operations
+    whose checks know what is missing, 1 for findings that name two statements.
+    """
+    opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
+    return 0 if opcodes & _WAITED_FOR else 1
+
+
+def _others(best: Cause, found: Sequence[Cause]) -> tuple[str, ...]:
+    """Return the messages of others, the first of each statement and kind."""
+    firsts: dict[tuple[str, str], str] = {(best.kind, str(best.location)): best.message}
+    for cause in found:
+        firsts.setdefault((cause.kind, str(cause.location)), cause.message)
+    return tuple(firsts.values())[1:]
+
+
+def _reported(attempt: Attempt) -> list[tuple[int, Cause]]:
+    """Return the errors of one execution, each with how little it says about the mistake."""
+    report, error = attempt.report, attempt.error
+    findings = [*(report.hazards if report else ()), *getattr(error, "earlier", ())]
+    found = [_of_finding(item, attempt) for item in findings if item.severity == "error"]
+    if isinstance(error, FindingError):
+        found.append(_of_finding(error.finding, attempt))
+    elif error is not None:
+        found.append((4 if isinstance(error, Deadlock) else 2, _of_error(error, attempt)))
+    return found
+
+
+def _of_finding(finding: LaunchFinding, attempt: Attempt) -> tuple[int, Cause]:
+    also = () if finding.other is None else ((finding.note, finding.other),)
+    cause = Cause(
+        kind=finding.kind,
+        message=finding.message,
+        location=finding.location,
+        evidence=f"found by a check under schedule {attempt.schedule}",
+        fix=fix_of(finding),
+        also=also,
+    )
+    return (0 if finding.fix else 1), cause
+
+
+def _of_error(error: WarpsimError, attempt: Attempt) -> Cause:
+    return Cause(
+        kind=type(error).__name__,
+        message=error.message,
+        location=error.location,
+        evidence=f"ended the launch under schedule {attempt.schedule}",
+    )
+
+
+def unwritten_causes(attempt: Attempt) -> Iterator[Cause]:
+    """Yield reads of bytes that nothing has written; those that seem not to matter are notes by now."""
+    for finding in _warned(attempt):
+        if finding.kind == "uninitialised":
+            yield _of_finding(finding, attempt)[1]
+
+
+def broken_rules(attempt: Attempt) -> Iterator[Cause]:
+    """Yield warnings about what PTX leaves undefined, though ptxas or chips may make something of it.
+
+    What several statements do in the same words is named once.
+    """
+    found: dict[str, list[LaunchFinding]] = {}
+    for finding in _warned(attempt):
+        if not finding.legal:
+            found.setdefault(finding.message, []).append(finding)
+    for first, *others in found.values():
+        cause = _of_finding(first, attempt)[1]
+        yield replace(cause, message=f"{cause.message}{elsewhere(others)}")
+
+
+def elsewhere(findings: Sequence[LaunchFinding]) -> str:
+    """Return in which other lines a finding stands."""
+    lines = [str(item.location.line) for item in findings]
+    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return f" (also lines {', '.join(lines[:_LINES])}{more})" if lines else ""
+
+
+def _warned(attempt: Attempt) -> Iterator[LaunchFinding]:
+    hazards = attempt.report.hazards if attempt.report is not None else ()
+    return (finding for finding in hazards if finding.severity == "warning")
+
+
+def schedule_cause(
+    launch: RepeatedLaunch, first: Attempt, expected: Mapping[int, npt.ArrayLike], tolerance: float
+) -> Cause | None:
+    """Return what other schedules show: a finding, an error, or an output that is wrong under one schedule
+    and another, or right, under others.
+    """
+    end = perf_counter() + _SECONDS
+    for schedule in ("latest", "random:1"):
+        if schedule == first.schedule or perf_counter() > end:
+            continue
+        other = launch.attempt(checks="warn", schedule=schedule)
+        found = order_cause(launch, other) if _reported(other) else None
+        if found is not None:
+            return found
+        for index, wanted in expected.items():
+            name, both = launch.name(index), (first.arrays[index], other.arrays[index])
+            errors = [output_error(index, name, array, wanted, tolerance) for array in both]
+            if not any(errors) or both[0].tobytes() == both[1].tobytes():
+                continue
+            adding = first.report.fidelity[SCHEDULED] if first.report else ()
+            if adding:
+                open_order = _open_order(name, both, np.asarray(wanted), (first.schedule, schedule))
+                if open_order is not None:
+                    return replace(open_order, location=adding[0].location)
+            else:
+                return Cause(
+                    kind="schedule",
+                    message=f"{name} is another under schedule {schedule} than under {first.schedule}",
+                    location=None,
+                    evidence="both were executed",
+                    fix="order the statements that write it, or what they read",
+                )
+    return None
+
+
+def _open_order(
+    name: str, both: tuple[Array, Array], wanted: Array, schedules: tuple[str | int, str | int]
+) -> Cause | None:
+    """Return sums in an order that PTX leaves open as the cause; None where they do not explain the rest:
+    where elements are farther off than other orders move them.
+    """
+    values = [array.astype(np.float64) for array in (*both, wanted)]
+    wide = np.abs(values[0] - values[1])
+    if np.abs(values[0] - values[2]).max() > _ORDERS * wide.max():
+        return None
+    worst = int(wide.argmax())
+    pair = " or ".join(
+        f"{array.flat[worst]!s} ({which})" for array, which in zip(both, schedules, strict=True)
+    )
+    return Cause(
+        kind="open order",
+        message=f"{name} has sums of floats by several threads, whose order PTX leaves open: {pair}",
+        location=None,
+        evidence="executed under both schedules: what differs has the size of what is wrong",
+        fix="compare with a tolerance, or add in one order",
+    )
+
+
+# --- origins ---------------------------------------------------------------------------------------
+
+
+def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
+    """Return the origins of the operands in all input arrays, None where no array can be traced.
+
+    Where the kernel takes addresses or bounds from wide integers, only the other arrays are traced.
+    """
+    arrays = {index: array for index, array in launch.arrays.items() if index not in outputs}
+    wide = {
+        index: array for index, array in arrays.items() if array.dtype.kind not in "iu" or array.itemsize < 4
+    }
+    for chosen in (arrays, wide):
+        if not chosen:
+            continue
+        names: Names = {launch.name(index): index for index in chosen}
+        sizes = {name: launch.sizes[name] for name in ("shared_bytes", "cluster") if name in launch.sizes}
+        try:
+            with launch.restored():
+                found = find_origins(
+                    launch.kernel, launch.sizes["grid"], launch.sizes["block"], launch.args, names, **sizes
+                )
+        except WarpsimError:
+            continue
+        if found.operands or not found.dependences:
+            return found
+    return None
+
+
+def origin_causes(launch: RepeatedLaunch, origins: Origins) -> Iterator[Cause]:
+    """Yield what does not fit of the operands, the most significant first, with what brings it."""
+    yield from causes_of(launch, sorted(origins.findings, key=lambda finding: rank(finding.kind)))
+
+
+def causes_of(
+    launch: RepeatedLaunch, findings: Sequence[PackingFinding], evidence: str = BY_TAGS
+) -> Iterator[Cause]:
+    """Yield findings as causes, each mistake once, with what brings the operand."""
+    if not findings:
+        return
+    writers = SharedWriters()
+    launch.attempt(checks="off", observers=(writers,))
+    seen = set[tuple[str, str, str]]()
+    for finding in findings:
+        chain = _chain(launch, finding, writers)
+        key = finding.kind, finding.operand, str(chain.nearest or finding.location)
+        if key in seen:
+            continue  # the same mistake at another instruction or in another turn
+        seen.add(key)
+        yield replace(_of_origin(finding, chain), evidence=evidence)
+
+
+def _of_origin(finding: PackingFinding, chain: Chain) -> Cause:
+    at_instruction = finding.kind in _AT_INSTRUCTION or _of_tensor(finding)
+    return Cause(
+        kind=finding.kind,
+        message=f"operand {finding.operand} of the matrix instruction: {finding.message} [{finding.where}]",
+        location=finding.location if at_instruction else chain.nearest or finding.location,
+        evidence=BY_TAGS,
+        operand=finding.operand,
+        fix=_fix(finding),
+        also=tuple(_along(chain, finding)),
+    )
+
+
+def _of_tensor(finding: PackingFinding) -> bool:
+    """Return whether it is of tcgen05.mma, whose registers are descriptors and addresses."""
+    return "tcgen05.mma" in finding.location.text
+
+
+def _fix(finding: PackingFinding) -> str:
+    """Return what to do; a fragment of wmma has a load of its own, and no ldmatrix."""
+    fault = finding.fault
+    if fault is None or finding.kind != "transposed":
+        return _FIXES.get(finding.kind, "")
+    wmma = fault.tiles.tiles.operand.given.record.statement.opcode == "wmma"
+    return _WMMA_TRANSPOSED if wmma else _FIXES[finding.kind]
+
+
+def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWriters) -> Chain:
+    code = launch.kernel._entry.code
+    record = next(record for record in code if record.statement.location() == finding.location)
+    text = "" if _of_tensor(finding) else record.statement.operand_text or ""
+    registers = operand_registers(text, finding.operand)
+    return chain_of(code, finding.location, registers, writers)
+
+
+def chain_to(launch: RepeatedLaunch, at: Location, role: str) -> Chain:
+    """Return the statements that bring an operand to the matrix instruction at a place."""
+    writers = SharedWriters()
+    launch.attempt(checks="off", observers=(writers,))
+    code = launch.kernel._entry.code
+    text = next(record.statement.operand_text or "" for record in code if record.statement.location() == at)
+    return chain_of(code, at, operand_registers(text, role), writers)
+
+
+def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Location]]:
+    yield from (("another load of the operand", place) for place in chain.loads[1:])
+    if chain.loads or _of_tensor(finding):
+        yield from (("writes the shared memory that is read", place) for place in chain.writers)
+    yield "the matrix instruction", finding.location
+
+
+def unused_causes(origins: Origins) -> Iterator[Cause]:
+    """Yield arrays of which nothing arrives in a matrix instruction, where an array fills two operands."""
+    unused = [buffer for buffer in origins.buffers if not origins.used(buffer)]
+    roles: dict[str, dict[str, Location]] = {}
+    for operand in origins.operands:
+        if operand.role in "ab" and operand.buffer is not None:
+            roles.setdefault(operand.buffer.name, {})[operand.role] = operand.operand.given.location
+    for buffer in unused:
+        for name, places in roles.items():
+            if places.keys() == {"a", "b"}:
+                yield Cause(
+                    kind="array",
+                    message=f"operands a and b both come from {name}; nothing of {buffer.name} is multiplied",
+                    location=places["b"],
+                    evidence=BY_TAGS,
+                    operand="b",
+                    fix=f"check which pointer the loads of a and b start from: {name}, {buffer.name}",
+                )
+
+
+# --- whole products --------------------------------------------------------------------------------
+
+
+def product_causes(
+    launch: RepeatedLaunch, origins: Origins, errors: Sequence[OutputError]
+) -> Iterator[Cause]:
+    """Yield mistakes that give an output from the whole matrices A and B that its instructions are given."""
+    sides = _matrices(launch, origins)
+    if sides is None:
+        return
+    form, A, B, at = sides
+    for error in errors:
+        if error.given.shape != (A.shape[0], B.shape[1]) or A.shape[0] * B.size > _LARGEST:
+            continue
+        try:
+            found = diagnose_product(form, A, B, error.given)
+        except (OperandError, ValueError):
+            continue  # an output of another type than D
+        for match in found.matches:
+            yield _of_match(match, error, at)
+
+
+def _of_match(match: LoopCause, error: OutputError, at: Location) -> Cause:
+    return Cause(
+        kind="product",
+        message=f"{error.name} is, bit for bit, the product with this mistake: {match.name}",
+        location=at,
+        evidence="the whole product was computed with the mistake",
+        fix=match.advice,
+        symptoms=match.also,
+    )
+
+
+def _matrices(launch: RepeatedLaunch, origins: Origins) -> tuple[Instruction, Array, Array, Location] | None:
+    """Return the form, A ``(m, k)``, B ``(k, n)`` and the place of the first instruction that has both."""
+    pairs: dict[int, dict[str, Anchored]] = {}
+    for operand in origins.operands:
+        if operand.tiles is not None and operand.role in ("a", "b") and operand.buffer is not None:
+            pairs.setdefault(id(operand.operand.given), {})[operand.role] = operand.tiles
+    for pair in pairs.values():
+        if pair.keys() != {"a", "b"}:
+            continue
+        form = pair["a"].tiles.operand.instruction
+        A, B = (whole_matrix(launch, pair[role], inner) for role, inner in (("a", "columns"), ("b", "rows")))
+        if (
+            A is not None
+            and B is not None
+            and A.shape[1] == B.shape[0]
+            and not form.sparse
+            and not form.scale
+        ):
+            return form, A, B, pair["a"].tiles.operand.given.location
+    return None
+
+
+def whole_matrix(launch: RepeatedLaunch, side: Anchored, inner: str) -> Array | None:
+    """Return the array that tiles come from, transposed where k does not run along ``inner``."""
+    buffer: Any = side.tiles.operand.buffer
+    array = launch.initial(buffer.parameter)
+    if array.ndim != 2:
+        return None
+    return array if side.tiles.inner_axis == inner else array.T
+
+
+# --- what to do about a finding of order --------------------------------------------------------------
+
+
+def fix_of(finding: LaunchFinding) -> str:
+    """Return what to do; empty where the finding names no other access, or says it itself."""
+    if finding.fix or finding.other is None:
+        return finding.fix
+    before, after = finding.other.short, finding.location.short
+    if finding.kind == "in flight":
+        return (
+            f"put cp.async.wait_group, with fewer groups that may be in flight, and then bar.sync "
+            f"(__syncthreads()) between {before} and {after}"
+        )
+    if finding.kind != "race":
+        return ""
+    turn = ", in every turn of the loop" if finding.location.line < finding.other.line else ""
+    if finding.location.quoted().startswith("wgmma"):
+        return f"put fence.proxy.async and then bar.sync (__syncthreads()) between {before} and {after}{turn}"
+    return f"put bar.sync (__syncthreads()) between {before} and {after}{turn}"

@@ -1,0 +1,113 @@
+"""Which elements of an output are wrong, and what is regular about their places: rows, columns, residues.
+
+Bits and tolerances are compared by programs/launch/array_agreement.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.errors import OperandError
+from ....programs.launch.array_agreement import Array, Mask, agree
+
+_MODULI = (2, 4, 8, 16, 32, 64, 128)
+_LISTED = 8  # residues that are listed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OutputError:
+    """An output with wrong elements: ``wrong`` is a mask of its shape."""
+
+    argument: int
+    name: str
+    given: Array
+    expected: Array
+    wrong: Mask
+    tolerance: float
+
+    @property
+    def count(self) -> int:
+        """How many elements are wrong."""
+        return int(self.wrong.sum())
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The place of the first wrong element."""
+        return tuple(int(at) for at in np.argwhere(self.wrong)[0])
+
+    @property
+    def largest(self) -> float:
+        """The largest error of a finite element."""
+        given, expected = (x[self.wrong].astype(np.float64) for x in (self.given, self.expected))
+        with np.errstate(invalid="ignore"):
+            errors = np.abs(given - expected)
+        finite = errors[np.isfinite(errors)]
+        return float(finite.max()) if finite.size else float("inf")
+
+    def __str__(self) -> str:
+        how = f" by more than {self.tolerance:g}" if self.tolerance else ""
+        where = f"; {self.pattern}" if self.pattern else ""
+        return (
+            f"{self.name}: {self.count:,} of {self.wrong.size:,} elements differ{how}{where}; first at "
+            f"{list(self.first)}: {self.given[self.first]}, expected {self.expected[self.first]}"
+        )
+
+    @property
+    def pattern(self) -> str:
+        """What is regular about the places, in words; empty where nothing is."""
+        if self.wrong.all():
+            return "all of it"
+        return "; ".join(text for axis in range(self.wrong.ndim) if (text := self._along(axis)))
+
+    def _along(self, axis: int) -> str:
+        """Describe the places along an axis."""
+        name = _axis_name(self.wrong.ndim, axis)
+        hit = self.wrong.any(axis=tuple(other for other in range(self.wrong.ndim) if other != axis))
+        places = np.flatnonzero(hit)
+        if len(places) == hit.size:
+            return ""
+        if len(places) == 1:
+            return f"{name} {places[0]} alone"
+        if places[-1] - places[0] + 1 == len(places):
+            return f"{name}s {places[0]} to {places[-1]}"
+        return next(_residues(name, places, hit.size), "")
+
+
+def _residues(name: str, places: Array, size: int) -> Iterator[str]:
+    """Yield the residues of places by the smallest modulus that holds all and nothing else."""
+    for modulus in _MODULI:
+        residues = np.unique(places % modulus)
+        if size > modulus and len(residues) < modulus:
+            every = np.flatnonzero(np.isin(np.arange(size) % modulus, residues))
+            if np.array_equal(every, places) and len(residues) <= _LISTED:
+                listed = ", ".join(map(str, residues.tolist()))
+                yield f"{name}s {name[0]} with {name[0]} mod {modulus} in {{{listed}}}"
+
+
+def _axis_name(dimensions: int, axis: int) -> str:
+    names = {1: ("element",), 2: ("row", "column")}
+    return names.get(dimensions, tuple(f"axis {at} index" for at in range(dimensions)))[axis]
+
+
+def output_error(
+    argument: int, name: str, given: Array, expected: npt.ArrayLike, tolerance: float
+) -> OutputError | None:
+    """Return what is wrong with an output, None where nothing is. Raises OperandError for another shape."""
+    wanted = np.asarray(expected)
+    if wanted.shape != given.shape:
+        raise OperandError(f"expected[{argument}] has shape {wanted.shape}, but {name} has {given.shape}")
+    if not tolerance and wanted.dtype != given.dtype:
+        raise OperandError(
+            f"expected[{argument}] is {wanted.dtype}, but {name} is {given.dtype}: bits are compared unless "
+            "there is a tolerance"
+        )
+    wrong = ~agree(given, wanted, tolerance)
+    if not wrong.any():
+        return None
+    return OutputError(
+        argument=argument, name=name, given=given, expected=wanted, wrong=wrong, tolerance=tolerance
+    )

@@ -1,0 +1,125 @@
+"""A launch that is executed again: on its arrays as they were before, with nothing written back for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.errors import OperandError, WarpsimError
+from ....machine.host.arguments import buffer_of, put_bits
+from ....machine.state.device import Buffer, Device
+from ....programs.launch.launching import LaunchableKernel, LaunchReport
+from ....ptx.symbols import shown_variable
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One execution: its report, or the error that ended it, and the arrays by argument afterwards."""
+
+    report: LaunchReport | None
+    error: WarpsimError | None
+    arrays: Mapping[int, Array]
+    schedule: str | int
+
+
+def _put(buffer: Buffer, content: Array) -> None:
+    """Give a buffer other bytes; what of it counts as written stays as it is."""
+    bytes_of = buffer.device.memory.bytes_of(buffer.allocation)
+    bytes_of[:] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+
+
+class _Memory:
+    """The memory of a device as it is, and which of its bytes were written."""
+
+    def __init__(self, device: Device) -> None:
+        self._device, memory = device, device.memory
+        self._data, self._count = memory.data.copy(), len(memory.allocations)
+        self._fresh = None if memory.fresh is None else memory.fresh.copy()
+
+    def put_back(self) -> None:
+        """Restore it; allocations that have come since are given back."""
+        memory = self._device.memory
+        memory.release(self._count)
+        memory.data[: self._data.size] = self._data
+        if self._fresh is not None and memory.fresh is not None:
+            memory.fresh[: self._fresh.size] = self._fresh
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedLaunch:
+    """A kernel, its arguments and the options of its launch.
+
+    ``before`` has the content of arrays that a launch has changed, by argument; where it has none, the
+    arrays are as they should be at the start. Arguments in device buffers are arrays too: the memory of
+    their device is put back after each execution.
+    """
+
+    kernel: LaunchableKernel
+    sizes: Mapping[str, Any]  # grid, block, cluster, shared_bytes, cooperative, resident
+    args: Sequence[Any]
+    options: Mapping[str, Any]  # schedule, engine, undefined, most_statements
+    before: Mapping[int, Array]
+
+    @property
+    def arrays(self) -> dict[int, Array]:
+        """The arrays by argument, those of tensor maps too; of buffers what they hold now."""
+        found = {}
+        for index, value in enumerate(self.args):
+            buffer = buffer_of(value)
+            held = buffer.get() if buffer is not None else getattr(value, "array", value)
+            if isinstance(held, np.ndarray) and held.ndim:
+                found[index] = held
+        return found
+
+    def name(self, index: int) -> str:
+        """Return the name of a parameter."""
+        return shown_variable(self.kernel.parameters[index].name)
+
+    def initial(self, index: int) -> Array:
+        """Return the content of an array before the launch."""
+        return self.before.get(index, self.arrays[index])
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Put arrays as they were before the launch, and afterwards as they are now."""
+        buffers = {index: found for index, value in enumerate(self.args) if (found := buffer_of(value))}
+        own = {index: array for index, array in self.arrays.items() if index not in buffers}
+        now = {index: array.copy() for index, array in own.items() if array.flags.writeable}
+        devices = {id(buffer.device): buffer.device for buffer in buffers.values()}
+        memories = [_Memory(device) for device in devices.values()]
+        try:
+            for index, content in self.before.items():
+                if index in buffers:
+                    _put(buffers[index], content)
+                else:
+                    put_bits(own[index], content)
+            yield
+        finally:
+            for index, content in now.items():
+                put_bits(own[index], content)
+            for memory in memories:
+                memory.put_back()
+
+    def attempt(self, **options: Any) -> Attempt:
+        """Execute once, with these options in place of its own."""
+        chosen = {**self.options, "output": None, **options}
+        report: LaunchReport | None = None
+        error: WarpsimError | None = None
+        with self.restored():
+            try:
+                report = self.kernel(args=self.args, **self.sizes, **chosen)
+            except OperandError as mistake:
+                if mistake.location is None:
+                    raise
+                error = mistake
+            except WarpsimError as fault:
+                error = fault
+            after = {index: array.copy() for index, array in self.arrays.items()}
+        return Attempt(report=report, error=error, arrays=after, schedule=chosen.get("schedule", "program"))

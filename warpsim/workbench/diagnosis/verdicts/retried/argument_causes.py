@@ -1,0 +1,155 @@
+"""Arguments in the wrong order or layout: the launch again with two exchanged, or an array transposed.
+
+What makes every output right is the cause: host and kernel disagree about it, and either can be mended.
+Knows arguments; does not know statements, but for those that load an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .....base.errors import Location
+from ...origins.element_origins import Origins
+from ..launch_causes import Cause, chain_to
+from ..repeated_launch import RepeatedLaunch
+from ..tried_causes import Trial
+
+Array = npt.NDArray[Any]
+_MOST = 64  # launches
+_AXES = "xyz"
+_EVIDENCE = "the launch was executed so: every output is as expected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Candidate:
+    """Another launch, and what is wrong if it is right; ``array`` is the argument that is read otherwise."""
+
+    launch: RepeatedLaunch
+    message: str
+    fix: str
+    array: int | None = None
+
+
+def exchanged_causes(trial: Trial) -> list[Cause]:
+    """Return two arguments, or axes of the grid, with which exchanged every output is as expected."""
+    return _tried(trial, _exchanged(trial), None)
+
+
+def transposed_causes(trial: Trial, origins: Origins) -> list[Cause]:
+    """Return the matrix with which transposed every output is as expected, at what loads it."""
+    return _tried(trial, _transposed(trial), origins)
+
+
+def _tried(trial: Trial, candidates: Iterator[_Candidate], origins: Origins | None) -> list[Cause]:
+    for each in islice(candidates, _MOST):
+        if trial.wrong_of(each.launch) == 0:
+            at, also = (None, ()) if origins is None or each.array is None else _loads(each, origins)
+            cause = Cause(
+                kind="argument", message=each.message, location=at, evidence=_EVIDENCE, fix=each.fix
+            )
+            return [replace(cause, also=also)]
+    return []
+
+
+def _loads(found: _Candidate, origins: Origins) -> tuple[Location | None, tuple[tuple[str, Location], ...]]:
+    """Return the nearest load of an array that a matrix instruction is given, and what else brings it."""
+    for operand in origins.operands:
+        if operand.buffer is not None and operand.buffer.parameter == found.array:
+            at = operand.operand.given.location
+            chain = chain_to(found.launch, at, operand.role)
+            others = [("writes the shared memory that is read", place) for place in chain.writers]
+            return chain.nearest or at, (*others, ("the matrix instruction", at))
+    return None, ()
+
+
+# --- two of them exchanged -------------------------------------------------------------------------
+
+
+def _exchanged(trial: Trial) -> Iterator[_Candidate]:
+    launch = trial.launch
+    for first, second in combinations(range(len(launch.args)), 2):
+        if _are_alike(trial, first, second):
+            named = " and ".join(_shown(launch, index) for index in (first, second))
+            yield _Candidate(
+                launch=_with_exchanged(launch, first, second),
+                message=f"{named} are exchanged: the other way round every output is as expected",
+                fix="exchange them where the kernel is launched, or in its list of parameters",
+            )
+    yield from _other_grids(launch)
+
+
+def _are_alike(trial: Trial, first: int, second: int) -> bool:
+    """Return whether two arguments may be taken for each other: numbers, or arrays that are read."""
+    launch = trial.launch
+    x, y = launch.args[first], launch.args[second]
+    parameters = [launch.kernel.parameters[index] for index in (first, second)]
+    if parameters[0].bytes != parameters[1].bytes:
+        return False
+    if first in launch.arrays and second in launch.arrays:
+        return x is not y and not {first, second} & trial.expected.keys()
+    kinds = ((int, np.integer), (float, np.floating))
+    return any(isinstance(x, kind) and isinstance(y, kind) for kind in kinds) and bool(x != y)
+
+
+def _with_exchanged(launch: RepeatedLaunch, first: int, second: int) -> RepeatedLaunch:
+    args = list(launch.args)
+    args[first], args[second] = args[second], args[first]
+    moved = {first: second, second: first}
+    before = {moved.get(index, index): array for index, array in launch.before.items()}
+    return replace(launch, args=args, before=before)
+
+
+def _shown(launch: RepeatedLaunch, index: int) -> str:
+    value = launch.args[index]
+    text = "" if index in launch.arrays else f" = {value}"
+    return f"argument {index} ({launch.name(index)}{text})"
+
+
+def _other_grids(launch: RepeatedLaunch) -> Iterator[_Candidate]:
+    """Yield the grid with two axes exchanged."""
+    grid = launch.sizes["grid"]
+    sizes = [grid] if isinstance(grid, int) else [*grid]
+    sizes += [1] * (3 - len(sizes))
+    for first, second in combinations(range(3), 2):
+        if sizes[first] != sizes[second]:
+            other = list(sizes)
+            other[first], other[second] = other[second], other[first]
+            yield _Candidate(
+                launch=replace(launch, sizes={**launch.sizes, "grid": tuple(other)}),
+                message=f"{_AXES[first]} and {_AXES[second]} of the grid {_sizes(sizes)} are exchanged: with "
+                f"{_sizes(other)} every output is as expected",
+                fix="exchange the sizes of the grid, or the axes of %ctaid (blockIdx) in the kernel",
+            )
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    return f"({', '.join(map(str, sizes))})"
+
+
+# --- a matrix transposed ---------------------------------------------------------------------------
+
+
+def _transposed(trial: Trial) -> Iterator[_Candidate]:
+    launch = trial.launch
+    for index, value in enumerate(launch.args):
+        if index in trial.expected or not isinstance(value, np.ndarray) or value.ndim != 2:
+            continue
+        array = launch.initial(index)
+        args = list(launch.args)
+        args[index] = np.ascontiguousarray(array.T).reshape(array.shape)
+        before = {at: content for at, content in launch.before.items() if at != index}
+        name, rows, columns = launch.name(index), *array.shape
+        yield _Candidate(
+            launch=replace(launch, args=args, before=before),
+            message=f"{name} ({rows} x {columns}) is read as if it held its transpose: with the array "
+            "transposed every output is as expected",
+            fix=f"exchange row and column, and the stride, in the addresses that load {name}, or pass it "
+            "transposed",
+            array=index,
+        )
