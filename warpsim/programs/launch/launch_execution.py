@@ -60,9 +60,7 @@ from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills,
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ...workbench.diagnosis.verdicts import (
-        Verdict,  # for the type of a result alone: that room comes later
-    )
+    from ...workbench.diagnosis.verdicts import Verdict  # a type of results: that room comes later
     from .spreading import Job
 
 Size = int | Sequence[int]
