@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from .programs.compilers.triton_kernels import compile_triton, launch_triton
     from .programs.interactive.machines import Warp, Warpgroup
     from .programs.launch.loading import load
+    from .show.debugger import Session
     from .show.report import Report, view
     from .show.report.explorer import Explorer, explore
+    from .show.testing import KernelFailure
     from .show.views.inspection import (
         compare_registers,
         compare_targets,
@@ -156,6 +158,7 @@ __all__ = [
     "Fault",
     "IllegalInstruction",
     "Instruction",
+    "KernelFailure",
     "NotModelled",
     "OperandError",
     "Origins",
@@ -163,6 +166,7 @@ __all__ = [
     "PtxError",
     "RegisterTrace",
     "Report",
+    "Session",
     "TraceError",
     "UndefinedBehavior",
     "VectorSet",
@@ -237,6 +241,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
         "compress decode decompress evidence execute fragment instructions matmul metadata_map pack "
         "pack_metadata prune unpack unpack_metadata"
     ),
+    "show.testing": "KernelFailure",
     "show.views.inspection": (
         "compare_registers compare_targets convert_metadata detect_metadata draw_layout explain "
         "find_element find_lane find_sources"
@@ -253,6 +258,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "machine.host.tensor_maps": "tensor_map tensor_map_im2col",
     "sums.products.gemm": "gemm gemm_sparse",
     "sums.products.warming": "warmup",
+    "show.debugger": "Session",
     "show.report": "Report view",
     "show.report.explorer": "Explorer explore",
     "workbench.vectors.formats": "read_vectors write_vectors",

@@ -1,6 +1,6 @@
 """The ordering rules of a Warpgroup: those that launches have, with Hazards as findings.
 
-Knows the names of registers, and what Python does between statements; the rules are those of checks/.
+Knows the names of registers, and what Python does between statements; the rules are those of observe/checks.
 """
 
 from __future__ import annotations

@@ -62,9 +62,7 @@ from .value_flow import Arguments
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ...workbench.diagnosis.verdicts import (
-        Verdict,  # for the type of a result alone: that room comes later
-    )
+    from ...workbench.diagnosis.verdicts import Verdict  # a type of results: that room comes later
     from .spreading import Job
 
 Size = int | Sequence[int]

@@ -104,9 +104,7 @@ def is_recording(source: str) -> bool:
     """Return whether a source is the file of a launch's recording."""
     if Path(source).suffix.lower() != ".npz":
         return False
-    from ...workbench.vectors.formats.recording import (
-        is_recording as says_so,  # late import: traces do not need it
-    )
+    from ...workbench.vectors.formats.recording import is_recording as says_so  # traces do not need it
 
     return says_so(source)
 

@@ -44,7 +44,7 @@ class Focus:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """How a launch of a session is executed: parameters of a launch (programs/launch/launching.py), and a tolerance."""
+    """How a launch of a session is executed: parameters of programs/launch/launching.py, and a tolerance."""
 
     cluster: Any = None
     shared_bytes: int = 0
