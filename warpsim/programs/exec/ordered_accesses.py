@@ -146,7 +146,7 @@ class OrderedAccesses:
         self._segments[here:end] = [segment for _, segment in changed]
 
     def _filled(self, first: int, past: int, here: int, end: int) -> Iterator[tuple[int, _Segment]]:
-        """Yield segments with their first bytes, and new ones for the bytes between them."""
+        """Yield segments with their first bytes, and new segments for the bytes between them."""
         for place in range(here, end):
             start, segment = self._starts[place], self._segments[place]
             if first < start:

@@ -86,7 +86,7 @@ class Conflict(NamedTuple):
 class Order:
     """The streams of one client and what they did, as far as the host has not waited for it.
 
-    A stream has a line of execution, and one for each node of the graphs that it does. The line of a stream
+    A stream has a line of execution, and another for each node of its graphs. The line of a stream
     that has ended goes to a new stream whose work comes after all of it, and is dropped once the host has
     waited for it. So a clock has an entry for each stream whose work the host has not waited for, no more.
     """
@@ -129,7 +129,7 @@ class Order:
         return stream.clock
 
     def _line_after(self, clock: Clock) -> int:
-        """Return a line that a clock comes after all of: of a stream that is no more, or a new one."""
+        """Return a line that a clock comes after all of: of a stream that is no more, or a new line."""
         idle = (line for line, step in clock.items() if line in self._idle and step >= self._steps[line])
         found = next(idle, None)
         if found is None:

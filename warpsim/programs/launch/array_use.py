@@ -326,7 +326,7 @@ class ArrayUse(Observer):
         """Mark bytes of pages as written by others, with CTAs and statements of units of ``unit`` bytes."""
         put_pages(self.written, pages, marks, marks)
         self._part(unit)
-        units = marks.reshape(len(marks), -1, self.unit).any(axis=2)
+        units = np.asarray(marks.reshape(len(marks), -1, self.unit).any(axis=2))
         for table, content in zip(self.owners(self.written.size), owners, strict=True):
             put_pages(table, pages, units, np.repeat(content, unit // self.unit, axis=1))
 

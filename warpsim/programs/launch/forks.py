@@ -192,7 +192,7 @@ class Cursor:
         return self._room[self._place - size : self._place].view(dtype)
 
     def pages(self, dtype: Any, count: int, width: int = PAGE) -> npt.NDArray[Any]:
-        """Return the next pages of ``width`` elements, one for each byte by default."""
+        """Return the next pages of ``width`` elements, by default an element for each byte."""
         return self.take(dtype, count * width).reshape(count, width)
 
 

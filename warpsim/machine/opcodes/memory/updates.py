@@ -63,7 +63,7 @@ def _swapped(old: Values, compare: Values, new: Values) -> Values:
 
 def _chained(old: Values, new: Values) -> Values:
     """Return all words in turn where each lane leaves its operand."""
-    return np.r_[old, new]
+    return np.asarray(np.r_[old, new])
 
 
 def _in_turn(step: Callable[..., int]) -> Scan:
@@ -157,9 +157,9 @@ def _sums(type_name: str) -> Scan:
     dtype = np.dtype(f"f{form.bits // 8}")
 
     def scan(old: Values, given: Values) -> Values | None:
-        chain = np.r_[old, given]
+        chain: Values = np.r_[old, given]
         with np.errstate(all="ignore"):
-            sums = np.add.accumulate(chain.view(dtype), dtype=dtype).view(chain.dtype)
+            sums: Values = np.add.accumulate(chain.view(dtype), dtype=dtype).view(chain.dtype)
         for values in (chain, sums):
             magnitude = values & form.magnitude
             if ((magnitude >= form.infinity) | (magnitude - form.word(1) < form.largest_subnormal)).any():
