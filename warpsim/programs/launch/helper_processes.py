@@ -163,14 +163,9 @@ class Helpers:
         """Execute some waves; return what they did, and put the bytes that they touched in place."""
         launch, touched, memory = self.launch, Touched(), self.launch.device.memory
         memory.detach(self._data)
-        parent, known = os.getppid(), len(self.findings.found)
-        part = replace(
-            launch,
-            first=first,
-            count=count,
-            ahead=_Strict(parent),
-            observers=lambda: (*launch.observers(), touched),
-        )
+        ahead, known = _Strict(os.getppid()), len(self.findings.found)
+        part = replace(launch, first=first, count=count, ahead=ahead)
+        part = replace(part, observers=lambda: (*launch.observers(), touched))
         before = [arrays.noted() for arrays in self.arrays]
         counts = run(part)
         if part.additions.sums() or memory.data.size != self._data.size:
