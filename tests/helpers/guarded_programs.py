@@ -27,6 +27,7 @@ from warpsim.machine.native import objects
 from warpsim.machine.native.lane_functions import LOAD_WORDS, SAID, Piece, Places, Uncompiled, Writer
 from warpsim.machine.native.objects import NoCompiler
 from warpsim.machine.native.traced import Node, Untraceable, traced
+from warpsim.machine.native.wrong_folds import WRONG_FOLDS
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
 from warpsim.machine.opcodes.floating import doubles
@@ -346,10 +347,13 @@ def loaded(text: str) -> Any:
     compiler = objects._compiler()
     assert compiler is not None
     name = f"gate_{next(_NUMBERS)}"
-    return compiler.loaded(compiler.compiled(text.replace("@stretch", f"@{name}")), name)
+    content = compiler.compiled(text.replace("@stretch", f"@{name}"))
+    assert compiler.narrow is None or not _MASKED.search(content), "a VPTERNLOG with a mask was emitted"
+    return compiler.loaded(content, name)
 
 
 _NUMBERS = count()
+_MASKED = WRONG_FOLDS["VPTERNLOG with a mask"]
 
 
 # --- both ---------------------------------------------------------------------------------------------------
