@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import sys
@@ -130,7 +131,7 @@ def vectors(source: str, **options: Any) -> int:
     kept); and NAME_bench.sv, which runs it on every case and compares D bit for bit. The command that runs
     them is printed.
 
-    A set of -n cases is written as it is made, so that it may be larger than the memory.
+    A set of -n cases is written as it is made: 8 GiB at most, and in little memory.
 
     Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
     format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
@@ -193,7 +194,10 @@ def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | N
         return (read_vectors(path) if request.bench else format_of(path).in_parts(path)), None
     if request.bench or (request.kind == "corner" and request.count is None):
         return _made(request)
-    made = stack.enter_context(SpooledSet(present(request.out, "out").parent if request.out else None))
+    folder = None if request.out is None else request.out.parent
+    if folder is not None and not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(request.out))
+    made = stack.enter_context(SpooledSet(folder))
     for part in _parts(request):
         made.add(part)
     return made, None

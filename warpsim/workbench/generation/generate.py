@@ -30,7 +30,8 @@ Watch = Callable[[int, Coverage | None], object]  # cases so far, coverage so fa
 KINDS = ("random", "corner", "exhaustive")
 DEFAULT_COUNT = 1000  # of random cases
 MOST_CHUNKS = 64  # without full coverage, before giving up
-LARGEST = 1 << 32  # bytes of a set that is made; it is whole in memory
+LARGEST = 1 << 32  # bytes of a set that is made whole in memory
+LARGEST_IN_PARTS = 1 << 33  # bytes of a set that is written as it is made
 
 
 @in_default_environment
@@ -60,7 +61,7 @@ def generate_vectors(
     parts, cases = list[VectorSet](), 0
     for part in vector_parts(form, kind=kind, count=count, seed=seed, a_in=a_in, scheduler=scheduler):
         parts.append(part)
-        _check_size(part, count or 0)
+        _check_size(part, count or 0, LARGEST)
         cases += len(part)
         if watch:
             watch(cases, None)
@@ -142,16 +143,17 @@ def _first_cases(chunks: Iterator[VectorSet], count: int) -> Iterator[VectorSet]
     cases = 0
     while cases < count:
         part = next(chunks).part(0, count - cases)
+        _check_size(part, count, LARGEST_IN_PARTS)
         cases += len(part)
         yield part
 
 
-def _check_size(part: VectorSet, count: int) -> None:
-    most = LARGEST // case_bytes(part)
+def _check_size(part: VectorSet, count: int, largest: int) -> None:
+    most = largest // case_bytes(part)
     if count > most:
         raise OperandError(
-            f"{count} cases of {case_bytes(part):,} bytes: a set in memory has at most {most:,}; "
-            f"warpsim vectors -o FILE.npz makes any number"
+            f"{count} cases of {case_bytes(part):,} bytes: a set has at most {most:,}; "
+            f"make several, each with a seed of its own"
         )
 
 
