@@ -138,7 +138,7 @@ def test_a_process_is_debugged_over_its_standard_streams(tmp_path: Path) -> None
         client.get("disconnect")
         assert process.wait(60) == 0
     outputs = [each["body"]["output"] for each in client.log if each.get("event") == "output"]
-    assert any("as expected: 64 elements" in text for text in outputs)
+    assert any("64 elements equal, bit for bit" in text for text in outputs)
 
 
 def test_scopes_show_registers_of_every_frame(client: Client) -> None:

@@ -171,8 +171,10 @@ INFERRED = (
         "scale-input-d multiplies D before the sum; decompressing copies put 4-bit codes in bits 5 to 2 of "
         "bytes; metadata of selectors 2 and 3 lie in the next columns; zero-column masks have the runs of "
         "the manual's examples, and bit 39 enables them; a shift gives each row those of the next; of a K "
-        "of 96, factors go on in the cell behind those of 128 rows, and rows at the address of the LBO",
+        "of 96, factors go on in the cell behind those of 128 rows, and rows at the address of the LBO; a "
+        "commit to a generic address of 32 bits goes to .shared::cluster",
         "machine/opcodes/tensor/cell_transfers.py",
+        "machine/opcodes/tensor/commits.py",
         "machine/opcodes/tensor/multiply.py",
         "machine/opcodes/tensor/copies.py",
         "machine/opcodes/tensor/tensor_products.py",
