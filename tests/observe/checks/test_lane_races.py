@@ -72,6 +72,7 @@ def test_one_lane_writes_and_others_read(read: str) -> None:
     )
     assert raised.value.location is not None
     assert raised.value.location.line == line
+    assert raised.value.finding.fix == f"put bar.warp.sync (__syncwarp()) between line 11 and line {line}"
 
 
 @pytest.mark.parametrize("schedule", ["program", "latest", "earliest", 1, 2])

@@ -128,6 +128,18 @@ def test_a_parameter_may_be_the_distance(size: int) -> None:
     assert len(launch(f"mad.lo.s64 %rd5, %rd8, {AWAY + 4}, %rd1; {LOAD}")) == 1
 
 
+@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("sign", ["add", "sub"])
+def test_the_distance_may_have_four_bytes_and_a_sign(sign: str, half: int) -> None:
+    """As an int of a struct; it may be subtracted. Halves of pointers are no distances."""
+    offset = f"ld.param.u32 %r5, [s+{4 * half}]; mul.wide.s32 %rd6, %r5, 4; "
+    body = f"{offset}{sign}.s64 %rd5, %rd1, %rd6; {LOAD}"
+    for distance, found in ((AWAY // 4, 0), (AWAY // 4 + 1, 1)):
+        words = np.full(2, 99, np.int32)
+        words[half] = distance if sign == "add" else -distance
+        assert len(launch(body, scalar=int(words.view(np.int64)[0]))) == found
+
+
 def test_parts_of_a_range_of_addresses_lead_to_each_other() -> None:
     """As cuMemMap maps them into one range, with a hole between."""
     device = Device("sm_90")

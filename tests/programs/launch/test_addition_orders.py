@@ -85,6 +85,19 @@ _KERNELS: dict[str, tuple[int, str]] = {
         "st.global.u32 [%rd3], %r4;",
     ),
     "counted": (4, "atom.global.add.u32 %r5, [%rd2], 1;"),
+    "last": (4, "atom.global.exch.b32 _, [%rd2], %r4;"),
+    "last_of_16_bytes": (
+        4,
+        ".reg .b128 %q<2>; cvt.u64.u32 %rd4, %r4; mov.b128 %q0, {{%rd4, %rd4}}; "
+        "atom.global.exch.b128 %q1, [%rd2], %q0;",
+    ),
+    "winner": (4, "add.u32 %r6, %r4, 1; atom.global.cas.b32 _, [%rd2], 0, %r6;"),
+    "around": (4, "red.global.dec.u32 [%rd2], %r4;"),
+    "released": (4, "atom.global.exch.b32 _, [%rd2], 7;"),
+    "set_once": (4, "atom.global.cas.b32 _, [%rd2], 0, 7;"),
+    "in_a_ring": (4, "red.global.inc.u32 [%rd2], 5;"),
+    "highest": (4, "red.global.max.u32 [%rd2], %r4;"),
+    "own": (4, "atom.global.exch.b32 _, [%rd3], %r4;"),
     "looked_at": (4, "atom.global.or.b32 %r5, [%rd2], 0; st.global.u32 [%rd3], %r5;"),
     "of_one": (
         4,
@@ -214,6 +227,27 @@ def test_old_values_of_integers_that_are_used(
     labels = _labels(module[name](*sizes, args, checks="off"))
     assert set(labels) == ({mnemonic} if mnemonic else set())
     assert all("old values" in note and "sums" not in note for note in labels.values())
+    assert all(("left in memory" in note) is (name in ("held", "first")) for note in labels.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "mnemonic"),
+    [
+        ("last", "atom.global.exch.b32"),
+        ("last_of_16_bytes", "atom.global.exch.b128"),
+        ("winner", "atom.global.cas.b32"),
+        ("around", "red.global.dec.u32"),
+        *((name, "") for name in ("released", "set_once", "in_a_ring", "highest", "own")),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(1, 32), (8, 4)])
+def test_what_updates_leave_that_do_not_commute(
+    module: Any, name: str, mnemonic: str, sizes: tuple[int, int]
+) -> None:
+    """No old value is used; the word has what the last or the first thread gives, or all the same."""
+    labels = _labels(module[name](*sizes, [np.zeros(64, np.uint32), np.zeros(4, np.uint32)], checks="off"))
+    assert set(labels) == ({mnemonic} if mnemonic else set())
+    assert all(note.startswith("the value left in memory") for note in labels.values())
 
 
 def test_an_index_of_an_open_order_is_followed_to_addresses(module: Any) -> None:

@@ -908,6 +908,27 @@ def test_matrix_instructions_are_recorded_and_have_their_evidence():
     assert known.fidelity == {"validated": "exact", "documented": "exact"}.get(evidence.label, "inferred")
 
 
+WMMA = """
+.reg .b64 %g; .reg .f32 %c<8>; .reg .b32 %a<8>; .shared .align 32 .b8 tile[1024];
+ld.param.u64 %g, [in]; BEFORE
+wmma.load.a.sync.aligned.row.m16n16k16.f16 {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, [%g];
+wmma.load.c.sync.aligned.row.m16n16k16.f32 {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}, [%g];
+wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7},
+  {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7};
+rcp.approx.f32 %c0, %c0;
+wmma.store.d.sync.aligned.row.m16n16k16TILE, {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7};
+"""
+
+
+@pytest.mark.parametrize("tile", [".f32 [%rd0]", ".shared.f32 [tile]"])
+def test_an_accumulator_that_is_stored_is_no_operand(tile):
+    """An epilogue changes it, and wmma.store writes it; wmma.load of what was approximated leads to one."""
+    after = WMMA.replace("TILE", tile)
+    assert reached_of(after.replace("BEFORE", ""), np.zeros(256, np.uint32), grid=2) == set()
+    before = "mov.f32 %f1, 0f3F800000; ex2.approx.f32 %f1, %f1; st.f32 [%g], %f1;"
+    assert reached_of(after.replace("BEFORE", before), np.zeros(256, np.uint32), grid=2) == {"wmma"}
+
+
 def test_an_approximation_that_reaches_a_tensor_core():
     body = APPROXIMATE + MMA.replace("mov.b32 %r1, 0x3c003c00;", "")
     assert reached(body)[1] == {"a tensor-core operand"}

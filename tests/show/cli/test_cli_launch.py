@@ -127,7 +127,9 @@ def test_a_tolerance_says_how_many_are_equal_and_how_far_the_others_are():
     np.save("near.npy", near)
     result = run("k.ptx", *given)
     assert result.return_value == 1
-    assert "40 elements: 1 beyond it, 36 equal bit for bit, 3 more within" in result.output
+    assert (
+        "40 elements: 1 beyond the tolerance 0.001, 36 equal bit for bit, 3 more within it" in result.output
+    )
 
 
 def test_a_tolerance_where_all_bits_are_equal_and_another_dtype():

@@ -69,6 +69,25 @@ def test_an_accumulator_that_was_never_written() -> None:
     check(summed("add.f32 %f0, %f0, %f1;"), "register", "reads a register that was never written, as 0")
 
 
+def test_a_line_that_breaks_a_rule_twice_is_named_once() -> None:
+    found = summed("add.f32 %f0, %f0, %f1; add.f32 %f2, %f2, %f1;")
+    assert "(also line" not in found.cause
+    found = summed("add.f32 %f0, %f0, %f1;\n.reg .f32 %g; add.f32 %g, %g, %f1;")
+    assert found.cause.endswith(" (also line 10)")
+
+
+def test_unwritten_bytes_that_may_matter_are_noted() -> None:
+    """No other filling gives another result, which proves nothing: a rare value would."""
+    flag = """.shared .align 4 .b8 s[128]; .reg .b32 %a; .reg .pred %p; mad.lo.u32 %a, %t, 4, 0;
+    mov.u32 %r, s; add.u32 %a, %a, %r; ld.shared.u32 %r, [%a]; setp.eq.u32 %p, %r, 12345;
+    selp.f32 %f0, 0f3F800000, %f1, %p;"""
+    found = summed(flag)
+    assert found.as_expected
+    (note,) = found.notes
+    assert note.endswith("with two other fillings the results were the same")
+    assert summed("mov.f32 %f0, %f1;").notes == ()
+
+
 def test_results_of_a_wgmma_that_are_read_in_flight() -> None:
     text = (FOLDER / "warpgroup_tiles.ptx").read_text()
     random = np.random.default_rng(1)

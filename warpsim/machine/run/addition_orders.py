@@ -6,7 +6,8 @@ Where two are not, the sum has the same bits in every order if all partial sums 
 of the lowest bit of all values, and of p digits if the sum of the magnitudes is less than 2**p such bits.
 A word that something else writes in between begins anew. Of other updates, as those of integers, it is kept
 whether they change the word: old values depend on the order where threads that nothing orders update a word,
-and some of them change it. Does not know statements, only where they stand.
+and some of them change it. So does what is left there, where the updates do not commute (exch, cas, inc, dec)
+and have other operands. Does not know statements, only where they stand.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ def place_of(statement: InstructionStatement) -> Place:
     return location.line, location.column
 
 
+NOT_COMMUTING = frozenset({"exch", "cas", "inc", "dec"})
 _SPACE_BITS = 44  # of a key below the number of the memory: 0 for global, another for each wave's shared
 _MOST = 1 << 18  # rows that are kept before they are folded
 _BITS = 62  # statements with a bit each
@@ -66,11 +68,11 @@ PRECISIONS: Mapping[str, Precision] = {
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAddition:
-    """Updates of a statement in an order that is open: ``words`` whose sum of floats depends on it, and
-    whether old values that ``several`` threads get of a word do."""
+    """Updates of a statement in an order that is open, on which old values depend: ``words`` whose sum of
+    floats depends on it, and whether the operands are ``differing``."""
 
     words: int
-    several: bool
+    differing: bool
 
 
 class Adder(NamedTuple):
@@ -102,6 +104,7 @@ class AdditionOrders:
     def __init__(self) -> None:
         self._formats: dict[str, _Format] = {}
         self._statements: dict[Place, int] = {}
+        self._operands: dict[Place, Any] = {}  # the first of each statement, None where others differ from it
         self.elsewhere: dict[Place, OpenAddition] = {}  # of the same launch, on other machines
         self._memories = 0
         self._calls = 0
@@ -111,6 +114,10 @@ class AdditionOrders:
         known = self._formats.setdefault(name, _Format(PRECISIONS.get(name)))
         bit = 1 << min(self._statements.setdefault(place, len(self._statements)), _BITS)
         self._calls += 1
+        if name not in PRECISIONS and len(additions.values):
+            first = self._operands.setdefault(place, additions.values[0].copy())
+            if first is not None and (additions.values != first).any():
+                self._operands[place] = None
         memory = 0 if additions.memory is wave.memories.device.data else _SHARED.of(wave)
         known.take(_rows(wave, name, additions, (memory, bit, self._calls)))
 
@@ -135,7 +142,7 @@ class AdditionOrders:
             bit = 1 << min(number, _BITS)
             if any(known.several & bit for known in formats):
                 words = sum(known.words_of(bit) for known in formats)
-                found[place] = OpenAddition(words=words, several=True)
+                found[place] = OpenAddition(words=words, differing=self._operands.get(place, 0) is None)
         return found
 
     def open_words(self) -> dict[str, Offsets]:

@@ -5,7 +5,7 @@ Knows wording; which accesses are in a race is found in shared_races.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs, *, 
     """Return two lanes of a warp; ``met`` says that .sync statements stand between them."""
     wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
     statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
+    here, there = statement.location(), other.location()
     whom = f"lane {whose(old) % WARP} of the same warp has"
     if has(old, MANY):
         whom = "several lanes of the same warp have"
@@ -95,10 +96,12 @@ def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs, *, 
         missing = "with only .sync statements in between that PTX does not promise to order memory"
     message = (
         f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which {whom} {before} at "
-        f"{other.location().short} {missing} [{wave.describe_lane(lane)}]"
+        f"{there.short} {missing} [{wave.describe_lane(lane)}]"
     )
+    turn = ", in every turn of the loop" if here.line < there.line else ""
+    fix = f"put bar.warp.sync (__syncwarp()) between {there.short} and {here.short}{turn}"
     key = ("race", reach.pc, int(places(old)), verbs, met)
-    return key, _race(reach, message, old, "warning" if met else "error")
+    return key, replace(_race(reach, message, old, "warning" if met else "error"), fix=fix)
 
 
 def between_ctas(reach: Reach, order: Order, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:

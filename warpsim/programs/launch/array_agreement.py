@@ -86,8 +86,9 @@ class Agreement:
             return f"{self.compared} elements equal, {how}"
         if not self.tolerance:
             return f"{self.different} of {self.compared} elements differ"
-        parts = f"{self.equal} equal {how}, {self.within} more within the tolerance {self.tolerance:g}"
-        beyond = f"{self.different} beyond it, " * bool(self.different)
+        limit = f"the tolerance {self.tolerance:g}"
+        beyond = f"{self.different} beyond {limit}, " * bool(self.different)
+        parts = f"{self.equal} equal {how}, {self.within} more within {limit if not beyond else 'it'}"
         largest = self.largest
         apart = "" if largest is None else f"; largest difference {largest[0]:g} at {list(largest[1])}"
         return f"{self.compared} elements: {beyond}{parts}{apart}"

@@ -4,7 +4,8 @@ What is approximate is taken from the rows of the opcode tables; special registe
 count as approximate, too; a matrix instruction is exact where PTX documents its bits, or outputs of the
 chip with its types and k have been compared, and inferred otherwise (of a wgmma with and without C, as it
 added C or did not). Additions of floats by several threads to one address have the order that the schedule
-chose, where their sums depend on it, or an old value that is used; so have old values of other updates.
+chose, where their sums depend on it, or an old value that is used; so have old values of other updates, and
+what updates leave that do not commute.
 Whether approximate values and those of an open order may have reached a branch, an address or the operand of
 a tensor core is found by value_flow.py.
 """
@@ -25,7 +26,7 @@ from ...isa.displayed import Displayed
 from ...isa.families import OPCODES
 from ...isa.instruction import Instruction
 from ...machine.load.program import Module
-from ...machine.run.addition_orders import OpenAddition, Place, place_of
+from ...machine.run.addition_orders import NOT_COMMUTING, OpenAddition, Place, place_of
 from ...machine.run.wave import Record
 from ...ptx.qualifiers import Version, resolve
 from ...sums.execution.pipeline import evidence
@@ -220,12 +221,13 @@ def _scheduled(
         if known is None:
             continue
         returned = registers_of(module.function_around(pc), record.flow.written) & used
-        if known.words or returned:
-            found[pc] = SCHEDULED, "; ".join(_order_notes(known, bool(returned)))
+        left = known.differing and not NOT_COMMUTING.isdisjoint(record.statement.modifiers)
+        if known.words or returned or left:
+            found[pc] = SCHEDULED, "; ".join(_order_notes(known, bool(returned), left))
     return found
 
 
-def _order_notes(known: OpenAddition, returned: bool) -> Iterator[str]:
+def _order_notes(known: OpenAddition, returned: bool, left: bool) -> Iterator[str]:
     if known.words:
         yield (
             f"several threads add to one address, PTX leaves their order open, and sums at {known.words:,} "
@@ -233,6 +235,8 @@ def _order_notes(known: OpenAddition, returned: bool) -> Iterator[str]:
         )
     if returned:
         yield "the old values returned are those of an order of several threads, which PTX leaves open"
+    if left:
+        yield "the value left in memory is that of an order of several threads, which PTX leaves open"
 
 
 def _read(record: Record) -> frozenset[int]:

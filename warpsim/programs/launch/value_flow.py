@@ -34,8 +34,8 @@ Taint = dict[Cell, dict[int, int]]  # by the statement that has put it there: th
 
 _SPACES = ("global", "shared", "local")
 _ORDERED = frozenset({"register", "shared", "tensor", "local"})  # cells that have an order
-_LOADS = TILE_OPCODES | {"ld", "ldu", "ldmatrix", "prefetch", "prefetchu"}
-_STORES = frozenset({"st", "stmatrix"})
+_LOADS = TILE_OPCODES | {"load", "ld", "ldu", "ldmatrix", "prefetch", "prefetchu"}
+_STORES = frozenset({"store", "st", "stmatrix"})  # load and store are those of wmma
 _READS_MEMORY = frozenset({"ld", "ldu", "atom"})
 _NO_ADDRESSES = frozenset({"mul", "mul24", "shl", "setp", "set"})  # a product of an address is none
 _PRODUCTS = frozenset({"mad", "mad24"})  # of two factors, plus what may be an address
@@ -172,7 +172,7 @@ def _step(function: Function, pc: int, record: Record, pointed: Mapping[Cell, Po
 def _role(record: Record) -> str:
     """Return what values mean to a statement; empty where they are just values."""
     opcode = record.statement.opcode
-    if opcode in OPCODES | {"wmma"} or (opcode == "tcgen05" and "mma" in record.statement.modifiers):
+    if opcode in OPCODES or (opcode in ("tcgen05", "wmma") and "mma" in record.statement.modifiers):
         return "a tensor-core operand"
     if opcode in _SYNCHRONISATIONS:
         return "the synchronisation"
@@ -181,8 +181,8 @@ def _role(record: Record) -> str:
 
 def _memories(record: Record, pointed: Pointed) -> tuple[frozenset[Cell], frozenset[Cell]]:
     """Return memories that a statement may read, and may write, at addresses that point into allocations."""
-    statement = record.statement
-    opcode, none = statement.opcode, frozenset[Cell]()
+    statement, none = record.statement, frozenset[Cell]()
+    opcode = statement.modifiers[0] if statement.opcode == "wmma" else statement.opcode
     if opcode == "call" or opcode == "mbarrier":
         return none, none
     if record.flow.framed:

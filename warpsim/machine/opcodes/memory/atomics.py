@@ -16,7 +16,7 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.value_types import bits_of
-from ...run.addition_orders import ADDITIONS, Additions, place_of
+from ...run.addition_orders import ADDITIONS, NOT_COMMUTING, Additions, place_of
 from ...run.events import Observer, observers_of
 from ...run.wave import Entry, Step, Wave
 from ...run.windows import WINDOWS
@@ -92,8 +92,8 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
             values, update = [places.lanes.of(x) for x in operands], updates[places.space]
             old = apply(places.memory, places.offsets, values, update)
             note_doubt(wave, path.pc, update, old, values[0])
-            if update.adds or _USES_OLD.of(wave.entry):
-                added = Additions(places.memory, places.offsets, old, values[0], places.lanes.index)
+            if update.adds or name in NOT_COMMUTING or _USES_OLD.of(wave.entry):
+                added = Additions(places.memory, places.offsets, old, values[-1], places.lanes.index)
                 ADDITIONS.of(wave).note(wave, here, update.adds or bits, added)
             for place, write in writers:
                 write(wave, path, places.lanes, places.lanes.spread(np.ascontiguousarray(old[:, place])))

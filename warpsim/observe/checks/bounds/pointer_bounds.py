@@ -130,6 +130,11 @@ def _value(wave: Wave, key: Key) -> int:
 
 
 def _is_distance(wave: Wave, pointer: int, there: Allocation) -> bool:
-    """Return whether a word among the parameters leads from a pointer to an allocation."""
-    distances = wave.memories.parameters.view("<i8")
-    return bool((distances[:, None] * np.array(_ELEMENTS) == there.address - pointer).any())
+    """Return whether a number among the parameters leads from a pointer to an allocation.
+
+    It is a word of 4 or 8 bytes, and is added or subtracted. Halves of pointers are no such numbers.
+    """
+    words, device = wave.memories.parameters.view("<i8"), wave.memories.device
+    numbers = np.array([word for word in words.tolist() if device.find(word) is None], "<i8")
+    distances = np.abs(np.r_[numbers, numbers.view("<i4")])
+    return bool((distances[:, None] * np.array(_ELEMENTS) == abs(there.address - pointer)).any())

@@ -150,16 +150,16 @@ def broken_rules(attempt: Attempt) -> Iterator[Cause]:
     for finding in _warned(attempt):
         if not finding.legal:
             found.setdefault(finding.message, []).append(finding)
-    for first, *others in found.values():
-        cause = _of_finding(first, attempt)[1]
-        yield replace(cause, message=f"{cause.message}{elsewhere(others)}")
+    for findings in found.values():
+        cause = _of_finding(findings[0], attempt)[1]
+        yield replace(cause, message=f"{cause.message}{elsewhere(findings)}")
 
 
 def elsewhere(findings: Sequence[LaunchFinding]) -> str:
-    """Return in which other lines a finding stands."""
-    lines = [str(item.location.line) for item in findings]
+    """Return in which lines but that of the first the same finding stands."""
+    _, *lines = dict.fromkeys(str(item.location.line) for item in findings)
     more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
-    return f" (also lines {', '.join(lines[:_LINES])}{more})" if lines else ""
+    return f" (also line{'s'[: len(lines) != 1]} {', '.join(lines[:_LINES])}{more})" if lines else ""
 
 
 def _warned(attempt: Attempt) -> Iterator[LaunchFinding]:

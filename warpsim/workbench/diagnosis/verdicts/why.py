@@ -360,7 +360,8 @@ def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str
 
 def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple[str, ...]:
     """Return warnings of checks that are not causes, which may have to do with wrong outputs; ``broken`` says
-    that the causes are all rules of PTX that the launch has broken.
+    that the causes are all rules of PTX that the launch has broken. Where there is no cause, return notes
+    of unwritten bytes, too, on which results depend as far as is known.
 
     A warning of several statements in the same words stands once, at the first.
     """
@@ -368,9 +369,11 @@ def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple
     hazards = first.report.hazards if first.report is not None else ()
     found: dict[str, list[LaunchFinding]] = {}
     for item in hazards:
-        if item.severity == "warning" and item.message not in known and (item.legal or not broken):
+        open_note = not causes and item.influence == "none seen"
+        warned = item.severity == "warning" and item.message not in known and (item.legal or not broken)
+        if warned or open_note:
             found.setdefault(item.message, []).append(item)
-    return tuple(f"{items[0].location}: {text}{elsewhere(items[1:])}" for text, items in found.items())
+    return tuple(f"{items[0].location}: {text}{elsewhere(items)}" for text, items in found.items())
 
 
 def _argument(launch: RepeatedLaunch, key: int | str) -> int:
