@@ -80,7 +80,7 @@ def alike(
 
 
 def joined(found: Iterable[Alike], most: int | None = None) -> list[Alike]:
-    """Return one for all that are alike, with the first ``most`` findings, by the tile of the first."""
+    """Join what is alike: keep the first ``most`` findings, and order by the tile of the first."""
     kinds: dict[tuple[str, str, str], list[Alike]] = {}
     for each in found:
         kinds.setdefault((each.severity, each.rule, each.fix), []).append(each)

@@ -352,8 +352,8 @@ def _against_matrix(subject: Subject) -> Iterator[Alike]:
     e = present(subject.e, "e")
     registers = {"e": e} | ({} if subject.a is None else {"a": subject.a})
     for tile in np.flatnonzero(~_agrees(subject, registers)).tolist():
-        one = subject.only(tile)
-        yield from map(alone, _reasons(one, {name: w[tile : tile + 1] for name, w in registers.items()}))
+        single = subject.only(tile)
+        yield from map(alone, _reasons(single, {name: w[tile : tile + 1] for name, w in registers.items()}))
 
 
 def _reasons(subject: Subject, registers: dict[str, Words]) -> Iterator[Finding]:
