@@ -42,12 +42,13 @@ def why_untrusted(folder: str | Path, code: str | Path | None = None) -> str:
     """
     if not hasattr(os, "geteuid"):
         return ""
-    path = os.path.abspath(folder)
+    path = os.fspath(folder).rstrip("/") or "/"
+    path = path if os.path.isabs(path) else os.path.join(os.getcwd(), path)
     if code is not None:
         return _why_other_than(path, os.stat(code))
     if os.path.islink(path):
         return f"{path} is a link"
-    return _why(path, 0) or _why_shared(path, os.lstat(path))
+    return _why(path) or _why_shared(path, os.lstat(path))
 
 
 def _why_other_than(path: str, code: os.stat_result) -> str:
@@ -60,20 +61,36 @@ def _why_other_than(path: str, code: os.stat_result) -> str:
     return _why_shared(path, status, code.st_mode if status.st_gid == code.st_gid else code.st_mode & ~0o020)
 
 
-def _why(path: str, links: int) -> str:
-    """Return how another user could replace a path: "" where all above it, and its owner, are trusted."""
-    parent = os.path.dirname(path)
-    if parent != path and (reason := _why(parent, links)):
-        return reason
+def _why(path: str) -> str:
+    """Return how another user could replace an absolute path: "" where all that leads to it is trusted.
+
+    Links are followed as the system does, which takes ``..`` behind a link for the folder above its target.
+    """
+    place, left, links = "/", [each for each in reversed(path.split("/")) if each], 0
+    while not (reason := _why_replaced(place)) and left:
+        name = left.pop()
+        place = os.path.dirname(place) if name == ".." else os.path.normpath(os.path.join(place, name))
+        if not os.path.islink(place):
+            continue
+        if (owner := os.lstat(place).st_uid) not in (os.geteuid(), 0):
+            return f"{place} belongs to user {owner}"
+        links += 1
+        if links > _MOST_LINKS:
+            return f"{path}: too many links"
+        target = os.readlink(place)
+        left += [each for each in reversed(target.split("/")) if each]
+        place = "/" if target.startswith("/") else os.path.dirname(place)
+    return reason
+
+
+def _why_replaced(path: str) -> str:
+    """Return how another user could change what is in a folder that is no link, or replace a file."""
     try:
         status = os.lstat(path)
     except OSError as error:
         return f"{path}: {error.strerror}"
     if status.st_uid not in (os.geteuid(), 0):
         return f"{path} belongs to user {status.st_uid}"
-    if stat.S_ISLNK(status.st_mode):
-        target = os.path.normpath(os.path.join(parent, os.readlink(path)))
-        return _why(target, links + 1) if links < _MOST_LINKS else f"{path}: too many links"
     return "" if status.st_mode & stat.S_ISVTX else _why_shared(path, status)
 
 
@@ -186,7 +203,7 @@ def _temporary_place() -> str:
         return usual
     for place in (usual, "/tmp", "/dev/shm"):
         fits = os.access(place, os.W_OK) and len(os.fsencode(place)) <= _LONGEST
-        if fits and not _why(place, 0) and not why_unloadable(place):
+        if fits and not _why(place) and not why_unloadable(place):
             return place
     return usual
 
@@ -195,10 +212,11 @@ def _new_folder(place: str) -> tuple[str, int]:
     """Make a folder; return it, and its lock."""
     while True:
         folder = tempfile.mkdtemp(prefix=".warpsim-", suffix=".private", dir=place)
-        lock = locked(folder)
-        if os.path.isdir(folder):  # no other process has removed it before it was locked
-            return folder, lock
-        unlock(lock)
+        with suppress(FileNotFoundError):  # another process has removed it before it was locked
+            lock = locked(folder)
+            if os.path.isdir(folder):
+                return folder, lock
+            unlock(lock)
 
 
 @cache

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -74,6 +75,19 @@ def test_a_link_is_not(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert why_untrusted(tmp_path / "a" / "inner").endswith("too many links")
+
+
+def test_the_folder_above_a_link_is_that_above_its_target(tmp_path: Path) -> None:
+    """As the system takes it: by names alone another folder would be checked than is used."""
+    shared, own = folder(tmp_path / "shared", 0o777), folder(tmp_path / "own")
+    folder(shared / "inner")
+    (own / "link").symlink_to(shared / "inner")
+    folder(own / "cache")
+    folder(shared / "cache")
+    assert why_untrusted(own / "link" / ".." / "cache") == why_untrusted(shared) != ""
+    (shared / "inner" / "up").symlink_to("../cache")
+    assert why_untrusted(f"{own}/link/up/../cache/") == why_untrusted(shared)
+    assert why_untrusted(f"{own}/cache/../cache/") == ""
 
 
 def test_what_is_no_folder_is_not(tmp_path: Path) -> None:
@@ -212,6 +226,22 @@ with temporary_folder(Path(sys.argv[1])) as folder, replacing(Path(sys.argv[1], 
     print("there", flush=True)
     time.sleep(60)
 """
+
+
+def test_a_folder_that_is_removed_before_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, made = tempfile.mkdtemp, list[str]()
+
+    def removed_once(**words: str) -> str:
+        made.append(usual(**words))
+        if len(made) == 1:
+            os.rmdir(made[0])  # as a process does that tidies
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", removed_once)
+    with temporary_folder(tmp_path) as place:
+        assert [str(place)] == made[1:]
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from warpsim.base import folders
 from warpsim.programs.exec.libraries import HostError, libraries
 from warpsim.programs.exec.serving.remote import Remote, prepared, usual_folder
 
@@ -117,18 +119,18 @@ def test_both_ends_refuse_a_folder_of_more_than_one_user(mode: int, tmp_path: Pa
         listener.listen()
         place.chmod(mode)
         reason = f"{place} has mode {mode:o}: the folder of a server is yours, and of mode 700"
-        for use in (prepared, lambda folder: Remote(folder).__enter__()):
+        for use in (prepared, Remote):
             with pytest.raises(HostError, match=re.escape(reason)):
-                use(place)
+                use(place).__enter__()
 
 
 def test_links_are_refused(tmp_path: Path) -> None:
     place, link = tmp_path / "place", tmp_path / "link"
     place.mkdir(mode=0o700)
     link.symlink_to(place)
-    for use in (prepared, lambda folder: Remote(folder).__enter__()):
+    for use in (prepared, Remote):
         with pytest.raises(HostError, match="link is a link"):
-            use(link)
+            use(link).__enter__()
     (place / "socket").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(HostError, match="socket is no socket: refused"):
         Remote(place).__enter__()
@@ -205,17 +207,57 @@ def test_nor_what_lies_in_the_current_folder_of_a_user_without_home(cache: Path,
         ("libcudart.so.13", "changed"),
         ("python/sitecustomize.py", "changed"),
         ("digests", "removed"),
+        ("libcuda.so", "removed"),
+        ("triton-ptxas", "not executable"),
+        ("", "a file"),
+        ("", "a link"),
     ],
 )
 def test_damaged_libraries_are_compiled_again(name: str, damage: str, cache: Path, tmp_path: Path) -> None:
     """A cleaner of temporary files removed one: every test found no GPU, with exit code 0."""
     if damage == "removed":
         (cache / name).unlink()
+    elif damage == "not executable":
+        (cache / name).chmod(0o600)
+    elif not name:
+        shutil.rmtree(cache)
+        (cache.write_text("") if damage == "a file" else cache.symlink_to(tmp_path / "absent"))
     else:
         (cache / name).write_bytes((cache / name).read_bytes()[:-1])
     done = command("--chip", "sm_80", sys.executable, "-c", CLIENT, XDG_CACHE_HOME=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "0\n")
     assert {path.name for path in cache.parent.iterdir()} == {cache.name}
+    assert (cache / "libcuda.so").exists()
+    assert os.access(cache / "triton-ptxas", os.X_OK)
+
+
+def test_a_cache_without_permission_to_execute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """As on a file system that is mounted noexec: every program found no GPU."""
+    usual = os.statvfs
+
+    def statvfs(path: str | Path) -> object:
+        found = usual(path)
+        is_cache = Path(path).is_relative_to(tmp_path)
+        return SimpleNamespace(f_flag=found.f_flag | os.ST_NOEXEC) if is_cache else found
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for cached in (folders._trusted_or_private, folders._private_folder):
+        cached.cache_clear()
+    assert not libraries().is_relative_to(tmp_path)
+    assert "is mounted without permission to execute files" in str(recwarn.pop(RuntimeWarning).message)
+
+
+def test_a_program_that_is_another_user_is_told_so(tmp_path: Path) -> None:
+    """It cannot look into the folder of the server: that is no reason to say that there is none."""
+    if os.geteuid():
+        pytest.skip("only root changes the user")
+    loads = f"import ctypes, os; ctypes.CDLL('libcuda.so.1'); os.setuid({OTHER}); "
+    done = command("/usr/bin/env", "python3", "-c", loads + CLIENT)
+    assert done.stdout == "100\n"
+    assert "warpsim exec: refused: " in done.stderr
 
 
 def test_a_name_that_separates_folders_of_libraries(tmp_path: Path) -> None:

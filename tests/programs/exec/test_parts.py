@@ -232,6 +232,21 @@ def test_pending_work_is_done_as_far_as_the_host_waits(schedule: str, expected: 
     assert sorted(done) == ["a1", "a2", "b1", "b2"]
 
 
+def test_the_choice_of_work_does_not_look_through_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 streams with work took 0.12 s for each piece of it."""
+    looks = list[Pending]()
+    usual = Pending.before
+    monkeypatch.setattr(Pending, "before", lambda self, clock: looks.append(self) or usual(self, clock))
+    pending, many = PendingWork("random:0"), 500
+    for number in range(2 * many):
+        line = number % many + 1
+        pending.add(Pending(GraphNode("one"), line, {line: number // many + 1}, "one", number))
+    for each in iter(lambda: pending.next(None), None):
+        pending.ended(each)
+    assert not pending
+    assert len(looks) <= 4 * many
+
+
 def test_work_that_is_running_holds_back_what_comes_after() -> None:
     pending = PendingWork("latest")
     pending.add(Pending(GraphNode("first"), 1, {1: 1}, "first", 0))

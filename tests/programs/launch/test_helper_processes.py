@@ -124,6 +124,16 @@ def test_what_only_helpers_see(taken: list[int]) -> None:
     assert taken == [2]
 
 
+def test_a_helper_without_machine_code_says_why(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    here = os.getpid()
+    failed = "machine code of statements is not used"
+    monkeypatch.setattr(processes, "failed_self_test", lambda: failed * (os.getpid() != here))
+    arrays = [np.zeros(CTAS * THREADS, np.uint32) for _ in range(2)]
+    report = load_text(HEAD + SCALED)["k"](CTAS, THREADS, arrays, processes=3)
+    assert report.notes == (failed,)
+    assert len(taken) == 2
+
+
 def test_findings_of_helpers(taken: list[int]) -> None:
     device = Device("sm_80")
     reports = []

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.command_runner import CliRunner
 from warpsim.base.files.archives import write_array, write_arrays, write_lines
-from warpsim.show.cli import interrupts
+from warpsim.show.cli import cli, interrupts
 from warpsim.show.cli.output import Failure, attempt
 
 AT_AN_IMPORT = """
@@ -173,6 +174,20 @@ def test_a_verb_names_the_file_that_does_not_fit(capsys: pytest.CaptureFixture[s
 
     assert isinstance(attempt(full, Path("kernel.ptx")), Failure)
     assert capsys.readouterr().err == "out.npy: error: No space left on device\n"
+
+
+def test_a_set_that_does_not_fit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is made it lies in files without a name."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("warpsim.workbench.vectors.parted.SpooledSet.add", full)
+    form = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    words = ["vectors", form, "--target", "sm_90", "-n", "3", "-o", str(tmp_path / "set.npz")]
+    done = CliRunner().invoke(cli, words, standalone_mode=False)
+    assert (done.return_value, done.stderr) == (3, f"{tmp_path}/set.npz: error: No space left on device\n")
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("verb", ["unpack", "diff"])

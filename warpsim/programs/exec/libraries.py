@@ -20,6 +20,7 @@ from pathlib import Path
 
 from ...base.errors import WarpsimError, present
 from ...base.folders import (
+    home_cache,
     locked,
     private_cache,
     temporary_folder,
@@ -58,7 +59,8 @@ while [ $# -gt 0 ]; do
 done
 cp "$input" "$output"
 """
-_DIGESTS = "digests"  # a line for each file: its SHA-256, and its name
+_DRIVER_LINK = "libcuda.so"
+_DIGESTS = "digests"  # a line for each file: its SHA-256, its mode, and its name
 _RETURN_TEXT = ("cudaGetErrorName", "cudaGetErrorString")
 _LIBRARY_SHIFT = 16  # of the library's number in the number of a function
 _ENTRY_BYTES = 16  # of an exported function
@@ -111,13 +113,13 @@ def libraries() -> Path:
             f"warpsim exec runs programs of Linux on x86-64, and this is {platform.system()} on "
             f"{platform.machine()}"
         )
-    name = f"exec-{_digest()}"
+    name, cache = f"exec-{_digest()}", Path(home_cache())
     try:
         cache = user_cache()
         unfit = why_unloadable(cache)
         return _whole((private_cache(unfit) if unfit else cache) / name)
     except OSError as error:
-        reason = f"{error.filename}: {error.strerror}"
+        reason = f"{error.filename or cache}: {error.strerror}"
     return _whole(private_cache(reason) / name)
 
 
@@ -150,9 +152,12 @@ def _is_whole(folder: Path) -> bool:
 
 def _digests(folder: Path) -> str:
     """Return the digests of files, by the names that a folder of libraries has. Raises OSError."""
-    names = [*_SONAMES.values(), TRITON_PTXAS, *(f"{FOR_PYTHON}/{name}" for name in _PYTHON_FILES)]
-    lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
-    return "".join(lines)
+    own = [*_SONAMES.values(), _DRIVER_LINK, TRITON_PTXAS]
+    files = [(folder / name, name) for name in (*own, *(f"{FOR_PYTHON}/{name}" for name in _PYTHON_FILES))]
+    return "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.stat().st_mode:o} {name}\n"
+        for file, name in files
+    )
 
 
 def _compile(folder: Path) -> None:
@@ -172,7 +177,7 @@ def _compile(folder: Path) -> None:
             _compile_library(compiler, build, library)
         (build / TRITON_PTXAS).write_text(_PTXAS)
         (build / TRITON_PTXAS).chmod(0o700)
-        (build / "libcuda.so").symlink_to(_SONAMES["driver"])
+        (build / _DRIVER_LINK).symlink_to(_SONAMES["driver"])
         (build / FOR_PYTHON).mkdir(mode=0o700)
         for file, source in _PYTHON_FILES.items():
             (build / FOR_PYTHON / file).write_bytes(_own_file(source))

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from ...base.errors import OperandError
 from ...machine.grid import Launch, run
 from ...machine.independence import dependence
+from ...machine.native.objects import failed_self_test
 from ...machine.run.addition_orders import OpenAddition, Place
 from ...machine.state.spaces import Bytes
 from ...machine.state.undefined_metadata import UndefinedField
@@ -59,6 +60,7 @@ class Done:
     units: tuple[int, ...]
     read: int
     written: int
+    failed_self_test: str = ""  # why it used no machine code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,8 @@ class Helpers:
 
     ``processes`` are all, this one included; None takes those that the machine has, once a launch takes long.
     ``counts`` are of the statements that helpers have executed, ``used`` the processes, and ``reason`` says
-    why there is only one, "" where nothing prevents more.
+    why there is only one, "" where nothing prevents more. ``failed_self_tests`` say why helpers used no
+    machine code.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Helpers:
         self.launch, self.findings, self.arrays = launch, findings, arrays
         self.counts = np.zeros(len(launch.module.code), np.int64)
         self.used = 1
+        self.failed_self_tests = set[str]()
         self.reason = _hindrance(launch)
         self._asked = processes
         self._waves = launch.wave_count
@@ -195,6 +199,7 @@ class Helpers:
             units=tuple(arrays.unit for arrays in self.arrays),
             read=len(reading),
             written=len(writing),
+            failed_self_test=failed_self_test(),
         )
 
     # --- what a helper has done ---
@@ -236,6 +241,7 @@ class Helpers:
         for pc, field in done.undefined.items():
             launch.undefined.found.setdefault(pc, field)
         self.counts += done.counts
+        self.failed_self_tests.add(done.failed_self_test)
         return True
 
     def _same(self, pages: npt.NDArray[np.int64], read: npt.NDArray[np.bool_]) -> bool:

@@ -188,6 +188,7 @@ class LaunchExecution:
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
         self.processes = 1  # that have executed CTAs
+        self.failed_self_tests = set[str]()  # of other processes
         self.following = Following()
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
         self.arguments = Arguments(np.zeros(0, np.uint8), ())
@@ -226,7 +227,7 @@ class LaunchExecution:
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
             printed=tuple(runtime.printed),
             processes=self.processes,
-            notes=tuple(filter(None, (failed_self_test(),))),
+            notes=tuple(sorted(filter(None, {failed_self_test(), *self.failed_self_tests}))),
         )
 
     def _executed(
@@ -321,7 +322,7 @@ class LaunchExecution:
             return run(launch, progress)
         with Helpers(launch, self.findings, self.arrays, processes) as helpers:
             counts = run(replace(launch, ahead=helpers), progress) + helpers.counts
-            self.processes = helpers.used
+            self.processes, self.failed_self_tests = helpers.used, helpers.failed_self_tests
         return counts
 
     def _job(self, launch: Launch) -> Job:

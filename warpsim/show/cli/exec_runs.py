@@ -69,8 +69,10 @@ def serve(folder: Path | None) -> None:
     from ...programs.exec.serving.server import Server
     from ...programs.exec.serving.visits import visit
 
-    place = prepared(folder or usual_folder())
-    with Server(_said, visitor=visit, folder=place):
+    with (
+        prepared(folder or usual_folder()) as place,
+        Server(_said, visitor=visit, folder=place),
+    ):
         option = "" if folder is None else f" --server {folder}"
         _said(f"serves in {place}: warpsim exec --connect{option} PROGRAM")
         signal.pause()

@@ -6,6 +6,7 @@ import errno
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -198,8 +199,11 @@ def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | N
     if folder is not None and not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(request.out))
     made = stack.enter_context(SpooledSet(folder))
-    for part in _parts(request):
-        made.add(part)
+    try:
+        for part in _parts(request):
+            made.add(part)
+    except OSError as error:  # of a file without a name
+        raise OSError(error.errno, error.strerror, str(request.out or tempfile.gettempdir())) from None
     return made, None
 
 

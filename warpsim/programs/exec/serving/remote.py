@@ -20,13 +20,13 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ....base.folders import home_cache, made, why_untrusted
+from ....base.folders import home_cache, made, unlocked, why_untrusted
 from ..libraries import HostError, libraries
 from ..messages import Channel, Gone
 from ..processes import adopt_orphans
@@ -48,21 +48,42 @@ def usual_folder() -> Path:
     return last
 
 
-def prepared(folder: Path) -> Path:
-    """Make the folder of a server. Raises HostError where others could use it, or a server has it."""
+@contextmanager
+def prepared(folder: Path) -> Iterator[Path]:
+    """Make the folder of a server, and keep it from others for a block of code.
+
+    Raises HostError where other users could use it, or a server has it.
+    """
     if not has_short_name(folder):
         raise HostError(f"{folder}: the name is too long for a socket: at most {LONGEST_PATH} bytes with it")
     try:
         _check(made(folder))
     except OSError as error:
         raise HostError(f"{folder}: {error.strerror}") from None
-    there = _connected(folder)
-    if there is not None:
-        there.close()
-        raise HostError(f"{folder} has a server already")
-    with suppress(FileNotFoundError):
-        (folder / SOCKET_NAME).unlink()
-    return folder
+    with ExitStack() as stack:
+        if not _has_lock(stack, folder) or _answers(folder):
+            raise HostError(f"{folder} has a server already")
+        (folder / SOCKET_NAME).unlink(missing_ok=True)
+        yield folder
+
+
+def _has_lock(stack: ExitStack, folder: Path) -> bool:
+    """Lock a folder, as one of the servers that start together can."""
+    try:
+        stack.enter_context(unlocked(str(folder)))
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: a server that has started answers
+        pass
+    return True
+
+
+def _answers(folder: Path) -> bool:
+    """Return whether a server listens in a folder. Raises HostError where it is another user's."""
+    connection = _connected(folder)
+    if connection is not None:
+        connection.close()
+    return connection is not None
 
 
 def _why_shared(folder: Path) -> str:
