@@ -39,6 +39,7 @@ SMOKE = (
     "tests/show/cli/test_cli_hostile.py",
     "tests/show/cli/test_cli_explain.py",
     "tests/base/files",
+    "tests/workbench/inputs",
     "tests/sums/arithmetic/test_cache.py",
     "tests/sums/execution/test_hostile_arguments.py",
     "tests/machine/opcodes/test_transcendental.py",

@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from .programs.compilers.triton_kernels import compile_triton, launch_triton
     from .programs.interactive.machines import Warp, Warpgroup
     from .programs.launch.loading import load
+    from .show.debugger import Session
     from .show.report import Report, view
     from .show.report.explorer import Explorer, explore
+    from .show.testing import KernelFailure
     from .show.views.inspection import (
         compare_registers,
         compare_targets,
@@ -119,6 +121,7 @@ if TYPE_CHECKING:  # types in the signatures of those
     from .machine.state.device import BufferPlace as BufferPlace
     from .observe.recording.strips import Timeline as Timeline
     from .programs.compilers.triton_kernels import TritonKernel as TritonKernel
+    from .programs.launch.array_agreement import Agreement as Agreement
     from .programs.launch.launch_execution import LaunchReport as LaunchReport
     from .programs.launch.launching import LaunchableKernel as LaunchableKernel
     from .programs.launch.launching import LoadedModule as LoadedModule
@@ -157,6 +160,7 @@ __all__ = [
     "Fault",
     "IllegalInstruction",
     "Instruction",
+    "KernelFailure",
     "NotModelled",
     "OperandError",
     "Origins",
@@ -164,6 +168,7 @@ __all__ = [
     "PtxError",
     "RegisterTrace",
     "Report",
+    "Session",
     "TraceError",
     "UndefinedBehavior",
     "VectorSet",
@@ -238,6 +243,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
         "compress decode decompress evidence execute fragment instructions matmul metadata_map pack "
         "pack_metadata prune unpack unpack_metadata"
     ),
+    "show.testing": "KernelFailure",
     "show.views.inspection": (
         "compare_registers compare_targets convert_metadata detect_metadata draw_layout explain "
         "find_element find_lane find_sources"
@@ -254,6 +260,7 @@ _NAMES = {  # public names of each module, in the order of the imports above
     "machine.host.tensor_maps": "tensor_map tensor_map_im2col",
     "sums.products.gemm": "gemm gemm_sparse",
     "sums.products.warming": "warmup",
+    "show.debugger": "Session",
     "show.report": "Report view",
     "show.report.explorer": "Explorer explore",
     "workbench.vectors.formats": "read_vectors write_vectors",
@@ -278,6 +285,7 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "workbench.inputs.decimals": "Printed",
     "workbench.generation.coverage.vector_coverage": "Coverage",
     "workbench.generation.separation": "Separation",
+    "programs.launch.array_agreement": "Agreement",
     "programs.compilers.triton_kernels": "TritonKernel",
     "machine.host.device": "Symbol",
     "programs.launch.launch_execution": "LaunchReport",

@@ -1,4 +1,4 @@
-"""Runs to report on, and the page's scripts in an engine of their own; for the tests of warpsim.show.report."""
+"""Runs to report on, and the page's scripts in an engine of their own, for the tests of show/report."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import warpsim
 from warpsim.base.errors import IllegalInstruction, NotModelled, OperandError
+from warpsim.isa.comparisons import REPORTS, Issued
 from warpsim.isa.descriptors.instruction_descriptor import (
     FIELDS,
     KINDS,
@@ -25,6 +26,7 @@ from warpsim.isa.descriptors.instruction_descriptor import (
     legal_n,
 )
 from warpsim.isa.descriptors.tensor_descriptor import SWIZZLES, TensorDescriptor, tile_byte_addresses
+from warpsim.isa.families import tcgen05
 from warpsim.isa.families.tcgen05 import form_of, forms, product_of, spelling_of
 
 
@@ -152,31 +154,99 @@ def test_every_form_has_a_product_for_every_legal_shape():
             assert form_of(tuple(form.mnemonic.split(".")[1:])) == form
 
 
-def test_what_others_report_is_counted_by_types():
+_CODES = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+
+
+def reported_of(mnemonic, target="sm_100a", **fields):
+    """The label of a form, and the outputs that are reported of it, dense and sparse."""
+    kind = mnemonic.partition("kind::")[2].partition(".")[0]
+    word = InstructionDescriptor(kind=kind, sparse=".sp" in mnemonic, **fields).encode()
+    found = warpsim.evidence(warpsim.decode(mnemonic, target=target, idesc=word))
+    if found.label != "reported":
+        return found.label, None
+    (report,) = found.reports
+    return found.label, (report.dense, report.sparse)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "d", "sparse", "expected"),
+    [
+        ("e4m3", "e4m3", 1, 0, ("reported", (1_000_000, 1_000_000))),
+        ("e2m3", "e2m3", 1, 1, ("reported", (1_000_000, 1_000_000))),
+        ("e4m3", "e2m1", 1, 0, ("reported", (1_000_000, 0))),
+        ("e2m1", "e4m3", 0, 0, ("reported", (1_000_000, 0))),
+        ("e4m3", "e2m1", 1, 1, ("inferred", None)),
+        ("e2m1", "e4m3", 1, 0, ("inferred", None)),
+        ("e4m3", "e4m3", 0, 0, ("inferred", None)),
+    ],
+)
+def test_what_others_report_is_counted_by_types(a, b, d, sparse, expected):
     """The paths of the harness: one type for A and B into f32, and two mixtures, dense alone."""
-    codes = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
-    for a, b, d, sparse, label, said in (
-        ("e4m3", "e4m3", 1, 0, "reported", "1,000,000 dense and 1,000,000 sparse outputs equal"),
-        ("e2m3", "e2m3", 1, 1, "reported", "1,000,000 dense and 1,000,000 sparse outputs equal"),
-        ("e4m3", "e2m1", 1, 0, "reported", "rule, 1,000,000 dense outputs equal"),
-        ("e2m1", "e4m3", 0, 0, "reported", "rule, 1,000,000 dense outputs equal"),
-        ("e4m3", "e2m1", 1, 1, "inferred", "dense rule reported"),
-        ("e2m1", "e4m3", 1, 0, "inferred", "e2m1 by e4m3 into f32, not reported"),
-        ("e4m3", "e4m3", 0, 0, "inferred", "e4m3 by e4m3 into f16, not reported"),
-    ):
-        word = InstructionDescriptor(
-            kind="f8f6f4", m=128, n=64, sparse=bool(sparse), a_type=codes[a], b_type=codes[b], d_type=d
-        ).encode()
-        mnemonic = f"tcgen05.mma{'.sp' * sparse}.cta_group::1.kind::f8f6f4"
-        found = warpsim.evidence(warpsim.decode(mnemonic, target="sm_100a", idesc=word))
-        assert (found.label, said in str(found)) == (label, True), str(found)
+    mnemonic = f"tcgen05.mma{'.sp' * sparse}.cta_group::1.kind::f8f6f4"
+    fields = {"a_type": _CODES[a], "b_type": _CODES[b], "d_type": d}
+    assert reported_of(mnemonic, m=64, n=8, **fields) == expected
+
+
+_SCALED = {"a_type": 1, "b_type": 1, "scale_type": 1}
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "m", "n", "fields", "label"),
+    [
+        ("tcgen05.mma.cta_group::1.kind::f16", 64, 8, {"d_type": 1}, "reported"),
+        ("tcgen05.mma.cta_group::1.kind::f16.collector::a::fill", 64, 8, {"d_type": 1}, "reported"),
+        ("tcgen05.mma.cta_group::1.kind::f16", 64, 16, {"d_type": 1}, "inferred"),
+        ("tcgen05.mma.cta_group::1.kind::f16", 128, 8, {"d_type": 1}, "inferred"),
+        ("tcgen05.mma.cta_group::1.kind::f16.ashift", 128, 8, {"d_type": 1}, "inferred"),
+        ("tcgen05.mma.cta_group::2.kind::f16", 128, 16, {"d_type": 1}, "inferred"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16", 64, 64, {"d_type": 1}, "inferred"),
+        ("tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32", 128, 8, _SCALED, "reported"),
+        ("tcgen05.mma.cta_group::1.kind::mxf4.block_scale.block32", 128, 64, _SCALED, "inferred"),
+        ("tcgen05.mma.cta_group::2.kind::mxf4.block_scale.block32", 128, 16, _SCALED, "inferred"),
+    ],
+)
+def test_reports_are_of_one_way_to_issue_and_one_shape(mnemonic, m, n, fields, label):
+    assert reported_of(mnemonic, m=m, n=n, **fields)[0] == label
+    assert reported_of(mnemonic, target="sm_103a", m=m, n=n, **fields)[0] == "inferred"
+
+
+def test_a_mixture_with_block_scales_is_not_reported():
+    """The harness mixes types in kind::f8f6f4 alone."""
+    mnemonic = "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale"
+    for b, expected in (("e4m3", "reported"), ("e2m1", "inferred")):
+        fields = {"a_type": _CODES["e4m3"], "b_type": _CODES[b], "scale_type": 1}
+        assert reported_of(mnemonic, m=128, n=8, **fields)[0] == expected
+
+
+def test_reported_forms_are_those_of_the_reports():
+    found = [*tcgen05.reported()]
+    assert {warpsim.evidence(form, "sm_100a").label for form in found} == {"reported"}
+    one_type = {(each.issued, each.a, each.d) for each in REPORTS if each.a == each.b}
+    shown = {
+        (Issued(form.issue, form.operation, form.shape.m, form.shape.n), form.a.name, form.d.name)
+        for form in found
+    }
+    assert shown == one_type
+
+
+def test_d_of_zeros_and_a_negative_zero_is_positive():
+    """Where the model of the harness has -0: the exception that the evidence names."""
+    word = InstructionDescriptor(kind="f16", m=64, n=8, d_type=1).encode()
+    form = warpsim.decode("tcgen05.mma.cta_group::1.kind::f16", target="sm_100a", idesc=word)
+    A, B, C = (
+        np.zeros((64, 16), np.float16),
+        np.zeros((16, 8), np.float16),
+        np.full((64, 8), -0.0, np.float32),
+    )
+    assert not np.signbit(warpsim.matmul(form, A, B, C)).any()
+    assert "C is -0" in warpsim.evidence(form).detail
 
 
 def test_a_legal_instruction_is_decoded_and_multiplied():
     mnemonic = "tcgen05.mma.cta_group::1.kind::f16"
     found = warpsim.decode(mnemonic, target="sm_100a", idesc=0x08100010)
     assert str(found.product) == "m128n64k16 f32.f16.f16.f32"
-    assert warpsim.evidence(found).label == "reported"
+    assert warpsim.evidence(found).label == "inferred"
     with pytest.raises(OperandError, match="says shape and types"):
         warpsim.decode(mnemonic, target="sm_100a")
     with pytest.raises(IllegalInstruction, match="is not on sm_120a: it needs sm_100f"):

@@ -96,19 +96,19 @@ def test_observers_are_called_in_their_order() -> None:
     seen = list[tuple[str, object]]()
 
     class First(Observer):
-        def met(self, wave: Any, lanes: Any) -> None:
+        def met(self, wave: Any, lanes: Any, members: Any, orders: bool) -> None:
             seen.append(("first", lanes))
 
     class Second(First):
-        def met(self, wave: Any, lanes: Any) -> None:
-            super().met(wave, lanes)
+        def met(self, wave: Any, lanes: Any, members: Any, orders: bool) -> None:
+            super().met(wave, lanes, members, orders)
             seen.append(("second", lanes))
 
     wave: Any = None
     lanes: Any = 7
-    Observers([Second(), Observer(), First()]).met(wave, lanes)
+    Observers([Second(), Observer(), First()]).met(wave, lanes, None, True)
     assert seen == [("first", 7), ("second", 7), ("first", 7)]
-    Observers([]).met(wave, lanes)
+    Observers([]).met(wave, lanes, None, True)
     assert len(seen) == 3
 
 

@@ -71,6 +71,21 @@ def test_a_kernel_leaves_every_bit_as_expected(name: str) -> None:
     check(kernel_cases.case(name))
 
 
+def test_a_commit_to_a_generic_address_of_32_bits_is_one_to_shared_memory() -> None:
+    """ptxas compiles both to the same, which the fidelity says."""
+    case = kernel_cases.case("tensor_f16")
+    text = (FOLDER / case.file).read_text()
+    narrow = text.replace("arrive::one.shared::cluster.b64 [%r", "arrive::one.b64 [%r")
+    assert narrow != text
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in case.arguments]
+    report = load_text(narrow)[case.entry](
+        case.grid, case.block, case.passed(given), shared_bytes=case.shared_bytes
+    )
+    for index, expected in case.expected.items():
+        np.testing.assert_array_equal(given[index], expected.view(given[index].dtype))
+    assert any("compiles it to the same" in each.note for each in report.fidelity.classes)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", UNORDERED)
 def test_no_result_depends_on_the_schedule(name: str, seed: int) -> None:

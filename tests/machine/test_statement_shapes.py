@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from warpsim.base.errors import WarpsimError
 from warpsim.machine.bind.scope import RegisterName, Scope
 from warpsim.machine.load.function_body import execution_of
 from warpsim.machine.load.program import Module, load_module
+from warpsim.machine.run.wave import Execution, Record, bind_from
 from warpsim.ptx.parser import parse
 from warpsim.ptx.statements import NumberedNames
 
@@ -141,3 +143,38 @@ def test_registers_that_are_declared_twice(second: str) -> None:
     found = wrongs(f"{{ .reg .b32 %r<20>; .reg .b32 {second}; }}")
     assert len(found) == 1
     assert "is declared twice in this scope" in found[0]
+
+
+def test_statements_share_what_they_have_in_common() -> None:
+    """A large kernel has many statements: readers, writers and flows are made once for all of them."""
+    module = module_of("add.u32 %r0, %r1, 7;\nadd.u32 %r0, %r1, 7;\nsub.u32 %r2, %r1, 7;")
+    assert module.problems == []
+    first, second, third, *_ = module.code
+    assert first.flow is second.flow
+    assert first.twin is not None
+    assert third.twin is not None
+    assert all(one is other for one, other in zip(first.twin.sources, third.twin.sources, strict=True))
+    assert third.flow.written == {2}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_statements_are_bound_together_up_to_a_branch(enabled: bool) -> None:
+    """No garbage is collected meanwhile, and afterwards as before."""
+    module = module_of("add.u32 %r0, %r1, 7;\nsub.u32 %r2, %r1, %r0;\nbra END;\nsub.u32 %r2, %r0, %r1;")
+    assert module.problems == []
+    seen = list[bool]()
+
+    def noting(record: Record) -> Execution:
+        seen.append(gc.isenabled())
+        return module.execution(record)
+
+    others = [Record(statement=each.statement, bind=noting, scope=each.scope) for each in module.code]
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        bind_from(others, 0)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert [each.bound for each in others] == [True, True, True, False, False, False]
+    assert seen == [False] * 3

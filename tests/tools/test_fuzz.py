@@ -13,8 +13,10 @@ import warpsim.show.cli
 from tools.fuzz.case import Case, case_of, line_of
 from tools.fuzz.differential import compare
 from tools.fuzz.inputs import npy
+from tools.fuzz.messages import try_messages
 from tools.fuzz.mutations import _manifest, mutated
 from tools.fuzz.paths import different
+from tools.fuzz.places import PLACES, place_cases
 from tools.fuzz.seeds import seeds
 from tools.fuzz.trial import try_case
 
@@ -127,3 +129,18 @@ def test_members_whose_header_is_broken_are_changed_as_bytes() -> None:
     for place in range(10, 80):
         for byte in b"([{'\"\\#":
             _manifest(content[:place] + bytes([byte]) + content[place + 1 :], Random(place))
+
+
+def test_a_few_links_and_pipes() -> None:
+    """The whole of it: python -m tools.fuzz --places."""
+    chosen = [case for kind, case in place_cases() if case.command[0] == "convert"][:11]
+    assert {kind for case in chosen for kind in case.places.values()} == set(PLACES)
+    for case in chosen:
+        verdict = try_case(case)
+        assert not verdict.problem, verdict.said
+        assert verdict.code == 3 or case.places == {}
+
+
+def test_a_few_messages() -> None:
+    """The whole of it: python -m tools.fuzz --messages."""
+    assert try_messages("in the tests", 60, 30) == 0

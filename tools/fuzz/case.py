@@ -21,9 +21,14 @@ class Case:
     command: tuple[str, ...]
     files: Mapping[str, bytes] = field(default_factory=dict)
     stdin: bytes = b""
+    places: Mapping[str, str] = field(default_factory=dict)  # what is no file, by its name (places.py)
 
     def write(self, folder: Path) -> None:
         """Put the files into a folder."""
+        from .places import PLACES  # which makes cases
+
+        for name, kind in self.places.items():
+            PLACES[kind](folder / name)
         for name, content in self.files.items():
             (folder / name).write_bytes(content)
 

@@ -5,6 +5,7 @@
     hazards    programs of wgmma, judged by the checker and by a twin without state
     text       a form printed and read again; its statement as it is said to be
     files      vector sets written in every format and read again
+    guards     guarded statements of every row as machine code, and as NumPy executes them
 
 Each is what the tests do a few times, for as long as one likes; a case depends on the seed and its number
 alone.
@@ -24,8 +25,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import warpsim
+from tests.helpers.guarded_programs import SHORT, Gate, traced_rows
 from tests.helpers.naive_hazards import Naive, facts, random_lines
 from tests.helpers.random_programs import VARIABLES, as_ptx, random_program, run_thread
+from warpsim.machine.native.objects import available
 from warpsim.programs.launch.launching import load_text
 from warpsim.workbench.vectors.formats import read_vectors, write_vectors
 
@@ -36,13 +39,13 @@ _SUFFIXES = ("npz", "hex", "testfloat", "h", "csv", "jsonl")
 _SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2")
 
 
-def compare(seed: str, seconds: float, most: int | None = None) -> int:
-    """Compare for a while; 1 if anything differs."""
+def compare(seed: str, seconds: float, most: int | None = None, only: str | None = None) -> int:
+    """Compare for a while, of one subject if it is given; 1 if anything differs."""
     stop, number, found, counts = time.monotonic() + seconds, 0, 0, Counter[str]()
-    names = [*SUBJECTS]
+    names = [only] if only else [*SUBJECTS]
     while time.monotonic() < stop and number != most:
         random = Random(f"differential {seed} {number}")
-        name = random.choices(names, [weight for _, weight in SUBJECTS.values()])[0]
+        name = random.choices(names, [SUBJECTS[name][1] for name in names])[0]
         what, wrong = _tried(SUBJECTS[name][0], random)
         for item in wrong:
             print(f"seed {seed}, case {number}, {name}: {what}: {item}", flush=True)
@@ -51,6 +54,8 @@ def compare(seed: str, seconds: float, most: int | None = None) -> int:
         number += 1
     listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"{number} cases ({listed}), {found} finds", file=sys.stderr)
+    if counts["guards"]:
+        print(f"guards: {_GATE}", file=sys.stderr)
     return int(found > 0)
 
 
@@ -116,10 +121,22 @@ def files(random: Random) -> tuple[str, list[str]]:
     return f"{form.mnemonic} on {form.target}, {kind} {seed}", wrong
 
 
+def guards(random: Random) -> tuple[str, list[str]]:
+    """Return random guarded programs of some rows."""
+    if not available():
+        return "no machine code here", []
+    before = len(_GATE.wrong)
+    rows = random.choices(traced_rows(), k=2) + random.choices(traced_rows(SHORT), k=6)
+    _GATE.compare(random, rows)
+    return f"programs of {', '.join(row.opcode for row in rows)}", _GATE.wrong[before:]
+
+
+_GATE = Gate()  # counts what is compared
 SUBJECTS: dict[str, tuple[Subject, int]] = {  # and how often
     "paths": (random_paths, 12),
     "programs": (programs, 4),
     "hazards": (hazards, 8),
     "text": (text, 4),
     "files": (files, 2),
+    "guards": (guards, 4),
 }

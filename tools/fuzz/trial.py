@@ -53,10 +53,15 @@ def _tried(case: Case, limit: int) -> Verdict:
         folder.mkdir()
         case.write(folder)
         (Path(name) / "stdin").write_bytes(case.stdin)
+        silent = [
+            os.open(folder / file, os.O_RDWR) for file, kind in case.places.items() if kind == "silent pipe"
+        ]
         start = time.monotonic()
         before = _resident()
         code, peak = _waited(_forked(case, folder, said, limit), start + max(WAITING, limit))
         took = time.monotonic() - start
+        for descriptor in silent:
+            os.close(descriptor)
         text = said.read_bytes().decode("utf-8", "replace") if said.exists() else ""
         problem = _problem(case, folder, code, peak - before, text)
     return Verdict(problem=problem, code=code, seconds=took, said=text[-_SHOWN:])

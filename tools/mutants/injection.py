@@ -1,7 +1,7 @@
 """Faults carried out: result codes of a batch as a faulty unit has them.
 
-Faults of lines run in copies of four modules of warpsim/workbench/generation/sums, made from their text; Numba compiles
-nothing. Everything else goes through the kernels, with other operands or another rule.
+Faults of lines run in copies of four modules of workbench/generation/sums, made from their text; Numba
+compiles nothing. Everything else goes through the kernels, with other operands or another rule.
 """
 
 from __future__ import annotations

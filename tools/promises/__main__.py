@@ -1,10 +1,10 @@
-"""Record what tests the promises of ``warpsim info --promises``, and print both together.
+"""Record the figures behind the promises of ``warpsim info --promises``, and print both together.
 
     python -m tools.promises [--run NAME]... [--run all] [--said NAME FILE]... [--check] [--page]
 
-Collects the tests, reads the figures of the pages that tools have written, and lists what statements of
-launched kernels promise: a minute or two. With --run also runs the command of a figure, some for many
-minutes; --said has what such a command has printed into a file. Figures of other commands stay as they are.
+Reads the figures of the pages that tools have written, and lists what statements of launched kernels
+promise. With --run also runs the command of a figure, some for many minutes; --said has what such a command
+has printed into a file. Figures of other commands stay as they are.
 With --check, writes nothing, and exits 1 where statements or figures of pages are out of date. With --page,
 writes nothing, and prints every promise with its tests, its tools and their figures.
 """
@@ -12,10 +12,8 @@ writes nothing, and prints every promise with its tests, its tools and their fig
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -69,7 +67,7 @@ def _written(content: Any) -> str:
 def _record(
     before: dict[str, Any], names: tuple[str, ...], outputs: tuple[tuple[str, str], ...]
 ) -> dict[str, Any]:
-    """Return the record with today's tests and figures."""
+    """Return the record with today's figures."""
     commands = {one.name: one for one in SOURCES if one.command}
     if unknown := {*names, *(name for name, _ in outputs)} - commands.keys() - {"all"}:
         raise click.UsageError(f"no command makes {', '.join(unknown)}; there are {', '.join(commands)}")
@@ -82,12 +80,11 @@ def _record(
     return {
         "date": date.today().isoformat(),
         "figures": {one.name: figures[one.name] for one in SOURCES if one.name in figures},
-        "tests": collected(),
     }
 
 
 def out_of_date(record: dict[str, Any]) -> list[str]:
-    """Return what pages and tables state otherwise than a record; numbers of tests are not compared."""
+    """Return what pages and tables state otherwise than a record."""
     fresh = page_figures()
     lines = [f"{name}: {fresh[name]['text']}" for name in fresh if record["figures"].get(name) != fresh[name]]
     return [*lines, *(["statements of launched kernels"] if _read(STATEMENTS) != all_statements() else [])]
@@ -98,18 +95,6 @@ def page_figures() -> Figures:
     pages = ((one, ROOT / one.page) for one in SOURCES if one.page)
     texts = ((one, page.read_text(encoding="utf-8")) for one, page in pages if page.exists())
     return {one.name: _figure(one, text) for one, found in texts if (text := one.read(found))}
-
-
-def collected() -> dict[str, int]:
-    """Return the number of tests of each file, as pytest collects them."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"]
-    output = subprocess.run(command, cwd=ROOT, text=True, check=False, stdout=subprocess.PIPE).stdout
-    found = Counter(re.findall(r"^(tests/[\w/]+\.py)::", output, re.MULTILINE))
-    if not found:
-        raise click.ClickException(f"pytest collects no tests:\n{output[-2000:]}")
-    for line in re.findall(r"^ERROR .*", output, re.MULTILINE):
-        click.echo(f"not collected: {line}", err=True)
-    return dict(sorted(found.items()))
 
 
 def _run(source: Source) -> str:

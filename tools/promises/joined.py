@@ -11,13 +11,7 @@ from warpsim.show.views.promises.promises import block, label_lines
 
 from .evidence import EVIDENCE
 
-Record = Mapping[str, Any]  # date, tests by file, figures by name
-
-
-def count_of(path: str, record: Record) -> int:
-    """Return the tests of a file or folder, as collected for the record."""
-    tests: Mapping[str, int] = record["tests"]
-    return sum(number for file, number in tests.items() if file == path or file.startswith(f"{path}/"))
+Record = Mapping[str, Any]  # date, figures by name
 
 
 def joined_lines(found: Iterable[Promise], record: Record) -> Iterator[str]:
@@ -29,14 +23,12 @@ def joined_lines(found: Iterable[Promise], record: Record) -> Iterator[str]:
             for one in alike:
                 yield from block(one.label, one.what, "  ")
             yield from _evidence(name, record)
-    total = f"{sum(record['tests'].values()):,} tests in {len(record['tests'])} files"
-    yield from ("", f"Figures of {record['date']}: {total}; python -m tools.promises makes them again.")
+    yield from ("", f"Figures of {record['date']}; python -m tools.promises makes them again.")
 
 
 def _evidence(name: str, record: Record) -> Iterator[str]:
     known = EVIDENCE[name]
-    tests = ", ".join(f"{path} ({count_of(path, record):,})" for path in known.tests)
-    yield from block("", f"tests: {tests}", "    ")
+    yield from block("", f"tests: {', '.join(known.tests)}", "    ")
     if known.tools:
         yield from block("", f"tools: {', '.join(known.tools)}", "    ")
     for figure in figures_of(name, record).values():

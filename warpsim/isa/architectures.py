@@ -8,10 +8,16 @@ its parent's: a new chip is one record here. Sources, by the short names used in
 * MMA-Sim: arXiv 2511.10909 and PyPI mmasim 2.1.1, whose authors report bit equality with V100, T4,
   A100, RTX 4090, H100, B200 and RTX PRO 6000.
 * FHMP: Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021.
-* B200 harness: sf-tensor/tcgen05 (MIT), whose authors run real tcgen05.mma on a B200 and report 46 paths,
-dense
-  and sparse, of a million cases each without a mismatch to a model that equals these rules on what was asked
-  (72 published words, which the tests replay, and 645,120 random outputs of 15 forms).
+* B200 harness: sf-tensor/tcgen05 (MIT), whose authors run tcgen05.mma.cta_group::1 on a B200, m 64 n 8 (with
+  block scales m 128 n 8), and report 46 paths, dense and sparse, of a million cases each without a mismatch
+  to a model that equals these rules on what was asked (72 published words, which the tests replay, and
+  645,120 random outputs of 15 forms), but for C of -0 with products that are all 0: it returns C.
+* RTX PRO 6000 model: RTXPRO6000TC.m of MATLAB-tensor-core at commit b12b5a7, without published outputs. It is
+  their model of B200, which equals the rules of sm_120 for f16, bf16, tf32, and fp8 into f32.
+* emulation_sys: huweim/emulation_sys at commit a80531a, probes of A100, RTX 4090, H100 and RTX 5090 of a few
+  sums. Widths, truncation and groups agree with the rules here: for f16 24 bits on A100 and RTX 4090, 25 on
+  H100 and RTX 5090, 13 for fp8 of wgmma. Its 25 bits of mxf4nvf4 on RTX 5090, against 35 here, are not
+  decided by what it compares: 2^24 + 1/2 + 1/2 is the same with both.
 * SASS: the instructions that ptxas 13.0 emits for the form, read from the disassembly.
 """
 
@@ -21,7 +27,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from .comparisons import REPORTS, Evidence, Use, documented, inferred, reported, validated
+from .comparisons import REPORTS, Evidence, Issued, Use, documented, inferred, reported, validated
 from .features import Feature
 from .products import Product
 from .rules import (
@@ -528,6 +534,16 @@ SM_110F = Architecture(
     name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F, rules=_tensor(_AS_B200)
 )
 _RTX = inferred(f"{_MMASIM} RTX PRO 6000")
+_RTX_KM = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule")
+_RTX_F16 = inferred(
+    f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule; emulation_sys states its width "
+    "and truncation on RTX 5090"
+)
+_RTX_F8 = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule for fp8")
+_RTX_F4 = inferred(
+    f"{_MMASIM} RTX PRO 6000; emulation_sys states a width of 25 bits on RTX 5090, of a sum that "
+    "has the same bits with 35"
+)
 SM_120 = Architecture(
     name="sm_120",
     since=(8, 7),
@@ -536,14 +552,11 @@ SM_120 = Architecture(
         shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=24
     ),
     rules=(
-        *_hopper("mma", _all(_RTX)),
-        (("mma", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),
+        *_hopper("mma", lambda a, d: _RTX_F16 if (a, d) == ("f16", "f32") else _RTX_KM),
+        (("mma", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX_F8)),
         (("mma", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, _RTX)),
         (("mma", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),
-        (
-            ("mma", "mxf4", "f32"),
-            _scaled_groups(_RTX),
-        ),
+        (("mma", "mxf4", "f32"), _scaled_groups(_RTX_F4)),
     ),
     unsorted=frozenset({"bf16", "f8f6f4"}),
 )
@@ -602,9 +615,10 @@ def least_targets(feature: Feature) -> str:
 
 
 @cache
-def rule_of(target: str, family: str, product: Product, *, with_c: bool = True) -> Rule:
+def rule_of(target: str, family: str, product: Product, *, with_c: bool = True, words: str = "") -> Rule:
     """Return the rule of a product on a target, with the evidence for its types and k, with or without C.
 
+    ``words`` say how the instruction is issued (``Spelling.issue``): others report outputs of one way alone.
     Sparse forms follow the dense rule, labelled inferred unless others report sparse outputs; so does what
     was not compared itself. Integer and 1-bit sums do not depend on any grouping and keep their evidence.
     """
@@ -613,7 +627,11 @@ def rule_of(target: str, family: str, product: Product, *, with_c: bool = True) 
         return replace(rule, evidence=_SATURATED) if product.satfinite else rule
     k = product.stored_k
     types = {"a": product.a.name, "b": product.b.name, "c": product.c.name}
-    return _believed(target, rule, Use(**types, k=k, steps=rule.steps(k), with_c=with_c), product.sparse)
+    known = rule.evidence.basis or rule.evidence
+    m, n = product.shape.m, product.shape.n
+    issued = Issued(words, product.operation, m, n) if known.reports else None  # else no more objects
+    use = Use(**types, k=k, steps=rule.steps(k), with_c=with_c, issued=issued)
+    return _believed(target, rule, use, product.sparse)
 
 
 @cache

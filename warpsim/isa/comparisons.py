@@ -4,18 +4,26 @@ A comparison is kept for what was compared: chip, types, k, with or without C. E
 comparisons of all its uses; that of a use (``Evidence.of``) has its own alone, and is inferred where there
 are none: its neighbours are the reason, never the label. Pure data; no arithmetic. Source: KM, the outputs
 that Khattak and Mikaitis published (see architectures.py), which the tests replay.
+
+Outputs that others compared and have not published (``Report``) count by one rule, for all of them: a label
+is "reported" where their source says, for one instruction of one shape and types on one chip, how many
+outputs were compared and that none differs, with a rule that equals the rule here. What is said of a chip as
+a whole, or without a number of outputs, is a reason of "inferred".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
     """What decides the arithmetic of one element of D under a rule: types of A, B and C, products, and
     whether C is added. ``steps`` is how many sums that are each rounded the rule makes of them.
+
+    ``issued`` says what of an instruction a report is of: how it is issued, its operation, m and n.
     """
 
     a: str
@@ -24,6 +32,19 @@ class Use:
     k: int
     steps: int = 1
     with_c: bool = True
+    issued: Issued | None = None
+
+
+class Issued(NamedTuple):
+    """How an instruction is issued, in the words before its kind, its operation, and the shape of D."""
+
+    words: str
+    operation: str
+    m: int
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.words} m{self.m}n{self.n}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +99,11 @@ COMPARISONS: tuple[Comparison, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Outputs that others compared with a chip, of A, B and D of these types, ``dense`` and ``sparse``."""
+    """Outputs that others compared with a chip: an instruction that is ``issued`` so, of A, B and D of these
+    types, ``dense`` and ``sparse``.
+    """
 
+    issued: Issued
     a: str
     b: str
     d: str
@@ -90,15 +114,25 @@ class Report:
         kinds = ((self.dense, "dense"), (self.sparse, "sparse"))
         return " and ".join(f"{count:,} {kind}" for count, kind in kinds if count)
 
+    def is_of(self, use: Use) -> bool:
+        """Return whether a use of the rule is what was compared."""
+        return (self.issued, self.a, self.b, self.d) == (use.issued, use.a, use.b, use.c)
 
-# sf-tensor/tcgen05, hardware_validation/run_full_validation.py at commit 6f19f22: the paths of its matrix.
+
+def _one_cta(operation: str, m: int = 64) -> Issued:
+    return Issued("tcgen05.mma.cta_group::1", operation, m, 8)
+
+
+_NARROW = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
+# sf-tensor/tcgen05 at commit 6f19f22: the paths of hardware_validation/run_full_validation.py, and the shapes
+# of the runners in hardware_validation/src. Half of the cases of a path are random bits, the others finite.
 REPORTS: tuple[Report, ...] = (
-    *(
-        Report(a=name, b=name, d="f32")
-        for name in ("tf32", "bf16", "f16", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1")
-    ),
-    Report(a="e4m3", b="e2m1", d="f32", sparse=0),
-    Report(a="e2m1", b="e4m3", d="f16", sparse=0),
+    *(Report(issued=_one_cta(name), a=name, b=name, d="f32") for name in ("tf32", "bf16", "f16")),
+    *(Report(issued=_one_cta("f8f6f4"), a=name, b=name, d="f32") for name in _NARROW),
+    Report(issued=_one_cta("f8f6f4"), a="e4m3", b="e2m1", d="f32", sparse=0),
+    Report(issued=_one_cta("f8f6f4"), a="e2m1", b="e4m3", d="f16", sparse=0),
+    *(Report(issued=_one_cta("mxf8f6f4", 128), a=name, b=name, d="f32") for name in _NARROW),
+    Report(issued=_one_cta("mxf4", 128), a="e2m1", b="e2m1", d="f32"),
 )
 
 
@@ -148,12 +182,16 @@ class Evidence:
 
     def _reported(self, use: Use) -> Evidence:
         """Return what others report of a use, or why it is inferred."""
-        same = [each for each in self.reports if (each.a, each.b, each.d) == (use.a, use.b, use.c)]
+        same = tuple(each for each in self.reports if each.is_of(use))
         if same:
-            return replace(
-                self, detail=f"{self.detail}, {same[0]} outputs equal", covers_sparse=bool(same[0].sparse)
-            )
-        return inferred(f"{use.a} by {use.b} into {use.c}, not reported; others are: {self.detail}")
+            detail = f"{self.detail}: {same[0]} outputs of {same[0].issued} equal"
+            return replace(self, detail=detail, covers_sparse=bool(same[0].sparse), reports=same)
+        near = next(
+            (each for each in self.reports if (each.a, each.b, each.d) == (use.a, use.b, use.c)), None
+        )
+        if near is None:
+            return inferred(f"{use.a} by {use.b} into {use.c}, not reported; others are: {self.detail}")
+        return inferred(f"the same sums as of {near.issued}, which alone is reported: {self.detail}")
 
     def __str__(self) -> str:
         if self.label == "validated":
@@ -206,5 +244,8 @@ def inferred(detail: str, *, basis: Evidence | None = None) -> Evidence:
 def reported(source: str, chip: str, reports: tuple[Report, ...]) -> Evidence:
     """Return the evidence of outputs that others compared with an equal rule."""
     return Evidence(
-        label="reported", detail=f"{source} on {chip}, whose model equals the rule", reports=reports
+        label="reported",
+        detail=f"{source} on {chip}, whose model equals the rule but where all products are 0 and C is -0: D "
+        "is -0 there, +0 here",
+        reports=reports,
     )

@@ -1,4 +1,4 @@
-"""Objects that notebooks show: their HTML is made by show/report/notebooks.py, which comes after this room."""
+"""Objects that notebooks show: show/report/notebooks.py, which comes later, makes their HTML."""
 
 from __future__ import annotations
 

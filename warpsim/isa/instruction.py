@@ -194,6 +194,16 @@ class Spelling:
         """Warps that execute the instruction together: 4 for a warpgroup, 1 where a thread does."""
         return 1 if self.family.one_thread else self.family.lanes // WARP
 
+    @cached_property
+    def issue(self) -> str:
+        """The words that say how the instruction is issued, those of its kind and .sp apart; "" where the
+        mnemonic states the product.
+        """
+        if self.family.product is None:
+            return ""
+        words, _, rest = self.mnemonic.partition(".kind::")
+        return words.replace(".sp", "") + ".ashift" * ("ashift" in rest)
+
     @property
     def ordered(self) -> bool:
         """Whether metadata indices must ascend."""

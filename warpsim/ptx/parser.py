@@ -35,7 +35,7 @@ from typing import Literal, NamedTuple
 from ..base.errors import PtxError
 from .constants import read_integer
 from .operands import REGISTER
-from .sections import read_section
+from .sections import read_intermediate_source, read_section
 from .source import BINDING, NAME, TRIVIA, Cursor, Source
 from .source_lines import Reader, unread
 from .statements import (
@@ -111,12 +111,18 @@ _PLAIN = re.compile(
 _LINE = (
     r"\d+\s+\d+\s+\d+(?:\s*,\s*function_name\s+[\w$]+(?:\s*\+\s*\d+)?\s*,\s*inlined_at\s+\d+\s+\d+\s+\d+)?"
 )
-_MARK = re.compile(rf"(?:({NAME}){TRIVIA}:(?!:)|\.loc(?!\w){TRIVIA}({_LINE})){TRIVIA}", re.ASCII)
+_PLACE = r"\d+\s+\d+\s+\d+"
+_MARK = re.compile(
+    rf"(?:({NAME}){TRIVIA}:(?!:)|\.(loc)(?!\w){TRIVIA}({_LINE})"
+    rf"|\.(loc_intermediate)(?!\w){TRIVIA}({_PLACE})){TRIVIA}",
+    re.ASCII,
+)
 # As many of both as follow each other: whether they are well-formed.
 _STRETCH = re.compile(
     rf"(?:(?:(?:@!?+{NAME}[ \t]++)?+[A-Za-z]\w*+(?:\.\w++(?:::\w++)*+)*+"
     rf"(?:[ \t\r\n]++{_PLAIN_OPERANDS})?+{_BLANK};"
-    rf"|{NAME}{TRIVIA}:(?!:)|\.loc(?!\w){TRIVIA}(?:{_LINE})){TRIVIA})++",
+    rf"|{NAME}{TRIVIA}:(?!:)|\.loc(?!\w){TRIVIA}(?:{_LINE})"
+    rf"|\.loc_intermediate(?!\w){TRIVIA}(?:{_PLACE})){TRIVIA})++",
     re.ASCII,
 )
 _MNEMONIC = re.compile(r"\w+(?:\.\w+(?:::\w+)*)*", re.ASCII)
@@ -224,12 +230,11 @@ class _Reader:
                 guard = None if predicate is None else (negation == "!", predicate)
                 made: Statement = InstructionStatement(guard, *split, operands, source=source, start=position)
             elif marks and (match := _MARK.match(text, position)):
-                label, line = match.groups()
-                made = (
-                    Label(label, source=source, start=position)
-                    if label
-                    else Directive("loc", line, source=source, start=position)
-                )
+                if label := match[1]:
+                    made = Label(label, source=source, start=position)
+                else:
+                    name, place = filter(None, match.groups())
+                    made = Directive(name, place, source=source, start=position)
             else:
                 return position
             room.take_statement(source, position)
@@ -323,6 +328,7 @@ _ARGUMENTS = {
     "address_size": (re.compile(r"(?:32|64|0[xX](?:20|40))U?(?!\w)"), "32 or 64"),
     "file": (re.compile(r'\d+\s+"[^"\n]*"(?:\s*,\s*\d+(?:\s*,\s*\d+)?)?'), "a number and a name in quotes"),
     "loc": (re.compile(_LINE), "file, line and column"),
+    "loc_intermediate": (re.compile(_PLACE), "file, line and column"),
 }
 
 
@@ -359,12 +365,13 @@ def _read_directive(cursor: Cursor, reader: _Reader) -> None:
             raise cursor.error(f".{name} takes {wanted}", start, cursor.end)
         statements.append(Directive(name, text, source=source, start=start))
         cursor.require(";")
-    elif name == "section":
-        statements.append(Directive(name, read_section(cursor), source=source, start=start))
+    elif name in _SECTIONS:
+        statements.append(Directive(name, _SECTIONS[name](cursor), source=source, start=start))
     else:
         raise cursor.error(f"PTX has no directive '.{name}'", start, cursor.end)
 
 
+_SECTIONS = {"section": read_section, "nv_intermediate_source_section": read_intermediate_source}
 _TOKEN = re.compile(r'"[^"\n]*"|[\w$%.]+|.', re.ASCII)
 # Stretches without brackets, quotes and comments: in which nothing ends, and in which no comma does.
 _WITHIN, _BESIDE = (re.compile(rf'[^"{{}}()\[\]/{more}]*[^"{{}}()\[\]/{more}\s]') for more in ("", ",;"))
@@ -564,14 +571,18 @@ def _read_array(cursor: Cursor, named: re.Pattern[str] = _NAME) -> tuple[str, tu
 
 
 _ALIGN = re.compile(r"\.align(?!\w)")
+_HIDDEN = re.compile(r"\.hidden(?!\w)")
 _POINTER = re.compile(rf"\.ptr(?!\w){TRIVIA}(?:\.(?:global|shared|const|local)(?!\w))?", re.ASCII)
 _NAMELESS = re.compile(r"_(?![\w$])")
 _NAME_OR_NONE = re.compile(rf"{NAME}|{_NAMELESS.pattern}", re.ASCII)
 # Between a kernel's parameters and its body, as in ".maxntid 128, 1, 1 .minnctapersm 2".
 _PRAGMA = rf'\.pragma{TRIVIA}"[^"\n]*"{TRIVIA}(?:,{TRIVIA}"[^"\n]*"{TRIVIA})*;{TRIVIA}'
 _NUMBER = r"(?:(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?|WARP_SZ)(?![\w$])"
+_LANGUAGE = rf'(?:{_NUMBER}|"[^"\n]*"){TRIVIA}'
 _TUNING = re.compile(
-    rf"(?:{_PRAGMA}|\.(?!pragma)\w+{TRIVIA}(?:{_NUMBER}{TRIVIA}(?:,{TRIVIA}{_NUMBER}{TRIVIA})*)?)*", re.ASCII
+    rf"(?:{_PRAGMA}|\.language(?!\w){TRIVIA}{_LANGUAGE}(?:,{TRIVIA}{_LANGUAGE})*"
+    rf"|\.(?!pragma|language(?!\w))\w+{TRIVIA}(?:{_NUMBER}{TRIVIA}(?:,{TRIVIA}{_NUMBER}{TRIVIA})*)?)*",
+    re.ASCII,
 )
 
 
@@ -633,8 +644,9 @@ def _read_parameter(cursor: Cursor, named: re.Pattern[str]) -> Parameter:
         return RegisterDeclaration(
             kind, (cursor.expect(named, "a register name"),), length, source=source, start=start
         )
+    hidden = cursor.take(_HIDDEN) is not None
     leading = _read_qualities(cursor)
-    cursor.require(".param", "'.param' or '.reg'")
+    cursor.require(".param", "'.param'" if hidden else "'.param' or '.reg'")
     qualities = leading.joined(_read_qualities(cursor))
     length, kind = _read_type(cursor, "variable")
     qualities = qualities.joined(_read_qualities(cursor))
@@ -658,6 +670,7 @@ def _read_parameter(cursor: Cursor, named: re.Pattern[str]) -> Parameter:
         extents=extents,
         vector=length,
         pointer=pointer,
+        hidden=hidden,
         source=source,
         start=start,
     )

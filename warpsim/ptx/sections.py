@@ -1,8 +1,13 @@
-"""What stands in a ``.section`` of a module: numbers and places, for DWARF (PTX ISA 9.1, section 11.5.3).
+"""What stands in sections of a module: numbers and places, for DWARF (``.section``, PTX ISA 9.1, section
+11.5.3), and the text that the PTX was made from (``.nv_intermediate_source_section``, PTX 9.4).
 
     section = ".section" "." name "{" { label ":" | type data } "}"
     data    = integer { "," integer }                                   in range of .b8, .b16, .b32 or .b64
             | ( label [ "+" integer | "-" label ] | "." name [ "+" integer ] )      for .b32 and .b64
+
+    intermediate = ".nv_intermediate_source_section" "{" { block } "}"      as ptxas 13.5 takes it
+    block        = ".code_block" "{" ".ir_name:" string ".sourceFileName:" integer text "}"
+    text         = ".source_begin" end of line, any lines, a line of ".source_end" alone
 
 A negative integer has no U. Labels may be those of code, of this section and of others, or of nothing: ptxas
 13.0 asks for none. This module does not know what sections are for.
@@ -13,9 +18,9 @@ from __future__ import annotations
 import re
 
 from .constants import INTEGER, read_integer
-from .source import NAME, Cursor
+from .source import NAME, TRIVIA, Cursor, Source
 
-__all__ = ["labels_of", "read_section"]
+__all__ = ["files_of", "labels_of", "read_intermediate_source", "read_section"]
 
 _WORD = r"\.[A-Za-z][\w$]*+"
 # Words of PTX, which no section has as its name; those of modifiers are not looked at.
@@ -53,6 +58,34 @@ def read_section(cursor: Cursor) -> str:
 def labels_of(section: str) -> list[str]:
     """Return the labels that stand in the text of a section."""
     return [found[1] for found in _LABELLED.finditer(_COMMENT.sub(" ", section))]
+
+
+_STRING = re.compile(r'"[^"]*"')
+_TEXT = re.compile(r"\.source_begin[ \t]*\n(?:[^\n]*\n)*?[ \t]*\.source_end[ \t]*\n")
+_BLOCK = re.compile(
+    rf"\.sourceFileName:{TRIVIA}({INTEGER.pattern}){TRIVIA}{_TEXT.pattern}", re.ASCII
+)  # from the number of the file on
+
+
+def read_intermediate_source(cursor: Cursor) -> str:
+    """Return the text of a section of intermediate source from its brace on. Raises PtxError."""
+    start = cursor.position
+    cursor.require("{")
+    while not cursor.accept("}"):
+        cursor.require(".code_block", "'.code_block' or '}'")
+        cursor.require("{")
+        cursor.require(".ir_name:")
+        cursor.expect(_STRING, "a name in quotes")
+        cursor.require(".sourceFileName:")
+        read_integer(cursor)
+        cursor.expect(_TEXT, "'.source_begin' at the end of a line, and later a line of '.source_end' alone")
+        cursor.require("}")
+    return cursor.text[start : cursor.end]
+
+
+def files_of(section: str) -> list[int]:
+    """Return the numbers of the files that a section of intermediate source names."""
+    return [read_integer(Cursor(Source(found[1]))) for found in _BLOCK.finditer(section)]
 
 
 def _read_name(cursor: Cursor) -> None:

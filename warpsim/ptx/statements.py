@@ -256,6 +256,7 @@ class VariableDeclaration(Statement):
     linkage: str = ""  # "extern", "visible", "weak" or "common"
     vector: int = 1
     pointer: tuple[int, ...] = ()  # of a parameter with .ptr: the alignment of what it points to
+    hidden: bool = False  # a parameter that the launch API does not take
 
 
 @dataclass(frozen=True, slots=True)

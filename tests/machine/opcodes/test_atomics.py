@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.helpers import float_samples
 from tests.helpers.lane_kernels import run
 from tests.helpers.slow_floats import evaluate, extremum
 from warpsim.base.errors import Fault
+from warpsim.machine.opcodes.memory.updates import _rounds, _runs, apply, updates_of
 
 Words = npt.NDArray[Any]
 THREADS, CTAS = 80, 3
@@ -100,6 +102,32 @@ def test_compare_and_swap(bits: int, random: np.random.Generator) -> None:
     found = run(body, {"b": b, "c": c, "k": where}, {"d": bits}, threads=THREADS, ctas=CTAS, buffers=[start])
     assert found["d"].tolist() == wanted
     assert start.tolist() == memory
+
+
+@pytest.mark.parametrize("name", ["exch", "cas", "inc", "dec"])
+def test_many_lanes_at_one_address_take_no_round_each(name: str, random: np.random.Generator) -> None:
+    """A round of NumPy's operations for each of 4,096 lanes would take longer than all else of a launch."""
+
+    def round_of_lanes(old: Words, *operands: Words) -> Words:
+        raise AssertionError("a round")
+
+    update = replace(updates_of(name, "b32")["global"], function=round_of_lanes)
+    operands = [words(random, 32, 4096, few=True)[:, None] for _ in range(1 + (name == "cas"))]
+    places = 4 * random.integers(0, 2, 4096)
+    memory = np.zeros(16, np.uint8)
+    assert apply(memory, places, operands, update).shape == (4096, 1)
+
+
+def test_rounds_have_each_address_once(random: np.random.Generator) -> None:
+    """Lanes of one address come in turn, in the order of their numbers."""
+    places = random.integers(0, 9, 300) ** 2
+    turns = [chosen.tolist() for chosen in _rounds(*_runs(places))]
+    assert sorted(lane for chosen in turns for lane in chosen) == list(range(300))
+    for place in set(places.tolist()):
+        lanes = [[lane for lane in chosen if places[lane] == place] for chosen in turns]
+        found = [lane for some in lanes for lane in some]
+        assert found == sorted(found)
+        assert [len(some) for some in lanes] == [1] * len(found) + [0] * (len(turns) - len(found))
 
 
 @pytest.mark.parametrize("generic", [False, True])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from tests.helpers.cluster_kernels import launched, run
+from tests.helpers import ptxas
+from tests.helpers.cluster_kernels import launched, run, text_of
 from warpsim.base.errors import Fault, UndefinedBehavior
-from warpsim.machine.bind.tuning import Tuning
-from warpsim.machine.opcodes.control.setmaxnreg import registers_at_entry
+from warpsim.machine.load.program import load_module
 
 GIVES = """setp.lt.u32 %p1, %own, 128; @%p1 bra GIVE; setmaxnreg.inc.sync.aligned.u32 232;
 mov.u32 %d0, 1; bra END; GIVE: setmaxnreg.dec.sync.aligned.u32 40; mov.u32 %d0, 2; END:"""
@@ -15,17 +20,54 @@ TUNING = ".maxntid 384 .minnctapersm 1"
 
 
 @pytest.mark.parametrize(
-    ("tuning", "count"),
-    [  # what ptxas 13.0 says of them: 255 is the most that a lane can use of 256
-        (Tuning(most_registers=168), 168), (Tuning(most_threads=384, least_ctas=1), 168),
-        (Tuning(most_threads=256, least_ctas=1), 256), (Tuning(most_threads=512, least_ctas=1), 128),
-        (Tuning(block=(160, 1, 1), least_ctas=1), 256), (Tuning(most_registers=100), 104),
-        (Tuning(most_registers=168, block=(384, 1, 1), least_ctas=2), 80), (Tuning(most_threads=384), None),
-        (Tuning(block=(384, 1, 1)), None), (Tuning(least_ctas=1), None), (Tuning(), None),
+    ("directives", "asks", "count"),
+    [  # what ptxas 13.0 prints as used; asks: .dec and .inc
+        (".maxntid 128 .minnctapersm 1", (24, 0), 255), (".maxntid 128 .minnctapersm 2", (24, 0), 255),
+        (".maxntid 128 .minnctapersm 1", (256, 0), 255), (".maxntid 256 .minnctapersm 1", (40, 232), 232),
+        (".maxntid 256 .minnctapersm 1", (24, 256), 255), (".maxntid 256 .minnctapersm 2", (24, 240), 128),
+        (".maxntid 384 .minnctapersm 1", (24, 240), 168), (".maxntid 384 .minnctapersm 1", (56, 160), 160),
+        (".maxntid 384 .minnctapersm 5", (24, 240), 32), (".maxntid 160 .minnctapersm 3", (24, 240), 128),
+        (".maxntid 288 .minnctapersm 1", (24, 240), 168), (".maxntid 416 .minnctapersm 1", (24, 240), 128),
+        (".reqntid 160 .minnctapersm 1", (24, 0), 255), (".maxntid 512 .minnctapersm 1", (24, 0), 128),
+        (".reqntid 96, 4 .minnctapersm 1", (24, 240), 168), (".maxnreg 90", (24, 96), 90),
+        (".maxnreg 90", (24, 88), 88), (".maxnreg 16", (24, 0), 24), (".maxnreg 256", (96, 104), 104),
+        (".maxntid 384 .maxnreg 100 .minnctapersm 1", (24, 240), 100),
+        (".maxntid 384 .minnctapersm 6", (24, 240), None), (".maxntid 384", (24, 240), None),
+        (".minnctapersm 1", (24, 240), None), ("", (24, 240), None),
     ],
 )  # fmt: skip
-def test_registers_at_entry(tuning: Tuning, count: int | None) -> None:
-    assert registers_at_entry(tuning) == count
+def test_registers_at_entry(directives: str, asks: tuple[int, int], count: int | None) -> None:
+    assert load_module(asking(directives, asks)).entry("k").lane_registers == count
+
+
+def asking(directives: str, asks: tuple[int, int]) -> str:
+    """Return a kernel that asks for registers."""
+    body = (
+        f"setmaxnreg.{act}.sync.aligned.u32 {many};"
+        for act, many in zip(("dec", "inc"), asks, strict=True)
+        if many
+    )
+    return text_of(" ".join(body), tuning=directives)
+
+
+@pytest.mark.skipif(bool(ptxas.missing()), reason=ptxas.missing() or "there is a ptxas")
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_120a"])
+def test_registers_at_entry_as_ptxas_counts_them(target: str, tmp_path: Path) -> None:
+    """Threads, CTAs and counts at random: the same number, or both refuse to know one."""
+    random = np.random.default_rng(int(target[3:-1]))
+    for case in range(32):
+        threads, ctas = 32 * int(random.integers(1, 33)), int(random.integers(1, 9))
+        bound = f" .maxnreg {random.integers(24, 260)}" if case % 3 == 0 else ""
+        asks = 24, 8 * int(random.integers(4, 33))
+        text = asking(f".maxntid {threads} .minnctapersm {ctas}{bound}", asks)
+        (tmp_path / "k.ptx").write_text(text.replace("sm_90a", target))
+        command = [str(ptxas.program()), "-v", "-arch", target, "k.ptx", "-o", "k.cubin"]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        used = re.search(r"Used (\d+) registers", run.stderr + run.stdout)
+        ignored = "unable to determine register count" in run.stderr + run.stdout
+        found = load_module(text, target=target).entry("k").lane_registers
+        assert used is not None
+        assert found == (None if ignored else int(used[1])), text
 
 
 @pytest.mark.parametrize("schedule", ["program", "earliest", "latest", 1, 2, 3])

@@ -88,7 +88,9 @@ def others(group: str) -> Iterator[str]:
     yield from (
         f"tcgen05.relinquish_alloc_permit.{group}.sync.aligned;",
         f"tcgen05.shift.{group}.down [r0];",
-        f"{commit}.b64 [q0];",
+        *(f"{commit}.b64 [{place}];" for place in ("q0", "r0", "r0+8", "sm", "h", "16")),
+        f"{commit}.multicast::cluster.b64 [r0], h;",
+        f"tcgen05.alloc.{group}.sync.aligned.b32 [r0], 32;",
         f"{commit}.shared::cluster.b64 [sm];",
         f"{commit}.shared::cluster.multicast::cluster.b64 [sm], h;",
         f"{commit}.shared::cluster.multicast::cluster.b64 [sm], 3;",

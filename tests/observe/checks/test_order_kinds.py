@@ -34,7 +34,9 @@ def _none_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (PLAIN, Kinds()),
         (FLAG, Kinds(flags=True)),
-        ("st.release.gpu.global.u32 [%d0], %r0;", Kinds(flags=True)),
+        ("st.release.gpu.global.u32 [%d0], %r0;", Kinds(flags=True, strong=True)),
+        ("ld.volatile.global.u32 %r0, [%d0];", Kinds(strong=True)),
+        ("red.global.add.u32 [%d0], %r0;", Kinds(strong=True)),
         ("fence.proxy.async;", Kinds()),
         (SOME, Kinds(of_some=True)),
         ("bar.sync 0;", Kinds()),

@@ -26,11 +26,13 @@ def test_every_byte_has_its_latest_record(seed: int) -> None:
         if random.random() < 0.3:
             first = random.randrange(0, BYTES - 64, random.choice((1, 4, 16)))
             ranges = np.array([[first, first + random.randint(1, 64)], [BYTES - 16, BYTES]])
-            shadow.write(None, shadow.within(ranges), record(time, 0, 0, 0))
+            cells = shadow.within(ranges)
+            shadow.wrote[cells] = record(time, 0, 0, 0)
             written = [byte for low, past in ranges.tolist() for byte in range(low, past)]
         else:
             words = np.array([random.randrange(0, BYTES // size) * size for _ in range(8)])
-            shadow.write(None, shadow.cells(words, size), record(time, 0, 0, 0))
+            cells = shadow.cells(words, size)
+            shadow.wrote[cells] = record(time, 0, 0, 0)
             written = [byte for word in words.tolist() for byte in range(word, word + size)]
         latest |= dict.fromkeys(written, time)
     for byte in range(BYTES):
@@ -41,9 +43,11 @@ def test_every_byte_has_its_latest_record(seed: int) -> None:
 
 def test_a_small_store_parts_the_cells_of_its_page_alone() -> None:
     shadow = Shadow(BYTES)
-    shadow.write(None, shadow.cells(np.array([0, PAGE, 2 * PAGE]), 16), record(7, 0, 0, 0))
+    cells = shadow.cells(np.array([0, PAGE, 2 * PAGE]), 16)
+    shadow.wrote[cells] = record(7, 0, 0, 0)
     assert shadow.wrote.size == 4 * PAGE // 16
-    shadow.write(None, shadow.cells(np.array([PAGE + 4]), 4), record(8, 0, 0, 0))
+    cells = shadow.cells(np.array([PAGE + 4]), 4)
+    shadow.wrote[cells] = record(8, 0, 0, 0)
     assert shadow.widths.tolist() == [16, 4, 16, 16]
     assert shadow.wrote.size == 3 * PAGE // 16 + PAGE // 4
     found = shadow.wrote[shadow.cells(np.array([0, PAGE, 2 * PAGE]), 16)]
@@ -91,8 +95,8 @@ def test_a_memory_that_has_grown_counts_as_written() -> None:
 def test_the_latest_time_of_a_page_stays() -> None:
     """Words of several CTAs in one page, in one access and in two."""
     shadow, words = Shadow(BYTES), Shadow(BYTES).cells(np.array([0, 16, 32]), 16)
-    shadow.note_read(np.array([[1], [1], [0]]), words, record(np.array([[9], [4], [3]]), 0, 0, 0))
-    shadow.note_read(np.array([[1]]), words[:1], record(7, 0, 0, 0))
+    shadow.note_read(np.array([[1], [1], [0]]), words, record(np.array([[9], [4], [3]]), 0, 0, 0), 10)
+    shadow.note_read(np.array([[1]]), words[:1], record(7, 0, 0, 0), 10)
     assert shadow.reads[:2, 0].tolist() == [3, 9]
     assert [int(times(shadow.read[1, cell])) for cell in (0, 1)] == [7, 4]
 
@@ -114,7 +118,9 @@ def test_reads_are_in_the_table_when_it_is_asked_for(seed: int) -> None:
         size, warp = random.choice((4, 16, 16, 16)), random.randrange(5)
         words = np.array([random.randrange(0, BYTES // size) * size for _ in range(random.choice((1, 90)))])
         rows = np.full((len(words), 1), warp)
-        shadow.note_read(rows, shadow.cells(words, size), np.full((len(words), 1), record(time, 0, 0, 0)))
+        shadow.note_read(
+            rows, shadow.cells(words, size), np.full((len(words), 1), record(time, 0, 0, 0)), time
+        )
         latest |= {(warp, byte): time for word in words.tolist() for byte in range(word, word + size)}
         if random.random() < 0.1:
             shadow.forget_reads(shadow.within(np.array([[16, 64]])))
@@ -127,11 +133,11 @@ def test_reads_are_in_the_table_when_it_is_asked_for(seed: int) -> None:
 
 def test_reads_that_all_warps_know_of_need_no_table() -> None:
     shadow, cells = Shadow(BYTES), np.array([[3]])
-    shadow.note_read(np.array([[1]]), cells, np.array([[record(5, 0, 0, 0)]]))
+    shadow.note_read(np.array([[1]]), cells, np.array([[record(5, 0, 0, 0)]]), 10)
     shadow.forget_noted()
     assert shadow.reads[1, 0] == 5
     assert shadow.read_by(np.array([1]), cells[0]).tolist() == [[0]]
-    shadow.note_read(np.array([[1]]), cells, np.array([[record(6, 0, 0, 0)]]))
+    shadow.note_read(np.array([[1]]), cells, np.array([[record(6, 0, 0, 0)]]), 10)
     assert times(shadow.read_by(np.array([0, 1]), slice(3, 4))).tolist() == [[0], [6]]
 
 

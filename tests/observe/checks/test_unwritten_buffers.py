@@ -27,7 +27,8 @@ def messages(report: LaunchReport) -> list[str]:
     """What is said of reads; it is a note where nothing depends on them, as of most loads here."""
     reads = [one for one in report.hazards if one.kind != "unwritten"]
     assert all(one.kind == "uninitialised" and one.severity in ("note", "warning") for one in reads)
-    return [one.message.partition("; no result depends on them")[0] for one in reads]
+    assert all(one.influence in ("none", "none seen", "seen") for one in reads if one.severity == "note")
+    return [one.message.partition("; proved: ")[0].partition("; with ")[0] for one in reads]
 
 
 def test_a_read_is_found_and_says_where() -> None:

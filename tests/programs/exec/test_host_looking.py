@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -121,10 +123,48 @@ PRODUCT = """
 """
 
 
-@pytest.mark.parametrize(("stop", "written"), [(KeyboardInterrupt, 0), (SystemExit, 0), (ValueError, 1)])
-def test_an_interrupted_launch_is_not_recorded(
-    stop: type[BaseException], written: int, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_an_error(run: Run, tmp_path: Path) -> None:
+    """It was said that no launch multiplies matrices, with exit code 0."""
+    if (
+        os.geteuid() != 0
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)],
+            capture_output=True,
+            check=False,
+        ).returncode
+    ):
+        pytest.skip("only root mounts a small disk")
+    try:
+        (tmp_path / "large").write_bytes(bytes(4096))
+        done = run("tensor", options=("--trace-mma", str(tmp_path)))
+        assert [path.name for path in tmp_path.iterdir()] == ["large"]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+    assert (done.code, done.stdout) == (3, "products right\n")
+    reason = f"error: 1 recording could not be written to {tmp_path}: No space left on device"
+    assert reason in done.stderr.splitlines()
+    assert "nothing is recorded" not in done.stderr
+    assert [each["error"] for each in done.report["unwritten"]] == ["No space left on device"]
+
+
+def caused_by(cause: type[BaseException]) -> SystemError:
+    """What Numba makes of an exception that a signal raises in a compiled function."""
+    error = SystemError("returned a result with an exception set")
+    error.__cause__ = cause()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("stop", "written"),
+    [
+        (KeyboardInterrupt(), 0),
+        (SystemExit(), 0),
+        (caused_by(SystemExit), 0),
+        (caused_by(KeyError), 1),
+        (ValueError(), 1),
+    ],
+)
+def test_an_interrupted_launch_is_not_recorded(stop: BaseException, written: int, tmp_path: Path) -> None:
     module = load_text(PRODUCT, "product.ptx")
     kernel = module["product"]
     looking = HostLooking(trace_mma=tmp_path, breaks=(), selection=None, kernel=None, launch=None)
@@ -134,6 +174,6 @@ def test_an_interrupted_launch_is_not_recorded(
         raise stop
 
     launch = HostLaunch(module=module, kernel=kernel, grid=(1, 1, 1), block=(32, 1, 1))
-    with pytest.raises(stop), looking.at(launch) as observers:
+    with pytest.raises(type(stop)), looking.at(launch) as observers:
         stopped(observers)
     assert len(list(tmp_path.iterdir())) == len(looking.recordings) == written

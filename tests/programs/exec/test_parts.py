@@ -10,6 +10,8 @@ import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from warpsim.machine.grid import Launch, run
 from warpsim.programs.exec.calls import ROWS, row_of
 from warpsim.programs.exec.clients.client import Process
 from warpsim.programs.exec.clients.client_launches import LaunchRequest, execute
-from warpsim.programs.exec.clients.client_memory import DEVICE, PINNED, ClientMemory, OutOfMemory
+from warpsim.programs.exec.clients.client_memory import DEVICE, MANAGED, PINNED, ClientMemory, OutOfMemory
 from warpsim.programs.exec.clients.client_modules import Kernel
 from warpsim.programs.exec.clients.pending_work import Pending, PendingWork
 from warpsim.programs.exec.error_codes import code, driver_name, runtime_name, words
@@ -28,6 +30,7 @@ from warpsim.programs.exec.functions.device_calls import properties, property_by
 from warpsim.programs.exec.functions.launch_calls import declared_shared_bytes
 from warpsim.programs.exec.graphs import GraphNode
 from warpsim.programs.exec.libraries import driver_place, function_named, table
+from warpsim.programs.exec.memory_transfers import copy
 from warpsim.programs.exec.settings import Settings
 from warpsim.programs.exec.streams import LEGACY, Order, Touches
 from warpsim.programs.exec.tally import Tally
@@ -229,6 +232,21 @@ def test_pending_work_is_done_as_far_as_the_host_waits(schedule: str, expected: 
     assert sorted(done) == ["a1", "a2", "b1", "b2"]
 
 
+def test_the_choice_of_work_does_not_look_through_all_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 streams with work took 0.12 s for each piece of it."""
+    looks = list[Pending]()
+    usual = Pending.before
+    monkeypatch.setattr(Pending, "before", lambda self, clock: looks.append(self) or usual(self, clock))
+    pending, many = PendingWork("random:0"), 500
+    for number in range(2 * many):
+        line = number % many + 1
+        pending.add(Pending(GraphNode("one"), line, {line: number // many + 1}, "one", number))
+    for each in iter(lambda: pending.next(None), None):
+        pending.ended(each)
+    assert not pending
+    assert len(looks) <= 4 * many
+
+
 def test_work_that_is_running_holds_back_what_comes_after() -> None:
     pending = PendingWork("latest")
     pending.add(Pending(GraphNode("first"), 1, {1: 1}, "first", 0))
@@ -397,6 +415,33 @@ def test_what_asks_for_private_tables_is_told_apart(tmp_path: Path) -> None:
     assert f"{libraries[1]} {static} if the library is yours, link it with nvcc" in done.stderr
     assert f"{libraries[0]} asks the driver for a private table, as NVIDIA's runtime does" in done.stderr
     assert "run it with warpsim exec env LD_PRELOAD=libcudart.so.13\n" in done.stderr
+
+
+# --- copies ----------------------------------------------------------------------------------------
+
+
+def test_memory_that_the_host_writes_is_never_unwritten() -> None:
+    """Unwritten bytes of the device go to pinned memory, which the host fills and copies back."""
+    tally = Tally(program="copies", notice=print, progress=print)
+    process = Process(os.getpid(), 0, Settings(chip="sm_80", memory_bytes=1 << 20), tally)
+    device, pinned, managed, other = (
+        process.allocate(64, "words", kind).address for kind in (DEVICE, PINNED, MANAGED, DEVICE)
+    )
+    call: Any = SimpleNamespace(process=process, connection=SimpleNamespace(channel=None), name="cudaMemcpy")
+    for target in (pinned, managed):
+        copy(call, target, device, 64)
+        process.bytes_at(target, 64)[:] = 7
+        copy(call, other, target, 64)
+        fresh = process.fresh_at(other, 64)
+        assert fresh is not None
+        assert not fresh.any()
+    (finding,) = tally.findings.values()
+    assert "cudaMemcpy copies 64 bytes of 64 to the host that nothing has written" in finding.message
+    copy(call, other, device, 64)
+    fresh = process.fresh_at(other, 64)
+    assert fresh is not None
+    assert fresh.all()
+    process.close()
 
 
 # --- launches --------------------------------------------------------------------------------------

@@ -168,17 +168,26 @@ def test_a_launch_whose_run_is_killed_stops(run: Run, server: Path, programs: Pa
     assert run("device", options=("--connect", "--server", str(server))).code == 0
 
 
+def enter(folder: Path) -> None:
+    with prepared(folder):
+        pass
+
+
 def test_folders_of_servers(server: Path, tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o755)
     with pytest.raises(HostError, match="has mode 755: the folder of a server is yours, and of mode 700"):
-        prepared(open_to_all)
+        enter(open_to_all)
     with pytest.raises(HostError, match="too long for a socket: at most 107 bytes"):
-        prepared(tmp_path / ("x" * 100))
+        enter(tmp_path / ("x" * 100))
     with pytest.raises(HostError, match="has a server already"):
-        prepared(server)
-    assert prepared(tmp_path / "new").stat().st_mode & 0o777 == 0o700
+        enter(server)
+    with prepared(tmp_path / "new") as new:
+        assert new.stat().st_mode & 0o777 == 0o700
+        with pytest.raises(HostError, match="has a server already"):  # of two that start together
+            enter(new)
+    enter(new)
 
 
 def test_there_is_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,48 @@ _KERNELS: dict[str, tuple[int, str]] = {
         "@%p ld.shared.f32 %f2, [tile]; @%p st.global.f32 [%rd2], %f2;",
     ),
     "taken": (4, "atom.global.add.u32 %r5, [%rd2], 1; st.global.u32 [%rd3], %r5;"),
+    "held": (4, "atom.global.exch.b32 %r5, [%rd2], %r4; st.global.u32 [%rd3], %r5;"),
+    "first": (4, "add.u32 %r6, %r4, 1; atom.global.cas.b32 %r5, [%rd2], 0, %r6; st.global.u32 [%rd3], %r5;"),
+    "least": (
+        8,
+        "cvt.u64.u32 %rd4, %r4; atom.global.max.u64 %rd5, [%rd2], %rd4; st.global.u64 [%rd3], %rd5;",
+    ),
+    "indexed": (
+        4,
+        "atom.global.add.u32 %r5, [%rd2], 1; mul.wide.u32 %rd3, %r5, 4; add.u64 %rd3, %rd1, %rd3; "
+        "st.global.u32 [%rd3], %r4;",
+    ),
+    "counted": (4, "atom.global.add.u32 %r5, [%rd2], 1;"),
+    "last": (4, "atom.global.exch.b32 _, [%rd2], %r4;"),
+    "last_of_16_bytes": (
+        4,
+        ".reg .b128 %q<2>; cvt.u64.u32 %rd4, %r4; mov.b128 %q0, {{%rd4, %rd4}}; "
+        "atom.global.exch.b128 %q1, [%rd2], %q0;",
+    ),
+    "winner": (4, "add.u32 %r6, %r4, 1; atom.global.cas.b32 _, [%rd2], 0, %r6;"),
+    "around": (4, "red.global.dec.u32 [%rd2], %r4;"),
+    "released": (4, "atom.global.exch.b32 _, [%rd2], 7;"),
+    "set_once": (4, "atom.global.cas.b32 _, [%rd2], 0, 7;"),
+    "in_a_ring": (4, "red.global.inc.u32 [%rd2], 5;"),
+    "highest": (4, "red.global.max.u32 [%rd2], %r4;"),
+    "own": (4, "atom.global.exch.b32 _, [%rd3], %r4;"),
+    "looked_at": (4, "atom.global.or.b32 %r5, [%rd2], 0; st.global.u32 [%rd3], %r5;"),
+    "of_one": (
+        4,
+        "setp.ne.u32 %p, %r4, 5; @%p ret; atom.global.add.u32 %r5, [%rd2], 1; "
+        "atom.global.add.u32 %r5, [%rd2], 1; st.global.u32 [%rd3], %r5;",
+    ),
+    "of_each": (4, "atom.global.add.u32 %r5, [%rd3], 1; st.global.u32 [%rd3], %r5;"),
+    "behind_a_barrier": (
+        4,
+        _SHARED + "@%p atom.shared.add.u32 %r5, [tile], 7; bar.sync 0; atom.shared.or.b32 %r5, [tile], 0; "
+        "st.global.u32 [%rd3], %r5;",
+    ),
+    "without_it": (
+        4,
+        _SHARED + "@%p red.shared.add.u32 [tile], 7; atom.shared.or.b32 %r5, [tile], 0; "
+        "st.global.u32 [%rd3], %r5;",
+    ),
     "zeroed": (
         4,
         "ld.global.f32 %f1, [%rd3]; mov.b32 %r5, 0; "
@@ -158,6 +200,74 @@ def test_old_values_are_looked_at_where_they_are_used(module: Any) -> None:
     assert "old values" in _labels(reports["used"])["atom.global.add.f32"]
     assert "sums" not in _labels(reports["used"])["atom.global.add.f32"]
     assert [reach.role for reach in reports["guard"].fidelity.reached] == ["the guard"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mnemonic"),
+    [
+        ("taken", "atom.global.add.u32"),
+        ("held", "atom.global.exch.b32"),
+        ("first", "atom.global.cas.b32"),
+        ("least", "atom.global.max.u64"),
+        ("without_it", "atom.shared.or.b32"),
+        ("indexed", "atom.global.add.u32"),
+        ("counted", ""),  # the old value is not used
+        ("looked_at", ""),  # no thread changes the word
+        ("of_one", ""),
+        ("of_each", ""),
+        ("behind_a_barrier", ""),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(1, 32), (8, 4)])
+def test_old_values_of_integers_that_are_used(
+    module: Any, name: str, mnemonic: str, sizes: tuple[int, int]
+) -> None:
+    """Which thread gets which old value is the schedule's choice, though the word ends the same."""
+    args = [np.zeros(64, np.uint32), np.zeros(2, np.uint32)]
+    labels = _labels(module[name](*sizes, args, checks="off"))
+    assert set(labels) == ({mnemonic} if mnemonic else set())
+    assert all("old values" in note and "sums" not in note for note in labels.values())
+    assert all(("left in memory" in note) is (name in ("held", "first")) for note in labels.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "mnemonic"),
+    [
+        ("last", "atom.global.exch.b32"),
+        ("last_of_16_bytes", "atom.global.exch.b128"),
+        ("winner", "atom.global.cas.b32"),
+        ("around", "red.global.dec.u32"),
+        *((name, "") for name in ("released", "set_once", "in_a_ring", "highest", "own")),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(1, 32), (8, 4)])
+def test_what_updates_leave_that_do_not_commute(
+    module: Any, name: str, mnemonic: str, sizes: tuple[int, int]
+) -> None:
+    """No old value is used; the word has what the last or the first thread gives, or all the same."""
+    labels = _labels(module[name](*sizes, [np.zeros(64, np.uint32), np.zeros(4, np.uint32)], checks="off"))
+    assert set(labels) == ({mnemonic} if mnemonic else set())
+    assert all(note.startswith("the value left in memory") for note in labels.values())
+
+
+def test_an_index_of_an_open_order_is_followed_to_addresses(module: Any) -> None:
+    """Under another schedule the results are others, as the label says."""
+    stored = []
+    for schedule in ("program", "random:1"):
+        args = [np.zeros(64, np.uint32), np.zeros(1, np.uint32)]
+        report = module["indexed"](16, 4, args, schedule=schedule)
+        (reach,) = report.fidelity.reached
+        assert (reach.role, reach.origin_mnemonic) == ("an address", "atom.global.add.u32")
+        stored.append(args[0])
+    assert sorted(stored[0]) == sorted(stored[1])
+    assert not np.array_equal(*stored)
+
+
+def test_old_values_of_integers_are_known_in_other_processes(module: Any) -> None:
+    """Updates of shared memory alone leave CTAs independent, which several processes execute."""
+    x = np.zeros(32 * 256, np.uint32)
+    report = module["without_it"](256, 32, [x, np.zeros(1, np.uint32)], processes=2)
+    assert set(_labels(report)) == {"atom.shared.or.b32"}
 
 
 def test_sums_that_fit_whatever_the_order_and_those_that_overflow(module: Any) -> None:

@@ -42,6 +42,10 @@ HALVES = """setp.lt.u32 %p1, %r2, 90;
 @%p1 bra DONE;
 st.global.u16 [%d5], %r1;
 DONE: ret; }"""
+BYTES_LATE = """setp.lt.u32 %p1, %r2, 70;
+@%p1 st.global.u32 [%d5], %r1;
+@!%p1 st.global.u8 [%d5], %r1;
+ret; }"""
 CTAS, THREADS = 100, 128  # four waves
 
 
@@ -99,6 +103,13 @@ def test_ranges_that_meet_are_executed_here(taken: list[int], body: str) -> None
     assert taken == []
 
 
+def test_stores_of_other_sizes_in_helpers(taken: list[int]) -> None:
+    """Owners of bytes come back for units that are smaller than those here."""
+    one, two = (launched(BYTES_LATE, count, checks="warn") for count in (1, 2))
+    assert one == two
+    assert taken == [2]
+
+
 def test_without_checks_the_last_cta_stays(taken: list[int]) -> None:
     one, two = (launched(TWICE, count, checks="off") for count in (1, 4))
     assert one == two
@@ -111,6 +122,16 @@ def test_what_only_helpers_see(taken: list[int]) -> None:
     assert one == two
     assert [finding.kind for finding in one[1][0]] == ["element type", "unwritten"]
     assert taken == [2]
+
+
+def test_a_helper_without_machine_code_says_why(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    here = os.getpid()
+    failed = "machine code of statements is not used"
+    monkeypatch.setattr(processes, "failed_self_test", lambda: failed * (os.getpid() != here))
+    arrays = [np.zeros(CTAS * THREADS, np.uint32) for _ in range(2)]
+    report = load_text(HEAD + SCALED)["k"](CTAS, THREADS, arrays, processes=3)
+    assert report.notes == (failed,)
+    assert len(taken) == 2
 
 
 def test_findings_of_helpers(taken: list[int]) -> None:

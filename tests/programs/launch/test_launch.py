@@ -258,7 +258,7 @@ def test_static_and_dynamic_shared_memory():
     body = """
     .shared .align 4 .b8 fixed[20];
     mov.u32 %r1, fixed; mov.u32 %r2, dynamic; sub.u32 %r3, %r2, %r1;
-    mul.lo.u32 %r4, %r0, 4; add.u32 %r4, %r4, %r2; st.shared.u32 [%r4], %r0;
+    mul.lo.u32 %r4, %r0, 4; add.u32 %r4, %r4, %r2; st.shared.u32 [%r4], %r0; bar.warp.sync -1;
     xor.b32 %r5, %r0, 1; mul.lo.u32 %r5, %r5, 4; add.u32 %r5, %r5, %r2; ld.shared.u32 %r6, [%r5];
     mad.lo.u32 %r6, %r3, 1000, %r6; st.global.u32 [%rd1], %r6;
     """
@@ -809,6 +809,64 @@ def test_where_approximations_may_have_got_to(body, roles):
     assert reached(APPROXIMATE + body)[1] == roles
 
 
+STAGED = """
+.shared .align 16 .b8 c[512]; .reg .b32 %s<4>; .reg .b64 %g;
+ld.param.u64 %g, [in];
+mov.u32 %s0, c; mad.lo.u32 %s1, %r0, 16, %s0; mad.wide.u32 %g, %r0, 16, %g;
+cp.async.cg.shared.global [%s1], [%g], 16; cp.async.wait_all; bar.sync 0;
+mov.u32 %r7, 0;
+LOOP: ld.shared.b32 %r1, [%s1]; mov.f32 %f1, 0f3F800000;
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r1,%r1,%r1,%r1}, {%r1,%r1},
+  {%f1,%f1,%f1,%f1};
+bar.sync 0;
+INSIDE
+add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, 2; @%p1 bra LOOP;
+rcp.approx.f32 %f6, %f2; st.shared.f32 [%s1], %f6; bar.sync 0; ld.shared.f32 %f7, [%s1];
+st.global.f32 [%rd1], %f7;
+"""
+
+
+def reached_of(body, given=None, grid=1):
+    """The mnemonics of matrix instructions that an approximation may have reached."""
+    whole = text(body).replace("k(.param .u64 out)", "k(.param .u64 out, .param .u64 in)")
+    assert "in)" in whole
+    out = np.zeros(128 * grid, np.uint32)
+    report = warpsim.load(whole)["k"](grid, 32, [out, out if given is None else given], checks="off")
+    assert report.fidelity["approximate"]
+    return {one.mnemonic.partition(".")[0] for one in report.fidelity.reached if "tensor" in one.role}
+
+
+def test_an_epilogue_reaches_no_operand():
+    """Through staging in shared memory and an array of its own; in an array that is read, it may."""
+    once = STAGED.replace("INSIDE", "")
+    assert reached_of(once, np.zeros(128, np.uint32)) == set()
+    assert reached_of(once) == {"mma"}  # A and D are one array: another CTA may read what one has stored
+
+
+@pytest.mark.parametrize(
+    ("inside", "roles"),
+    [
+        ("rcp.approx.f32 %f6, %f2; st.shared.f32 [%s1], %f6; bar.sync 0;", {"mma"}),  # the next turn reads it
+        ("rcp.approx.f32 %f6, %f2; st.global.f32 [%rd1], %f6; bar.sync 0;", set()),
+    ],
+)
+def test_a_loop_reaches_its_next_turn(inside, roles):
+    assert reached_of(STAGED.replace("INSIDE", inside), np.zeros(128, np.uint32)) == roles
+
+
+def test_a_pointer_that_is_loaded_may_point_anywhere():
+    """A table of pointers in memory: the analysis does not know which array is meant."""
+    body = STAGED.replace("INSIDE", "").replace(
+        "ld.param.u64 %g, [in];", ".reg .b64 %t; ld.param.u64 %t, [in]; ld.global.u64 %g, [%t];"
+    )
+    device = warpsim.Device("sm_80")
+    out, data = device.array(np.zeros(128, np.uint32)), device.array(np.zeros(128, np.uint32))
+    table = device.array(np.array([data.address], np.uint64))
+    whole = text(body).replace("k(.param .u64 out)", "k(.param .u64 out, .param .u64 in)")
+    report = warpsim.load(whole)["k"](1, 32, [out, table], device=device, checks="off")
+    assert {one.role for one in report.fidelity.reached} == {"a tensor-core operand"}
+
+
 def test_a_function_hands_approximations_on():
     before = """
     .func (.param .b32 y) f(.param .b32 x) {
@@ -848,6 +906,27 @@ def test_matrix_instructions_are_recorded_and_have_their_evidence():
     evidence = warpsim.evidence(event.instruction)
     assert known.note == str(evidence)
     assert known.fidelity == {"validated": "exact", "documented": "exact"}.get(evidence.label, "inferred")
+
+
+WMMA = """
+.reg .b64 %g; .reg .f32 %c<8>; .reg .b32 %a<8>; .shared .align 32 .b8 tile[1024];
+ld.param.u64 %g, [in]; BEFORE
+wmma.load.a.sync.aligned.row.m16n16k16.f16 {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, [%g];
+wmma.load.c.sync.aligned.row.m16n16k16.f32 {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7}, [%g];
+wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7},
+  {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, {%a0,%a1,%a2,%a3,%a4,%a5,%a6,%a7}, {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7};
+rcp.approx.f32 %c0, %c0;
+wmma.store.d.sync.aligned.row.m16n16k16TILE, {%c0,%c1,%c2,%c3,%c4,%c5,%c6,%c7};
+"""
+
+
+@pytest.mark.parametrize("tile", [".f32 [%rd0]", ".shared.f32 [tile]"])
+def test_an_accumulator_that_is_stored_is_no_operand(tile):
+    """An epilogue changes it, and wmma.store writes it; wmma.load of what was approximated leads to one."""
+    after = WMMA.replace("TILE", tile)
+    assert reached_of(after.replace("BEFORE", ""), np.zeros(256, np.uint32), grid=2) == set()
+    before = "mov.f32 %f1, 0f3F800000; ex2.approx.f32 %f1, %f1; st.f32 [%g], %f1;"
+    assert reached_of(after.replace("BEFORE", before), np.zeros(256, np.uint32), grid=2) == {"wmma"}
 
 
 def test_an_approximation_that_reaches_a_tensor_core():

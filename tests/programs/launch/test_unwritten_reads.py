@@ -49,9 +49,32 @@ def test_what_is_never_used_is_a_note(schedule: str | int) -> None:
     assert found.severity == "note"
     assert found.message == (
         "ld.shared.b32 reads 4 bytes at 0x50 of shared memory (tile[20]) that were never written "
-        "[CTA (0, 0, 0), warp 0, lane 20]; no result depends on them: with other bytes there the launch "
-        "leaves the same"
+        "[CTA (0, 0, 0), warp 0, lane 20]; proved: no result depends on them, as the values that "
+        "come of them reach none"
     )
+    assert found.influence == "none"
+
+
+RARE = {
+    "an equal value": "setp.eq.u32 %q, %r2, 1; selp.b32 %r4, 1, 2, %q; st.global.b32 [%y], %r4;",
+    "a maximum": "max.s32 %r4, %r2, 2147483000; st.global.b32 [%y], %r4;",
+    "a NaN": "mov.b32 %f1, %r2; "
+    "testp.notanumber.f32 %q, %f1; selp.b32 %r4, 1, 2, %q; st.global.b32 [%y], %r4;",
+    "a barrier": "setp.eq.u32 %q, %r2, 5; bar.red.or.pred %q, 0, %q; selp.b32 %r4, 1, 2, %q; "
+    "st.global.b32 [%y], %r4;",
+}
+
+
+@pytest.mark.parametrize("use", RARE.values(), ids=RARE)
+def test_what_other_fillings_do_not_change_is_not_said_to_be_proved(use: str) -> None:
+    """Each of these depends on the bytes, but only where they hold a rare value."""
+    text = TEXT.replace(".reg .pred %p, %q;", ".reg .pred %p, %q; .reg .f32 %f1;")
+    x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    kernel = warpsim.load(text.format(body="ld.shared.b32 %r2, [%a];" + use))["k"]
+    for how in ("two other fillings", "another filling"):
+        (found,) = (one for one in kernel(1, 32, [x, y]).hazards if one.kind == "uninitialised")
+        assert (found.severity, found.influence) == ("note", "none seen")
+        assert found.message.endswith(f"; with {how} the results were the same")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +101,7 @@ def test_what_is_never_used_is_a_note(schedule: str | int) -> None:
 def test_what_something_depends_on_is_a_warning(use: str, differs: str) -> None:
     """The message says what depends on the bytes."""
     (found, *_) = findings(READ + use)
-    assert found.severity == "warning"
+    assert (found.severity, found.influence) == ("warning", "seen")
     assert f"; with other bytes there {differs}" in found.message
 
 

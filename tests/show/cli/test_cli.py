@@ -216,7 +216,7 @@ def test_undefined_metadata_needs_leave(run: Any, folder: Path) -> None:
         (os.devnull, 3,
          f"{os.devnull}:1:1: error: the trace names no target: add a line '//! target sm_90a' or "
          "'.target sm_90a', or give target='sm_…' (--target sm_…)\n"),
-        ("/dev/zero", 3, "/dev/zero:1:1: error: more than 67,108,864 bytes of text\n"),
+        ("/dev/zero", 3, "/dev/zero: error: expected a file or a pipe, given a device\n"),
     ],
 )  # fmt: skip
 def test_diagnostics_go_to_stderr_as_ptxas_has_them(run: Any, name: str, code: int, message: str) -> None:

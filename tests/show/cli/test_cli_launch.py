@@ -95,13 +95,48 @@ def test_a_bit_that_differs():
     document = json.loads(run("k.ptx", *SIZES, *GIVEN, "--expect", "0=wrong.npy", "--json").output)
     assert document["checks"] == [
         {
-            "index": 0, "file": "wrong.npy", "compared": 40, "different": 1,
+            "index": 0, "file": "wrong.npy", "compared": 40, "equal": 39,
+            "within_tolerance": 0, "different": 1, "tolerance": 0.0,
+            "largest_difference": {"value": 2.0**-20, "place": [7]},
             "first": {"place": [7], "is": "0x41280000", "expected": "0x41280001"},
         }
     ]  # fmt: skip
     assert document["kernel"] == "scale"
     assert document["errors"] == document["hazards"] == []
     assert document["fidelity"]["executions"]["approximate"] == 0
+
+
+def test_a_tolerance_says_how_many_are_equal_and_how_far_the_others_are():
+    """Within the tolerance: 3 elements have other bits, of which one has another sign of zero alone."""
+    near = np.load("good.npy")
+    near[[5, 9]] *= np.float32(1.0001)
+    near[0] = -0.0
+    np.save("near.npy", near)
+    given = (*SIZES, *GIVEN, "--expect", "0=near.npy", "--tolerance", "1e-3")
+    result = run("k.ptx", *given)
+    assert result.return_value == 0
+    assert result.output.splitlines()[-1] == (
+        "  argument 0 and near.npy: 40 elements: 37 equal bit for bit, 3 more within the tolerance 0.001; "
+        "largest difference 0.0013504 at [9]"
+    )
+    (check,) = json.loads(run("k.ptx", *given, "--json").output)["checks"]
+    counts = [check[name] for name in ("compared", "equal", "within_tolerance", "different")]
+    assert counts == [40, 37, 3, 0]
+    assert check["largest_difference"] == {"value": float(near[9] - np.float32(13.5)), "place": [9]}
+    near[7] = np.nan
+    np.save("near.npy", near)
+    result = run("k.ptx", *given)
+    assert result.return_value == 1
+    assert (
+        "40 elements: 1 beyond the tolerance 0.001, 36 equal bit for bit, 3 more within it" in result.output
+    )
+
+
+def test_a_tolerance_where_all_bits_are_equal_and_another_dtype():
+    given = (*SIZES, *GIVEN, "--tolerance", "1e-3", "--expect")
+    assert "40 elements equal, bit for bit" in run("k.ptx", *given, "0=good.npy").output
+    np.save("wide.npy", np.load("good.npy").astype(np.float64))
+    assert "40 elements equal, in value" in run("k.ptx", *given, "0=wide.npy").output
 
 
 def usage(*arguments):
@@ -111,7 +146,17 @@ def usage(*arguments):
 
 
 def test_kernels_are_listed_where_none_is_named():
-    assert usage("k.ptx") == f"--entry is missing{LISTING}"
+    listed = run("k.ptx")
+    assert (listed.exit_code, listed.return_value) == (0, 0)
+    assert listed.stdout.splitlines() == ["k.ptx: kernels for sm_80", *LISTING.splitlines()[2:]]
+    document = json.loads(run("k.ptx", "--json").stdout)
+    assert [kernel["entry"] for kernel in document["kernels"]] == ["scale", "race", "broken", "nothing"]
+    assert document["kernels"][0]["parameters"][2] == {
+        "index": 2, "name": "factor", "kind": "f32", "bytes": 4, "alignment": 4
+    }  # fmt: skip
+    assert usage("k.ptx", "--expect", "0=good.npy") == f"--entry is missing{LISTING}"
+    assert usage("k.ptx", "--why") == f"--entry is missing{LISTING}"
+    assert run("none.ptx").return_value == 3
     assert usage("k.ptx", "--entry", "x") == f"--entry x: there is no such kernel{LISTING}"
     said = "1 arguments, but the kernel has 4 parameters: out (.u64), in (.u64), factor (.f32), n (.u32)"
     assert usage("k.ptx", "--entry", "scale", "--arg", "null") == said + LISTING
@@ -125,9 +170,7 @@ def test_the_only_kernel_needs_no_name():
     alone = SCALE[: SCALE.index(".visible .entry race")]
     Path("alone.ptx").write_text(alone)
     assert run("alone.ptx", *SIZES[2:], *GIVEN, "--expect", "0=good.npy").exit_code == 0
-    assert usage("alone.ptx").startswith(
-        "--entry is missing\nkernels:\n  scale\n"
-    )  # without arguments it is listed
+    assert "  scale\n    0 out: .u64, 8 bytes\n" in run("alone.ptx").stdout  # without arguments it is listed
     with Path("alone.ptx").open("a") as file:
         file.write(".visible .entry nothing() { ret; }\n")
     assert usage("alone.ptx", *SIZES[2:], *GIVEN).startswith("--entry is missing\n")

@@ -112,6 +112,25 @@ def test_cases_of_a_vector_set_are_tiles(tmp_path):
     assert [one["tile"] for one in errors] == [[1]] * len(errors) != []
 
 
+def test_a_set_in_parts_is_a_subject_for_each_selector(tmp_path, monkeypatch):
+    """Tiles have the numbers of their cases, whatever is read together."""
+    form = warpsim.decode(SPARSE, target="sm_90a")
+    zero = np.zeros((9, 32, 4), np.uint32)
+    selector = np.array([0, 1, 0, 0, 1, 1, 0, 0, 1], np.int8)
+    e = np.where(np.arange(9)[:, None, None] == [[[4]]], 0, E0 | E1)
+    vectors = make_vectors(form, a=zero, b=zero, c=zero, e=e, selector=selector, undefined="fallback")
+    write_vectors(tmp_path / "set.npz", vectors)
+    whole = run("lint", tmp_path / "set.npz"), run("lint", tmp_path / "set.npz", "--json")
+    monkeypatch.setattr("warpsim.workbench.vectors.sets.PART_BYTES", 2 * 2177)
+    monkeypatch.setattr("warpsim.workbench.diagnosis.linting.lint._TILES", 1)
+    parts = run("lint", tmp_path / "set.npz"), run("lint", tmp_path / "set.npz", "--json")
+    assert [each.output for each in parts] == [each.output for each in whole]
+    subjects = json.loads(whole[1].output)["subjects"]
+    assert [one["subject"][-10:] for one in subjects] == ["selector 0", "selector 1"]
+    assert {tuple(one["tile"]) for one in subjects[1]["findings"] if one["rule"] == "empty-word"} == {(4,)}
+    assert "and 3 more like these" in whole[0].output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -278,7 +278,7 @@ def test_evidence_as_data_has_every_form_on_every_target(run):
     _, out, _ = run("info", "--evidence", "--json")
     rows = json.loads(out)["evidence"]
     pairs = {(form, row["target"]) for row in rows for form in row["forms"]}
-    forms = [*warpsim.instructions(), *tcgen05.typical()]
+    forms = [*warpsim.instructions(), *tcgen05.typical(), *tcgen05.reported()]
     assert pairs == {(str(form), target) for form in forms for target in form.targets}
     for row in rows:
         if row["family"].startswith("tcgen05"):

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.helpers.command_runner import CliRunner
 from warpsim.base.files.archives import write_array, write_arrays, write_lines
-from warpsim.show.cli import interrupts
+from warpsim.show.cli import cli, interrupts
 from warpsim.show.cli.output import Failure, attempt
 
 AT_AN_IMPORT = """
@@ -78,6 +79,67 @@ def test_an_interrupt_that_was_lost_is_no_success() -> None:
         otherwise(interrupted=False)
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_other_signals_get_lost_as_little(name: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba made another error of it, and the exit code was 70."""
+    number = getattr(signal, name)
+    monkeypatch.setattr(interrupts, "_AGAIN", 0.05)
+
+    def other_error() -> None:
+        with interrupts.interruptible():
+            try:
+                os.kill(os.getpid(), number)
+            except SystemExit as error:
+                raise SystemError("a function returned a result with an exception set") from error
+
+    def swallowed() -> None:
+        with interrupts.interruptible(), suppress(SystemExit):
+            os.kill(os.getpid(), number)
+
+    def again() -> None:
+        with interrupts.interruptible():
+            with suppress(SystemExit):
+                os.kill(os.getpid(), number)
+            time.sleep(20)
+
+    start = time.monotonic()
+    for way in (other_error, swallowed, again):
+        with pytest.raises(SystemExit) as left:
+            way()
+        assert left.value.code == code
+    assert time.monotonic() - start < 10
+
+
+def test_a_signal_where_nothing_can_be_raised_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """SIGTERM in a finaliser of llvmlite's objects printed a traceback."""
+
+    class Object:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def finalised() -> None:
+        with interrupts.interruptible():
+            Object()
+
+    hook = sys.unraisablehook
+    sys.unraisablehook = sys.__unraisablehook__
+    try:
+        with pytest.raises(SystemExit) as left:
+            finalised()
+    finally:
+        sys.unraisablehook = hook
+    assert (left.value.code, capsys.readouterr().err) == (143, "")
+
+
+def test_sighup_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupts.interruptible():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 # --- a full disk -----------------------------------------------------------------------------------
 
 LARGE = np.zeros(1 << 16, np.uint32)
@@ -112,6 +174,20 @@ def test_a_verb_names_the_file_that_does_not_fit(capsys: pytest.CaptureFixture[s
 
     assert isinstance(attempt(full, Path("kernel.ptx")), Failure)
     assert capsys.readouterr().err == "out.npy: error: No space left on device\n"
+
+
+def test_a_set_that_does_not_fit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is made it lies in files without a name."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("warpsim.workbench.vectors.parted.SpooledSet.add", full)
+    form = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    words = ["vectors", form, "--target", "sm_90", "-n", "3", "-o", str(tmp_path / "set.npz")]
+    done = CliRunner().invoke(cli, words, standalone_mode=False)
+    assert (done.return_value, done.stderr) == (3, f"{tmp_path}/set.npz: error: No space left on device\n")
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("verb", ["unpack", "diff"])

@@ -138,7 +138,7 @@ def test_a_process_is_debugged_over_its_standard_streams(tmp_path: Path) -> None
         client.get("disconnect")
         assert process.wait(60) == 0
     outputs = [each["body"]["output"] for each in client.log if each.get("event") == "output"]
-    assert any("as expected: 64 elements" in text for text in outputs)
+    assert any("64 elements equal, bit for bit" in text for text in outputs)
 
 
 def test_scopes_show_registers_of_every_frame(client: Client) -> None:
@@ -278,6 +278,20 @@ def test_breakpoints_that_are_wrong_are_not_verified(client: Client, more: Any, 
     assert not found["verified"]
     assert message in found["message"]
     assert client.moved("continue")["reason"] == "end"
+
+
+def test_a_disconnect_that_is_wrong_ends_the_session() -> None:
+    """The stream stays open: a client that waits for the process waited for ever."""
+    (there, here), sink = os.pipe(), io.BytesIO()
+    last = b'{"seq": 1, "type": "request", "command": "disconnect", "arguments": "x"}'
+    os.write(here, framed(last))
+    with os.fdopen(there, "rb") as source:
+        thread = Thread(target=Adapter(source, sink, begin).serve, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        os.close(here)
+    assert b"disconnect: arguments are an object" in sink.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -267,12 +267,12 @@ def test_findings_stop_and_errors_end_with_their_statement() -> None:
 def test_the_end_is_compared_with_what_is_expected() -> None:
     expected = results()
     with session(expected={0: expected}) as right:
-        assert "argument 0 is as expected: 64 elements" in right.do("run")
+        assert "argument 0: 64 elements equal, bit for bit" in right.do("run")
     expected[7] += 1
     with session(expected={0: expected}) as wrong:
         assert "first: arg0[7] is 36, expected 37" in wrong.do("run")
     with session(expected={0: expected}, tolerance=0.1) as near:
-        assert "as expected" in near.do("run")
+        assert "63 equal bit for bit, 1 more within the tolerance 0.1; largest" in near.do("run")
 
 
 # --- looking ---------------------------------------------------------------------------------------------

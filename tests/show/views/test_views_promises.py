@@ -13,7 +13,7 @@ import pytest
 
 import warpsim
 from warpsim.isa.architectures import ARCHITECTURES
-from warpsim.isa.families.tcgen05 import typical
+from warpsim.isa.families.tcgen05 import reported, typical
 from warpsim.show.views.promises.promise import LABELS, Promise
 from warpsim.show.views.promises.promises import promises, promises_document, promises_lines
 from warpsim.show.views.promises.promises_derived import result_promises
@@ -24,7 +24,7 @@ PACKAGE = ROOT / "warpsim"
 STATEMENTS: list[dict[str, Any]] = json.loads(
     (PACKAGE / "show/views/promises/statements.json").read_text(encoding="utf-8")
 )
-FORMS = [*warpsim.instructions(), *typical()]
+FORMS = [*warpsim.instructions(), *typical(), *reported()]
 REFUSALS = {  # label -> what modules call to make its error
     "not modelled": {"NotModelled", "not_modelled"},
     "undefined by PTX": {"UndefinedBehavior", "undefined", "_undefined"},
@@ -89,7 +89,8 @@ def test_every_form_on_every_target_is_promised_something() -> None:
                 types = f"{form.a.name}.{form.b.name}.{form.c.name}"
                 use = form.d.name, types, form.stored_k, form.satfinite, with_c
                 told = warpsim.evidence(form, target, with_c=with_c).label
-                assert labels.pop((form.family.name, form.operation, *use, target), told) == told
+                shape = f"m{form.shape.m}n{form.shape.n}" * (told == "reported")
+                assert labels.pop((form.family.name, form.operation, *use, shape, target), told) == told
     assert not labels
 
 

@@ -97,3 +97,23 @@ def test_types_that_have_moved_are_no_broken_file(
         assert run(given=f"example.{module}.Pair(21)") == ("42 0", "")
         assert run(given=f"example.{module}.Pair(21)") == ("42 1", "")
         (tmp_path / f"{module}.py").unlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has other permissions")
+@pytest.mark.parametrize("where", ["NUMBA_CACHE_DIR", "__pycache__"])
+def test_a_cache_that_other_users_can_write_is_not_used(
+    where: str, run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    """Numba executes what it finds there, with any digest."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("no JIT, no cache")
+    beside = where == "__pycache__"
+    before = "import os; os.environ.pop('NUMBA_CACHE_DIR')" if beside else ""
+    shared = tmp_path / (where if beside else "cache")
+    assert run(before) == ("42 0", "")
+    assert run(before) == ("42 1", "")
+    shared.chmod(0o777)
+    for _ in range(2):
+        printed, warned = run(before)
+        assert printed == "42 0"
+        assert warned.count(f"{shared} has mode 777, so that other users can write there") == 1

@@ -188,6 +188,22 @@ def test_broadcast_word(instruction: Instruction) -> None:
         assert [(finding.rule, finding.severity) for finding in found] == [("broadcast-word", "warning")]
 
 
+@pytest.mark.parametrize(
+    ("instruction", "selector", "lanes"),
+    [(F16, 0, "lanes 0, 1"), (F16, 1, "lanes 2, 3"), (TF32, 0, "lanes 0, 1"), (S8, 0, "all lanes")],
+)
+def test_only_lanes_that_are_read_are_said_to_agree(
+    instruction: Instruction, selector: int, lanes: str
+) -> None:
+    """The lanes that the selector ignores hold other words, or none."""
+    words = good(instruction, selector)["e"].reshape(8, 4)
+    first = selector * instruction.metadata_words
+    read = range(first, first + instruction.metadata_words)
+    e = np.where(np.isin(np.arange(4), read), words[:, first : first + 1], 0).reshape(32, 1).astype(np.uint32)
+    (found,) = [each for each in lint(instruction, e=e, selector=selector) if each.rule == "broadcast-word"]
+    assert found.message.startswith(f"{lanes} of each quad hold the same metadata word")
+
+
 def test_uniform_metadata_is_only_noted() -> None:
     e = np.full((32, 1), 0x44444444, np.uint32)
     found = lint(S8, e=e)

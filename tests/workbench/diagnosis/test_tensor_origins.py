@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers import kernel_cases
+from tests.helpers import kernel_cases, tensor_core_products
 from tests.helpers.tensor_core import metadata_field
 from warpsim.programs.launch.launching import load_text
 from warpsim.workbench.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
@@ -65,6 +65,27 @@ def test_factors_are_bytes_of_their_blocks(role: str, tall: int) -> None:
             assert byte == step * 512 + row % 32 * 16 + row // 32 * 4 + factor, (number, row)
         seen += 1
     assert seen == 16
+
+
+@pytest.mark.parametrize("size", [(128, 64, 2048), (128, 128, 4096)])
+def test_blocks_of_factors_in_padded_matrices_are_right(size: tuple[int, int, int]) -> None:
+    """Blocks of 128 lines and 4 factors, as cuBLAS and CUTLASS have them, in arrays (lines, k / 32): the axis
+    along which words move with k has lines of the tile, too.
+    """
+    case = tensor_core_products.mxf8(np.random.default_rng(1), size=size)
+    arguments = list(case.arguments)
+    for place in (1, 3):
+        blocks = arguments[place]
+        arguments[place] = blocks.reshape(len(blocks) * 128, size[2] // 32)
+    kernel = load_text((kernel_cases.FOLDER / case.file).read_text(), case.file)[case.entry]
+    passed = case.passed(arguments)
+    kernel(case.grid, case.block, passed, case.shared_bytes)
+    (place, expected), *_ = case.expected.items()
+    assert np.array_equal(arguments[place], expected)
+    inputs = {"A": 0, "scales of A": 1, "B": 2, "scales of B": 3}
+    found = find_origins(kernel, case.grid, case.block, passed, inputs, case.shared_bytes, case.cluster)
+    assert not found.findings
+    assert {operand.role for operand in found.operands} >= {"scale_a", "scale_b"}
 
 
 def test_metadata_are_words_of_their_lanes() -> None:

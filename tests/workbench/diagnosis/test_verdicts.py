@@ -11,6 +11,7 @@ import pytest
 import warpsim
 from tests.helpers import kernel_cases
 from warpsim import OperandError, Verdict
+from warpsim.programs.launch.array_agreement import agreement
 from warpsim.programs.launch.launching import load_text
 from warpsim.workbench.diagnosis.verdicts.output_errors import output_error
 from warpsim.workbench.diagnosis.verdicts.output_relations import relations
@@ -75,7 +76,8 @@ def test_the_first_line_names_the_mistake(
     assert found.operand == operand
     assert found.location is not None
     assert found.location.line == line
-    assert str(found).startswith(f"verdict: kernel.ptx:{line}:")
+    but = "outputs as expected, but " * found.outputs_as_expected
+    assert str(found).startswith(f"verdict: {but}kernel.ptx:{line}:")
 
 
 def test_a_cause_is_tried_before_it_is_claimed(right: np.ndarray) -> None:
@@ -93,7 +95,7 @@ def test_a_cause_is_tried_before_it_is_claimed(right: np.ndarray) -> None:
 def test_a_race_says_what_is_missing_and_where(right: np.ndarray) -> None:
     found = verdict(changed((211, "bar.sync", "//bar.sync")), right)
     assert found.fix == "put bar.sync (__syncthreads()) between line 209 and line 220"
-    assert not found.errors
+    assert (found.outputs_as_expected, found.as_expected) == (True, False)
     assert found.notes[0].startswith("under this schedule the outputs are as expected all the same")
     flight = verdict(changed((209, "wait_group 1", "wait_group 2")), right)
     assert flight.fix.startswith("put cp.async.wait_group, with fewer groups that may be in flight, and then")
@@ -130,7 +132,10 @@ def test_a_right_launch(right: np.ndarray) -> None:
 
 
 def test_warnings_are_shown_where_nothing_is_wrong_with_the_outputs() -> None:
-    verdict = Verdict(causes=(), errors=(), compared=2, notes=("k.ptx:4:1: no wgmma.fence",))
+    one = agreement(np.ones(2), np.ones(2), 0.0)
+    verdict = Verdict(
+        causes=(), errors=(), agreements={"a": one, "b": one}, notes=("k.ptx:4:1: no wgmma.fence",)
+    )
     assert str(verdict).splitlines() == [
         "verdict: nothing is wrong; 2 outputs are as expected",
         "note: k.ptx:4:1: no wgmma.fence",

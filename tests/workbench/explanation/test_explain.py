@@ -4,8 +4,10 @@ Each distinct arithmetic of every target is executed on random words and on the 
 explanation of one element must end in the very bits of D, and its parts must add up to them.
 """
 
+import contextlib
 import json
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tests.helpers import nasty
 from tests.helpers.families import each_of
 from tests.helpers.pages import Page
 from warpsim import IllegalInstruction, OperandError, UndefinedBehavior
+from warpsim.isa.architectures import ARCHITECTURES
 from warpsim.isa.descriptors.packed_tiles import canonical_bytes, canonical_descriptor
 from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.descriptors.tile_shape import TileShape
@@ -432,6 +435,21 @@ def test_the_text_of_a_comparison():
     assert hopper.endswith("rounded to 24 bits, toward zero, exact: 0x33000000 = 2.98023224e-08")
 
 
+def test_chips_with_the_same_d_are_not_said_to_part():
+    """Sums of ones are exact: in two steps on sm_80, in one on sm_90."""
+    ones = [np.ones(shape, dtype) for shape, dtype in (((16, 16), "f2"), ((16, 8), "f2"), ((16, 8), "f4"))]
+    found = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *ones)
+    assert (found.same_d, found.parting.step, found.parting.partial) == (True, 0, None)
+    text = "  D is the same on all of them, in other steps from step 0 on"
+    assert text in comparison_lines(found)
+    assert not any("part" in line for line in comparison_lines(found))
+    assert comparison_document(found)["same_d"]
+    assert f"<h2>{text.strip()}</h2>" in comparison_page(found)
+    other = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *quarter_matrices())
+    assert not other.same_d
+    assert "<h2>First step at which they part: 0</h2>" in comparison_page(other)
+
+
 @pytest.mark.parametrize(
     ("code", "text"),
     [(0x3F80_0000, "1"), (0x8000_0000, "-0"), (0xFF80_0000, "-Inf"), (0x7FC0_0000, "NaN"),
@@ -490,6 +508,35 @@ def test_a_comparison_as_a_page():
     parser.close()
     assert parser.open == []
     assert {"sm_80", "sm_90"} <= set(parser.texts)
+
+
+def comparisons():
+    """One mnemonic with its targets for each set of rules that targets sum a product by."""
+    found = {}
+    for mnemonic in dict.fromkeys(form.mnemonic for form in warpsim.instructions() if form.lanes == 32):
+        targets = {}
+        for target in ARCHITECTURES:
+            with contextlib.suppress(IllegalInstruction):
+                form = warpsim.decode(mnemonic, target=target)
+                targets.setdefault(nasty.arithmetic(form), target)
+        if len(targets) > 1:
+            found.setdefault(tuple(targets), (mnemonic, tuple(targets.values())))
+    return [*found.values()]
+
+
+@each_of(comparisons(), lambda case: case[0], parts=2)
+def test_every_comparison_has_a_text_and_a_page(mnemonic, targets):
+    """Also of targets of which one sums in aligned steps and the other mixes them with additions."""
+    form = warpsim.decode(mnemonic, target=targets[0])
+    q, row, column = some_element(form, rng := np.random.default_rng(SEED))
+    registers = random_registers(form, rng)
+    for pair in combinations(targets, 2):
+        found = compare_dot(form, row, column, pair, product=q, **registers)
+        text = comparison_lines(found)
+        for name, each in zip(pair, found.explanations, strict=True):
+            assert found.parting is None or f"{name}:" in text
+            assert any(f"0x{each.code:0{-(-form.d.bits // 4)}x}" in line for line in text)
+        assert comparison_page(found)
 
 
 # --- refusals --------------------------------------------------------------------------------------

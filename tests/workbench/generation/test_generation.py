@@ -288,7 +288,7 @@ def test_few_cases_miss_bins_and_say_so(capsys):
         (
             [F16, "--target", "sm_80", "--kind", "random", "-n", "1" + 20 * "0", "-o", "x.npz"],
             3,
-            "100000000000000000000 cases of 1,792 bytes: a set has at most 2,396,745; "
+            "100000000000000000000 cases of 1,792 bytes: a set has at most 4,793,490; "
             "make several, each with a seed of its own",
         ),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -25,10 +25,10 @@ class _Torch(ModuleType):
 
     def __init__(self, content: Any) -> None:
         super().__init__("torch")
-        self.content, self.calls = content, list[tuple[Path, dict[str, Any]]]()
+        self.content, self.calls = content, list[tuple[bytes, dict[str, Any]]]()
 
-    def load(self, path: Path, **options: Any) -> Any:
-        self.calls.append((path, options))
+    def load(self, file: BinaryIO, **options: Any) -> Any:
+        self.calls.append((file.read(), options))
         if isinstance(self.content, Exception):
             raise self.content
         return self.content
@@ -42,7 +42,7 @@ def test_only_tensors_are_unpickled(content: Any, monkeypatch: pytest.MonkeyPatc
     (found,) = read_tensors(Path("a.pt")).items()
     assert found[0] == ("A" if isinstance(content, dict) else "")
     assert found[1].tolist() == [0, 1, 2]
-    assert torch.calls == [(Path("a.pt"), {"map_location": "cpu", "weights_only": True})]
+    assert torch.calls == [(b"", {"map_location": "cpu", "weights_only": True})]
 
 
 def test_what_torch_refuses_is_an_error_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,9 @@ import json
 import random
 import shutil
 import subprocess
+import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ import pytest
 import warpsim
 from tests.helpers.example_sets import example, kinds_of_form, sparse_form, unexecuted
 from warpsim.base.errors import OperandError, TraceError
+from warpsim.workbench.generation.cases.assembly import joined_sets
 from warpsim.workbench.vectors.formats import FORMATS, format_of, npz, read_vectors, write_vectors
 from warpsim.workbench.vectors.formats.manifest import manifest_from, manifest_of
+from warpsim.workbench.vectors.parted import SpooledSet
 from warpsim.workbench.vectors.sets import VectorSet
 
 FORM = sparse_form()
@@ -77,9 +80,8 @@ def test_parts_are_the_set_in_order(one, tmp_path, monkeypatch):
     vectors = unexecuted(FORM, 7)
     path = tmp_path / f"set{one.suffixes[0]}"
     write_vectors(path, vectors)
-    for module in ("warpsim.workbench.vectors.sets", "warpsim.workbench.vectors.formats.npz"):
-        monkeypatch.setattr(f"{module}.PART_BYTES", 3 * 2177)
-    parts = list(one.parts(path))
+    monkeypatch.setattr("warpsim.workbench.vectors.sets.PART_BYTES", 3 * 2177)
+    parts = list(one.in_parts(path).parts())
     assert [len(part) for part in parts] == [3, 3, 1]
     assert [label for part in parts for label in part.labels] == list(vectors.labels)
     for name, array in vectors.arrays().items():
@@ -434,7 +436,7 @@ def test_an_archive_that_is_no_set_is_refused(tmp_path, change, message):
         for name, data in (members(path) | change).items():
             if data is not None:
                 archive.writestr(name, data)
-    for read in (read_vectors, lambda path: [*format_of(path).parts(path)]):
+    for read in (read_vectors, lambda path: [*format_of(path).in_parts(path).parts()]):
         with pytest.raises(TraceError) as caught:
             read(tmp_path / "bad.npz")
         assert message in str(caught.value)
@@ -466,25 +468,95 @@ def test_a_set_that_is_too_large_to_be_read_at_once_is_only_read_in_parts(tmp_pa
     monkeypatch.setattr("warpsim.workbench.vectors.formats.manifest.LARGEST_SET", 4353)
     with pytest.raises(TraceError, match="the arrays have 4,354 bytes, but at most 4,353 are read at once"):
         read_vectors(path)
-    assert sum(len(part) for part in format_of(path).parts(path)) == 2
+    assert sum(len(part) for part in format_of(path).in_parts(path).parts()) == 2
 
 
 def test_parts_hold_no_more_than_a_part(tmp_path, monkeypatch):
     """The whole is never unpacked: what is read at a time is as much as a part has."""
     write_vectors(tmp_path / "set.npz", unexecuted(FORM, 6))
-    monkeypatch.setattr(npz, "PART_BYTES", 2 * 2177)
+    monkeypatch.setattr("warpsim.workbench.vectors.sets.PART_BYTES", 2 * 2177)
     sizes = []
-    original = npz.Source._next
+    original = npz.read_block
 
-    def counted(source: Any, name: str, count: int) -> Any:
+    def counted(stream: Any, spec: Any, count: int) -> Any:
         sizes.append(count)
-        return original(source, name, count)
+        return original(stream, spec, count)
 
-    monkeypatch.setattr(npz.Source, "_next", counted)
-    parts: Iterator[VectorSet] = format_of(Path("a.npz")).parts(tmp_path / "set.npz")
+    monkeypatch.setattr(npz, "read_block", counted)
+    parts = format_of(Path("a.npz")).in_parts(tmp_path / "set.npz").parts()
     next(parts)
     assert sizes == [2] * 6
     parts.close()  # type: ignore[attr-defined]
+
+
+# --- sets of any size ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
+def test_a_spooled_set_is_written_as_one_in_memory(one, tmp_path, monkeypatch):
+    """The parts differ in length, and vary in an immediate only together."""
+    monkeypatch.setattr("warpsim.workbench.vectors.sets.PART_BYTES", 3 * 2177)
+    halves = [
+        unexecuted(FORM, 4, immediates={"selector": 0}),
+        unexecuted(FORM, 3, immediates={"selector": 1}),
+    ]
+    whole = joined_sets(halves)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    with SpooledSet(tmp_path) as spooled:
+        for half in halves:
+            spooled.add(half)
+        assert spooled.specs() == whole.specs()
+        assert (len(spooled), spooled.labels) == (len(whole), whole.labels)
+        one.write(tmp_path / "one" / f"s{one.suffixes[0]}", spooled)
+        one.write(tmp_path / "other" / f"s{one.suffixes[0]}", whole)
+    assert not [path for path in tmp_path.iterdir() if path.is_file()]
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes()
+
+
+def test_one_part_keeps_its_constants(tmp_path):
+    part = unexecuted(FORM, 4, immediates={"selector": 1})
+    with SpooledSet(tmp_path) as spooled:
+        spooled.add(part)
+        assert spooled.constants() == {"selector": 1}
+        (again,) = spooled.parts()
+    assert again.specs() == part.specs()
+
+
+@pytest.mark.parametrize("suffix", ["npz", "hex", "h"])
+def test_memory_does_not_grow_with_a_set(suffix, tmp_path, monkeypatch):
+    """Sets of 10 and of 40 parts take the same, whatever is done with them."""
+    monkeypatch.setattr("warpsim.workbench.vectors.sets.PART_BYTES", 8 * 2177)
+    peaks = []
+    for count in (10, 40):
+        path = tmp_path / f"s{count}.npz"
+        with SpooledSet(tmp_path) as spooled:
+            for _ in range(count):
+                spooled.add(replace(unexecuted(FORM, 8), labels=()))
+            tracemalloc.start()
+            write_vectors(path, spooled)
+            read = format_of(path).in_parts(path)
+            format_of(Path(f"a.{suffix}")).write(tmp_path / f"again.{suffix}", read)
+            assert sum(len(part) for part in read.parts()) == len(spooled) == 8 * count
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize("broken", ["changed", "cut"])
+def test_a_conversion_of_a_broken_set_leaves_nothing(broken, tmp_path):
+    vectors = unexecuted(FORM, 3)
+    write_vectors(tmp_path / "s.npz", vectors)
+    content = members(tmp_path / "s.npz")
+    data = content["d.npy"]
+    content["d.npy"] = data[:-1] + b"x" if broken == "changed" else data[:-4]
+    with zipfile.ZipFile(tmp_path / "s.npz", "w") as archive:
+        for name, item in content.items():
+            archive.writestr(name, item)
+    with pytest.raises(TraceError, match=r"s\.npz: array 'd' (has SHA-256|claims)"):
+        write_vectors(tmp_path / "t.npz", format_of(tmp_path / "s.npz").in_parts(tmp_path / "s.npz"))
+    assert [path.name for path in tmp_path.iterdir()] == ["s.npz"]
 
 
 def test_a_manifest_is_read_as_it_is_written():

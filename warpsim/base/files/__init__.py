@@ -1,1 +1,1 @@
-"""Reading and writing files safely, texts of registers, and the version of the code."""
+"""Reading and writing files safely, and the version of the code."""

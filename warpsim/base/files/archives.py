@@ -7,30 +7,36 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import TextIOWrapper
 from math import prod
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import Location, TraceError
-from .named_pipes import open_input
+from .opening import open_input
 from .read_files import note_input
 from .replacing import replacing
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 LARGEST_TEXT = 1 << 26  # bytes
+LARGEST_LOG = 1 << 34  # bytes of a text that is read line by line
 LARGEST_ARCHIVE = 1 << 28  # bytes of all arrays together, unpacked
-LARGEST_ARRAY = 1 << 32  # bytes of an .npy file
+LARGEST_OPERAND = 1 << 30  # bytes of an .npy file that is converted as a whole
+LARGEST_ARRAY = 1 << 32  # bytes of an .npy file for the memory of a device
 MOST_MEMBERS = 1 << 12  # arrays of an archive: each takes half a millisecond, however small
+_LARGEST_DIRECTORY = MOST_MEMBERS << 8  # bytes of the directory of a zip file
+_HEAD = 1 << 12  # bytes in which the header of an array lies
+_UNREADABLE = b"'<f1'"  # what NumPy writes of ml_dtypes.float8_e5m2, and does not read
 
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -53,24 +59,16 @@ def read_stdin() -> str:
     if stream is None:
         raise TraceError("stdin is closed", Location("<stdin>", 1))
     note_input(sys.stdin)
-    content = stream.read(LARGEST_TEXT + 1)
-    return _limited(content, "<stdin>").decode("utf-8", errors="surrogateescape")
+    content: bytes = stream.read(LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise TraceError(f"more than {LARGEST_TEXT:,} bytes of text", Location("<stdin>", 1))
+    return content.decode("utf-8", errors="surrogateescape")
 
 
 def read_content(path: Path) -> bytes:
-    """Return the bytes of a file, which may be an endless device.
-
-    Raises TraceError for more than 64 MiB and for a pipe that nothing is written to, OSError.
-    """
-    with open(path, "rb", opener=open_input) as file:
-        note_input(file)
-        return _limited(file.read(LARGEST_TEXT + 1), str(path))
-
-
-def _limited(content: bytes, name: str) -> bytes:
-    if len(content) > LARGEST_TEXT:
-        raise TraceError(f"more than {LARGEST_TEXT:,} bytes of text", Location(name, 1))
-    return content
+    """Return the bytes of a file or pipe. Raises TraceError for more than 64 MiB, OSError."""
+    with open_input(path, LARGEST_TEXT) as file:
+        return file.read()
 
 
 def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
@@ -79,67 +77,110 @@ def read_arrays(path: Path, kinds: str = "ub") -> Arrays:
 
     ``kinds`` may admit other dtypes. The headers are checked before anything is unpacked. Raises TraceError.
     """
-    if not os.path.isfile(path):  # a name that is too long raises no error here
-        raise TraceError("no such file").named(path)
     try:
-        with warnings.catch_warnings():  # NumPy warns of headers written by Python 2
-            warnings.simplefilter("error")
-            with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-                note_input(file)
-                return _read_members(archive, kinds)
+        with open_archive(path, LARGEST_ARCHIVE + MOST_MEMBERS * _HEAD) as archive, warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy warns of headers written by Python 2
+            return _read_members(archive, kinds)
+    except (FileNotFoundError, IsADirectoryError):
+        raise TraceError("no such file").named(path) from None
     except TraceError as error:
         raise error.named(path) from None
     except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds for a broken file
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TraceError(f"cannot be read as an .npz file: {reason}").named(path) from None
+        raise unreadable(error, "npz").named(path) from None
 
 
-_UNREADABLE, _HEAD = b"'<f1'", 128
+def unreadable(error: Exception, kind: str) -> TraceError:
+    """Return the error of a file that a library cannot read as arrays of that kind."""
+    reason = str(error).partition("\n")[0] or type(error).__name__
+    return TraceError(f"cannot be read as an .{kind} file: {reason}")
 
 
-def read_array(path: Path) -> npt.NDArray[Any]:
-    """Return the array of an ``.npy`` file, of any dtype without pickles, at most 4 GiB.
+@contextmanager
+def open_archive(path: Path, largest: int) -> Iterator[zipfile.ZipFile]:
+    """Yield a zip file of at most ``largest`` bytes, its directory read. Raises TraceError, OSError, and what
+    zipfile raises for a broken file.
+    """
+    with open_input(path, largest, regular=True) as file:
+        bounded: Any = _Directory(file)
+        with zipfile.ZipFile(bounded) as archive:
+            bounded.read = file.read
+            yield archive
+
+
+class _Directory:
+    """A file at the directory of a zip archive, which may claim any size and is read at once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most ``size`` bytes; raises TraceError for more than a directory has."""
+        if size > _LARGEST_DIRECTORY:
+            raise TraceError(f"its directory claims {size:,} bytes, more than {_LARGEST_DIRECTORY:,}")
+        return self._file.read(size)
+
+
+def read_array(path: Path, largest: int = LARGEST_OPERAND) -> npt.NDArray[Any]:
+    """Return the array of an ``.npy`` file, of any dtype without pickles, at most ``largest`` bytes.
 
     Raises TraceError, OSError.
     """
-    if not is_regular(path):
-        raise TraceError("it is no regular file").named(path)
-    with path.open("rb") as file:
-        note_input(file)
+    with _array_file(path, largest) as (file, shape, by_column, dtype):
+        array = np.fromfile(file, dtype, prod(shape))
+        return array.reshape(shape[::-1]).T if by_column else array.reshape(shape)
+
+
+def map_array(path: Path) -> npt.NDArray[Any]:
+    """Return the array of an ``.npy`` file, mapped copy-on-write and not read. Raises TraceError, OSError."""
+    with _array_file(path, sys.maxsize) as (file, shape, by_column, dtype):
+        if not prod(shape):
+            return np.empty(shape, dtype)
+        return np.memmap(file, dtype, "c", file.tell(), shape, "F" if by_column else "C")
+
+
+@contextmanager
+def _array_file(path: Path, largest: int) -> Iterator[tuple[BinaryIO, tuple[int, ...], bool, np.dtype[Any]]]:
+    """Yield an ``.npy`` file at its elements, and its header, which states the size that the file holds.
+
+    What the block raises becomes a TraceError.
+    """
+    with open_input(path, largest, regular=True) as file:
         try:
-            source = _check_array_file(file, "the array")
-            array: npt.NDArray[Any] = np.lib.format.read_array(
-                source, allow_pickle=False, max_header_size=4096
-            )
+            head = file.read(_HEAD)
+            beginning = io.BytesIO(head.replace(_UNREADABLE, b"'|V1'", 1))
+            size = os.fstat(file.fileno()).st_size
+            shape, by_column, dtype = array_header(beginning, size, "the array", "")
+            if dtype.hasobject:
+                raise TraceError(f"the array has dtype {dtype}: pickled objects are not read")
+            file.seek(beginning.tell())
+            yield file, shape, by_column, dtype
         except TraceError as error:
             raise error.named(path) from None
         except Exception as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise TraceError(f"cannot be read as an .npy file: {reason}").named(path) from None
-    return array
+            raise unreadable(error, "npy").named(path) from None
 
 
-def is_regular(path: Path) -> bool:
-    """Return whether opening a file ends, as that of a pipe may not. Raises OSError where there is none."""
-    return stat.S_ISREG(path.stat().st_mode)
+def array_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Return the members of an archive by the names of their arrays. Raises TraceError."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name == member.filename:
+            raise TraceError(f"member {name!r} is not an array (.npy)")
+        if name in members:
+            raise TraceError(f"array {name!r} is there twice")
+        check_printable(name)
+        members[name] = member
+    return members
 
 
-def _check_array_file(file: IO[bytes], what: str) -> IO[bytes]:
-    """Return the file at its beginning. Raise TraceError unless a header states the size that the file holds,
-    so that no header fills the memory.
-    """
-    status = os.fstat(file.fileno())
-    if status.st_size > LARGEST_ARRAY:
-        raise TraceError(f"{what} has {status.st_size:,} bytes, more than {LARGEST_ARRAY:,}")
-    if _UNREADABLE in file.read(_HEAD):  # what NumPy writes of ml_dtypes.float8_e5m2, and does not read
-        file.seek(0)
-        file = io.BytesIO(file.read().replace(_UNREADABLE, b"'|V1'", 1))
-    file.seek(0)
-    _, _, dtype = array_header(file, status.st_size, what, "")
-    if dtype.hasobject:
-        raise TraceError(f"{what} has dtype {dtype}: pickled objects are not read")
-    file.seek(0)
-    return file
+def check_printable(name: str) -> None:
+    """Raise TraceError for the name of an array that breaks lines, or moves the cursor of a terminal."""
+    if not name.isprintable():
+        raise TraceError(f"array {name[:40]!r}: expected a name of printable characters")
 
 
 def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:
@@ -150,12 +191,7 @@ def _read_members(archive: zipfile.ZipFile, kinds: str) -> Arrays:
     if len(members) > MOST_MEMBERS:
         raise TraceError(f"{len(members):,} arrays, more than {MOST_MEMBERS:,}")
     arrays: Arrays = {}
-    for member in members:
-        name = member.filename.removesuffix(".npy")
-        if name == member.filename:
-            raise TraceError(f"member {name!r} is not an array (.npy)")
-        if name in arrays:
-            raise TraceError(f"array {name!r} is there twice")
+    for name, member in array_members(archive).items():
         with archive.open(member) as file:
             array_header(file, member.file_size, f"array {name!r}", kinds)
         with archive.open(member) as file:
@@ -186,7 +222,25 @@ def array_header(
     return shape, by_column, dtype
 
 
-def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None:
+class Streamed(NamedTuple):
+    """An array that is written in pieces along its first axis, and never whole in memory."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    blocks: Iterable[npt.NDArray[Any]]
+
+    def write(self, file: Any) -> None:
+        """Write it as an ``.npy`` file, as NumPy does."""
+        descr = np.lib.format.dtype_to_descr(self.dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in self.blocks:
+            file.write(np.ascontiguousarray(block, self.dtype).data)
+
+
+def write_arrays(
+    path: Path, arrays: Mapping[str, npt.NDArray[Any] | Streamed], *, compressed: bool = True
+) -> None:
     """Write an ``.npz`` file atomically: whole or not at all. Raises OSError.
 
     The same arrays always give the same bytes.
@@ -195,7 +249,10 @@ def write_arrays(path: Path, arrays: Arrays, *, compressed: bool = True) -> None
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", method) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+                if isinstance(array, Streamed):
+                    array.write(member)
+                else:
+                    np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def write_array(path: Path, array: npt.NDArray[Any]) -> None:
@@ -222,13 +279,12 @@ def write_content(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, largest: int = LARGEST_LOG) -> Iterator[str]:
     """Yield the lines of a text file without their ends; bytes that are not UTF-8 as in read_text.
 
-    Raises TraceError for a line of more than 64 MiB and for a pipe that nothing is written to, OSError.
+    Raises TraceError for more than 16 GiB or ``largest`` bytes and for a line of more than 64 MiB, OSError.
     """
-    with open(path, encoding="utf-8", errors="surrogateescape", opener=open_input) as file:
-        note_input(file)
+    with TextIOWrapper(open_input(path, largest), encoding="utf-8", errors="surrogateescape") as file:
         number = 0
         while line := file.readline(LARGEST_TEXT + 1):
             number += 1

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
+from ..folders import temporary_folder, user_cache
+
 _DIGEST_BYTES = hashlib.sha256().digest_size
-
-
-def user_cache() -> Path:
-    """Return the folder of the user's cache that is warpsim's (XDG Base Directory Specification)."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "warpsim"
 
 
 class KeptFiles:
@@ -29,7 +24,7 @@ class KeptFiles:
     def find(self, name: str) -> bytes | None:
         """Return the content of a file, None where there is none or it is damaged."""
         try:
-            content = (user_cache() / self.folder / name).read_bytes()
+            content = (user_cache(self.folder) / name).read_bytes()
         except OSError:
             return None
         digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
@@ -38,16 +33,15 @@ class KeptFiles:
     def any(self) -> bool:
         """Return whether any file is kept."""
         try:
-            with os.scandir(user_cache() / self.folder) as files:
+            with os.scandir(user_cache(self.folder)) as files:
                 return next(files, None) is not None
         except OSError:
             return False
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep a file, if that is possible."""
-        folder = user_cache() / self.folder
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder = user_cache(self.folder)
             self._make_room(folder, len(content))
             _place(folder / name, hashlib.sha256(content).digest() + content)
         except OSError:
@@ -66,8 +60,8 @@ class KeptFiles:
 
 def _place(file: Path, content: bytes) -> None:
     """Write a file that is whole from its first moment; raises OSError, and leaves nothing then."""
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".new-") as folder:
-        written = Path(folder) / file.name
+    with temporary_folder(file.parent) as folder:
+        written = folder / file.name
         written.touch(mode=0o600)
         written.write_bytes(content)
         os.replace(written, file)

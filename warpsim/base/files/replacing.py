@@ -1,26 +1,30 @@
 """Write files atomically: whole or not at all, under a temporary name first.
 
 A replaced file keeps its permissions, and a symbolic link stays a link: its target is replaced. Temporary
-names begin with ".warpsim-" and end in ".partial"; no two are the same, in any thread or process. Does not
-know what is written.
+names begin with ".warpsim-" and end in ".partial"; no two are the same, in any thread or process. The file is
+locked while it is written: those that killed processes left are removed. Does not know what is written.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 
+from ..folders import locked, unlock, unlocked
 from .read_files import check_output
 
 __all__ = ["replacing", "together"]
 
-_Written = list[tuple[Path, Path]]  # path under the temporary name, final path
+_Written = list[tuple[Path, Path, int]]  # path under the temporary name, final path, the lock's descriptor
+_TEMPORARY = re.compile(r"\.warpsim-\d+-[0-9a-f]{16}\.partial")
 _waiting: ContextVar[_Written | None] = ContextVar("_waiting", default=None)
 
 
@@ -38,14 +42,15 @@ def together() -> Iterator[None]:
     token = _waiting.set(written)
     try:
         yield
-        for temporary, final in written:
+        for temporary, final, _ in written:
             _keep_mode(temporary, final)
-        for temporary, final in written:
+        for temporary, final, _ in written:
             temporary.replace(final)
     finally:
         _waiting.reset(token)
-        for temporary, _ in written:
+        for temporary, _, lock in written:
             temporary.unlink(missing_ok=True)
+            unlock(lock)
 
 
 @contextmanager
@@ -57,11 +62,16 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     with together():
         final = _place(path)
+        with suppress(OSError):
+            _tidy(final.parent)
         temporary = final.with_name(f".warpsim-{os.getpid()}-{token_hex(8)}.partial")
+        lock = -1
         try:
+            lock = locked(str(temporary), os.O_CREAT)
             yield temporary
         except BaseException as error:
             temporary.unlink(missing_ok=True)
+            unlock(lock)
             if (
                 isinstance(error, OSError)
                 and error.errno
@@ -71,7 +81,17 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         waiting = _waiting.get()
         assert waiting is not None, "the block has been left in another context"
-        waiting.append((temporary, final))
+        waiting.append((temporary, final, lock))
+
+
+@cache
+def _tidy(folder: Path) -> None:
+    """Remove files of this user under temporary names that no process locks. Raises OSError."""
+    with os.scandir(folder) as entries:
+        left = [each.path for each in entries if _TEMPORARY.fullmatch(each.name)]
+    for path in left:
+        with suppress(OSError), unlocked(path):
+            os.unlink(path)
 
 
 def _place(path: Path) -> Path:

@@ -14,6 +14,7 @@ from itertools import product as choices
 
 from ...base.errors import IllegalInstruction, OperandError
 from ..architectures import ARCHITECTURES, least_targets, targets_with
+from ..comparisons import REPORTS, Issued
 from ..descriptors.instruction_descriptor import (
     KINDS,
     SCALED_FOURS,
@@ -263,18 +264,38 @@ def typical() -> Iterator[Instruction]:
     rows; where other numerics may be asked for, with these too.
     """
     for form in forms():
-        kind, m, n = form.kind, legal_m(form.kind, form.issue)[-1], 128
-        scales = kind.scales if kind.scales and form.factors != 2 else {1: "ue8m0"}
-        deeper = (0, 1) if kind.group == SCALED_FOURS and not form.sparse else (0,)
-        for a_type, d_type, scale, deep in choices(kind.multiplicands, kind.results or (0,), scales, deeper):
-            fields = {"a_type": a_type, "b_type": a_type, "d_type": d_type, "m": m, "n": n, "k_96": deep}
-            if kind.is_scaled:
-                fields |= {"scale_type": scale}
-            word = InstructionDescriptor(kind=kind.name, sparse=int(form.sparse), **fields)
-            if (word.a, word.d) != ("bf16", "f16"):
-                found = spelling_of(form).described(word.encode())
-                yield found
-                yield from (with_numerics(found, name) for name in _NUMERICS.get(found.operation, ()))
+        yield from _of_shape(form, legal_m(form.kind, form.issue)[-1], 128)
+
+
+def reported() -> Iterator[Instruction]:
+    """Yield an instruction of each form, shape and type of A and B, that others report outputs of."""
+    for form in forms():
+        issued = [each.issued for each in REPORTS if each.issued.words == spelling_of(form).issue]
+        for m, n in dict.fromkeys((each.m, each.n) for each in issued):
+            if m in legal_m(form.kind, form.issue):
+                yield from filter(_is_reported, _of_shape(form, m, n))
+
+
+def _is_reported(form: Instruction) -> bool:
+    issued = Issued(form.issue, form.operation, form.shape.m, form.shape.n)
+    types = tuple(element.name for element in (form.a, form.b, form.d))
+    return any((each.issued, (each.a, each.b, each.d)) == (issued, types) for each in REPORTS)
+
+
+def _of_shape(form: Form, m: int, n: int) -> Iterator[Instruction]:
+    """Yield an instruction of each type of A and B, type of D, K and numerics."""
+    kind = form.kind
+    scales = kind.scales if kind.scales and form.factors != 2 else {1: "ue8m0"}
+    deeper = (0, 1) if kind.group == SCALED_FOURS and not form.sparse else (0,)
+    for a_type, d_type, scale, deep in choices(kind.multiplicands, kind.results or (0,), scales, deeper):
+        fields = {"a_type": a_type, "b_type": a_type, "d_type": d_type, "m": m, "n": n, "k_96": deep}
+        if kind.is_scaled:
+            fields |= {"scale_type": scale}
+        word = InstructionDescriptor(kind=kind.name, sparse=int(form.sparse), **fields)
+        if (word.a, word.d) != ("bf16", "f16"):
+            found = spelling_of(form).described(word.encode())
+            yield found
+            yield from (with_numerics(found, name) for name in _NUMERICS.get(found.operation, ()))
 
 
 # --- families ----------------------------------------------------------------------------------------
@@ -352,6 +373,7 @@ __all__ = [
     "letter_of",
     "numerics_of",
     "product_of",
+    "reported",
     "spelling_of",
     "typical",
     "with_numerics",

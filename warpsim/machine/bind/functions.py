@@ -37,6 +37,7 @@ class Function:
     named: set[str] = field(default_factory=set)  # functions and variables of the module that it names
     labels: list[LabelName] = field(default_factory=list)
     calls_by_address: bool = False  # whether it calls what a register says
+    increase: int = 0  # the largest count of its setmaxnreg.inc
 
     @cached_property
     def dtypes(self) -> list[np.dtype[Any]]:

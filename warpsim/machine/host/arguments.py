@@ -174,6 +174,7 @@ def _expected(parameter: Parameter) -> str:
 # --- buffers that are kept ---------------------------------------------------------------------------
 
 _KEPT = 1 << 26  # bytes of buffers that a launch keeps a copy of
+_AT_ONCE = 1 << 20  # bytes that are compared at once
 
 
 def buffer_of(value: Any) -> Buffer | None:
@@ -197,7 +198,7 @@ def changed_buffers(
     found = {}
     for index, content in before.items():
         buffer = buffer_of(given[index])
-        if buffer is not None and buffer.get().tobytes() != content.tobytes():
+        if buffer is not None and not same_bits(buffer.get(), content):
             found[index] = content
     return found
 
@@ -223,10 +224,21 @@ def _come_back(
     array: npt.NDArray[Any], buffer: Buffer, index: int, before: dict[int, npt.NDArray[Any]]
 ) -> None:
     """Copy a buffer to an array; keep in ``before`` what was in the array if that is not the same."""
-    content = buffer.get()
-    if content.tobytes() != array.tobytes():
+    content = buffer.device.memory.bytes_of(buffer.allocation).view(buffer.dtype).reshape(buffer.shape)
+    if not same_bits(content, array):
         before[index] = array.copy()
         put_bits(array, content)
+
+
+def same_bits(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays of one shape and dtype have the same bytes; copies rows, not all of them."""
+    if first.ndim == 0 or first.nbytes <= _AT_ONCE:
+        return first.tobytes() == second.tobytes()
+    rows = max(_AT_ONCE * len(first) // first.nbytes, 1)
+    return all(
+        first[row : row + rows].tobytes() == second[row : row + rows].tobytes()
+        for row in range(0, len(first), rows)
+    )
 
 
 def put_bits(array: npt.NDArray[Any], content: npt.NDArray[Any]) -> None:

@@ -31,9 +31,15 @@ _SINCE = {  # and of directives of registers, two of which need sm_80
     "abi_preserve": (9, 0),
     "abi_preserve_control": (9, 0),
     "local_maxnreg": (8, 8),
+    "language": (9, 2),
 }
+_LANGUAGES = (  # names for 0 to 10, in any case; ptxas 13.5
+    *("unknown", "nvsal", "nvvm", "cuda c++", "cuda c++ tile", "tile ir", "python-cutile"),
+    *("fortran", "optix", "ptx", "sass"),
+)
+_LANGUAGE = re.compile(rf'\.(language)\s*((?:{_NUMBER}|"[^"\n]*")(?:\s*,\s*(?:{_NUMBER}|"[^"\n]*"))*)')
 _MOST = {"abi_preserve": 237, "abi_preserve_control": 11}  # registers, under ptxas 13.0 on sm_80 to sm_120
-_ORDER = {"noreturn": 0, "abi_preserve": 1, "abi_preserve_control": 1, "local_maxnreg": 2}
+_ORDER = {"noreturn": 0, "abi_preserve": 1, "abi_preserve_control": 1, "local_maxnreg": 2, "language": 3}
 _NUMBERS = {  # how many numbers a directive has
     "reqntid": range(1, 4),
     "maxntid": range(1, 4),
@@ -48,8 +54,8 @@ _NUMBERS = {  # how many numbers a directive has
     "blocksareclusters": range(1),
     "noreturn": range(1),
 }
-_OF_FUNCTIONS = frozenset({"noreturn", "abi_preserve", "abi_preserve_control", "local_maxnreg"})
-_OF_KERNELS = (_NUMBERS.keys() - _OF_FUNCTIONS) | {"local_maxnreg", "pragma"}
+_OF_FUNCTIONS = frozenset({"noreturn", "abi_preserve", "abi_preserve_control", "local_maxnreg", "language"})
+_OF_KERNELS = (_NUMBERS.keys() - _OF_FUNCTIONS) | {"local_maxnreg", "language", "pragma"}
 OF_BODIES = re.compile(r'"(?:used_bytes_mask|enable_smem_spilling|frequency)\b')
 _STRING = re.compile(r'"[^"\n]*"')
 _PRAGMA = re.compile(r'"\s*(\w+)[\s,=]?([^"]*)"')
@@ -110,6 +116,7 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
             yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
         yield from _too_early(kernel, match, target, version)
         yield from _miscounted(kernel, match)
+    yield from _languages(kernel)
     yield from _unknown(kernel)
     yield from _of_declarations(kernel, found)
     yield from _conflicting(kernel, {match[1]: match for match in found})
@@ -155,6 +162,21 @@ def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruc
         yield _problem(kernel, match, f".{name} {match[2][:40]}: at most {_MOST[name]}")
     elif any(number > _LARGEST for number in numbers):
         yield _problem(kernel, match, f".{name} {match[2][:40]}: each number has 32 bits at most")
+
+
+def _languages(kernel: Kernel) -> Iterator[IllegalInstruction]:
+    """Yield languages that do not exist, and .language where no body follows."""
+    for match in _LANGUAGE.finditer(kernel.tuning):
+        if kernel.kind == "func" and kernel.body is None:
+            yield _problem(kernel, match, ".language belongs to a function with a body")
+        for word in re.findall(rf'{_NUMBER}|"[^"\n]*"', match[2]):
+            known = (
+                word[1:-1].lower() in _LANGUAGES if word[0] == '"' else _numbers_of(word)[0] < len(_LANGUAGES)
+            )
+            if not known:
+                yield _problem(
+                    kernel, match, f'.language {word}: expected 0 to 10, or "{_LANGUAGES[5]}" or the like'
+                )
 
 
 def _unknown(kernel: Kernel) -> Iterator[IllegalInstruction]:

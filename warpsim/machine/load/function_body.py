@@ -12,6 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from ...base.errors import IllegalInstruction, Location, WarpsimError
+from ...ptx.constants import Immediate
 from ...ptx.statements import (
     Block,
     Directive,
@@ -30,7 +31,7 @@ from ..opcodes.statement_binder import StatementBinder
 from ..opcodes.wide import needed, word_type
 from ..run.wave import Execution, Record
 from .directives import check_pragma
-from .module_structure import LABELLED, misplaced
+from .module_structure import LABELLED, misplaced, too_early
 from .parameters import prototype_of, prototype_problems
 from .statement_shapes import Shape, ShapeReader
 
@@ -94,6 +95,7 @@ class _Body:
 
     def __init__(self, module: Loading, function: Function) -> None:
         self.module = module
+        self._execution = module.execution  # one object for all records
         self.function = function
         self.binders: list[tuple[InstructionStatement, Scope]] = []
         self.shapes: dict[int, ShapeReader] = {}  # by the identity of their scope
@@ -116,10 +118,19 @@ class _Body:
             except WarpsimError as error:
                 self.module.noted(partial(_raise, error))
                 record = Record(statement=statement, bind=_broken)  # nothing runs, but places stay right
+            else:
+                self._note_increase(statement, around)
             records.append(record)
         for shapes in self.shapes.values():
             self.function.named |= shapes.named(self.module.scope.names)
         return records
+
+    def _note_increase(self, statement: InstructionStatement, scope: Scope) -> None:
+        """Keep the largest count of setmaxnreg.inc, which decides how many registers lanes begin with."""
+        if statement.opcode == "setmaxnreg" and "inc" in statement.modifiers:
+            (count,) = StatementBinder(statement, scope, self.module).operands
+            if isinstance(count, Immediate):
+                self.function.increase = max(self.function.increase, count.value)
 
     def _parameters(self, scope: Scope) -> None:
         for kind in ("results", "parameters"):
@@ -160,6 +171,8 @@ class _Body:
             raise problem
         elif isinstance(statement, Directive) and statement.name == "pragma":
             check_pragma(statement, self.module.version)
+        elif isinstance(statement, Directive) and (early := [*too_early(statement, self.module.version)]):
+            raise early[0]
         elif isinstance(statement, Directive) and statement.name in LABELLED:
             if not self._table_after:
                 message = f".{statement.name} has no label before it, which would name it"
@@ -219,7 +232,7 @@ class _Body:
             self.module.shapes[shape] = fidelity, note
         record = Record(
             statement=statement,
-            bind=self.module.execution,
+            bind=self._execution,
             guard=guard,
             negated=guard >= 0 and statement.guard[0],  # type: ignore[index]
             fidelity=fidelity,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ...base.errors import IllegalInstruction
 from ...isa.architectures import ARCHITECTURES
-from ...ptx.sections import labels_of
+from ...ptx.sections import files_of, labels_of
 from ...ptx.statements import (
     Block,
     Directive,
@@ -34,7 +34,9 @@ _OLD_TARGETS = (  # whose PTX ptxas 13.0 still assembles for newer chips
     "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62",
 )  # fmt: skip
 LABELLED = ("branchtargets", "calltargets", "callprototype")
-_IN_FUNCTIONS = (*LABELLED, "pragma", "loc", "target")
+_LINES = ("loc", "loc_intermediate")
+_IN_FUNCTIONS = (*LABELLED, *_LINES, "pragma", "target")
+_SINCE = {"loc_intermediate": (9, 4), "nv_intermediate_source_section": (9, 4)}  # PTX versions
 _CONSTANT_BYTES = 1 << 16  # of all variables of a module
 
 
@@ -44,6 +46,7 @@ def structure_problems(program: Program) -> Iterator[IllegalInstruction]:
     yield from _options(program.statements)
     yield from _constants(program.statements)
     yield from _section_labels(program.statements)
+    yield from _section_files(program.statements)
     known: dict[str, Statement] = {}
     for statement in program.statements:
         if isinstance(statement, Directive):
@@ -128,9 +131,30 @@ def _section_labels(statements: Sequence[Statement]) -> Iterator[IllegalInstruct
                 known.add(label)
 
 
+def _section_files(statements: Sequence[Statement]) -> Iterator[IllegalInstruction]:
+    """Yield sections of intermediate source with a file that no .file before them names."""
+    known = set[int]()
+    for statement in statements:
+        if isinstance(statement, Directive) and statement.name == "file":
+            known.add(int(statement.text.split()[0]))
+        elif isinstance(statement, Directive) and statement.name == "nv_intermediate_source_section":
+            for number in files_of(statement.text):
+                if number not in known:
+                    yield _problem(
+                        statement, f".sourceFileName: {number}: no .file before it has this number"
+                    )
+
+
+def too_early(statement: Directive, version: tuple[int, int]) -> Iterator[IllegalInstruction]:
+    """Yield a directive that the PTX version does not have."""
+    since = _SINCE.get(statement.name, (0, 0))
+    if version < since:
+        yield _problem(statement, f".{statement.name} needs PTX {'.'.join(map(str, since))}")
+
+
 def _directive(statement: Directive, known: dict[str, Statement]) -> Iterator[IllegalInstruction]:
     """Yield what is wrong with a directive of a module."""
-    if statement.name in LABELLED or statement.name == "loc":
+    if statement.name in LABELLED or statement.name in _LINES:
         yield _problem(statement, f".{statement.name} stands in functions, not in modules")
     elif statement.name == "pragma" and OF_BODIES.search(statement.text):
         yield _problem(statement, f"the pragma {statement.text.strip()} stands in functions, not in modules")

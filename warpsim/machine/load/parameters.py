@@ -13,11 +13,18 @@ from ...ptx.statements import OPAQUE, Directive, Kernel, Parameter, RegisterDecl
 from .directives import directive_problems
 from .variable_spaces import ARGUMENT_ALIGNMENT, LARGEST_ALIGNMENT, check_alignment, check_parameter_type
 
+_HIDDEN_SINCE = (8, 8)
 PROTOTYPE = "_"  # the name of a function that is none: ptxas takes any types there
 
 
-def parameter_problems(kernel: Kernel) -> Iterator[WarpsimError]:
-    """Yield what is wrong with the parameters and results of a kernel or function."""
+def parameter_problems(kernel: Kernel, version: tuple[int, int]) -> Iterator[WarpsimError]:
+    """Yield what is wrong with the parameters and results of a kernel or function in a PTX version."""
+    for parameter in (*kernel.parameters, *kernel.results):
+        if isinstance(parameter, VariableDeclaration) and parameter.hidden:
+            if kernel.kind == "func":
+                yield _problem(parameter, f"{parameter.name}: .hidden is for parameters of kernels")
+            elif version < _HIDDEN_SINCE:
+                yield _problem(parameter, f"{parameter.name}: .hidden needs PTX 8.8")
     for place, parameter in enumerate(kernel.parameters):
         yield from _of_parameter(kernel, parameter, place == len(kernel.parameters) - 1)
     for result in kernel.results:
@@ -36,7 +43,7 @@ def prototype_problems(
     statement: Directive, kernel: Kernel, target: str, version: tuple[int, int]
 ) -> Iterator[WarpsimError]:
     """Yield what is wrong with a ``.callprototype``: as with a function of such parameters, and no more."""
-    yield from parameter_problems(kernel)
+    yield from parameter_problems(kernel, version)
     yield from directive_problems(kernel, target, version)
     if "local_maxnreg" in kernel.tuning:
         yield IllegalInstruction("prototypes have no directive .local_maxnreg", statement.location())

@@ -22,11 +22,12 @@ from ...ptx.statements import Directive, Kernel, Program, RegisterDeclaration, V
 from ...ptx.symbols import matching, shown
 from ..bind.functions import Function
 from ..bind.scope import FunctionName, InitialAddress, Scope, Variable
+from ..opcodes.control.setmaxnreg import registers_at_entry
 from ..run.wave import Entry, Execution, Parameter, Record
 from . import initial
 from .directives import directive_problems, tuning_of
 from .function_body import execution_of, load_body
-from .module_structure import structure_problems, unknown_version
+from .module_structure import structure_problems, too_early, unknown_version
 from .parameters import parameter_problems
 from .problems import NoSuchKernel, joined
 from .shared_layout import SharedLayout
@@ -85,7 +86,8 @@ class Module:
         self.bind([other.name for other in self._bodies() if other.name in reached])
         if found := self.problems_of(function.name):
             raise joined(found)
-        return _entry(self, function)
+        increase = max(self.functions[name].increase for name in reached & self.functions.keys())
+        return _entry(self, function, increase)
 
     def parameters_of(self, name: str) -> tuple[Parameter, ...]:
         """Return the parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
@@ -191,6 +193,8 @@ class Module:
                 self.noted(partial(self.declare_variable, self.scope, statement, None))
                 if len(self._problems) > count:
                     self._of_variables[statement.name] = self._problems[-1]
+            elif isinstance(statement, Directive):
+                self._problems += too_early(statement, self.version)
             elif isinstance(statement, RegisterDeclaration):
                 message = "registers are declared in functions, not in modules"
                 self._problems.append(IllegalInstruction(message, statement.location()))
@@ -223,7 +227,7 @@ class Module:
 
     def _declare_function(self, kernel: Kernel) -> None:
         if kernel.body is None:
-            self._problems += parameter_problems(kernel)
+            self._problems += parameter_problems(kernel, self.version)
             self._problems += directive_problems(kernel, self.target, self.version)
         known = self.functions.get(kernel.name)
         if known is None or known.kernel.body is None:
@@ -311,7 +315,7 @@ class Module:
             return
         known = len(self._problems)
         self._problems += directive_problems(function.kernel, self.target, self.version)
-        self._problems += parameter_problems(function.kernel)
+        self._problems += parameter_problems(function.kernel, self.version)
         self.noted(partial(self._check_parameters, function))
         with garbage_collection_paused():
             self._loaded[function.name] = load_body(self, function)
@@ -388,8 +392,8 @@ def _declares_shared(function: Function) -> bool:
     return function.kernel.body is not None and function.kernel.body.find(_SHARED)
 
 
-def _entry(module: Module, function: Function) -> Entry:
-    parameters = tuple(_described(module, function))
+def _entry(module: Module, function: Function, increase: int) -> Entry:
+    parameters, tuning = tuple(_described(module, function)), tuning_of(function.kernel)
     last = parameters[-1] if parameters else None
     return Entry(
         name=function.name,
@@ -403,7 +407,8 @@ def _entry(module: Module, function: Function) -> Entry:
         shared=(*module.shared, *function.shared),
         dynamic_shared=True,
         local_bytes=function.local_bytes,
-        tuning=tuning_of(function.kernel),
+        tuning=tuning,
+        lane_registers=registers_at_entry(tuning, increase, ARCHITECTURES[module.target].limits),
     )
 
 

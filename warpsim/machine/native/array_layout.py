@@ -17,7 +17,7 @@ import numpy as np
 def prologue(arrays: Sequence[tuple[str, int]], numbers: Sequence[str]) -> list[str]:
     """Return the lines that take pointers and numbers, and look whether elements have gaps between them."""
     lines = ["entry:"]
-    gaps = ["false"]
+    gaps = ["0"]
     head = object.__basicsize__  # of every object; an array continues with its pointer (NumPy's C-API)
     for place, (name, size) in enumerate(arrays):
         item = f"%item{place}"
@@ -30,12 +30,13 @@ def prologue(arrays: Sequence[tuple[str, int]], numbers: Sequence[str]) -> list[
         ]
         if size:
             lines += _gap(item, size, head)
-            lines.append(f"{item}.gaps = or i1 {gaps[-1]}, {item}.gap")
+            lines.append(f"{item}.gaps = or i64 {gaps[-1]}, {item}.gap")
             gaps.append(f"{item}.gaps")
     for place, name in enumerate(numbers):
         lines.append(f"%word{place} = getelementptr i64, ptr %numbers, i64 {place}")
         lines.append(f"{name} = load i64, ptr %word{place}")
-    lines += [f"br i1 {gaps[-1]}, label %gaps, label %whole", "whole:"]
+    lines.append(f"%apart = icmp ne i64 {gaps[-1]}, 0")
+    lines += ["br i1 %apart, label %gaps, label %whole", "whole:"]
     return [line if line.endswith(":") else f"  {line}" for line in lines]
 
 
@@ -57,11 +58,12 @@ def _gap(item: str, size: int, head: int) -> list[str]:
         f"{item}.strides.is = load ptr, ptr {item}.strides.at",
         f"{item}.strides = select i1 {item}.row, ptr {item}.strides.is, ptr %objects",
         f"{item}.stride = load i64, ptr {item}.strides",
-        f"{item}.whole = icmp eq i64 {item}.length, %lanes",
-        f"{item}.tight = icmp eq i64 {item}.stride, {size}",
-        f"{item}.fits = and i1 {item}.whole, {item}.tight",
-        f"{item}.right = and i1 {item}.fits, {item}.row",
-        f"{item}.gap = xor i1 {item}.right, true",
+        f"{item}.longer = xor i64 {item}.length, %lanes",
+        f"{item}.wider = xor i64 {item}.stride, {size}",
+        f"{item}.deeper = xor i32 {item}.axes, 1",
+        f"{item}.deep = zext i32 {item}.deeper to i64",
+        f"{item}.other = or i64 {item}.longer, {item}.wider",
+        f"{item}.gap = or i64 {item}.other, {item}.deep",
     ]
 
 

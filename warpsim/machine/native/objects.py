@@ -1,10 +1,12 @@
 """Machine code of functions: compiled by LLVM for this processor, kept in the user's cache, loaded at need.
 
-It calls nothing: an object that lacks a function of a library is refused. An object is kept under the digest
-of its text, the processor and the version of LLVM, behind a digest of its own; what is damaged is compiled
-again. Of each a note is kept, too, under what it was made of, so that a process does not have to write the
-text of what is not there. Where there is no LLVM, or it does not know this text, there are no functions.
-Knows text and bytes; does not know statements.
+It calls nothing: an object that lacks a function of a library is refused. An object that has what LLVM is
+known to select wrongly is compiled again without AVX-512 (wrong_folds.py), and a process uses no function
+before the self-test has passed. An object is kept under the digest of its text, the processor, the version of
+LLVM and what objects are searched for, behind a digest of its own; what is damaged is compiled again. Of each
+a note is kept, too, under what it was made of, so that a process does not have to write the text of what is
+not there. Where there is no LLVM, or it does not know this text, there are no functions. Knows text and
+bytes; does not know statements.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import hashlib
 import os
 import struct
 import sys
+import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
 from ...base.files.kept import KeptFiles
+from . import self_test
+from .wrong_folds import WRONG_FOLDS, wrong_folds
 
 Function = Callable[[Any, int, Any, Any], int]
 _KEPT = KeptFiles("machine-code", 64 << 20)
@@ -48,14 +53,20 @@ class Compiler:
         features = llvm.get_host_cpu_features()
         self.name = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
         self.features = "" if self.name == "generic" else features.flatten()
-        target = llvm.Target.from_default_triple()
-        options = {"cpu": self.name, "features": self.features, "opt": _LEVEL, "jit": True}
-        self.machine = target.create_target_machine(**options, reloc="default", codemodel="jitdefault")
+        self.machine = self._machine(self.features)
+        masks = "+avx512f" in self.features.split(",")
+        self.narrow = self._machine(f"{self.features},-avx512f") if masks else None
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
         self.lock = RLock()
         self.whole = True  # whether no thread that compiled is missing
         self.functions: dict[str, Function] = {}  # by name
+        self.passes: bool | None = None  # the self-test; None before it
         os.register_at_fork(after_in_child=self._forked)
+
+    def _machine(self, features: str) -> Any:
+        options = {"cpu": self.name, "features": features, "opt": _LEVEL, "jit": True}
+        target = self.llvm.Target.from_default_triple()
+        return target.create_target_machine(**options, reloc="default", codemodel="jitdefault")
 
     def _forked(self) -> None:
         """Compile nothing in a fork that lacks the thread which was compiling: LLVM is as that left it."""
@@ -63,24 +74,30 @@ class Compiler:
         self.lock = RLock()
 
     def compiled(self, text: str) -> bytes:
-        """Return the object of a function; raises NoCompiler."""
+        """Return the object of a function, without AVX-512 where LLVM folds wrongly; raises NoCompiler."""
+        found = self._emitted(text, self.machine)
+        if self.narrow is not None and wrong_folds(found):
+            found = self._emitted(text, self.narrow)
+        if not found.startswith(_MAGIC):
+            raise NoCompiler("an object that is not ELF of 64 bits")
+        if calls_others(found):
+            raise NoCompiler("this processor needs functions of a library for it")
+        return found
+
+    def _emitted(self, text: str, machine: Any) -> bytes:
         llvm = self.llvm
         try:
             module = llvm.parse_assembly(text)
-            module.triple, module.data_layout = llvm.get_default_triple(), str(self.machine.target_data)
+            module.triple, module.data_layout = llvm.get_default_triple(), str(machine.target_data)
             module.verify()
         except RuntimeError as error:
             raise NoCompiler(str(error)) from None
         options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
         options.loop_vectorization = True
         options.loop_unrolling = options.loop_interleaving = options.slp_vectorization = False
-        passes = llvm.create_pass_builder(self.machine, options)
+        passes = llvm.create_pass_builder(machine, options)
         passes.getModulePassManager().run(module, passes)
-        found: bytes = self.machine.emit_object(module)
-        if not found.startswith(_MAGIC):
-            raise NoCompiler("an object that is not ELF of 64 bits")
-        if calls_others(found):
-            raise NoCompiler("this processor needs functions of a library for it")
+        found: bytes = machine.emit_object(module)
         return found
 
     def loaded(self, content: bytes, name: str) -> Function:
@@ -127,7 +144,7 @@ def available() -> bool:
 
 def expected() -> bool:
     """Return whether functions can probably be compiled here: LLVM is there, which takes long to load."""
-    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and _is_there()
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and _is_there() and not failed_self_test()
 
 
 @cache
@@ -161,6 +178,12 @@ def function(text: str) -> Function:
     compiler = _compiler()
     if compiler is None:
         raise NoCompiler("there is no LLVM here")
+    if not _passes(compiler):
+        raise NoCompiler(failed_self_test())
+    return _function(compiler, text)
+
+
+def _function(compiler: Compiler, text: str) -> Function:
     name = _name(compiler, text)
     with compiler.lock:
         known = compiler.functions.get(name)
@@ -175,7 +198,39 @@ def function(text: str) -> Function:
     return known
 
 
+def _passes(compiler: Compiler) -> bool:
+    """Return whether machine code passes its test, which the first caller makes; warn where it does not."""
+    with compiler.lock:
+        if compiler.passes is None:
+            found = self_test.failure(partial(_function, compiler))
+            compiler.passes = not found
+            if found:
+                version = ".".join(map(str, compiler.llvm.llvm_version_info))
+                _FAILURES.append(
+                    f"machine code of statements is not used: its self-test failed ({found}; LLVM {version}, "
+                    f"{compiler.name}); results are right, launches are slower"
+                )
+                warnings.warn(_FAILURES[0], RuntimeWarning, stacklevel=3)
+        return compiler.passes
+
+
+_FAILURES: list[str] = []
+
+
+def failed_self_test() -> str:
+    """Return why this process uses no machine code though there is LLVM, "" where it may use it."""
+    return _FAILURES[0] if _FAILURES else ""
+
+
 def _name(compiler: Compiler, text: str) -> str:
-    """Return the name of a function: another for another text, processor or compiler."""
-    parts = (text, compiler.name, compiler.features, str(compiler.llvm.llvm_version_info), str(_LEVEL))
+    """Return the name of a function: another for another text, processor, compiler or judge of objects."""
+    llvm = compiler.llvm
+    parts = (
+        text,
+        compiler.name,
+        compiler.features,
+        str(llvm.llvm_version_info),
+        str(_LEVEL),
+        repr(WRONG_FOLDS),
+    )
     return f"stretch_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import ClassVar, NoReturn, TypeVar
+from functools import lru_cache, partial
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class StatementBinder:
         names = [name for operand in self.operands for name in operand_names(operand)]
         found = [self.scope.find(name) for name in names]
         named = {meaning.number for meaning in found if isinstance(meaning, RegisterName)}
-        return Flow(
+        return _flow(
             values=frozenset(self._values | (named - self._addresses - self._written)),
             addresses=frozenset(self._addresses),
             written=frozenset(self._written),
@@ -202,7 +202,7 @@ class StatementBinder:
         self._values.add(found.number)
         number, dtype = found.number, dtype_of(type_name)
         if bits_of(found.type) == bits_of(type_name):
-            return self._known(lambda wave, path: _value(wave, path, number), Source(register=number))
+            return self._known(*_of_register(number))
         return self._known(
             lambda wave, path: _value(wave, path, number).astype(dtype), Source(register=number, dtype=dtype)
         )
@@ -219,11 +219,8 @@ class StatementBinder:
 
     def constantly(self, constant: Values, read: Reader | None = None) -> Reader:
         """Return a reader of a constant, shape (); or ``read``, which reads it."""
-
-        def itself(wave: Wave, path: DivergentPath) -> Values:
-            return constant
-
-        read = read or itself
+        if read is None:
+            return self._known(*_of_constant(constant.tobytes(), constant.dtype))
         return self._known(read, Source(read=read, constant=constant))
 
     def computes(
@@ -378,7 +375,7 @@ class StatementBinder:
     def reading(self, number: int) -> Reader:
         """Return a reader of a register by number."""
         self._values.add(number)
-        return self._known(lambda wave, path: _value(wave, path, number), Source(register=number))
+        return self._known(*_of_register(number))
 
     # --- results ---
 
@@ -388,9 +385,7 @@ class StatementBinder:
         return self._writing(number)
 
     def _writing(self, number: int) -> Writer:
-        def write(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
-            wave.write(path, lanes, number, values)
-
+        write = _to_register(number)
         self.targets[write] = number
         return write
 
@@ -476,10 +471,14 @@ class StatementBinder:
             raise self.illegal(message, index)
         return self.address(index, space), "local" if framed else space
 
-    def narrow(self, what: str, index: int) -> IllegalInstruction:
-        """Return the error of an address of 32 bits where ptxas 13.0 knows only 64: generic, and in
-        .global.
+    def narrow(self, what: str, index: int) -> IllegalInstruction | NotModelled:
+        """Return the error of an address of 32 bits where PTX has only 64: generic, and in .global.
+
+        ptxas 13.0 takes it of some opcodes, though PTX does not say what it means.
         """
+        if self.statement.opcode in _NARROW_TOO:
+            message = f"{what} has 32 bits: ptxas takes it, PTX does not define it, and it is not modelled"
+            return self.not_modelled(message, index)
         return self.illegal(f"{what} has 32 bits: generic addresses and those of .global have 64", index)
 
     def offset(self, index: int) -> tuple[int, bool]:
@@ -538,6 +537,7 @@ _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of
 _DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")
 _FORBIDDEN = {"st": "parameter", "ld": "result"}  # what opcodes do not take of the function they are in
 _NARROW = ("cp", "ldmatrix", "stmatrix", "createpolicy")  # opcodes that take addresses of 32 bits
+_NARROW_TOO = ("tcgen05", "fence", "tensormap", "clusterlaunchcontrol")
 _ADDRESSES = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _WINDOWS = {
     "shared": spaces.SHARED_WINDOW,
@@ -553,6 +553,35 @@ def _in_window(offset: int | None, wave: Wave, path: DivergentPath) -> Values:
     """
     place = np.array(wave.entry.static_shared_bytes if offset is None else offset, np.int64)
     return place if wave.cluster.count == 1 else cluster_addresses(wave, place)
+
+
+# What statements have in common is made once: a large kernel has many statements and few of these.
+_SHARED = 1 << 13
+_flow = lru_cache(maxsize=_SHARED)(Flow)
+
+
+@lru_cache(maxsize=_SHARED)
+def _of_register(number: int) -> tuple[Reader, Source]:
+    return lambda wave, path: _value(wave, path, number), Source(register=number)
+
+
+@lru_cache(maxsize=_SHARED)
+def _of_constant(content: bytes, dtype: np.dtype[Any]) -> tuple[Reader, Source]:
+    """Return a reader of a constant, shape (), of the given bytes."""
+    constant: Values = np.frombuffer(content, dtype).reshape(())
+
+    def read(wave: Wave, path: DivergentPath) -> Values:
+        return constant
+
+    return read, Source(read=read, constant=constant)
+
+
+@lru_cache(maxsize=_SHARED)
+def _to_register(number: int) -> Writer:
+    def write(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
+        wave.write(path, lanes, number, values)
+
+    return write
 
 
 def _value(wave: Wave, path: DivergentPath, number: int) -> Values:

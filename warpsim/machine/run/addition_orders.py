@@ -1,10 +1,13 @@
-"""Whether sums of floats in memory depend on an order that PTX leaves open: found from what was added.
+"""Whether sums of floats in memory, and old values that atom returns, depend on an order PTX leaves open.
 
 Of every addition of a float by atom, red or a reducing copy it is kept where, by which thread, and its value.
 Additions to one word are ordered where one thread makes them, or a barrier of the whole CTA is between them.
 Where two are not, the sum has the same bits in every order if all partial sums are exact: they are multiples
 of the lowest bit of all values, and of p digits if the sum of the magnitudes is less than 2**p such bits.
-A word that something else writes in between begins anew. Does not know statements, only where they stand.
+A word that something else writes in between begins anew. Of other updates, as those of integers, it is kept
+whether they change the word: old values depend on the order where threads that nothing orders update a word,
+and some of them change it. So does what is left there, where the updates do not commute (exch, cas, inc, dec)
+and have other operands. Does not know statements, only where they stand.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ def place_of(statement: InstructionStatement) -> Place:
     return location.line, location.column
 
 
+NOT_COMMUTING = frozenset({"exch", "cas", "inc", "dec"})
 _SPACE_BITS = 44  # of a key below the number of the memory: 0 for global, another for each wave's shared
 _MOST = 1 << 18  # rows that are kept before they are folded
 _BITS = 62  # statements with a bit each
@@ -40,7 +44,7 @@ _ROW = np.dtype(
     [
         *(("key", "i8"), ("thread", "i8"), ("cta", "i8"), ("barriers", "i8"), ("waits", "i8")),
         *(("old", "f8"), ("now", "f8"), ("lowest", "i8"), ("total", "f8")),
-        *(("several", "?"), ("statements", "i8"), ("call", "i8")),
+        *(("several", "?"), ("statements", "i8"), ("call", "i8"), ("changed", "?")),
     ]
 )
 Rows = npt.NDArray[Any]  # of _ROW
@@ -64,11 +68,11 @@ PRECISIONS: Mapping[str, Precision] = {
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAddition:
-    """Additions of a statement in an order that is open: ``words`` whose sum depends on it, and whether
-    any word is added to by ``several`` threads, so that old values depend on it."""
+    """Updates of a statement in an order that is open, on which old values depend: ``words`` whose sum of
+    floats depends on it, and whether the operands are ``differing``."""
 
     words: int
-    several: bool
+    differing: bool
 
 
 class Adder(NamedTuple):
@@ -95,20 +99,25 @@ class Additions(NamedTuple):
 
 
 class AdditionOrders:
-    """The additions of floats of one launch."""
+    """The additions of floats of one launch, and its other updates, by the bits of a word (b32, b64 …)."""
 
     def __init__(self) -> None:
         self._formats: dict[str, _Format] = {}
         self._statements: dict[Place, int] = {}
+        self._operands: dict[Place, Any] = {}  # the first of each statement, None where others differ from it
         self.elsewhere: dict[Place, OpenAddition] = {}  # of the same launch, on other machines
         self._memories = 0
         self._calls = 0
 
     def note(self, wave: Wave, place: Place, name: str, additions: Additions) -> None:
-        """Keep additions of a format (f16, bf16, f32 or f64) that have been made."""
-        known = self._formats.setdefault(name, _Format(PRECISIONS[name]))
+        """Keep additions of a format (f16, bf16, f32 or f64), or updates of words, that have been made."""
+        known = self._formats.setdefault(name, _Format(PRECISIONS.get(name)))
         bit = 1 << min(self._statements.setdefault(place, len(self._statements)), _BITS)
         self._calls += 1
+        if name not in PRECISIONS and len(additions.values):
+            first = self._operands.setdefault(place, additions.values[0].copy())
+            if first is not None and (additions.values != first).any():
+                self._operands[place] = None
         memory = 0 if additions.memory is wave.memories.device.data else _SHARED.of(wave)
         known.take(_rows(wave, name, additions, (memory, bit, self._calls)))
 
@@ -118,15 +127,22 @@ class AdditionOrders:
         return self._memories
 
     def found(self) -> dict[Place, OpenAddition]:
-        """Return the statements whose additions to one word have an order that is open."""
-        for known in self._formats.values():
+        """Return the statements whose updates of one word have an order that is open."""
+        return self.elsewhere | self._found([*self._formats.values()])
+
+    def sums(self) -> dict[Place, OpenAddition]:
+        """Return the statements whose additions of floats to one word have an order that is open."""
+        return self._found([known for known in self._formats.values() if known.precision is not None])
+
+    def _found(self, formats: Sequence[_Format]) -> dict[Place, OpenAddition]:
+        for known in formats:
             known.fold()
-        found = dict(self.elsewhere)
+        found = dict[Place, OpenAddition]()
         for place, number in self._statements.items():
             bit = 1 << min(number, _BITS)
-            if any(known.several & bit for known in self._formats.values()):
-                words = sum(known.words_of(bit) for known in self._formats.values())
-                found[place] = OpenAddition(words=words, several=True)
+            if any(known.several & bit for known in formats):
+                words = sum(known.words_of(bit) for known in formats)
+                found[place] = OpenAddition(words=words, differing=self._operands.get(place, 0) is None)
         return found
 
     def open_words(self) -> dict[str, Offsets]:
@@ -156,9 +172,11 @@ def note_copy(wave: Wave, name: str, by: Adder, words: tuple[Bytes, Offsets, Val
 
 
 class _Format:
-    """The words that floats of one format were added to: a row each, and rows that are not folded yet."""
+    """The words that floats of one format were added to, or that have other updates (no ``precision``): a row
+    each, and rows that are not folded yet.
+    """
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, precision: Precision | None) -> None:
         self.precision = precision
         self.several = 0  # bits of statements that add to a word of several threads
         self._known: Rows = np.zeros(0, _ROW)
@@ -191,10 +209,15 @@ class _Format:
         rows = rows[np.argsort(rows["key"], kind="stable")]
         follows = _follows(rows)
         starts = np.flatnonzero(~follows)
-        _count_first(rows, starts)
-        several = np.logical_or.reduceat(rows["several"] | (follows & ~_ordered(rows)), starts)
+        open_pairs = follows & ~_ordered(rows)
+        if self.precision is None:
+            several = _differing(rows, open_pairs, starts)
+        else:
+            _count_first(rows, starts)
+            several = np.logical_or.reduceat(rows["several"] | open_pairs, starts)
         found = rows[np.r_[starts[1:], len(rows)] - 1].copy()  # the last row of each
         found["several"], found["call"] = several, -1
+        found["changed"] = np.logical_or.reduceat(rows["changed"], starts)
         with np.errstate(over="ignore", invalid="ignore"):  # of infinities and NaNs the total is none
             for name, reduce in (("lowest", np.minimum), ("total", np.add), ("statements", np.bitwise_or)):
                 found[name] = reduce.reduceat(rows[name], starts)
@@ -206,6 +229,8 @@ class _Format:
 
     def _exact(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return whether all partial sums are exact, whatever the order."""
+        if self.precision is None:
+            return np.ones(len(rows), np.bool_)
         digits, smallest, largest = self.precision
         with np.errstate(over="ignore"):
             limit = np.ldexp(2.0**digits, rows["lowest"].astype(np.int32))
@@ -228,7 +253,9 @@ def _rows(wave: Wave, name: str, additions: Additions, numbers: tuple[int, int, 
     rows["cta"] = cta[:, None] if additions.waits < 0 else -call  # no barrier waits for a copy
     rows["barriers"] = Barriers.of(wave).passed[geometry.cta[lanes]][:, None]
     rows["old"], rows["now"], rows["waits"] = wide, others[1], additions.waits
-    rows["total"], rows["lowest"] = np.abs(others[0]), _lowest_bits(others[0])
+    if name in PRECISIONS:
+        rows["total"], rows["lowest"] = np.abs(others[0]), _lowest_bits(others[0])
+    rows["changed"] = wide.view(np.int64) != others[1].view(np.int64)
     rows["statements"], rows["call"] = bit, call
     return rows.reshape(-1)
 
@@ -246,8 +273,12 @@ _REALS: Mapping[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.flo
 
 
 def _widened(words: Values, name: str) -> npt.NDArray[np.float64]:
-    """Return float64 of all values of words (lanes, elements), those of pairs beside each other."""
+    """Return float64 of all values of words (lanes, elements), those of pairs beside each other; of words
+    that are no floats 64 bits, the same for the same word.
+    """
     words = np.ascontiguousarray(words)
+    if name not in PRECISIONS:
+        return words.astype(np.uint64).view(np.float64)
     with np.errstate(invalid="ignore"):
         if name == "bf16":
             halves = words.view(np.uint16).astype(np.uint32) << np.uint32(16)
@@ -278,8 +309,32 @@ def _ordered(rows: Rows) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(rows), np.bool_)
     left, right = rows[:-1], rows[1:]
     alone = (left["thread"] == right["thread"]) & ((right["waits"] < 0) | (right["waits"] != left["waits"]))
-    found[1:] = alone | ((left["cta"] == right["cta"]) & (left["barriers"] != right["barriers"]))
+    found[1:] = alone | _met(left, right)
     return found
+
+
+def _met(left: Rows, right: Rows) -> npt.NDArray[np.bool_]:
+    """Return whether a barrier of a CTA is between rows."""
+    return np.asarray((left["cta"] == right["cta"]) & (left["barriers"] != right["barriers"]))
+
+
+def _differing(
+    rows: Rows, open_pairs: npt.NDArray[np.bool_], starts: npt.NDArray[np.intp]
+) -> npt.NDArray[np.bool_]:
+    """Return for each word whether old values depend on the order of its rows: where a row is not ordered
+    after that before it (``open_pairs``), and one changes the word that no barrier puts before both.
+    """
+    many, index = np.iinfo(np.intp).max, np.arange(len(rows))
+    begins = np.zeros(len(rows), np.bool_)
+    begins[starts] = True
+    one_cta = np.minimum.reduceat(rows["cta"], starts) == np.maximum.reduceat(rows["cta"], starts)
+    sizes = np.diff(np.r_[starts, len(rows)])
+    begins[1:] |= _met(rows[:-1], rows[1:]) & np.repeat(one_cta, sizes)[1:]
+    phase = np.maximum.accumulate(np.where(begins, index, 0))
+    before = np.r_[0, phase[:-1]]
+    first = np.minimum.reduceat(np.where(open_pairs, before, many), starts)
+    changed = rows["changed"] & (index >= np.repeat(first, sizes))
+    return np.asarray(np.logical_or.reduceat(changed | rows["several"], starts))
 
 
 def _count_first(rows: Rows, starts: Sequence[int] | npt.NDArray[np.intp]) -> None:

@@ -41,7 +41,7 @@ def together(
     whole = members is EVERYONE or (not members.ndim and members == EVERYONE)
     if whole and lanes.count == wave.alive and not wave.scheduler.waiting:
         _check_exited(wave, path, lanes, members, exited)
-        observers_of(wave).met(wave, lanes)
+        observers_of(wave).met(wave, lanes, EVERYONE, False)
         act(wave, path, lanes)
         return False
     waited = _waiting_here(wave, path)
@@ -53,7 +53,7 @@ def together(
     if ready.any():
         now = Lanes(ready)
         _check_exited(wave, path, now, members, exited)
-        observers_of(wave).met(wave, now)
+        observers_of(wave).met(wave, now, members, False)
         act(wave, path, now)
     return not path.lanes.count
 
@@ -72,7 +72,7 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     member of its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
-        observers_of(wave).met(wave, lanes)
+        observers_of(wave).met(wave, lanes, members, True)
         return False
     known = _MEMBERS.of(wave)
     known[lanes.mask] = np.broadcast_to(members, lanes.mask.shape)[lanes.mask]
@@ -80,7 +80,7 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     waits = ((other, other.waits) for other in wave.scheduler.waiting)
     halted = [other for other, wait in waits if isinstance(wait, LaneWait) and wait.anywhere]
     ready = _ready(wave, np.logical_or.reduce([lanes.mask, *(other.lanes.mask for other in halted)]), known)
-    observers_of(wave).met(wave, Lanes(ready))
+    observers_of(wave).met(wave, Lanes(ready), known, True)
     for other in halted:
         wave.scheduler.release(other, ready)
     left = Lanes(lanes.mask & ~ready)

@@ -263,7 +263,7 @@ class Observer:
     def cluster_met(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Lanes continue behind the barrier of their cluster."""
 
-    def met(self, wave: Wave, lanes: Lanes) -> None:
+    def met(self, wave: Wave, lanes: Lanes, members: Values, orders: bool) -> None:
         """Lanes of warps synchronize: all members of their masks are there."""
 
     def exit(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
@@ -341,7 +341,7 @@ class Observer:
         """Handle an operand that must be the same in all lanes of a warpgroup and is not: its values."""
 
     def touched(self, wave: Wave, path: DivergentPath, lanes: Lanes, use: RegisterUse) -> None:
-        """Lanes are about to use registers of a wgmma (sent by records of observe/checks/wgmma/register_uses.py)."""
+        """Lanes are about to use registers of a wgmma (sent by records of checks/wgmma/register_uses.py)."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -22,7 +22,7 @@ from .barriers.cta_barriers import Barriers
 from .barriers.waits import LaneWait, waiting_record
 from .events import observers_of
 from .stretches import HOT, begin, joined
-from .wave import Record, Wave
+from .wave import Record, Wave, bind_from
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
 _BETWEEN = 2048  # statements between two looks, at least
@@ -74,7 +74,7 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
                     return
                 continue
             times = scheduler.singles[pc] + 1
-            if times == 1 and compiled and joined(wave.entry, pc):
+            if times == 1 and _first(wave, pc):
                 continue
             scheduler.statements += 1
             scheduler.singles[pc] = times
@@ -98,6 +98,13 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
         if error.location is None:
             error.at(record.statement.location())
         raise
+
+
+def _first(wave: Wave, pc: int) -> bool:
+    """Bind a statement that is executed for the first time; return whether a run of members begins there."""
+    if not wave.code[pc].bound:
+        bind_from(wave.code, pc)
+    return wave.compiled and joined(wave.entry, pc)
 
 
 def _guarded(wave: Wave, path: DivergentPath, record: Record) -> Lanes | None:

@@ -11,6 +11,7 @@ All lanes of a wave execute a statement in one operation. Opcodes and observers 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,9 @@ from .warp_scheduling import in_step
 
 if TYPE_CHECKING:
     from .following import Follower
+
+_BOUND_TOGETHER = 1024  # statements
+_LEAVING = frozenset({"bra", "brx", "ret", "exit"})  # opcodes behind which other statements may come next
 
 Step = Callable[["Wave", DivergentPath, Lanes], "bool | None"]  # true where paths have changed
 Places = Callable[["Wave", Lanes, Offsets, int], tuple[Bytes, Offsets]]  # where words of some bytes lie
@@ -81,6 +85,7 @@ class Record:
     twin: Twin | None = field(init=False, repr=False)
     member: Member | None = field(init=False, repr=False)
     stretch: Any = field(init=False, repr=False, default=None)  # that begins here (stretches.py), if compiled
+    bound: bool = field(init=False, repr=False, default=False)
 
     def __getattr__(self, name: str) -> Any:
         """Bind the statement; called for attributes that are not set."""
@@ -92,6 +97,7 @@ class Record:
     def does(self, execution: Execution) -> Record:
         """Set what the statement does; return the record."""
         self.step, self.flow, self.matrix, self.twin, self.member = execution
+        self.bound = True
         return self
 
     def stepping(self, step: Step) -> Record:
@@ -114,6 +120,25 @@ class Record:
         while scope is not None and scope.around is not None and scope.around.around is not None:
             scope = scope.around
         return id(scope)
+
+
+def bind_from(code: Sequence[Record], pc: int) -> None:
+    """Bind a statement and those behind it that are executed next, up to a branch.
+
+    Python's garbage collection pauses meanwhile: bound statements are many objects and no garbage, and to
+    look through them takes as long as to bind them.
+    """
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        for record in code[pc : pc + _BOUND_TOGETHER]:
+            if not record.bound:
+                record.does(record.bind(record))
+            if record.statement.opcode in _LEAVING:
+                return
+    finally:
+        if paused:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +169,7 @@ class Entry:
     dynamic_shared: bool
     local_bytes: int
     tuning: Tuning
+    lane_registers: int | None = None  # of a lane at entry, where the directives say
     slots: dict[object, Any] = field(default_factory=dict)  # what is known of it by now (state/slots.py)
 
 

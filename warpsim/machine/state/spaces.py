@@ -50,12 +50,17 @@ class InvalidAccess(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Allocation:
-    """Bytes of the device that belong together: a buffer, or a variable of a module, in a state space."""
+    """Bytes of the device that belong together: a buffer, or a variable of a module, in a state space.
+
+    ``reserved`` is the address of the range that a program has mapped it in, 0 for none: pointers to one part
+    of a range lead to others.
+    """
 
     address: int
     size: int
     name: str = ""
     space: str = ""  # "const" or "global" of a variable
+    reserved: int = 0
 
     def __str__(self) -> str:
         return f"{shown_variable(self.name) or 'buffer'} of {self.size} bytes at {self.address:#x}"

@@ -32,7 +32,7 @@ The events, and what each method takes after the wave. An access is a MemoryAcce
     barrier (number, ctas, path)               the same, by CTA; number -1 is the barrier of a cluster
     arrived, cluster_met (path, lanes)         lanes arrive at the barrier of a cluster; continue behind it
     cluster_barrier (clusters)                 the barriers of these clusters are complete
-    met (lanes)                                lanes of warps synchronize
+    met (lanes, members, orders)               lanes of warps meet; orders: memory, too, as bar.warp.sync does
     exit (path, lanes)                         lanes have exited
     initialised, invalidated (path, lanes, offsets)    mbarriers begin and end
     updated (path, lanes, offsets, ends)       lanes arrive at mbarriers, or expect bytes

@@ -13,13 +13,15 @@ causality order. The other rows are weaker or narrower relations of the same for
 A release publishes the row of a warp; an acquire that observes it takes the maximum. A relaxed write
 publishes what the latest fence of its warp covers, and a relaxed read acquires at the next fence. Clusters
 share no memory that is looked at, so columns are those of one cluster. A warp counts as one thread, and
-scopes as large enough. Does not know memory, statements or events.
+scopes as large enough. Lanes of a warp have clocks of their own (``LaneClocks``), which count the time of the
+warp. Does not know memory, statements or events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -261,6 +263,84 @@ class Clocks:
         self.version += 1
         columns = self.groups_of(family, lanes.reshape(-1)).reshape(lanes.shape)
         self.state[:, warps, columns] = np.maximum(self.state[:, warps, columns], numbers)
+
+
+class Meetings:
+    """When lanes of each warp last met: what a lane did before that time is before what others do now.
+
+    ``since`` (warps,) is the time at which all lanes of a warp met. ``pairs`` (warps, 32, 32) has it for what
+    the first lane does now after what the second did; None as long as only whole warps have met.
+    """
+
+    def __init__(self, warps: int) -> None:
+        self.since = np.ones(warps, np.int32)
+        self.pairs: npt.NDArray[np.int32] | None = None
+
+    def join(self, warps: Warps, now: npt.NDArray[np.int32]) -> None:
+        """All lanes of some warps meet. ``since`` becomes another array: readers may keep the old."""
+        self.since = self.since.copy()
+        self.since[warps] = now
+        if self.pairs is not None:
+            self.pairs[warps] = now[:, None, None]
+
+    def join_some(self, warps: Warps, members: npt.NDArray[np.bool_], now: npt.NDArray[np.int32]) -> None:
+        """Members ``(warps, 32)`` of some warps meet: each knows what any of them knows."""
+        if self.pairs is None:
+            self.pairs = np.broadcast_to(self.since[:, None, None], (self.since.size, WARP, WARP)).copy()
+        pairs, here = self.pairs[warps], members[:, :, None]
+        known = np.where(here, pairs, 0).max(axis=1)
+        known = np.where(members, now[:, None], known)
+        self.pairs[warps] = np.where(here, known[:, None], pairs)
+
+    def apart(self, lanes: Any, others: Any, then: Any) -> npt.NDArray[np.bool_]:
+        """Return whether what other lanes of the same warps did at some times need not be before what lanes
+        of the wave do now; shapes that broadcast.
+        """
+        warps = lanes // WARP
+        found = then >= self.since[warps]
+        if self.pairs is not None:
+            found = found & (then >= self.pairs[warps, lanes % WARP, others % WARP])
+        return np.asarray(found)
+
+
+class LaneClocks:
+    """The order of the lanes of each warp: ``ordered`` are meetings that order memory, ``met`` all of them.
+
+    Of memory PTX says it of bar.warp.sync and of barriers of more warps (PTX ISA 9.1, section 9.7.13); other
+    .sync statements make lanes wait for each other, of which "met" is the order. Meetings change nothing
+    unless lanes have accessed memory in between, which ``accessed`` counts.
+    """
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.ordered, self.met = Meetings(clocks.warps), Meetings(clocks.warps)
+        self.accessed = 1
+        self._every = np.arange(clocks.warps)
+        self._seen = {True: 0, False: 0}  # accesses at the latest meeting of all warps, by whether it orders
+
+    def meet_all(self, *, orders: bool) -> None:
+        """All lanes of all warps meet."""
+        if self._seen[orders] != self.accessed:
+            self.meet(self._every, orders=orders)
+            self._seen[False] = self.accessed
+            if orders:
+                self._seen[True] = self.accessed
+
+    def meet(self, warps: Warps, *, orders: bool) -> None:
+        """All lanes of some warps meet."""
+        self.clocks.advance(warps)
+        now = self.clocks.own(warps)
+        self.met.join(warps, now)
+        if orders:
+            self.ordered.join(warps, now)
+
+    def meet_some(self, warps: Warps, members: npt.NDArray[np.bool_], *, orders: bool) -> None:
+        """Members ``(warps, 32)`` of some warps meet."""
+        self.clocks.advance(warps)
+        now = self.clocks.own(warps)
+        self.met.join_some(warps, members, now)
+        if orders:
+            self.ordered.join_some(warps, members, now)
 
 
 def joined(first: Clock | None, other: Clock) -> Clock:

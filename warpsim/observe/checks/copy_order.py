@@ -82,7 +82,6 @@ class CopyOrder(Watcher, Observer):
         """Return whether there is anything to look at; prepared when first asked."""
         if self.active and not self.ready:
             self.ready = True
-            self.order.counts = True
             self.shadow = self.order.shared(wave)
             self.words = Words(self.findings, self.order, self.shadow, self.waits)
         return self.active
@@ -176,12 +175,11 @@ class CopyOrder(Watcher, Observer):
         size = self.clocks.of_cluster * WARP
         for lane, time in self.drained_at.items():
             component = int(self.clocks.groups["bulk"][lane % size]) if "bulk" in self.clocks.groups else 0
-            if not component or time < int(self.order.converged[lane // WARP]):
-                continue
             mine = np.resize(lanes.index, len(cells))[:, None]
             apart = (
                 (taken != 0) & (whose(taken) == component) & (mine != lane) & (mine // WARP == lane // WARP)
             )
+            apart &= bool(component) & self.order.lanes.met.apart(mine, lane, time)
             if apart.any():
                 self.words.reader_apart(wave, path, cells, apart, mine, lane)
 
@@ -239,9 +237,8 @@ class CopyOrder(Watcher, Observer):
             self.words.not_fenced(wave, path, pending, cells, hidden)
         else:
             apart = (wrote != 0) & (component == clocks.column[warp]) & ~operation
-            apart &= (whose(wrote) % WARP != pending.lane % WARP) & (
-                times(wrote) >= self.order.converged[warp]
-            )
+            apart &= whose(wrote) % WARP != pending.lane % WARP
+            apart &= self.order.lanes.met.apart(np.asarray(pending.lane), whose(wrote), times(wrote))
             if apart.any():
                 self.words.lanes_apart(wave, path, pending, cells, apart)
         shadow.take(_COPIES, cells, record(end[1], path.pc, end[0], OPERATION))
@@ -287,7 +284,7 @@ class CopyOrder(Watcher, Observer):
             self.words.still_written(wave, path, pending, cells, writing)
         elif hidden.any():
             self.words.covered_unfenced(wave, path, pending, cells, hidden)
-        shadow.write(None, row, written)
+        shadow.wrote[row] = written
         shadow.forget_reads(row)
 
     def bytes_came(self, wave: Wave, pending: Pending, offset: int, over: bool) -> None:
@@ -303,6 +300,7 @@ class CopyOrder(Watcher, Observer):
         """Lanes have waited for their groups."""
         if wait.family == "bulk" and self.looks(wave):
             now = self.clocks.own(wait.lanes.index // WARP).tolist()
+            self.order.lanes.accessed += 1
             self.drained_at |= dict(zip(wait.lanes.index.tolist(), now, strict=True))
 
     # --- wgmma, of which warpgroup_order.py and tile_reads.py say the rest ---

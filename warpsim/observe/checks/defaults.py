@@ -13,6 +13,7 @@ from ...machine.run.clusters import PORTABLE
 from ...machine.run.events import Observer
 from ...machine.run.geometry import Cluster
 from .barrier_checks import BarrierReuse, DivergentBarriers
+from .bounds.pointer_bounds import PointerBounds
 from .cluster_memory import ClusterMemory
 from .copy_order import CopyOrder
 from .findings import Findings, LaunchFinding
@@ -54,7 +55,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
         SplitArrivals(findings),
     ]
     return [
-        *(reads, flying, *tiles, *barriers, *far),
+        *(PointerBounds(findings), reads, flying, *tiles, *barriers, *far),
         *(
             CopyOrder(findings, order),
             MapFences(findings),
@@ -94,5 +95,7 @@ def check_portable(findings: Findings, cluster: Cluster, kernel: Location) -> No
         f"a cluster of {cluster} CTAs has {cluster.count}: up to {PORTABLE} are portable, and more need "
         f"a chip and a host that allow it (cudaFuncAttributeNonPortableClusterSizeAllowed)"
     )
-    finding = LaunchFinding(kind="not portable", severity="warning", message=message, location=kernel)
+    finding = LaunchFinding(
+        kind="not portable", severity="warning", message=message, location=kernel, legal=True
+    )
     findings.add(("not portable",), finding)

@@ -14,6 +14,7 @@ from ...base.errors import Location, OperandError, SourceLine, UndefinedBehavior
 Mode = Literal["error", "warn", "off"]
 _LISTED = 4  # pairs of lines that a finding lists
 Severity = Literal["error", "warning", "note"]
+Influence = Literal["", "none", "none seen", "seen"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,11 @@ class LaunchFinding:
     """``kind`` ("race", "uninitialised", ...), how grave, what happened, and where; ``other`` is the other
     statement, ``note`` what the other did, and ``fix`` what to do, "" where there is nothing to say.
     ``others`` are further statements that do the same, each with its other statement: pairs of the same
-    stretches of code, or statements that read the same variable or are of the same line of the source."""
+    stretches of code, or statements that read the same variable or are of the same line of the source.
+
+    ``legal`` says that PTX allows this, or is silent about it: a warning is advice then. ``influence`` is
+    that of undefined values on results: "none" is proved, by following them; "none seen" and "seen" are what
+    executing the launch with other values showed; "" is not known."""
 
     kind: str
     severity: Severity
@@ -31,6 +36,8 @@ class LaunchFinding:
     note: str = "the other access"
     fix: str = ""
     others: tuple[tuple[Location, Location | None], ...] = ()
+    legal: bool = False
+    influence: Influence = ""
 
     @property
     def count(self) -> int:

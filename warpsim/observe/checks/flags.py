@@ -5,7 +5,8 @@ A release pattern is a write with .release, or a relaxed write behind a fence; a
 read-modify-write that follows it (PTX ISA 9.1, sections 8.7 to 8.9). Memory is sequentially consistent here,
 so a read observes the latest write. Clocks of other clusters have other columns: a flag from one of these
 passes on what the own cluster has released through global memory, which is all that may have come back.
-Scopes are taken as large enough.
+Scopes are taken as large enough. A warp is one thread here: its lanes count as ordered by a fence where the
+code has any strong access, by which they may have been, and by an acquire.
 """
 
 from __future__ import annotations
@@ -136,13 +137,14 @@ class FlagOrder(Observer):
 
     def __init__(self, findings: Findings, order: Order) -> None:
         self.findings, self.order = findings, order
-        self.uses_flags = self.some_arrive = False
+        self.uses_flags = self.some_arrive = self.has_strong = False
         self.flags: Flags | None = None
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the code as it is: whether it has flags, or what acts like them."""
-        self.uses_flags, self.some_arrive, _ = kinds_of(code)
-        self.uses_flags |= self.some_arrive
+        kinds = kinds_of(code)
+        self.some_arrive, self.has_strong = kinds.of_some, kinds.strong
+        self.uses_flags = kinds.flags or kinds.of_some
         return code
 
     def fence(self, wave: Wave, path: DivergentPath, lanes: Lanes, words: tuple[str, ...]) -> None:
@@ -156,7 +158,8 @@ class FlagOrder(Observer):
             clocks.fence_begun(warps)
         else:
             clocks.fence(warps, acquire="release" not in words, release="acquire" not in words)
-        self.order.converge(wave, lanes.mask)
+        if self.has_strong:
+            self.order.converge(wave, lanes.mask)
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Observe the flag of a strong load."""

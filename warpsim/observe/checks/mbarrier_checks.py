@@ -165,6 +165,7 @@ class SplitArrivals(Observer):
             message=message,
             location=record.statement.location(),
             fix="let the count of mbarrier.init be the number of threads that arrive in a phase",
+            legal=True,
         )
         self.findings.add(("phase split", pc), finding)
 

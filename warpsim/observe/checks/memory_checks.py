@@ -51,6 +51,7 @@ def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -
         message=message,
         location=statement.location(),
         fix=f'set it before the launch: module.symbol("{name}").set(...), or --symbol' if constant else "",
+        legal=True,
     )
 
 
@@ -230,8 +231,13 @@ class UninitialisedReads(Observer):
     ) -> None:
         """Warn about a lane at this statement, once."""
         statement = wave.code[path.pc].statement
-        message = f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]"
-        finding = LaunchFinding(kind=kind, severity="warning", message=message, location=statement.location())
+        finding = LaunchFinding(
+            kind=kind,
+            severity="warning",
+            message=f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]",
+            location=statement.location(),
+            legal=kind == "descriptor",
+        )
         self.findings.add((kind, path.pc, detail), finding)
 
 

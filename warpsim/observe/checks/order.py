@@ -2,8 +2,7 @@
 
 One observer, of which all rules ask "may these two accesses be in any order?". An access is at the time of
 its warp (``clocks.own``); an access of a warp is before what another does where that knows of this time.
-Lanes of a warp are ordered where they have converged since: an access of a lane before the time that
-``converged`` has for its warp is before whatever any lane of the warp does now. Rules look before this
+Lanes of a warp are ordered where they have met since (``lanes``, a ``LaneClocks``). Rules look before this
 observer changes anything, and are notified of what they may want to know later (``Watcher``).
 
 Orders are those of PTX ISA 9.1, section 8: .relaxed orders nothing without a fence, an acquire what the
@@ -22,13 +21,13 @@ import numpy.typing as npt
 from ...isa.layouts.tensor_memory import COLUMNS, LANES
 from ...isa.warps import WARP
 from ...machine.run.asynchronous import ASYNCHRONY
-from ...machine.run.convergence import Warpgroups, warps_by_cta, warps_of
+from ...machine.run.convergence import Warpgroups, warp_words, warps_by_cta, warps_of
 from ...machine.run.events import CHUNK, BarrierArrival, GroupWait, Observer, helper
-from ...machine.state.lanes import DivergentPath, Lanes, Mask
+from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ...machine.state.slots import Slot
 from ...machine.state.spaces import Bytes, Offsets
 from . import quiet
-from .clocks import BEGUN, VISIBLE, Barrier, Clock, Clocks, Warps, joined
+from .clocks import BEGUN, VISIBLE, Barrier, Clock, Clocks, LaneClocks, Warps, joined
 from .findings import Findings
 from .order_kinds import kinds_of
 from .quiet import UNKNOWN, Tiles
@@ -65,7 +64,7 @@ class Order(Observer):
     """Keeps the clocks of a wave."""
 
     clocks: Clocks
-    converged: npt.NDArray[np.int32]  # by warp: the time at which its lanes converged last
+    lanes: LaneClocks
     shadows: Shadows
     stride: int  # bytes of shared memory of a cluster
     committed: npt.NDArray[np.int64]  # by warpgroup: groups of wgmma
@@ -79,7 +78,6 @@ class Order(Observer):
         self.gone: dict[int, Clock] = {}  # by CTA: what lanes that have exited release
         self.loaded: dict[int, dict[int, Clock]] = {}  # by warpgroup and group: known as operands were read
         self.arrivals: dict[Pending, Clock] = {}  # of operations: what each releases when it arrives
-        self.counts = False  # whether accesses are noted that lanes of a warp may have to be ordered with
         self.asynchronous = False
         self.watchers: list[Watcher] = []
         empty = np.zeros((0, 0), np.int32)
@@ -103,7 +101,7 @@ class Order(Observer):
             self.stride = wave.memories.shared_stride * wave.cluster.count
             self.committed = np.zeros(len(Warpgroups.of(wave).first), np.int64)
             self.clocks = Clocks(wave.lanes // WARP, wave.warps * wave.cluster.count)
-            self.converged = np.zeros(wave.lanes // WARP, np.int32)
+            self.lanes = LaneClocks(self.clocks)
             self.shadows = Shadows(_WIDTHS.of(wave.entry), wave.warps)
         return self.clocks
 
@@ -179,28 +177,37 @@ class Order(Observer):
 
     # --- lanes of a warp ---
 
-    def met(self, wave: Wave, lanes: Lanes) -> None:
-        """Lanes execute a statement together with others of their warps."""
-        if self.counts:
-            self.converge(wave, lanes.mask)
+    def met(self, wave: Wave, lanes: Lanes, members: Values, orders: bool) -> None:
+        """Lanes execute a statement together with the members of their warps."""
+        self.prepare(wave)
+        if lanes.count == wave.alive and not members.ndim:
+            self.lanes.meet_all(orders=orders)
+            return
+        named = np.broadcast_to(members, lanes.mask.shape)
+        alive = warp_words(wave.alive_mask)
+        for value in np.unique(named[lanes.mask]):
+            group = lanes.mask & (named == value)
+            words = warp_words(group)
+            whole = words == alive
+            self.lanes.meet(np.flatnonzero(whole & (words != 0)), orders=orders)
+            some = np.flatnonzero(~whole & (words != 0))
+            if some.size:
+                self.lanes.meet_some(some, group.reshape(-1, WARP)[some], orders=orders)
 
     @helper
     def converge(self, wave: Wave, mask: Mask) -> None:
-        """Lanes of warps have converged, or are taken to have."""
+        """All lanes of warps are ordered, or taken to be, where some are in a mask."""
         self.prepare(wave)
-        if self.counts:
-            self._converge(warps_of(mask))
+        if mask.all():
+            self.lanes.meet_all(orders=True)
+        else:
+            self.lanes.meet(warps_of(mask), orders=True)
 
-    def _converge(self, warps: Warps) -> None:
-        self.clocks.advance(warps)
-        self.converged[warps] = self.clocks.own(warps)
-
-    def apart(self, warps: Warps, times: npt.NDArray[np.int64]) -> Mask:
-        """Return which accesses of warps at some times are not before what other lanes of the warps do
-        now.
-        """
-        found: Mask = times >= self.converged[warps]
-        return found
+    def all_lanes_know(self, latest: npt.NDArray[np.int32]) -> bool:
+        """Return whether lanes of all warps are ordered since times ``latest`` (rows of warps, pages)."""
+        rows = latest[: self.clocks.of_cluster].max(axis=1, initial=0)
+        since = self.lanes.ordered.since.reshape(-1, self.clocks.of_cluster)[:, : len(rows)]
+        return bool((rows < since).all())
 
     def fresh(self, shadow: Shadow, latest: npt.NDArray[np.int32]) -> Mask:
         """Return ``(rows, pages)``: where warps have done what not all warps of their cluster know of."""
@@ -234,8 +241,7 @@ class Order(Observer):
         clocks = self.prepare(wave)
         number, lanes = arrival.number, arrival.lanes
         self.everyone[number] = arrival.threads is None
-        if self.counts:
-            self.converge(wave, np.repeat(_whole_warps(wave, lanes.mask), WARP))
+        self.converge(wave, np.repeat(_whole_warps(wave, lanes.mask), WARP))
         if not arrival.waits:
             for cta, warps in warps_by_cta(wave, lanes.mask):
                 self.left.setdefault((cta, number), []).append(clocks.release(warps))
@@ -377,10 +383,10 @@ class Order(Observer):
         come.
         """
         clocks = self.prepare(wave)
-        if self.counts:
-            chosen = np.zeros(len(self.committed), np.bool_)
-            chosen[groups] = True
-            self._converge(np.flatnonzero(chosen[Warpgroups.of(wave).number[::WARP]]))
+        if len(groups) == len(self.committed):
+            self.lanes.meet_all(orders=False)
+        else:
+            self.lanes.meet(Warpgroups.of(wave).members(groups).reshape(-1), orders=False)
         if verb == "commit":
             self.committed[groups] += 1
         if verb != "wait":

@@ -1,8 +1,8 @@
 """What statements some code has: places by opcode, and the kinds of order that they ask for.
 
-Kinds are flags, barriers of some threads, and copies: rules of a kind have nothing to do where the code has
-no such statement. Knows statements and their modifiers (PTX ISA 9.1, section 8); does not know clocks, memory
-or events.
+Kinds are flags, barriers of some threads, copies, and strong accesses: rules of a kind have nothing to do
+where the code has no such statement. Knows statements and their modifiers (PTX ISA 9.1, section 8); does not
+know clocks, memory or events.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 ACQUIRES, RELEASES = frozenset({"acquire", "acq_rel", "sc"}), frozenset({"release", "acq_rel", "sc"})
 RELAXED = frozenset({"relaxed", "volatile", "mmio"})
 FLAGS = frozenset({"ld", "st", "atom", "red"})
+_STRONG = RELAXED | {"acquire", "release"}
+_ATOMIC = frozenset({"atom", "red"})
 _MOST = 4  # codes of which the statements are kept
 
 
 class Kinds(NamedTuple):
-    """Whether some code has flags, barriers of some threads, and asynchronous copies."""
+    """Whether some code has flags, barriers of some threads, asynchronous copies, and strong accesses."""
 
     flags: bool = False
     of_some: bool = False
     asynchronous: bool = False
+    strong: bool = False
 
 
 class _Statements:
@@ -52,7 +55,7 @@ class _Statements:
         new = code[first:]
         for place, record in enumerate(new, first):
             self.places.setdefault(record.statement.opcode, []).append(place)
-        rules = _is_ordered, _of_some, _is_asynchronous
+        rules = _is_ordered, _of_some, _is_asynchronous, is_strong
         self.kinds = Kinds(
             *(known or any(map(rule, new)) for known, rule in zip(self.kinds, rules, strict=True))
         )
@@ -82,6 +85,12 @@ def kinds_of(code: Sequence[Record]) -> Kinds:
 def places_of(code: Sequence[Record], opcode: str) -> Sequence[int]:
     """Return the program counters of the statements of an opcode, in rising order."""
     return _statements_of(code).places.get(opcode, ())
+
+
+def is_strong(record: Record) -> bool:
+    """Return whether a statement's accesses are strong: they may meet others that are."""
+    statement = record.statement
+    return statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
 
 
 def _of_some(record: Record) -> bool:

@@ -5,7 +5,7 @@ Knows wording; which accesses are in a race is found in shared_races.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,10 @@ import numpy as np
 
 from ...isa.warps import WARP
 from ...machine.run.clusters import in_shared, named
-from ...machine.run.convergence import in_words, warp_words
 from ...machine.state.lanes import Mask
 from ...machine.state.memory_access import MemoryAccess
 from .findings import LaunchFinding, Severity
-from .shadow import Cells, Records, Shadow, places, whose
+from .shadow import MANY, Cells, Records, Shadow, has, places, whose
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Wave
@@ -84,18 +83,25 @@ def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> 
     return ("race", reach.pc, int(places(old)), before), _race(reach, message, old)
 
 
-def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:
-    """Return two lanes of a warp, on different paths."""
+def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs, *, met: bool) -> Keyed:
+    """Return two lanes of a warp; ``met`` says that .sync statements stand between them."""
     wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
     statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
-    here = in_words(int(warp_words(reach.access.path.lanes.mask)[lane // WARP]))
-    place = wave.describe_lane(lane).rpartition(",")[0]
+    here, there = statement.location(), other.location()
+    whom = f"lane {whose(old) % WARP} of the same warp has"
+    if has(old, MANY):
+        whom = "several lanes of the same warp have"
+    missing = "without a bar.warp.sync in between"
+    if met:
+        missing = "with only .sync statements in between that PTX does not promise to order memory"
     message = (
-        f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which lane "
-        f"{whose(old) % WARP} of the same warp has {before} at {other.location().short} on a way of its "
-        f"own: no bar.warp.sync has come between [{place}, lanes {here}]"
+        f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which {whom} {before} at "
+        f"{there.short} {missing} [{wave.describe_lane(lane)}]"
     )
-    return ("race", reach.pc, int(places(old)), verbs), _race(reach, message, old)
+    turn = ", in every turn of the loop" if here.line < there.line else ""
+    fix = f"put bar.warp.sync (__syncwarp()) between {there.short} and {here.short}{turn}"
+    key = ("race", reach.pc, int(places(old)), verbs, met)
+    return key, replace(_race(reach, message, old, "warning" if met else "error"), fix=fix)
 
 
 def between_ctas(reach: Reach, order: Order, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:

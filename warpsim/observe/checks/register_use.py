@@ -91,6 +91,7 @@ class RegisterUse(Observer):
             severity=severity,
             message=f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]",
             location=statement.location(),
+            legal=before is None,  # what is wrong is wrong beside another statement
             other=None if before is None else wave.code[before].statement.location(),
         )
         self.findings.add(("registers", path.pc, before), finding)

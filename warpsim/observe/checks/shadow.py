@@ -15,7 +15,7 @@ The first three are records of 64 bits, 0 for none:
     24  time       at which others know of it (clocks.py), of its component
     20  place      its statement
     15  owner      a lane of the cluster; of an operation, the component that says that it is complete
-     1  parted     lanes of its warp had taken another path
+     1  many       other lanes of its warp have done the same there, and nothing orders the two
      1  strong     it may meet other strong accesses
      1  operation  it is asynchronous
      1  present
@@ -40,6 +40,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.warps import WARP
 from ...machine.state.memory_access import MemoryAccess
 
 Cells = npt.NDArray[np.int64]
@@ -48,7 +49,7 @@ Bits = npt.NDArray[np.bool_]
 _Tiles = tuple[Cells, Cells, Cells]  # cells (rows, cells); rows and pages of these
 
 LARGEST = 16  # bytes of a cell
-PRESENT, OPERATION, STRONG, PARTED = 1, 2, 4, 8
+PRESENT, OPERATION, STRONG, MANY = 1, 2, 4, 8
 _OWNER, _PLACE, _TIME = 4, 19, 39
 _PAGE = 4096  # bytes with cells of one width, of which is known when some of them were accessed last
 _OF_CELLS = frozenset({"wrote", "_read", "_taken", "filled", "flying"})  # tables, cells are their last axis
@@ -81,6 +82,34 @@ def whose(records: Any) -> Any:
 def has(records: Any, flag: int) -> Any:
     """Return whether accesses have a flag."""
     return (records & flag) != 0
+
+
+def put_lanes(table: Records, places_: Any, records: Records, since: Any) -> None:
+    """Put records of accesses by lanes in a table: of many lanes where another lane of the warp stands there,
+    since the warp's time ``since`` or by the same access.
+    """
+    before = table[places_]
+    near = (before != 0) & ~has(before, OPERATION) & (times(before) >= since)
+    near &= whose(before) // WARP == whose(records) // WARP
+    many = near & (has(before, MANY) | (whose(before) != whose(records)))
+    table[places_] = new = records | many * np.int64(MANY)
+    if (whose(table[places_]) != whose(new)).any():
+        _put_in_turn(table, *(np.broadcast_to(part, many.shape).reshape(-1) for part in (places_, new)))
+
+
+def _put_in_turn(table: Records, places_: Any, records: Records) -> None:
+    """Mark the records of places that an access puts several in: the last stays, of many lanes where those of
+    its warp before it are of others.
+    """
+    order = np.argsort(places_, kind="stable")
+    cells, records = places_[order], records[order]
+    new = np.diff(cells, prepend=-1) != 0
+    starts = np.flatnonzero(new | (np.diff(whose(records) // WARP, prepend=-1) != 0))
+    lowest, highest = (part.reduceat(whose(records), starts) for part in (np.minimum, np.maximum))
+    many = (lowest != highest) | (new[starts] & has(records[starts], MANY))
+    last = np.append(new[starts[1:]], True)
+    table[cells[starts[last]]] &= ~MANY
+    table[cells[starts[last & many]]] |= MANY
 
 
 class Shadow:
@@ -273,20 +302,21 @@ class Shadow:
 
     # --- notes: shapes of rows, cells and records broadcast ---
 
-    def write(self, rows: Any, cells: Cells | slice, records: Any) -> None:
-        """Cells are written by warps, or by an operation where ``rows`` is None."""
-        self.wrote[cells] = records
-        if rows is not None:
-            (self.writes,) = _with(rows, self.most, self.writes)
-            _raise(self.writes, rows, self.pages(cells), times(records))
+    def write(self, rows: Any, cells: Cells, records: Any, since: Any) -> None:
+        """Cells are written by lanes of warps that were ordered at times ``since``."""
+        put_lanes(self.wrote, cells, records, since)
+        (self.writes,) = _with(rows, self.most, self.writes)
+        _raise(self.writes, rows, self.pages(cells), times(records))
 
-    def note_read(self, rows: Any, cells: Cells, records: Any) -> None:
-        """Cells are read by warps; the table has it when it is first asked for, if ever."""
+    def note_read(self, rows: Any, cells: Cells, records: Any, since: Any) -> None:
+        """Cells are read by lanes of warps that were ordered at times ``since``; the table has it when it is
+        first asked for, if ever.
+        """
         (self.reads,) = _with(rows, self.most, self.reads)
         _raise(self.reads, rows, self.pages(cells), times(records))
 
         def write(table: Records) -> None:
-            table.reshape(-1, copy=False)[rows * table.shape[1] + cells] = records
+            put_lanes(table.reshape(-1, copy=False), rows * table.shape[1] + cells, records, since)
 
         self.note_later(cells.size, write)
 

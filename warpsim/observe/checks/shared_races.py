@@ -1,11 +1,12 @@
 """Races in shared memory: accesses that nothing orders, one of them a write, of warps, lanes or CTAs.
 
 Two accesses are in a race where neither is before the other (order.py), at least one of them writes, and at
-least one of them is weak; atomics are in none. Warps of a CTA that store what is there already are in none,
-either. Lanes of a warp count only where they had taken different paths: what they do side by side in one
-statement is ordered enough (PTX ISA 9.1, section 3.1). What operations in flight read and write is
-copy_order.py's. This observer is the last of those that look at shared memory, and notes every access in its
-shadow.
+least one of them is weak; atomics are in none. Threads of a CTA that store what is there already are in none,
+either, nor are lanes of a warp that store in one statement, of which one stays. Lanes of a warp are threads
+like others (PTX ISA 9.1, section 3.1): to execute side by side orders nothing, bar.warp.sync with both lanes
+or a wider barrier does (section 9.7.13). Whether other .sync statements order memory PTX leaves open: a race
+that only they separate is a warning. What operations in flight read and write is copy_order.py's. This
+observer is the last of those that look at shared memory, and notes every access in its shadow.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ...machine.state.memory_access import MemoryAccess
 from .findings import Findings
 from .quiet.accesses import Accesses, Left
 from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
-from .shadow import OPERATION, PARTED, STRONG, Cells, Records, has, places, record, times, whose
+from .shadow import MANY, OPERATION, STRONG, Cells, Records, has, places, record, times, whose
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Wave
@@ -49,7 +50,6 @@ class Races(Observer):
 
     def __init__(self, findings: Findings, accesses: Accesses) -> None:
         self.findings, self.order, self.accesses = findings, accesses.order, accesses
-        self.together = accesses.together
         self.known: set[tuple[int, str]] = set()  # earlier accesses, "read" or "written", of races found
         self.landing = False
         self.owners: dict[tuple[int, int], _Owners] = {}
@@ -61,12 +61,8 @@ class Races(Observer):
         if access.memory is not wave.memories.shared or self.accesses.is_quiet_load(wave, access):
             return
         reach = self._reach(wave, access)
-        if self._fresh(reach, reach.shadow.writes).size:
-            self._check(reach, ("reads", "written"), reach.shadow.wrote[reach.cells])
-        records = reach.records
-        if self.together:
-            records = self._kept(reach)
-        reach.shadow.note_read(reach.rows, reach.cells, records)
+        self._check_written(reach, "reads")
+        reach.shadow.note_read(reach.rows, reach.cells, reach.records, self._since(reach))
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Written or read before, with nothing in between: a race."""
@@ -97,11 +93,10 @@ class Races(Observer):
         if wave.lanes > WARP:
             self._check_together(reach, reach.shadow.wrote[reach.cells])
 
-    @staticmethod
-    def _note(reach: Reach, left: Left) -> None:
+    def _note(self, reach: Reach, left: Left) -> None:
         """Note a store, and what it leaves."""
         shadow = reach.shadow
-        shadow.write(reach.rows, reach.cells, reach.records)
+        shadow.write(reach.rows, reach.cells, reach.records, self._since(reach))
         if left.filled:
             shadow.filled[reach.cells] = 1
         if left.flight >= 0:
@@ -111,9 +106,8 @@ class Races(Observer):
 
     def _reach(self, wave: Wave, access: MemoryAccess) -> Reach:
         shadow, clocks = self.accesses.shadow(wave), self.order.clocks
-        flags: int | Records = STRONG * int(self.accesses.is_strong(wave, access.path.pc))
-        if access.path.lanes.count != wave.alive:
-            flags = flags + PARTED * self.accesses.parted(wave, access.path)
+        self.order.lanes.accessed += 1
+        flags = STRONG * int(self.accesses.is_strong(wave, access.path.pc))
         of_warps = record(clocks.own(np.arange(clocks.warps)), access.path.pc, 0, flags)
         known = self._owners(access)
         records = of_warps[known.warps] + known.owner
@@ -133,34 +127,44 @@ class Races(Observer):
             self.owners[key] = known
         return known
 
-    def _kept(self, reach: Reach) -> Records:
-        """Return records of reads, where those of lanes on other paths, which are not ordered yet, stay."""
-        shadow, rows = reach.shadow, reach.rows
-        if int(rows.max()) >= len(shadow.read):
-            return reach.records
-        before = shadow.read[rows, reach.cells]
-        stay = has(before, PARTED) & self.order.apart(reach.warps, times(before))
-        return np.where(stay, before, reach.records)
+    def _since(self, reach: Reach) -> npt.NDArray[np.int32]:
+        """Return ``(words, 1)``: when all lanes of the warps were ordered."""
+        since: npt.NDArray[np.int32] = self.order.lanes.ordered.since[reach.warps]
+        return since
 
     # --- what is in a race ---
 
-    def _check_store(self, reach: Reach) -> None:
-        shadow = reach.shadow
+    def _check_written(self, reach: Reach, now: str) -> None:
+        """Find cells with earlier writes that are not before this access."""
+        shadow, verbs = reach.shadow, (now, "written")
         if self._fresh(reach, shadow.writes).size:
-            self._check(reach, ("writes", "written"), shadow.wrote[reach.cells])
+            self._check(reach, verbs, shadow.wrote[reach.cells])
+        if self._near(reach, shadow.writes):
+            self._check_lanes(reach, verbs, shadow.wrote[reach.cells])
+
+    def _check_store(self, reach: Reach) -> None:
+        shadow, verbs = reach.shadow, ("writes", "read")
+        self._check_written(reach, "writes")
+        near = self._near(reach, shadow.reads)
         rows = self._fresh(reach, shadow.reads)
         if rows.size:
-            self._check(reach, ("writes", "read"), self._first_of(reach, rows))
+            self._check(reach, verbs, self._first_of(reach, rows))
+        if near:
+            self._check_lanes(reach, verbs, shadow.read[reach.rows, reach.cells])
+
+    def _near(self, reach: Reach, latest: npt.NDArray[np.int32]) -> bool:
+        """Return whether warps have accessed the pages of an access since all their lanes were ordered."""
+        if int(reach.rows.max()) >= len(latest):
+            return False
+        times_: Mask = latest[reach.rows, reach.shadow.pages(reach.cells)] >= self._since(reach)
+        return bool(times_.any())
 
     def _first_of(self, reach: Reach, rows: Cells) -> Records:
         """Of each cell the first read that need not be before an access."""
         found = np.zeros(reach.cells.shape, np.int64)
         for row in rows.tolist():
             seen = reach.shadow.read[row, reach.cells]
-            matters = self._late(reach, seen)
-            if self.together:
-                matters |= has(seen, PARTED)
-            found = np.where(matters & (found == 0), seen, found)
+            found = np.where(self._late(reach, seen) & (found == 0), seen, found)
         return found
 
     def _late(self, reach: Reach, seen: Records) -> Mask:
@@ -173,11 +177,11 @@ class Races(Observer):
 
     def _fresh(self, reach: Reach, latest: npt.NDArray[np.int32]) -> Cells:
         """Return the rows of which some warps need not know all that they did in the pages of an access."""
-        if not len(latest) or self.together:
-            return np.flatnonzero(latest.any(axis=1))
+        if not len(latest):
+            return np.zeros(0, np.int64)
         fresh = self.order.fresh(reach.shadow, latest)
         if not fresh.any():
-            if latest is reach.shadow.reads:
+            if latest is reach.shadow.reads and self.order.all_lanes_know(latest):
                 reach.shadow.forget_noted()
             return np.zeros(0, np.int64)
         return np.flatnonzero((fresh & reach.touched).any(axis=1))
@@ -189,8 +193,6 @@ class Races(Observer):
         late = self._late(reach, seen)
         if late.any():
             self._unordered(reach, verbs, seen, late, reach.differs if verbs[1] == "written" else None)
-        if self.together:
-            self._check_lanes(reach, verbs, seen)
 
     def _unordered(self, reach: Reach, verbs: Verbs, seen: Records, late: Mask, differs: Mask | None) -> None:
         """Report accesses of other warps: of the CTA, where they write another value, or of other CTAs."""
@@ -226,7 +228,7 @@ class Races(Observer):
 
     def _check_together(self, reach: Reach, left: Records) -> None:
         """Find cells to which several warps write different values by one statement."""
-        if (left == reach.records).all() or self.accesses.is_strong(reach.wave, reach.pc):
+        if (left & ~MANY == reach.records).all() or self.accesses.is_strong(reach.wave, reach.pc):
             return
         other = whose(left) // WARP != whose(reach.records) // WARP
         new, differs = reach.access.stored, None
@@ -239,19 +241,30 @@ class Races(Observer):
             self._unordered(reach, ("writes", "written"), left, other, differs)
 
     def _check_lanes(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
-        """Find accesses of lanes of the same warp that had taken another path, and have not met since."""
+        """Find accesses of other lanes of the same warp that nothing orders with this access.
+
+        What several lanes have written at once, any lane may read: it may be one of them.
+        """
         size = self.order.clocks.of_cluster * WARP
-        owners, mine = whose(seen), reach.lanes % size
-        clash = (
-            has(seen, PARTED) & (owners // WARP == mine // WARP) & (owners != mine) & ~has(seen, OPERATION)
-        )
-        clash &= ~(has(reach.records, STRONG) & has(seen, STRONG))
-        clash &= self.order.apart(reach.warps, times(seen))
-        if not clash.any():
-            return
-        clash &= reach.of_cells(reach.differs)
+        owners, mine, many = whose(seen), reach.lanes % size, has(seen, MANY)
+        clash = (seen != 0) & (owners // WARP == mine // WARP) & ~has(seen, OPERATION)
+        clash &= (owners != mine) & ~many if verbs[0] == "reads" else (owners != mine) | many
+        clash &= ~(has(reach.records, STRONG) & has(seen, STRONG)) & reach.of_cells(reach.differs)
+        clash &= self.order.lanes.ordered.apart(reach.lanes, owners, times(seen))
+        if self.landing and clash.any():
+            clash &= ~np.isin(places(seen), [pc for pc, how in self.known if how == verbs[1]])
         for pc in np.unique(places(seen[clash])).tolist():
-            paths = self.together[pc][reach.lanes - mine + owners]
-            apart = clash & (places(seen) == pc) & (paths >> (mine % WARP).astype(np.uint32) & 1 == 0)
-            if apart.any():
-                self.findings.add(*between_lanes(reach, *reach.first(apart, reach.differs, seen), verbs))
+            self._two_lanes(reach, verbs, seen, clash & (places(seen) == pc))
+
+    def _two_lanes(self, reach: Reach, verbs: Verbs, seen: Records, clash: Mask) -> None:
+        """Report accesses of one statement: with a warning where all lanes have met at .sync statements."""
+        apart = clash & self.order.lanes.met.apart(reach.lanes, whose(seen), times(seen))
+        other = reach.wave.code[int(places(seen[clash][0]))].statement
+        met = not apart.any() or "sync" in other.modifiers
+        place = reach.first(clash if met else apart, reach.differs, seen)
+        self.known.add((int(places(place[2])), verbs[1]))
+        self._found_lanes(reach, place, verbs, met=met)
+
+    def _found_lanes(self, reach: Reach, place: tuple[int, int, int], verbs: Verbs, *, met: bool) -> None:
+        """Report two lanes of a warp."""
+        self.findings.add(*between_lanes(reach, *place, verbs, met=met))

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...machine.state.undefined_metadata import UndefinedField
-from .findings import Findings, LaunchFinding, Severity
+from .findings import Findings, Influence, LaunchFinding, Severity
 
 KIND = "undefined metadata"
 Reaches = Callable[[frozenset[int]], str]
 _ALONE = 8  # statements that are tried alone; others are tried together
 _EARLIER = "its row of D has reached a result in an earlier launch of the kernel"
+_SAME = "with other values in its row of D the results were the same"
 _FIX = "give metadata of two different indices a chunk to the rows that are used"
 
 
@@ -25,7 +26,8 @@ def judge_rows(
     findings: Findings,
     known: set[int] | None = None,
 ) -> None:
-    """Add a warning for every statement whose rows something depends on; none depends on others.
+    """Add a warning for every statement whose rows something depends on, and a note of those of which other
+    values change nothing.
 
     ``reaches`` returns what a launch leaves otherwise with other values in the rows of some statements, ""
     for nothing. Where it is None that is not known, which is a note. ``known`` are the statements whose rows
@@ -44,13 +46,20 @@ def judge_rows(
             _add(findings, found, [place], "warning", _EARLIER)
         return
     if not (differs := reaches(frozenset(found))):
+        note_rows(found, findings)
         return
     for places in _parts(list(found)):
         reached = reaches(frozenset(places)) if len(places) < len(found) else differs
         if reached:
             why = f"its row of D reaches a result: with other values there {reached}"
-            _add(findings, found, places, "warning", why)
+            _add(findings, found, places, "warning", why, "seen")
             known.update(places)
+
+
+def note_rows(found: Mapping[int, UndefinedField], findings: Findings) -> None:
+    """Add a note that other values in rows changed nothing, which is no proof."""
+    if found and findings.mode != "off":
+        _add(findings, found, list(found), "note", _SAME, "none seen")
 
 
 def _parts(places: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -66,6 +75,7 @@ def _add(
     places: Sequence[int],
     severity: Severity,
     why: str,
+    influence: Influence = "",
 ) -> None:
     """Add the finding of statements, the first of which stands for all."""
     first, *others = (found[place] for place in places)
@@ -78,5 +88,6 @@ def _add(
             location=first.location,
             fix=_FIX if severity == "warning" else "",
             others=tuple((other.location, None) for other in others),
+            influence=influence,
         ),
     )

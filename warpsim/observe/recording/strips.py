@@ -1,7 +1,7 @@
 """What a timeline of a launch is made of: strips, and links from what ended a wait to the wait.
 
 Moments are numbers of events in the order in which they happened, from 0; they say nothing of time. Knows
-places in a launch; does not know how strips are found (timeline.py) or drawn (views/timeline.py).
+places in a launch; does not know how strips are found (timeline.py) or drawn (show/views/timelines).
 """
 
 from __future__ import annotations

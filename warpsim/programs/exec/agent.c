@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -139,15 +141,47 @@ static uint64_t obey(int *gone) {
     }
 }
 
+/* Whether a file is this user's own, of a kind, and shut to others: they lack the bits of a mode. */
+static int own(const char *path, mode_t kind, mode_t others) {
+    struct stat status;
+    return !lstat(path, &status) && (status.st_mode & S_IFMT) == kind && status.st_uid == geteuid()
+        && !(status.st_mode & others);
+}
+
+/* Whether the process that listens at a socket belongs to this user. */
+static int same_user(void) {
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return !getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.uid == geteuid();
+}
+
+/* Whether a folder and a socket in it are this user's own; the socket may be missing. */
+static int trusted(const char *path) {
+    char folder[sizeof ((struct sockaddr_un *)0)->sun_path];
+    char *slash = strrchr(strcpy(folder, path), '/');
+    if (!slash || (faccessat(AT_FDCWD, path, F_OK, AT_EACCESS) && errno != EACCES)) return 1; /* no server */
+    *slash = 0;
+    return own(folder, S_IFDIR, 077) && own(path, S_IFSOCK, 022);
+}
+
+static int refused(const char *path) {
+    static int said;
+    if (!said++)
+        fprintf(stderr, "warpsim exec: refused: %s belongs to another user, or others can write there\n", path);
+    return 0;
+}
+
 static int connected(void) {
     const char *path = getenv("WARPSIM_EXEC_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!path || strlen(path) >= sizeof address.sun_path) return 0;
     strcpy(address.sun_path, path);
+    if (!trusted(path)) return refused(path);
     pthread_once(&once, prepare);
     if (descriptor >= 0) close(descriptor); /* the parent's */
     descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (descriptor < 0 || connect(descriptor, (struct sockaddr *)&address, sizeof address)) return 0;
+    if (!same_user()) return refused(path);
     owner = getpid();
     pthread_mutex_lock(&lock);
     if (cookie_owner != owner) {

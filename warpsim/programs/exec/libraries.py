@@ -1,26 +1,36 @@
 """The libraries that a client process loads in place of NVIDIA's: libcuda, libcudart and libnvJitLink.
 
 A library of our own, libwarpsim, is beside them, for what Python clients say. agent.c is compiled at the
-first use by the host's C compiler and kept in the user's cache. Which functions each library exports is read
-from tables/, which tools/cuda_tables writes; a function is its library and its place there. Does not know
-what functions do.
+first use by the host's C compiler and kept in the user's cache, with the digests of all files, by which what
+is missing or changed is found and compiled again. Which functions each library exports is read from tables/,
+which tools/cuda_tables writes; a function is its library and its place there. Does not know what functions
+do.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pkgutil
 import platform
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from ...base.errors import WarpsimError
-from ...base.files.kept import user_cache
+from ...base.errors import WarpsimError, present
+from ...base.folders import (
+    home_cache,
+    locked,
+    private_cache,
+    temporary_folder,
+    unlock,
+    user_cache,
+    why_unloadable,
+    why_untrusted,
+)
+from ..launch.command import run_compiler
 
-_HERE = Path(__file__).parent
 _SONAMES = {  # in the order of the numbers of libraries
     "driver": "libcuda.so.1",
     "runtime_12": "libcudart.so.12",
@@ -30,14 +40,15 @@ _SONAMES = {  # in the order of the numbers of libraries
     "own": "libwarpsim.so.1",
 }
 _TABLES = tuple(_SONAMES)
+_AGENT = "agent.c"
 RUNTIMES = (_SONAMES["runtime_13"], _SONAMES["runtime_12"])
 # what libcusparse asks for, and not what programs do, whose PTX then goes to the driver
 JIT_LINKERS = (_SONAMES["jit_linker_12"], _SONAMES["jit_linker_13"])
 TRITON_PTXAS = "triton-ptxas"
 FOR_PYTHON = "python"  # the folder of what Python programs load at their start
 _PYTHON_FILES = {
-    "sitecustomize.py": _HERE / "client_python.py",
-    "warpsim_torch.py": _HERE / "client_torch.py",
+    "sitecustomize.py": "client_python.py",
+    "warpsim_torch.py": "client_torch.py",
 }
 _PTXAS = """#!/bin/sh
 # Stands in for ptxas under Triton: keeps the PTX in place of a cubin.
@@ -48,6 +59,8 @@ while [ $# -gt 0 ]; do
 done
 cp "$input" "$output"
 """
+_DRIVER_LINK = "libcuda.so"
+_DIGESTS = "digests"  # a line for each file: its SHA-256, its mode, and its name
 _RETURN_TEXT = ("cudaGetErrorName", "cudaGetErrorString")
 _LIBRARY_SHIFT = 16  # of the library's number in the number of a function
 _ENTRY_BYTES = 16  # of an exported function
@@ -65,10 +78,15 @@ class HostError(WarpsimError):
     """The machine cannot run clients: no C compiler, or no Linux on x86-64."""
 
 
+def _own_file(name: str) -> bytes:
+    """Return a file of this package, which may lie in a zip archive."""
+    return present(pkgutil.get_data(__package__, name), name)
+
+
 @cache
 def table(name: str) -> tuple[str, ...]:
     """Return the lines of a table."""
-    return tuple((_HERE / "tables" / f"{name}.txt").read_text().splitlines())
+    return tuple(_own_file(f"tables/{name}.txt").decode().splitlines())
 
 
 def function_named(number: int) -> tuple[str, str]:
@@ -95,43 +113,78 @@ def libraries() -> Path:
             f"warpsim exec runs programs of Linux on x86-64, and this is {platform.system()} on "
             f"{platform.machine()}"
         )
-    folder = user_cache() / f"exec-{_digest()}"
-    if not folder.is_dir():
-        _compile(folder)
-    return folder
+    name, cache = f"exec-{_digest()}", Path(home_cache())
+    try:
+        cache = user_cache()
+        unfit = why_unloadable(cache)
+        return _whole((private_cache(unfit) if unfit else cache) / name)
+    except OSError as error:
+        reason = f"{error.filename or cache}: {error.strerror}"
+    return _whole(private_cache(reason) / name)
 
 
 def _digest() -> str:
-    files = (_HERE / "agent.c", *_PYTHON_FILES.values(), Path(__file__))
-    content = [_STUB.encode(), *(file.read_bytes() for file in files)]
+    files = (_AGENT, *_PYTHON_FILES.values(), "libraries.py")
+    content = [_STUB.encode(), *map(_own_file, files)]
     content += ["\n".join(table(name)).encode() for name in _TABLES]
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
 
 
+def _whole(folder: Path) -> Path:
+    """Return the folder of the libraries, compiled where it is damaged. Raises HostError, OSError."""
+    if not _is_whole(folder):
+        lock = locked(str(folder.parent))  # another process may be compiling the same
+        try:
+            if not _is_whole(folder):
+                _compile(folder)
+        finally:
+            unlock(lock)
+    return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a folder is trusted, and has all files as they were written."""
+    try:
+        return not why_untrusted(folder) and (folder / _DIGESTS).read_text() == _digests(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _digests(folder: Path) -> str:
+    """Return the digests of files, by the names that a folder of libraries has. Raises OSError."""
+    own = [*_SONAMES.values(), _DRIVER_LINK, TRITON_PTXAS]
+    files = [(folder / name, name) for name in (*own, *(f"{FOR_PYTHON}/{name}" for name in _PYTHON_FILES))]
+    return "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()} {file.stat().st_mode:o} {name}\n"
+        for file, name in files
+    )
+
+
 def _compile(folder: Path) -> None:
-    """Compile the libraries beside their final place, and move them there together. Raises HostError."""
+    """Compile the libraries beside their final place, and move them there together.
+
+    Raises HostError, OSError.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise HostError(
             "warpsim exec compiles a small C file at its first use: no cc, gcc or clang is on PATH"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".exec-") as name:
-        build = Path(name) / "libraries"
-        build.mkdir()
+    with temporary_folder(folder.parent) as place:
+        build = place / "libraries"
+        build.mkdir(mode=0o700)
         for library in _TABLES:
             _compile_library(compiler, build, library)
         (build / TRITON_PTXAS).write_text(_PTXAS)
-        (build / TRITON_PTXAS).chmod(0o755)
-        (build / "libcuda.so").symlink_to(_SONAMES["driver"])
-        (build / FOR_PYTHON).mkdir()
+        (build / TRITON_PTXAS).chmod(0o700)
+        (build / _DRIVER_LINK).symlink_to(_SONAMES["driver"])
+        (build / FOR_PYTHON).mkdir(mode=0o700)
         for file, source in _PYTHON_FILES.items():
-            shutil.copyfile(source, build / FOR_PYTHON / file)
-        try:
-            build.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process was not first
-                raise
+            (build / FOR_PYTHON / file).write_bytes(_own_file(source))
+        (build / _DIGESTS).write_text(_digests(build))
+        with suppress(FileNotFoundError):
+            folder.rename(place / "damaged")
+        build.rename(folder)
 
 
 def _compile_library(compiler: str, build: Path, library: str) -> None:
@@ -141,7 +194,9 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
     versions.write_text(f"{soname} {{ global: *; }};\n")
     more = [str(source), "-Wl,-z,now", "-pthread"]
     if library == "driver":
-        more.append(str(_HERE / "agent.c"))
+        agent = build / _AGENT
+        agent.write_bytes(_own_file(_AGENT))
+        more.append(str(agent))
     else:
         more += [str(build / _SONAMES["driver"]), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={versions}"]
     _compiled(compiler, build / soname, more)
@@ -150,7 +205,7 @@ def _compile_library(compiler: str, build: Path, library: str) -> None:
 def _compiled(compiler: str, path: Path, options: list[str]) -> None:
     """Compile a shared library. Raises HostError."""
     command = [compiler, "-O2", "-shared", "-fPIC", f"-Wl,-soname,{path.name}", "-o", str(path), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+    done = run_compiler(command, path.parent)
     if done.returncode:
         raise HostError(f"{compiler} cannot compile the agent:\n{done.stderr.strip()}")
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...machine.state.spaces import DEVICE_BASE, Bytes
 from .calls import Call
 from .clients.client import Process
+from .clients.client_memory import PINNED
 from .error_codes import CudaError
 from .streams import Touches
 
@@ -112,10 +113,12 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
         content = process.bytes_at(source, size)
         if to_device:
             process.bytes_at(target, size)[:] = content.copy()
-            _inherit(process, target, source, size)
             _note(call, target, size, f", of {process.memory.find(source)}")
             if _is_shared(process, target):
+                _reaches_host(call, target, source, size, quiet=quiet)
                 _compared(call, source, content)
+            else:
+                _inherit(process, target, source, size)
         else:
             if not quiet:
                 _unwritten(call, source, size)
@@ -200,6 +203,17 @@ def _inherit(process: Process, target: int, source: int, size: int) -> None:
     fresh, of = process.fresh_at(target, size), process.fresh_at(source, size)
     if fresh is not None and of is not None:
         fresh[:] = of.copy()
+
+
+def _reaches_host(call: Call, target: int, source: int, size: int, *, quiet: bool) -> None:
+    """Find unwritten bytes that are copied to pinned memory. No byte of the target counts as unwritten: the
+    host may write to it at any time.
+    """
+    process = call.process
+    found = process.memory.find(target)
+    if not quiet and found is not None and process.memory.kinds.get(found.address) is PINNED:
+        _unwritten(call, source, size)
+    _written(process, target, size)
 
 
 def _unwritten(call: Call, source: int, size: int) -> None:

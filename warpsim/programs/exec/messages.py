@@ -122,15 +122,24 @@ class Channel:
         content = json.dumps(document).encode()
         self._send(_WORD.pack(len(content)) + content)
 
-    def receive_document(self) -> Any:
-        """Wait for what JSON has. Raises Gone, also for what is none."""
+    def receive_document(self, largest: int = _LONGEST_DOCUMENT) -> Any:
+        """Wait for what JSON has, at most ``largest`` bytes. Raises Gone, also for what is none."""
         size = self._word()
-        if size > _LONGEST_DOCUMENT:
+        if size > largest:
             raise Gone
         try:
             return json.loads(self._bytes(size))
+        except (ValueError, RecursionError):
+            raise Gone from None
+
+    def receive_item(self) -> tuple[str, Any]:
+        """Wait for a document that is a kind and its content. Raises Gone, also for another."""
+        document = self.receive_document()
+        try:
+            check_document(document, (str, object))
         except ValueError:
             raise Gone from None
+        return document[0], document[1]
 
     def _system_call(self, number: int, *arguments: int) -> int:
         self._order(_SYSTEM_CALL, number, *arguments)
@@ -157,13 +166,38 @@ class Channel:
             raise Gone from None
 
     def _bytes(self, size: int) -> bytes:
-        content = b""
-        while len(content) < size:
+        parts, left = list[bytes](), size
+        while left:
             try:
-                part = self._socket.recv(min(size - len(content), _PIECE))
+                part = self._socket.recv(min(left, _PIECE))
             except OSError:
                 raise Gone from None
             if not part:
                 raise Gone
-            content = content + part if content else part
-        return content
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+
+def check_document(document: Any, pattern: Any, place: str = "the document") -> None:
+    """Raise ValueError, naming the place, unless a document of JSON has the form of a pattern.
+
+    A pattern is a type, a list with the pattern of every element, a tuple with a pattern for each element,
+    or a dictionary: patterns by key, all of which must be there, or by ``str`` that of every value.
+    """
+    kind = pattern if isinstance(pattern, type) else list if isinstance(pattern, tuple) else type(pattern)
+    is_number = kind is float and type(document) is int
+    if not (is_number or isinstance(document, kind)) or (kind is int and isinstance(document, bool)):
+        raise ValueError(f"{place}: expected {kind.__name__}, given {type(document).__name__}")
+    if isinstance(pattern, tuple) and len(document) != len(pattern):
+        raise ValueError(f"{place}: expected {len(pattern)} elements, given {len(document)}")
+    if isinstance(pattern, dict):
+        by_key = pattern if str not in pattern else dict.fromkeys(document, pattern[str])
+        for key, inner in by_key.items():
+            if key not in document:
+                raise ValueError(f"{place} has no {key!r}")
+            check_document(document[key], inner, f"{place}[{key!r}]")
+    elif isinstance(pattern, list | tuple):
+        inners = pattern if isinstance(pattern, tuple) else pattern * len(document)
+        for index, (each, inner) in enumerate(zip(document, inners, strict=True)):
+            check_document(each, inner, f"{place}[{index}]")

@@ -9,6 +9,7 @@ import ctypes
 import os
 import shutil
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -18,6 +19,8 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from ...base.errors import TraceError
+from ...base.files.opening import open_input
 from .error_codes import CudaError
 from .messages import Channel, Gone
 
@@ -185,9 +188,9 @@ def runs_python(program: str) -> bool:
     if Path(os.path.realpath(path)).name.startswith("python"):
         return True
     try:
-        with open(path, "rb") as file:
+        with open_input(path, sys.maxsize, regular=True) as file:
             return file.read(2) == b"#!" and b"python" in file.readline(256)
-    except OSError:
+    except (OSError, TraceError):
         return False
 
 
@@ -208,7 +211,10 @@ def why_unfit(program: str) -> str | None:
 def _executable(path: str) -> tuple[int | None, str]:
     """Return machine and loader of an ELF file; None for other files, and "" for no loader."""
     machine = None
-    with suppress(OSError, struct.error, ValueError), open(path, "rb") as file:
+    with (
+        suppress(OSError, struct.error, ValueError, TraceError),
+        open_input(path, sys.maxsize, regular=True) as file,
+    ):
         head = file.read(64)
         if head[:4] == b"\x7fELF":
             (machine,) = struct.unpack_from("<H", head, 18)

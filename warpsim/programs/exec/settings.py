@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .host_launch import HostLaunch
 
 DEFAULT_CHIP = SM_90A.name
+_WORDS = {"checks": ("error", "warn", "off"), "undefined": ("error", "fallback")}
 
 
 class Looking(Protocol):
@@ -64,11 +65,22 @@ class Settings:
 
 def settings_of(document: dict[str, Any]) -> Settings:
     """Return settings of their document. Raises ValueError for what no document is."""
-    usual = Settings()
+    from ...machine.run.schedules import Schedule  # with the machine, which a program without launches lacks
+
+    usual = Settings().document()
     for name, value in document.items():
-        kinds = (float, int, type(None)) if name == "limit" else (type(usual.document().get(name)),)
-        if name not in usual.document() or type(value) not in kinds:
+        if name not in usual or not _is_legal(name, value, type(usual[name])):
             raise ValueError(f"{name}: {value!r} is no setting")
     if document.get("chip", DEFAULT_CHIP) not in ARCHITECTURES:
         raise ValueError(f"{document['chip']} is no chip")
+    Schedule(document.get("schedule", usual["schedule"]))
     return Settings(**document)
+
+
+def _is_legal(name: str, value: Any, kind: type) -> bool:
+    """Return whether a setting whose default has that type may have a value."""
+    if type(value) not in ((float, int, type(None)) if name == "limit" else (kind,)):
+        return False
+    if type(value) in (int, float):
+        return bool(0 < value < float("inf"))
+    return value in _WORDS.get(name, (value,))

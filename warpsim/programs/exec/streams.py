@@ -12,39 +12,49 @@ know calls, and what work does.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-Clock = dict[int, int]  # the last step of each line of execution that happened before
-Stretch = tuple[int, int]  # the first byte, the byte behind the last
+from .ordered_accesses import Clock, OrderedAccesses, Stretch, Touches, Work
+
+__all__ = [
+    "LEGACY",
+    "PER_THREAD",
+    "Clock",
+    "Conflict",
+    "Event",
+    "Order",
+    "Stream",
+    "Stretch",
+    "Touches",
+    "join",
+]
+
 LEGACY, PER_THREAD = 1, 2  # handles of cudaStreamLegacy and cudaStreamPerThread
+_FEWEST_KEPT = 32  # accesses and lines that are not worth looking through
 
 
 def join(*clocks: Clock) -> Clock:
     """Return what has happened before by any of the clocks."""
     joined: Clock = {}
     for clock in clocks:
-        for line, step in clock.items():
-            joined[line] = max(step, joined.get(line, 0))
+        _advance(joined, clock)
     return joined
-
-
-class Touches(NamedTuple):
-    """The bytes that work reads, writes, and changes by atomics."""
-
-    reads: Sequence[Stretch] = ()
-    writes: Sequence[Stretch] = ()
-    atomics: Sequence[Stretch] = ()
 
 
 @dataclass(eq=False)
 class Stream:
-    """A stream; ``blocking`` are those that wait for the legacy stream."""
+    """A stream; ``blocking`` are those that wait for the legacy stream.
+
+    ``line`` is that of its work, from the first on; ``branches`` are those of nodes of graphs.
+    """
 
     handle: int
-    line: int
+    number: int
+    line: int = 0
+    branches: list[int] = field(default_factory=list)
     blocking: bool = True
     priority: int = 0
     clock: Clock = field(default_factory=dict)
@@ -65,15 +75,6 @@ class Event:
         self.clock, self.seconds = clock, time.perf_counter()
 
 
-class Work(NamedTuple):
-    """Work that has been done: a step of a line of execution."""
-
-    line: int
-    step: int
-    label: str
-    touches: Touches
-
-
 class Conflict(NamedTuple):
     """Two pieces of work that touch a byte without an order."""
 
@@ -83,22 +84,29 @@ class Conflict(NamedTuple):
 
 
 class Order:
-    """The streams of one client and what they did, as far as the host has not waited for it."""
+    """The streams of one client and what they did, as far as the host has not waited for it.
+
+    A stream has a line of execution, and another for each node of its graphs. The line of a stream
+    that has ended goes to a new stream whose work comes after all of it, and is dropped once the host has
+    waited for it. So a clock has an entry for each stream whose work the host has not waited for, no more.
+    """
 
     def __init__(self) -> None:
-        self._lines = count(1)
-        self.legacy = Stream(LEGACY, next(self._lines), name="the legacy stream")
+        self._streams_made, self._lines, self._works = count(1), count(1), count(1)
+        self.legacy = Stream(LEGACY, next(self._streams_made), name="the legacy stream")
         self.streams: dict[int, Stream] = {LEGACY: self.legacy}
         self.host: Clock = {}
         self.several = False  # whether there has been another stream than the legacy stream
-        self._ended: dict[bool, Clock] = {True: {}, False: {}}  # of streams that are no more, by blocking
-        self._steps: dict[int, int] = {}
-        self._done: list[Work] = []
+        self._steps: Clock = {}  # the last of each line
+        self._idle = set[int]()  # lines of streams that are no more
+        self._blocking: Clock = {}  # of blocking streams, since the last work of the legacy stream
+        self._accesses = OrderedAccesses()
+        self._kept = _FEWEST_KEPT  # accesses and lines that were left when some were last forgotten
 
     def create(self, handle: int, *, blocking: bool, priority: int = 0) -> Stream:
         """Make a stream."""
-        line = next(self._lines)
-        stream = Stream(handle, line, blocking, priority, name=f"stream {line - 1}")
+        number = next(self._streams_made)
+        stream = Stream(handle, number, blocking=blocking, priority=priority, name=f"stream {number - 1}")
         self.streams[handle] = stream
         self.several = True
         return stream
@@ -106,68 +114,106 @@ class Order:
     def end(self, handle: int) -> None:
         """Forget a stream; its work still comes before what waits for all."""
         stream = self.streams.pop(handle)
-        self._ended[stream.blocking] = join(self._ended[stream.blocking], stream.clock)
+        self._idle.update(stream.branches, [stream.line] if stream.line else ())
 
     def begin(self, stream: Stream) -> Clock:
         """Return the clock of the next work of a stream, which is then its own."""
         others = list[Clock]()
         if stream is self.legacy:
-            others = [self._ended[True], *(other.clock for other in self.streams.values() if other.blocking)]
+            others, self._blocking = [self._blocking], {}
         elif stream.blocking:
             others = [self.legacy.clock]
         clock = join(stream.clock, self.host, *others)
-        stream.clock = self.step(clock, stream.line)
+        stream.line = stream.line or self._line_after(clock)
+        self._give(stream, self._step(clock, stream.line))
         return stream.clock
 
-    def step(self, clock: Clock, line: int) -> Clock:
+    def _line_after(self, clock: Clock) -> int:
+        """Return a line that a clock comes after all of: of a stream that is no more, or a new line."""
+        idle = (line for line, step in clock.items() if line in self._idle and step >= self._steps[line])
+        found = next(idle, None)
+        if found is None:
+            return next(self._lines)
+        self._idle.discard(found)
+        return found
+
+    def _step(self, clock: Clock, line: int) -> Clock:
         """Return a clock with the next step of a line."""
         self._steps[line] = self._steps.get(line, 0) + 1
         return {**clock, line: self._steps[line]}
 
-    def branch(self, clock: Clock) -> tuple[int, Clock]:
-        """Return a new line of execution, and its first step behind a clock."""
-        line = next(self._lines)
-        return line, self.step(clock, line)
+    def _give(self, stream: Stream, clock: Clock) -> None:
+        """Let a stream have a clock, which the legacy stream waits for."""
+        stream.clock = clock
+        if stream.blocking and stream is not self.legacy:
+            _advance(self._blocking, clock)
+
+    def branch(self, stream: Stream, place: int, clock: Clock) -> tuple[int, Clock]:
+        """Return the line of a place among a stream's nodes of graphs, and its next step behind a clock."""
+        if place == len(stream.branches):
+            stream.branches.append(self._line_after(clock))
+        return stream.branches[place], self._step(clock, stream.branches[place])
+
+    def meet(self, stream: Stream, clocks: Iterable[Clock]) -> None:
+        """Let a stream go on behind clocks, in a step of its own."""
+        self._give(stream, self._step(join(*clocks), stream.line))
+
+    def after(self, stream: Stream, clock: Clock) -> None:
+        """Let later work of a stream come after a clock."""
+        self._give(stream, join(stream.clock, self._lasting(clock)))
+
+    def _lasting(self, clock: Clock) -> Clock:
+        """Return a clock without the lines that have been dropped."""
+        return {line: step for line, step in clock.items() if line in self._steps}
 
     def wait(self, clock: Clock, *, forget: bool = True) -> None:
         """Let the host wait for what a clock says; work is forgotten unless earlier work is left."""
-        self.host = join(self.host, clock)
-        if forget:
-            self._done = [work for work in self._done if not _before(work, self.host)]
+        self.host = join(self.host, self._lasting(clock))
+        if forget and len(self._accesses) + len(self._steps) >= 2 * self._kept:
+            self._forget()
 
     def wait_for_all(self) -> None:
         """Let the host wait for all streams."""
-        self.wait(join(*self._ended.values(), *(stream.clock for stream in self.streams.values())))
+        self.wait(self._steps)
 
     def all_waited(self) -> bool:
         """Return whether the host has waited for all that streams were given."""
-        clocks = (*self._ended.values(), *(stream.clock for stream in self.streams.values()))
-        return all(step <= self.host.get(line, 0) for clock in clocks for line, step in clock.items())
+        return all(step <= self.host.get(line, 0) for line, step in self._steps.items())
+
+    def _forget(self) -> None:
+        """Forget accesses that the host has waited for, and drop lines that it has waited for all of."""
+        self._accesses.forget(self.host)
+        dropped = {line for line in self._idle if self._steps[line] <= self.host.get(line, 0)}
+        self._idle -= dropped
+        clocks = (stream.clock for stream in self.streams.values())
+        for clock in (self._steps, self.host, self._blocking, *clocks):
+            for line in dropped & clock.keys():
+                del clock[line]
+        self._kept = max(len(self._accesses) + len(self._steps), _FEWEST_KEPT)
 
     def done(self, line: int, clock: Clock, label: str, touches: Touches) -> Conflict | None:
-        """Note work that was done; return the first conflict with other work."""
-        work = Work(line, clock[line], label, touches)
-        found = None
-        for other in self._done:
-            byte = None if _before(other, clock) else _shared(other.touches, touches)
-            if byte is not None:
-                found = found or Conflict(other, work, byte)
-        self._done.append(work)
-        return found
+        """Note work that was done; return its conflict with the latest of other work, if there is any."""
+        work = Work(line, clock[line], label, touches, next(self._works))
+        other = self._accesses.conflict(touches, clock)
+        self._accesses.note(work, clock)
+        return None if other is None else Conflict(other, work, _shared(other.touches, touches))
 
 
-def _before(work: Work, clock: Clock) -> bool:
-    return work.step <= clock.get(work.line, 0)
+def _advance(clock: Clock, other: Clock) -> None:
+    """Let a clock come after another, too."""
+    for line, step in other.items():
+        if step > clock.get(line, 0):
+            clock[line] = step
 
 
-def _shared(first: Touches, second: Touches) -> int | None:
+def _shared(first: Touches, second: Touches) -> int:
     """Return a byte that both touch and either writes; two atomics do not conflict."""
     pairs = (
         (first.writes, (*second.reads, *second.writes, *second.atomics)),
         (first.reads, (*second.writes, *second.atomics)),
         (first.atomics, (*second.reads, *second.writes)),
     )
-    return next((byte for some, other in pairs if (byte := _common(some, other)) is not None), None)
+    return next(byte for some, other in pairs if (byte := _common(some, other)) is not None)
 
 
 def _common(first: Sequence[Stretch], second: Sequence[Stretch]) -> int | None:

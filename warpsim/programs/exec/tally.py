@@ -12,12 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.errors import WarpsimError
 from ...observe.checks.findings import LaunchFinding
+from .messages import check_document
 
 if TYPE_CHECKING:
     from ...observe.recording.compared_copies import Copies, Spread
     from ..launch.launching import LaunchReport
     from .error_codes import CudaError
     from .streams import Conflict
+
+_FINDING = dict.fromkeys(("kind", "severity", "message", "text", "kernel", "place"), str)
+_KERNEL = {
+    "kernel": str,
+    "launches": int,
+    "statements": int,
+    "seconds": float,
+    "fidelity": {str: int},
+    "not_exact": {str: str},
+}
+_DOCUMENT = {
+    "kernels": [_KERNEL],
+    "findings": [{**_FINDING, "times": int}],
+    "calls": {str: int},
+    "not_there": [str],
+    "notices": [str],
+    "processes": int,
+    "computed_on_cpu": {str: int},
+    "copies": {"found": bool, "made": [(str, str, str, {str: [int]}, int, bool)]},
+}
 
 
 def _no_copies() -> Copies:
@@ -78,6 +99,11 @@ class Tally:
     def errors(self) -> int:
         """How many findings are errors."""
         return sum(finding.severity == "error" for finding in self.findings.values())
+
+    @property
+    def calls_nothing(self) -> bool:
+        """Whether no program has called a function of CUDA: there is nothing that could be wrong or right."""
+        return not self.calls
 
     def launched(self, kernel: str, report: LaunchReport, seconds: float) -> None:
         """Count a launch."""
@@ -203,7 +229,8 @@ class Tally:
             self.say(f'{function} is not there: it returns "not supported"{reason}')
 
     def take(self, document: dict[str, Any]) -> None:
-        """Take what another process has seen: its document, with ``copies``."""
+        """Take what another process has seen: its document, with ``copies``. Raises ValueError."""
+        check_document(document, _DOCUMENT)
         for each in document["kernels"]:
             self.kernels[each["kernel"]] = KernelTally(
                 name=each["kernel"],
@@ -214,8 +241,8 @@ class Tally:
                 inferred=each["not_exact"],
             )
         for each in document["findings"]:
-            often = each.pop("times")
-            finding = Finding(**each)
+            often = each["times"]
+            finding = Finding(**{name: each[name] for name in _FINDING})
             self.add(finding)
             self.times[_key(finding)] = often
         self.calls.update(document["calls"])

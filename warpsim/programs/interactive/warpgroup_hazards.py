@@ -1,6 +1,6 @@
 """The ordering rules of a Warpgroup: those that launches have, with Hazards as findings.
 
-Knows the names of registers, and what Python does between statements; the rules are those of checks/.
+Knows the names of registers, and what Python does between statements; the rules are those of observe/checks.
 """
 
 from __future__ import annotations
@@ -104,24 +104,20 @@ class _Rules(WarpgroupOrder):
         self.report = found
 
 
-class _InStep(Accesses):
-    """Accesses of warps whose lanes run in step."""
-
-    def parted(self, wave: Wave, path: DivergentPath) -> Mask:
-        return np.zeros(self.order.clocks.warps, np.bool_)
-
-
 class _Races(Races):
     """The races of a launch, between warps: lanes of a warp run in step here."""
 
     def __init__(self, found: _Found, order: Order) -> None:
-        super().__init__(order.findings, _InStep(order))
+        super().__init__(order.findings, Accesses(order))
         self.found = found
 
     def _found(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
         now = f"{_PARTICIPLES[verbs[0]]} by warp {int(reach.warps[row, 0])}"
         before = f"{verbs[1]} by warp {int(whose(old)) // WARP}"
         self.found([_unordered(reach.wave, reach.pc, int(places(old)), byte, (now, before))])
+
+    def _check_lanes(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
+        """Leave lanes of a warp out."""
 
 
 class _Tiles(TileReads):

@@ -1,1 +1,1 @@
-"""Launches as users hold them: devices, arguments, modules, kernels, warps and warpgroups."""
+"""Launches as users hold them: modules, kernels and reports, with all checks of a launch."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ALL = {size: int.from_bytes(b"\1" * size, "little") for size in (1, 2, 4, 8)}  # every byte is written
 _NONE = np.zeros((0, 1), np.uint8)  # bytes that are stored, where they are not known
+_UNASKED = np.zeros(0, np.int32)  # times of warps, which nothing asks for
 _UNNAMED = frozenset({1})  # bytes of accesses that say nothing of the type: any array may be copied so
 
 
@@ -221,7 +222,7 @@ class ArrayUse(Observer):
         place, stored = access.path.pc, access.stored
         tables = self.owner, self.statement, self.written.view(np.uint8), access.memory
         words = loops.Words(
-            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0, False
+            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0, _UNASKED
         )
         owners = loops.Owners(self.unit.bit_length() - 1, *tables)
         given = _NONE if stored is None else quiet.plain(stored)
@@ -286,10 +287,9 @@ class ArrayUse(Observer):
         return ArrayNotes(dict(self.seen), set(self.reading), set(self.writing))
 
     def owners(self, size: int) -> tuple[npt.NDArray[np.int32], ...]:
-        """Return for each byte of a memory the CTA and the statement that wrote it; nothing where no check
+        """Return for each unit of a memory the CTA and the statement that wrote it; nothing where no check
         asks for them.
         """
-        self._part(1)
         self._reach(size)
         return () if self.waiting else (self.owner, self.statement)
 
@@ -321,11 +321,14 @@ class ArrayUse(Observer):
         pages: npt.NDArray[np.int64],
         marks: npt.NDArray[np.bool_],
         owners: Sequence[npt.NDArray[np.int32]],
+        unit: int,
     ) -> None:
-        """Mark bytes of pages as written by others, with their CTAs and statements."""
+        """Mark bytes of pages as written by others, with CTAs and statements of units of ``unit`` bytes."""
         put_pages(self.written, pages, marks, marks)
+        self._part(unit)
+        units = np.asarray(marks.reshape(len(marks), -1, self.unit).any(axis=2))
         for table, content in zip(self.owners(self.written.size), owners, strict=True):
-            put_pages(table, pages, marks, content)
+            put_pages(table, pages, units, np.repeat(content, unit // self.unit, axis=1))
 
     # --- the end of the launch ---
 
@@ -399,4 +402,11 @@ def _array(buffer: Buffer) -> str:
 def _finding(
     kind: str, severity: Severity, message: str, location: Location, other: Location | None = None
 ) -> LaunchFinding:
-    return LaunchFinding(kind=kind, severity=severity, message=message, location=location, other=other)
+    return LaunchFinding(
+        kind=kind,
+        severity=severity,
+        message=message,
+        location=location,
+        other=other,
+        legal=kind == "element type",
+    )

@@ -4,19 +4,17 @@ What is approximate is taken from the rows of the opcode tables; special registe
 count as approximate, too; a matrix instruction is exact where PTX documents its bits, or outputs of the
 chip with its types and k have been compared, and inferred otherwise (of a wgmma with and without C, as it
 added C or did not). Additions of floats by several threads to one address have the order that the schedule
-chose, where their sums depend on it, or an old value that is used. Whether approximate values and those of
-an open order could have reached a branch, an address or the operand of a tensor core is a may-analysis of the
-statements that were executed: values flow through the registers of each function and through each
-state space as a whole, whatever the order of the statements, so that nothing is missed and some reported
-flows may not have happened. Not followed: that a statement is executed at all because of a branch (the
-branch itself is reported), and the phases of mbarriers.
+chose, where their sums depend on it, or an old value that is used; so have old values of other updates, and
+what updates leave that do not commute.
+Whether approximate values and those of an open order may have reached a branch, an address or the operand of
+a tensor core is found by value_flow.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -25,32 +23,21 @@ import numpy.typing as npt
 
 from ...base.errors import IllegalInstruction, Location
 from ...isa.displayed import Displayed
-from ...isa.families import OPCODES, TILE_OPCODES
+from ...isa.families import OPCODES
 from ...isa.instruction import Instruction
 from ...machine.load.program import Module
-from ...machine.run.addition_orders import OpenAddition, Place, place_of
+from ...machine.run.addition_orders import NOT_COMMUTING, OpenAddition, Place, place_of
 from ...machine.run.wave import Record
-from ...ptx.operands import Address
 from ...ptx.qualifiers import Version, resolve
 from ...sums.execution.pipeline import evidence
+from .value_flow import Arguments, Arrival, Cell, arrivals, registers_of
 
 if TYPE_CHECKING:
-    from ...machine.bind.functions import Function
+    pass
 
 SCHEDULED = "order chosen by the schedule"
 LABELS = ("exact", "inferred", SCHEDULED, "approximate")
-Cell = tuple[str, str, int]  # of a register: its function and number; of a memory: its name
-Taint = dict[Cell, int]  # the program counter of the first approximation that may be in a cell
-
-_MATRIX = OPCODES | {"wmma", "tcgen05"}
-_JUMPS = frozenset({"bra", "brx", "call"})
-_SYNCHRONISATIONS = frozenset({"bar", "barrier", "mbarrier"})
-_LOADS = TILE_OPCODES | {"ld", "ldu", "ldmatrix", "prefetch", "prefetchu"}
-_STORES = frozenset({"st", "stmatrix"})
 _ADDING = frozenset({"atom", "red", "cp"})
-_SPACES = ("global", "shared", "local")
-_CARRY: Cell = ("carry", "", 0)
-_FRAMES: Cell = ("frames", "", 0)  # .param variables of calls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +107,7 @@ _KINDS: WeakKeyDictionary[Module, dict[int, Kind]] = WeakKeyDictionary()  # by m
 _LOCATIONS: WeakKeyDictionary[Module, dict[int, Location]] = WeakKeyDictionary()  # each takes 40 us
 
 
-def fidelity_of(module: Module, counts: npt.ArrayLike, shown: Shown) -> Fidelity:
+def fidelity_of(module: Module, counts: npt.ArrayLike, shown: Shown, arguments: Arguments) -> Fidelity:
     """Return how exact a launch was that executed each statement ``(statements,)`` of a module so often."""
     times = np.asarray(counts)
     executed = [(pc, module.code[pc]) for pc in np.flatnonzero(times).tolist()]
@@ -146,7 +133,19 @@ def fidelity_of(module: Module, counts: npt.ArrayLike, shown: Shown) -> Fidelity
     )
     totals = {label: sum(kind.executions for kind in classes if kind.fidelity == label) for label in LABELS}
     sources = {pc for pc, kind in labels.items() if kind[1] in (SCHEDULED, "approximate")}
-    return Fidelity(classes=classes, reached=_reached(module, executed, sources), counts=totals)
+    found_at = arrivals(module, executed, sources, arguments)
+    return Fidelity(classes=classes, reached=tuple(_reach(module, at) for at in found_at), counts=totals)
+
+
+def _reach(module: Module, arrival: Arrival) -> Reach:
+    statement, source = (module.code[pc].statement for pc in (arrival.pc, arrival.origin))
+    return Reach(
+        role=arrival.role,
+        mnemonic=statement.mnemonic,
+        location=statement.location(),
+        origin_mnemonic=source.mnemonic,
+        origin=source.location(),
+    )
 
 
 def _location(module: Module, pc: int) -> Location:
@@ -178,11 +177,17 @@ def _form(
         return None
 
 
+@lru_cache(maxsize=1024)
+def _kept(mnemonic: str, label: str, note: str) -> Kind:
+    """Return the kind, the same object for all its statements."""
+    return mnemonic, label, note
+
+
 def _kind(module: Module, pc: int, record: Record, with_c: Mapping[int, Set[bool]]) -> Kind:
     """Return mnemonic, label and note of a statement; kept, but of matrix instructions, of which they depend
     on the launch.
     """
-    kind = record.statement.mnemonic, *_label(module, record, with_c.get(pc, {True}))
+    kind = _kept(record.statement.mnemonic, *_label(module, record, with_c.get(pc, {True})))
     if record.statement.opcode not in OPCODES:
         _KINDS[module][pc] = kind
     return kind
@@ -210,18 +215,19 @@ def _scheduled(
     if not additions:
         return found
     for pc, record in executed:
-        used |= _registers(module.function_around(pc), _read(record))
+        used |= registers_of(module.function_around(pc), _read(record))
     for pc, record in executed:
         known = additions.get(place_of(record.statement)) if record.statement.opcode in _ADDING else None
         if known is None:
             continue
-        returned = _registers(module.function_around(pc), record.flow.written) & used
-        if known.words or returned:
-            found[pc] = SCHEDULED, "; ".join(_order_notes(known, bool(returned)))
+        returned = registers_of(module.function_around(pc), record.flow.written) & used
+        left = known.differing and not NOT_COMMUTING.isdisjoint(record.statement.modifiers)
+        if known.words or returned or left:
+            found[pc] = SCHEDULED, "; ".join(_order_notes(known, bool(returned), left))
     return found
 
 
-def _order_notes(known: OpenAddition, returned: bool) -> Iterator[str]:
+def _order_notes(known: OpenAddition, returned: bool, left: bool) -> Iterator[str]:
     if known.words:
         yield (
             f"several threads add to one address, PTX leaves their order open, and sums at {known.words:,} "
@@ -229,126 +235,11 @@ def _order_notes(known: OpenAddition, returned: bool) -> Iterator[str]:
         )
     if returned:
         yield "the old values returned are those of an order of several threads, which PTX leaves open"
+    if left:
+        yield "the value left in memory is that of an order of several threads, which PTX leaves open"
 
 
 def _read(record: Record) -> frozenset[int]:
     """Return the registers that a statement reads."""
     guard = frozenset([record.guard] if record.guard >= 0 else ())
     return frozenset(record.flow.values) | frozenset(record.flow.addresses) | guard
-
-
-# --- flow ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Step:
-    """One executed statement: the cells that it reads, by their roles, and those that it writes."""
-
-    pc: int
-    record: Record
-    roles: tuple[tuple[str, frozenset[Cell]], ...]
-    written: frozenset[Cell]
-
-
-def _reached(module: Module, executed: Sequence[tuple[int, Record]], sources: set[int]) -> tuple[Reach, ...]:
-    """Return where approximations may have got to, each role of a statement once."""
-    if not sources:
-        return ()
-    steps = [_step(module.function_around(pc), pc, record) for pc, record in executed]
-    taint = _spread(steps, sources)
-    return tuple(reached for step in steps for reached in _of_step(module, step, taint))
-
-
-def _spread(steps: Iterable[_Step], sources: set[int]) -> Taint:
-    """Return the cells that may hold approximations: the least fixpoint."""
-    taint: Taint = {}
-    steps, changed = list(steps), True
-    while changed:
-        changed = False
-        for step in steps:
-            reads = (cell for _, cells in step.roles for cell in cells)
-            origin = step.pc if step.pc in sources else min(_origins(reads, taint), default=-1)
-            new = step.written - taint.keys() if origin >= 0 else ()
-            taint.update(dict.fromkeys(new, origin))
-            changed = changed or bool(new)
-    return taint
-
-
-def _origins(cells: Iterable[Cell], taint: Taint) -> Iterator[int]:
-    return (taint[cell] for cell in cells if cell in taint)
-
-
-def _of_step(module: Module, step: _Step, taint: Taint) -> Iterator[Reach]:
-    for role, cells in step.roles:
-        origin = min(_origins(cells, taint), default=-1) if role else -1
-        if origin >= 0:
-            source = module.code[origin].statement
-            yield Reach(
-                role=role,
-                mnemonic=step.record.statement.mnemonic,
-                location=step.record.statement.location(),
-                origin_mnemonic=source.mnemonic,
-                origin=source.location(),
-            )
-
-
-def _step(function: Function, pc: int, record: Record) -> _Step:
-    opcode, flow = record.statement.opcode, record.flow
-    loaded, stored = _memories(record)
-    registers = partial(_registers, function)
-    carries = opcode in ("addc", "subc", "madc")
-    values = registers(flow.values) | loaded | ({_CARRY} if carries else frozenset())
-    guard = registers([record.guard] if record.guard >= 0 else ())
-    written = registers(flow.written) | stored
-    if "cc" in record.statement.modifiers:
-        written |= {_CARRY}
-    roles = (
-        ("the branch" if opcode == "bra" else "the guard", guard),
-        ("an address", registers(flow.addresses)),
-        (_role(opcode), values),
-    )
-    return _Step(pc=pc, record=record, roles=roles, written=written)
-
-
-def _registers(function: Function, numbers: Iterable[int]) -> frozenset[Cell]:
-    return frozenset(("register", function.name, number) for number in numbers)
-
-
-def _role(opcode: str) -> str:
-    """Return what values mean to an opcode; empty where they are just values."""
-    if opcode in _MATRIX:
-        return "a tensor-core operand"
-    if opcode in _SYNCHRONISATIONS:
-        return "the synchronisation"
-    return "the target" if opcode in _JUMPS else ""
-
-
-def _memories(record: Record) -> tuple[frozenset[Cell], frozenset[Cell]]:
-    """Return memories that a statement may read, and may write."""
-    statement = record.statement
-    opcode = statement.opcode
-    if opcode == "call":
-        return frozenset(), frozenset()
-    if record.flow.framed:
-        touched = {_FRAMES}
-    elif opcode in TILE_OPCODES:
-        touched = {("shared", "", 0)}
-    elif opcode == "mbarrier" or not any(
-        isinstance(operand, Address) for operand in statement.operands or ()
-    ):
-        touched = set()
-    else:
-        touched = _named_spaces(statement.modifiers)
-    cells, none = frozenset(touched), frozenset[Cell]()
-    return none if opcode in _STORES else cells, none if opcode in _LOADS else cells
-
-
-def _named_spaces(modifiers: tuple[str, ...]) -> set[Cell]:
-    """Return the memories that modifiers name; all of them for generic addresses, none that only the host
-    writes.
-    """
-    stems = {modifier.partition("::")[0] for modifier in modifiers}
-    if stems & {"const", "param"}:
-        return set()
-    named = [space for space in _SPACES if space in stems] or [*_SPACES, "frames"]
-    return {(space, "", 0) for space in named}

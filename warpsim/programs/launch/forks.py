@@ -8,6 +8,7 @@ Knows processes, pipes and pages; does not know what is executed.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import mmap
 import os
@@ -31,6 +32,8 @@ from .touched_bytes import PAGE, WRITTEN
 
 _BLOCK = 1 << 20  # bytes that are compared at a time: they stay in the cache
 _NORESERVE = 0x4000  # of Linux; from Python 3.13 on in mmap
+_PARENT_DEATH = 1  # PR_SET_PDEATHSIG of Linux
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGHUP", None)]))
 _LOOK = 0.5  # seconds between looks whether the answer is still waited for
 _ROOM = 0.5  # of the memory that is available, for what forks write
 
@@ -132,12 +135,23 @@ def begun(execute: Callable[[mmap.mmap], object], size: int) -> Fork | None:
 
 
 def forked() -> int:
-    """Fork; native threads, which libraries stop and start by themselves, are no reason for a warning."""
+    """Fork; native threads, which libraries stop and start by themselves, are no reason for a warning.
+
+    No signal interrupts the fork: SIGINT is ignored there, other signals end it at once.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+        if process == 0:
+            for number in _SIGNALS:
+                signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        return process
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def shared_pages(size: int) -> mmap.mmap:
@@ -148,8 +162,7 @@ def shared_pages(size: int) -> mmap.mmap:
 def _work(execute: Callable[[], object], answering: int) -> None:
     """Execute in a fork, answer, and leave; an error is found again where it counts."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
         gc.freeze()
         content = pickle.dumps(execute())
         while content:
@@ -178,9 +191,9 @@ class Cursor:
         self._place += size
         return self._room[self._place - size : self._place].view(dtype)
 
-    def pages(self, dtype: Any, count: int) -> npt.NDArray[Any]:
-        """Return the next pages, an element for each byte."""
-        return self.take(dtype, count * PAGE).reshape(count, PAGE)
+    def pages(self, dtype: Any, count: int, width: int = PAGE) -> npt.NDArray[Any]:
+        """Return the next pages of ``width`` elements, by default an element for each byte."""
+        return self.take(dtype, count * width).reshape(count, width)
 
 
 def check_marked(now: Bytes, then: Bytes, marks: Bytes) -> None:

@@ -26,12 +26,14 @@ import numpy.typing as npt
 from ...base.errors import OperandError
 from ...machine.grid import Launch, run
 from ...machine.independence import dependence
+from ...machine.native.objects import failed_self_test
+from ...machine.run.addition_orders import OpenAddition, Place
 from ...machine.state.spaces import Bytes
 from ...machine.state.undefined_metadata import UndefinedField
 from ...observe.checks.findings import Findings, LaunchFinding
 from .array_use import ArrayNotes, ArrayUse
 from .forks import Cursor, Fork, begun, check_marked, processors, room_for, why_no_forks
-from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put_pages
+from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, parts_of, put_pages
 
 MOST = 256  # processes
 WORTH = 5.0  # seconds that a launch takes by estimate before helpers begin by themselves
@@ -45,7 +47,7 @@ _OWNED = 4  # bytes of a CTA, and of a statement, for each byte written
 class Done:
     """What a helper has done, but for bytes: how often statements ran, and what showed of them.
 
-    ``read`` and ``written`` are numbers of pages.
+    ``read`` and ``written`` are numbers of pages, ``units`` are bytes for each element of ArrayUse's tables.
     """
 
     counts: npt.NDArray[np.int64]
@@ -53,9 +55,12 @@ class Done:
     inferred: Mapping[int, str]
     with_c: Mapping[int, set[bool]]
     undefined: Mapping[int, UndefinedField]
+    additions: Mapping[Place, OpenAddition]
     notes: tuple[ArrayNotes, ...]
+    units: tuple[int, ...]
     read: int
     written: int
+    failed_self_test: str = ""  # why it used no machine code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +77,8 @@ class Helpers:
 
     ``processes`` are all, this one included; None takes those that the machine has, once a launch takes long.
     ``counts`` are of the statements that helpers have executed, ``used`` the processes, and ``reason`` says
-    why there is only one, "" where nothing prevents more.
+    why there is only one, "" where nothing prevents more. ``failed_self_tests`` say why helpers used no
+    machine code.
     """
 
     def __init__(
@@ -81,6 +87,7 @@ class Helpers:
         self.launch, self.findings, self.arrays = launch, findings, arrays
         self.counts = np.zeros(len(launch.module.code), np.int64)
         self.used = 1
+        self.failed_self_tests = set[str]()
         self.reason = _hindrance(launch)
         self._asked = processes
         self._waves = launch.wave_count
@@ -160,17 +167,12 @@ class Helpers:
         """Execute some waves; return what they did, and put the bytes that they touched in place."""
         launch, touched, memory = self.launch, Touched(), self.launch.device.memory
         memory.detach(self._data)
-        parent, known = os.getppid(), len(self.findings.found)
-        part = replace(
-            launch,
-            first=first,
-            count=count,
-            ahead=_Strict(parent),
-            observers=lambda: (*launch.observers(), touched),
-        )
+        ahead, known = _Strict(os.getppid()), len(self.findings.found)
+        part = replace(launch, first=first, count=count, ahead=ahead)
+        part = replace(part, observers=lambda: (*launch.observers(), touched))
         before = [arrays.noted() for arrays in self.arrays]
         counts = run(part)
-        if part.additions.found() or memory.data.size != self._data.size:
+        if part.additions.sums() or memory.data.size != self._data.size:
             raise RuntimeError("the launch does what cannot be taken")
         if touched.marks.size != memory.data.size:
             touched.marks = np.zeros(memory.data.size, np.uint8)
@@ -184,7 +186,7 @@ class Helpers:
         cursor.put(gathered(memory.data, writing))
         for arrays in self.arrays:
             for table in arrays.owners(memory.data.size):
-                cursor.put(gathered(table, writing))
+                cursor.put(gathered(table, writing, PAGE // arrays.unit))
         keys = list(self.findings.known)[known:]
         return Done(
             counts=counts,
@@ -192,9 +194,12 @@ class Helpers:
             inferred=part.inferred,
             with_c=part.with_c,
             undefined=part.undefined.found,
+            additions=part.additions.found(),
             notes=tuple(a.noted().since(b) for a, b in zip(self.arrays, before, strict=True)),
+            units=tuple(arrays.unit for arrays in self.arrays),
             read=len(reading),
             written=len(writing),
+            failed_self_test=failed_self_test(),
         )
 
     # --- what a helper has done ---
@@ -222,18 +227,21 @@ class Helpers:
         put_pages(memory.data, writing, marks, content)
         if memory.fresh is not None:
             put_pages(memory.fresh, writing, marks, np.zeros_like(content))
-        for arrays, notes in zip(self.arrays, done.notes, strict=True):
-            owners = [cursor.pages(np.int32, done.written) for _ in arrays.owners(memory.data.size)]
+        for arrays, notes, unit in zip(self.arrays, done.notes, done.units, strict=True):
+            tables = arrays.owners(memory.data.size)
+            owners = [cursor.pages(np.int32, done.written, PAGE // unit) for _ in tables]
             arrays.absorb(notes, launch.entry.code, memory.data.size)
-            arrays.own(writing, marks, owners)
+            arrays.own(writing, marks, owners, unit)
         for key, finding in done.findings:
             self.findings.add(key, finding)
         launch.inferred.update(done.inferred)
         for pc, added in done.with_c.items():
             launch.with_c.setdefault(pc, set()).update(added)
+        launch.additions.elsewhere.update(done.additions)
         for pc, field in done.undefined.items():
             launch.undefined.found.setdefault(pc, field)
         self.counts += done.counts
+        self.failed_self_tests.add(done.failed_self_test)
         return True
 
     def _same(self, pages: npt.NDArray[np.int64], read: npt.NDArray[np.bool_]) -> bool:
@@ -244,7 +252,11 @@ class Helpers:
             return False
         if self._fresh is not None and memory.fresh is not None:
             pairs.append((self._fresh, memory.fresh))
-        return not any(((gathered(then, pages) != gathered(now, pages)) & read).any() for then, now in pairs)
+        return not any(
+            ((gathered(then, pages[part]) != gathered(now, pages[part])) & read[part]).any()
+            for then, now in pairs
+            for part in parts_of(pages)
+        )
 
 
 class _Strict:

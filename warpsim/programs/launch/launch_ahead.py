@@ -9,9 +9,7 @@ Knows memory and forks; does not know kernels.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +20,9 @@ import numpy.typing as npt
 from ...machine.run.events import Observer
 from ...machine.state.spaces import Bytes, DeviceMemory
 from .forks import Cursor, Fork, begun, check_marked
-from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, put_pages
+from .touched_bytes import PAGE, READ, WRITTEN, Touched, gathered, pages_of, parts_of, put_pages
 
 _NEVER = 1e9  # seconds
-_PARENT_DEATH = 1  # PR_SET_PDEATHSIG of Linux
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +67,6 @@ class LaunchAhead:
 
     def _executed(self, execute: Callable[[Observer], Any], room: mmap.mmap) -> _Done:
         """Execute the launch in the fork, and put the bytes that it touched in place."""
-        ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL)
         memory, touched = self._memory, Touched()
         memory.detach(self._data)
         kept = tuple(memory.allocations)
@@ -111,4 +107,8 @@ class LaunchAhead:
             return False
         if self._fresh is not None and memory.fresh is not None:
             pairs.append((self._fresh, memory.fresh))
-        return not any(((gathered(then, pages) != gathered(now, pages)) & read).any() for then, now in pairs)
+        return not any(
+            ((gathered(then, pages[part]) != gathered(now, pages[part])) & read[part]).any()
+            for then, now in pairs
+            for part in parts_of(pages)
+        )

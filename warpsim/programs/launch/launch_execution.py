@@ -29,6 +29,7 @@ from ...machine.grid import (
 )
 from ...machine.host.arguments import arguments_of, buffers_before, changed_buffers, device_of
 from ...machine.load.program import Module
+from ...machine.native.objects import failed_self_test
 from ...machine.run.engines import Engine, EngineName, Undefined, modes_of
 from ...machine.run.events import Observer
 from ...machine.run.execute import checked
@@ -41,7 +42,7 @@ from ...machine.state.slots import Slot
 from ...machine.state.undefined_metadata import UndefinedMetadata
 from ...observe.checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ...observe.checks.findings import Findings, LaunchFinding, Mode
-from ...observe.checks.undefined_rows import Reaches, judge_rows
+from ...observe.checks.undefined_rows import Reaches, judge_rows, note_rows
 from ...observe.recording.recorder import LaunchEvent, Recorder
 from ...observe.recording.selection import Selection, selection_of
 from ...observe.recording.strips import Timeline
@@ -55,14 +56,13 @@ from .helper_processes import Helpers, checked_processes
 from .repeated.open_values import Following
 from .repeated.other_schedules import OtherSchedules, number_of_schedules
 from .repeated.repetition import Repetition
-from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, note_reads
+from .repeated.unwritten_reads import any_questionable, judge_reads, next_fills, prove_reads
+from .value_flow import Arguments
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ...workbench.diagnosis.verdicts import (
-        Verdict,  # for the type of a result alone: that room comes later
-    )
+    from ...workbench.diagnosis.verdicts import Verdict  # a type of results: that room comes later
     from .spreading import Job
 
 Size = int | Sequence[int]
@@ -73,7 +73,8 @@ class LaunchReport(Displayed):
     """What a launch did: ``hazards``, findings; ``fidelity``, how exact it was; ``events``, if recorded, and
     the ``timeline``, if it was asked for; ``printed``, the texts of device printf in their order.
     ``open_words`` are offsets in the memory of the device, by format, of sums of floats by several threads,
-    which depend on the order that the schedule chose. ``processes`` have executed the CTAs.
+    which depend on the order that the schedule chose. ``processes`` have executed the CTAs. ``notes`` say how
+    this process executes statements where it is not the usual way.
     """
 
     hazards: tuple[LaunchFinding, ...] = ()
@@ -84,12 +85,13 @@ class LaunchReport(Displayed):
     launched: Launched | None = field(default=None, repr=False, compare=False)
     open_words: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict, repr=False, compare=False)
     processes: int = field(default=1, repr=False, compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         kernel = f" of {self.launched.kernel.name}" if self.launched is not None else ""
         found = Counter(finding.severity for finding in self.hazards)
         findings = ", ".join(f"{name} {count}" for name, count in found.items()) or "none"
-        return f"<launch{kernel}: {self.fidelity}; findings: {findings}>"
+        return f"<launch{kernel}: {'; '.join((str(self.fidelity), f'findings: {findings}', *self.notes))}>"
 
     def why(
         self,
@@ -191,8 +193,10 @@ class LaunchExecution:
         self.arrays = () if watch.checks == "off" else (ArrayUse(self.findings, ordered=ordered),)
         check_portable(self.findings, self.sizes.cluster, function.kernel.location())
         self.processes = 1  # that have executed CTAs
+        self.failed_self_tests = set[str]()  # of other processes
         self.following = Following()
         self.before: Mapping[int, npt.NDArray[Any]] | None = {}
+        self.arguments = Arguments(np.zeros(0, np.uint8), ())
         self.schedules = number_of_schedules(watch.schedules, modes.scheduler)
 
     def report(
@@ -222,12 +226,13 @@ class LaunchExecution:
         shown = Shown(launch.inferred, launch.with_c, launch.additions.found())
         return LaunchReport(
             hazards=grouped(self.findings.found, self.module),
-            fidelity=fidelity_of(self.module, counts, shown),
+            fidelity=fidelity_of(self.module, counts, shown, self.arguments),
             open_words=launch.additions.open_words(),
             events=self.recorder.events(),
             timeline=replace(self.times.timeline(), schedule=schedule) if self.watch.timeline else None,
             printed=tuple(runtime.printed),
             processes=self.processes,
+            notes=tuple(sorted(filter(None, {failed_self_test(), *self.failed_self_tests}))),
         )
 
     def _executed(
@@ -266,6 +271,7 @@ class LaunchExecution:
             self._other_schedules(repetition, named).judge(self.schedules)
         for write_back in arguments.write_back:
             write_back()
+        self.arguments = Arguments(launch.parameters, tuple(device.memory.allocations))
         self.before = None if buffers is None else arguments.before | changed_buffers(args, buffers)
         return launch, counts
 
@@ -276,11 +282,11 @@ class LaunchExecution:
         fills = next_fills(self.entry) if reads else ()
         kept = repetition is not None and repetition.data is not None
         if kept and self.processes == 1 and self.following.closed(rows, launch.wave_count):
-            judge_rows(rows, _nowhere, findings, reaching)
-            note_reads(findings)
+            prove_reads(findings)
             return
         both = reads and rows and not reaching.issuperset(rows)
         if both and repetition and judge_reads(repetition, findings, counts, fills, frozenset(rows)):
+            note_rows(rows, findings)
             return
         judge_rows(rows, _rows_reach(repetition, counts), findings, reaching)
         if repetition and reads:
@@ -321,7 +327,7 @@ class LaunchExecution:
             return run(launch, progress)
         with Helpers(launch, self.findings, self.arrays, processes) as helpers:
             counts = run(replace(launch, ahead=helpers), progress) + helpers.counts
-            self.processes = helpers.used
+            self.processes, self.failed_self_tests = helpers.used, helpers.failed_self_tests
         return counts
 
     def _job(self, launch: Launch) -> Job:
@@ -355,12 +361,6 @@ class LaunchExecution:
 
 def _none_reaching(entry: Entry) -> set[int]:
     return set()
-
-
-def _nowhere(places: frozenset[int]) -> str:
-    """Return what other values in rows of statements change, of a launch that leaves none that come of
-    them."""
-    return ""
 
 
 _REACHING = Slot(_none_reaching)  # statements whose rows of undefined metadata have reached a result

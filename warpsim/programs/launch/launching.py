@@ -116,10 +116,11 @@ class LaunchableKernel:
         instructions with their operands in ``events``: True for all, or a selection, "cta=0,0 warp=1
         line=120 step=3", each part of which may be left out. ``timeline`` takes the same, and keeps
         waits, copies and matrix instructions in their order. ``observers`` watch every wave
-        (warpsim/observe/checks). ``engine`` computes mma: "kernel", "reference", or what takes an instruction and
-        its Inputs and returns D; ``undefined`` says what becomes of metadata without a meaning, "error" or
-        "fallback", as warpsim.execute has them. ``device`` has the memory, by default that of the buffers
-        among the arguments or a new device. ``progress`` is called with the CTAs done, and their total.
+        (warpsim/observe/checks). ``engine`` computes mma: "kernel", "reference", or what takes an
+        instruction and its Inputs and returns D; ``undefined`` says what becomes of metadata without a
+        meaning, "error" or "fallback", as warpsim.execute has them. ``device`` has the memory, by default
+        that of the buffers among the arguments or a new device. ``progress`` is called with the CTAs done,
+        and their total.
         ``scheduler``, an address such as ``"tcp://host:8786"`` or a ``dask.distributed.Client``, spreads the
         CTAs over a Dask cluster, or over processes of this machine (spreading.py); for kernels without
         atomics, fences and ordered accesses.

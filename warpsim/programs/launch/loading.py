@@ -8,18 +8,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ...base.environment import in_default_environment
 from ...base.errors import OperandError, PtxError, WarpsimError
 from ...base.files.archives import read_text, write_lines
 from ...base.files.read_files import note_input
+from ...base.folders import temporary_folder
 from ...ptx.qualifiers import check_target
+from .command import run_compiler
 from .launching import LoadedModule, load_text
 
 _DEFAULT_TARGET = "sm_80"  # of a .cu file whose target is not given
@@ -90,12 +90,12 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
     program = shutil.which("nvcc")
     if program is None:
         raise OperandError(f"{path}: a CUDA source needs nvcc, which is not on the path; compile it to .ptx")
-    with TemporaryDirectory() as folder:
-        result = Path(folder) / "module.ptx"
+    with temporary_folder() as folder:
+        result = folder / "module.ptx"
         note_input(path)
         options = ["-ptx", "-lineinfo", f"-arch={target or _DEFAULT_TARGET}", *nvcc]
         command = [program, *options, "-o", str(result), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
+        done = run_compiler(command, folder)
         if done.returncode or not result.is_file():
             raise PtxError(f"{path}: nvcc gives up:\n{_said(done.stderr or done.stdout)}")
         return read_text(result)

@@ -5,6 +5,7 @@ Knows accesses and pages; does not know what becomes of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...machine.state.spaces import Bytes
 READ, WRITTEN = 1, 2
 PAGE = 4096  # bytes
 _BLOCK = PAGE << 8  # bytes that are looked through at a time
+_PAGES_AT_ONCE = 1 << 8  # of which copies are made
 _MOST = 1 << 12  # ranges of operations that are remembered
 
 
@@ -93,10 +95,13 @@ def pages_of(marks: Bytes, mark: int) -> npt.NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *found, *last]).astype(np.int64)
 
 
-def gathered(table: npt.NDArray[Any], pages: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Return ``(pages, PAGE)``: copies of some pages of a table, in rising order; the last is filled up."""
-    found = np.zeros((len(pages), PAGE), table.dtype)
-    whole, rest = _parts(table)
+def gathered(table: npt.NDArray[Any], pages: npt.NDArray[np.int64], width: int = PAGE) -> npt.NDArray[Any]:
+    """Return ``(pages, width)``: copies of some pages of a table, in rising order; the last is filled up.
+
+    ``width`` is the number of elements for a page of bytes.
+    """
+    found = np.zeros((len(pages), width), table.dtype)
+    whole, rest = _parts(table, width)
     inside = np.searchsorted(pages, len(whole))
     found[:inside] = whole[pages[:inside]]
     if inside < len(pages):
@@ -110,16 +115,24 @@ def put_pages(
     marks: npt.NDArray[np.bool_],
     content: npt.NDArray[Any],
 ) -> None:
-    """Write the marked elements of some pages to a table."""
-    content = np.where(marks, content, gathered(table, pages))
-    whole, rest = _parts(table)
-    inside = np.searchsorted(pages, len(whole))
-    whole[pages[:inside]] = content[:inside]
-    if inside < len(pages):
-        rest[:] = content[-1, : rest.size]
+    """Write the marked elements of some pages to a table; ``(pages, width)`` marks and elements."""
+    width = marks.shape[1]
+    whole, rest = _parts(table, width)
+    for part in parts_of(pages):
+        here = pages[part]
+        mixed = np.where(marks[part], content[part], gathered(table, here, width))
+        inside = np.searchsorted(here, len(whole))
+        whole[here[:inside]] = mixed[:inside]
+        if inside < len(here):
+            rest[:] = mixed[-1, : rest.size]
 
 
-def _parts(table: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def parts_of(pages: npt.NDArray[np.int64]) -> Iterator[slice]:
+    """Yield parts of some pages, each small beside a memory: copies of it take little room."""
+    return (slice(first, first + _PAGES_AT_ONCE) for first in range(0, len(pages), _PAGES_AT_ONCE))
+
+
+def _parts(table: npt.NDArray[Any], width: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return the whole pages of a table, and what is behind them; views."""
-    size = table.size // PAGE * PAGE
-    return table[:size].reshape(-1, PAGE), table[size:]
+    size = table.size // width * width
+    return table[:size].reshape(-1, width), table[size:]

@@ -13,6 +13,7 @@ import click
 
 from ...base.environment import default_environment
 from ...base.errors import WarpsimError
+from ...base.files.escaping import note_names
 from ...base.files.read_files import inputs_kept
 from ...base.files.version import __version__
 from .interrupts import INTERRUPTED, interruptible
@@ -110,6 +111,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the ``warpsim`` command; raises SystemExit."""
     prepare_streams()
+    note_names(sys.argv[1:] if arguments is None else arguments)
     warnings.showwarning = _show
     try:
         with interruptible(), inputs_kept(), default_environment():

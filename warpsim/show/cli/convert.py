@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import json_option
 from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
+
+if TYPE_CHECKING:
+    from ...workbench.vectors.formats import VectorFormat
+    from ...workbench.vectors.parted import SetInParts
 
 
 @click.command(context_settings=CONTEXT)
@@ -22,7 +26,8 @@ from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
 def convert(
     source: Path, destination: Path, source_format: str | None, destination_format: str | None, as_json: bool
 ) -> int:
-    """Convert a vector set. Every format holds all of it: converting back gives the same bits.
+    """Convert a vector set. Every format holds all of it: converting back gives the same bits. A set in an
+    .npz file may have any size; of others at most 256 MiB are read.
 
     \b
     npz        .npz             NumPy archive, the canonical form
@@ -33,12 +38,10 @@ def convert(
     csv        .csv             a row a lane, a column a register
     jsonl      .jsonl           JSON lines, an object a case
     """
-    vectors = attempt(_read, source, source_format)
+    to = attempt(_format, destination, destination_format)
+    vectors = to if isinstance(to, Failure) else attempt(_converted, source, source_format, destination, to)
     if isinstance(vectors, Failure):
         return fail(vectors, as_json)
-    failure = attempt(_write, destination, vectors, destination_format)
-    if failure:
-        return fail(failure, as_json)
     form = vectors.instruction
     document = {
         "file": str(destination),
@@ -53,13 +56,14 @@ def convert(
     return EXPECTED
 
 
-def _read(path: Path, name: str | None) -> Any:
+def _format(path: Path, name: str | None) -> VectorFormat:
     from ...workbench.vectors.formats import format_of
 
-    return format_of(path, name).read(path)
+    return format_of(path, name)
 
 
-def _write(path: Path, vectors: Any, name: str | None) -> None:
-    from ...workbench.vectors.formats import format_of
-
-    format_of(path, name).write(path, vectors)
+def _converted(path: Path, name: str | None, destination: Path, to: VectorFormat) -> SetInParts:
+    """Write the set in a file in another format, and return it."""
+    vectors = _format(path, name).in_parts(path)
+    to.write(destination, vectors)
+    return vectors

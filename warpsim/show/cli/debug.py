@@ -58,7 +58,8 @@ warpsim debug gemm.cu --target sm_90a --grid 4,4 --block 128 --arg A.npy --arg B
 (warpsim) reverse-continue
 
 help lists the commands. Without a terminal the first command that fails ends the session with exit code 2; it
-is 1 where the launch has ended with an error, or an array is not as expected. Arrays are never written.
+is 1 where the launch has ended with an error, or an array is not as expected, and 130 where Ctrl-C came; on a
+terminal Ctrl-C stops the launch, and the session goes on. Arrays are never written.
 """
 
 
@@ -127,8 +128,7 @@ def _run(file: Path, options: dict[str, Any]) -> int:
         return fail(session, as_json)
     dialog = _Dialog(session=session, as_json=as_json)
     try:
-        with _interrupts(dialog):
-            _talk(dialog, script, str(commands or "standard input"))
+        _talk(dialog, script, str(commands or "standard input"))
     finally:
         session.close()
     if as_json:
@@ -147,7 +147,7 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
     files.
     """
     from ...base.errors import OperandError
-    from ...base.files.archives import read_array
+    from ...base.files.archives import LARGEST_ARRAY, read_array
     from ...programs.launch.loading import load
     from ..debugger import Session
 
@@ -164,7 +164,7 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
             sizes["grid"],
             sizes["block"],
             values,
-            expected={index: read_array(path) for index, path in pairs},
+            expected={index: read_array(path, LARGEST_ARRAY) for index, path in pairs},
             tolerance=options["tolerance"],
             cluster=sizes["cluster"],
             shared_bytes=options["shared"],
@@ -201,7 +201,8 @@ def _interrupts(dialog: _Dialog) -> Iterator[None]:
 def _talk(dialog: _Dialog, script: list[str] | None, name: str) -> None:
     """Execute commands until the session ends."""
     if script is None and sys.stdin is not None and sys.stdin.isatty():
-        _converse(dialog)
+        with _interrupts(dialog):
+            _converse(dialog)
         return
     lines = script if script is not None else (sys.stdin or ())
     _follow(dialog, lines, name)

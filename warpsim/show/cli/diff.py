@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -526,7 +525,9 @@ def _recordings_compared(first: Path, second: str, selection: Selection | None, 
 
 def _dumped(source: str) -> tuple[Any, Any]:
     """Return words, and the format of their elements where the file states it: D of a vector set."""
-    if source.endswith(".npz") and _is_set(source):
+    from ...workbench.vectors.formats.npz import is_set
+
+    if source.endswith(".npz") and is_set(Path(source)):
         vectors = read_set(source)
         return vectors.d, vectors.instruction.d
     from ...base.errors import TraceError
@@ -537,16 +538,3 @@ def _dumped(source: str) -> tuple[Any, Any]:
         if (found := read_decimals(source)) is None:
             raise
         return found, None
-
-
-def _is_set(source: str) -> bool:
-    """Return whether an ``.npz`` file has the manifest of a vector set."""
-    import zipfile
-
-    if not os.path.isfile(source):  # a pipe or a device may never end
-        return False
-    try:
-        with zipfile.ZipFile(source) as archive:
-            return "manifest.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
-        return False

@@ -102,7 +102,7 @@ def _check_schedule(context: click.Context, parameter: click.Parameter, schedule
     "--error-exitcode",
     type=click.IntRange(0, 255),
     metavar="N",
-    help="The exit code where the report has errors and the program's own is 0.",
+    help="The exit code where the report has errors or no call of CUDA, and the program's own is 0.",
 )
 @click.option(
     "--refuse-undefined",
@@ -192,7 +192,9 @@ def _program(command: tuple[str, ...], options: dict[str, Any]) -> int:
     if not asked.quiet:
         complain("\n".join([*summary_lines(tally, chip), *looking.lines()]))
     wanted = options["error_exitcode"]
-    return wanted if wanted is not None and code == 0 and tally.errors else code
+    if wanted is not None and code == 0 and (tally.errors or tally.calls_nothing):
+        return int(wanted)
+    return code or (UNREADABLE if looking.unwritten else code)
 
 
 def _folder(command: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -204,7 +206,7 @@ def _folder(command: tuple[str, ...], options: dict[str, Any]) -> int:
     programs = programs_of(Path(command[0]))
     with runs.runner(options["connect"], options["server"]) as to:
         results = list(runs.run_folder(to, programs, command[1:], asked))
-    errors = sum(result.tally.errors for result in results)
+    errors = sum(result.tally.errors + result.tally.calls_nothing for result in results)
     code = runs.code_of([result.code for result in results], errors, options["error_exitcode"])
     if options["report"] is not None:
         own = {"chip": asked.settings.chip, "command": list(command), "exit_code": code}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ...base.files.escaping import note_names
 from .output import EXPECTED, MISMATCH, complain
 
 if TYPE_CHECKING:
@@ -68,8 +69,10 @@ def serve(folder: Path | None) -> None:
     from ...programs.exec.serving.server import Server
     from ...programs.exec.serving.visits import visit
 
-    place = prepared(folder or usual_folder())
-    with Server(_said, visitor=visit, folder=place):
+    with (
+        prepared(folder or usual_folder()) as place,
+        Server(_said, visitor=visit, folder=place),
+    ):
         option = "" if folder is None else f" --server {folder}"
         _said(f"serves in {place}: warpsim exec --connect{option} PROGRAM")
         signal.pause()
@@ -102,6 +105,7 @@ def run_folder(
     from ..views.host_programs import summary_lines
 
     for path in programs:
+        note_names([str(path)])
         start = time.monotonic()
         try:
             code, tally = run_one(to, [str(path.absolute()), *arguments], asked)

@@ -186,20 +186,9 @@ def _read(path: Path, element: Format | None) -> Any:
     """Return the array of an ``.npy`` file, mapped and not read. Raises TraceError, OSError."""
     import numpy as np
 
-    from ...base.errors import TraceError
-    from ...base.files.archives import is_regular
-    from ...base.files.read_files import note_input
+    from ...base.files.archives import map_array
 
-    if not is_regular(path):
-        raise TraceError("it is no regular file")
-    try:  # copy on write: kernels are compiled for writable arrays
-        array: Any = np.lib.format.open_memmap(path, mode="c", max_header_size=4096)
-        note_input(path)
-    except OSError:
-        raise
-    except Exception as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TraceError(f"cannot be read as an .npy file: {reason}") from None
+    array = map_array(path)  # copy on write: kernels are compiled for writable arrays
     if element is None or element.dtype.kind != "V":
         return array
     anonymous = np.dtype(f"V{element.dtype.itemsize}")  # as files hold the types that NumPy has no names for

@@ -85,6 +85,9 @@ class HostLooking:
     origins: HostOrigins | None = None
     launches: int = 0  # so far, of the kernel
     recordings: list[dict[str, Any]] = field(default_factory=list)
+    unwritten: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # recordings that a full disk has no room for
     stops: list[Any] = field(default_factory=list)
     _stopped: set[Break] = field(default_factory=set)
 
@@ -172,7 +175,9 @@ class HostLooking:
         try:
             count = write_recorded(path, recorder, observed, failed)
         except OSError as error:  # the program goes on
-            complain(f"warpsim exec: error: {path}: {error.strerror or error}")
+            reason = error.strerror or str(error)
+            complain(f"warpsim exec: error: {path}: {reason}")
+            self.unwritten.append({"file": str(path), "kernel": kernel.signature, "error": reason})
             return
         self.recordings.append(
             {"file": str(path), "kernel": kernel.signature, "launch": self.launches, "events": count}
@@ -183,7 +188,10 @@ class HostLooking:
         for each in self.recordings:
             plural = "s"[: each["events"] != 1]
             yield f"{each['events']:,} matrix instruction{plural} recorded in {each['file']}"
-        if self.trace_mma is not None and not self.recordings:
+        if self.unwritten:
+            lost, why = len(self.unwritten), self.unwritten[0]["error"]
+            yield f"error: {lost} recording{'s'[: lost != 1]} could not be written to {self.trace_mma}: {why}"
+        elif self.trace_mma is not None and not self.recordings:
             yield f"nothing is recorded in {self.trace_mma}: no launch that was observed multiplies matrices"
         yield from (f"{place} was not executed" for place in self.breaks if place not in self._stopped)
         if self.origins is not None:
@@ -191,7 +199,9 @@ class HostLooking:
 
     def document(self) -> dict[str, Any]:
         """Return recordings and stops as JSON-ready data, where options ask for them."""
-        found: dict[str, Any] = {"recordings": self.recordings} if self.trace_mma is not None else {}
+        found: dict[str, Any] = {}
+        if self.trace_mma is not None:
+            found = {"recordings": self.recordings, "unwritten": self.unwritten}
         found |= {"stops": self.stops} if self.breaks else {}
         return found | ({"origins": self.origins.documents} if self.origins is not None else {})
 

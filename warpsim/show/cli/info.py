@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,8 @@ def info(
 
             print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
         return forms.code()
+    if mnemonic is None and any(only.values()):
+        forms += _reported(target, version)
     if only["only_promises"]:
         _say_promises(forms, as_json)
     elif only["only_evidence"]:
@@ -105,9 +108,22 @@ def _forms(
 def _described(target: str | None, version: str | None) -> list[Instruction]:
     """Return forms whose products descriptors state, with a common shape each."""
     from ...isa.families.tcgen05 import typical
+
+    return _fitting(typical(), target, version)
+
+
+def _reported(target: str | None, version: str | None) -> list[Instruction]:
+    """Return such forms with the shapes that have evidence of their own."""
+    from ...isa.families.tcgen05 import reported
+
+    return _fitting(reported(), target, version)
+
+
+def _fitting(forms: Iterator[Instruction], target: str | None, version: str | None) -> list[Instruction]:
+    """Return forms on a target, of a version of PTX."""
     from ...ptx.decode import version_of
     from ...ptx.qualifiers import on_target
 
     known = version_of(version, target)
-    fitting = (form for form in typical() if target is None or target in form.targets)
+    fitting = (form for form in forms if target is None or target in form.targets)
     return [on_target(form, target) for form in fitting if form.since <= known]

@@ -74,6 +74,12 @@ class _Asked:
     processes: int | None
     scheduler: str | None
 
+    @property
+    def lists(self) -> bool:
+        """Whether nothing is asked but which kernels there are."""
+        work = self.arguments or self.save or self.expect or self.symbols or self.save_symbols
+        return self.entry is None and not work and not self.why and self.origins is None
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Done:
@@ -231,6 +237,8 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
     looking.check()
     asked = _Asked(**options, looking=looking)
     sizes = {name: size_of(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
+    if asked.lists:
+        return _list(file, asked, as_json)
     values = attempt(argument_values, file, asked.arguments)
     if isinstance(values, Failure):
         return fail(values, as_json)
@@ -252,7 +260,7 @@ def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
     if isinstance(done, Failure):
         return fail(done, as_json)
     _report(file, done, as_json)
-    return MISMATCH if looking.packing or any(check.different for check in done.checks) else EXPECTED
+    return MISMATCH if looking.packing or any(check.first for check in done.checks) else EXPECTED
 
 
 def size_of(name: str, text: str | None) -> list[int] | None:
@@ -372,7 +380,7 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
 
 def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Verdict:
     from ...base.errors import OperandError
-    from ...base.files.archives import read_array
+    from ...base.files.archives import LARGEST_ARRAY, read_array
     from ...observe.algebra.shadow_arrays import ReferenceError as Refused
     from ...programs.launch.loading import load
     from ...workbench.diagnosis.verdicts import why
@@ -386,7 +394,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
             return why(
                 module[name],
                 args=values,
-                expected={index: read_array(path) for index, path in pairs},
+                expected={index: read_array(path, LARGEST_ARRAY) for index, path in pairs},
                 tolerance=asked.tolerance,
                 reference=asked.reference,
                 shared_bytes=asked.shared,
@@ -423,6 +431,26 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         cluster=sizes["cluster"],
         most_statements=asked.limit,
     )
+
+
+def _list(file: Path, asked: _Asked, as_json: bool) -> int:
+    """Print the kernels of a file; return the exit code."""
+    from ...programs.launch.loading import load
+    from ..views.launches import kernel_documents, kernel_lines
+
+    module = attempt(load, file, asked.target, asked.nvcc, asked.keep)
+    if isinstance(module, Failure):
+        return fail(module, as_json)
+    if as_json:
+        kernels = list(kernel_documents(module))
+        print_json({"file": str(file), "target": module.target, "kernels": kernels, "errors": []})
+    else:
+        say(
+            "\n".join(
+                [f"{file}: kernels for {module.target}", *(f"  {line}" for line in kernel_lines(module))]
+            )
+        )
+    return EXPECTED
 
 
 def entry_of(module: LoadedModule, name: str | None, *, alone: bool) -> str:
@@ -475,7 +503,8 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
         )
         return
     say(f"{file}: {shown(done.kernel)} on {done.target}")
-    for line in (*hazard_lines(done.report.hazards), *fidelity_lines(done.report.fidelity)):
+    report = done.report
+    for line in (*hazard_lines(report.hazards), *fidelity_lines(report.fidelity), *report.notes):
         say(f"  {line}")
     for line in done.looking.lines():
         say(f"  {line}")
@@ -486,15 +515,12 @@ def _report(file: Path, done: _Done, as_json: bool) -> None:
 
 
 def _check_line(check: ArrayCheck) -> str:
-    what = f"  argument {check.index} and {check.file}"
+    line = f"  argument {check.index} and {check.file}: {check.agreement}"
     if check.first is None:
-        return f"{what}: {check.compared} elements equal, bit for bit"
+        return line
     place, given, wanted = check.first
     where = ", ".join(map(str, place))
-    return (
-        f"{what}: {check.different} of {check.compared} elements differ\n"
-        f"    first: [{where}] is {given}, expected {wanted}"
-    )
+    return f"{line}\n    first: [{where}] is {given}, expected {wanted}"
 
 
 def _check_document(check: ArrayCheck) -> dict[str, Any]:
@@ -502,7 +528,6 @@ def _check_document(check: ArrayCheck) -> dict[str, Any]:
     return {
         "index": check.index,
         "file": check.file,
-        "compared": check.compared,
-        "different": check.different,
+        **check.agreement.document(),
         "first": None if first is None else {"place": first[0], "is": first[1], "expected": first[2]},
     }

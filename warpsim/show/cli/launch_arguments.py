@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ...programs.launch.array_agreement import Agreement
+
 _LARGEST = 1 << 34  # bytes of an array that is made here
 _MOST_AXES = 32
 _INTEGERS = {f"{kind}{bits}": f"{kind}{bits}" for kind in "ui" for bits in (8, 16, 32, 64)}
@@ -48,7 +50,7 @@ def argument(text: str) -> Any:
     if text.endswith((".npy", ".npz")) or ".npz:" in text:
         from .operand_values import read_array_file
 
-        return read_array_file(text, "array")
+        return read_array_file(text, "array", for_device=True)
     raise click.UsageError(f"--arg {text}: {_untyped(text)}expected {KINDS}")
 
 
@@ -190,15 +192,20 @@ def placed(option: str, text: str, count: int) -> tuple[int, Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayCheck:
-    """The comparison of the array of a parameter with a file, bit by bit or within a tolerance; ``first`` is
-    the index of the first element that differs, with the bits or the values of both.
-    """
+    """The comparison of the array of a parameter with a file, bit by bit or within a tolerance."""
 
     index: int
     file: str
-    compared: int
-    different: int
-    first: tuple[tuple[int, ...], str, str] | None = None
+    agreement: Agreement
+
+    @property
+    def first(self) -> tuple[tuple[int, ...], str, str] | None:
+        """The index of the first element that differs, with the bits or the values of both."""
+        found, place = self.agreement, self.agreement.first
+        if place is None:
+            return None
+        shown = str if found.tolerance else _hex
+        return place, shown(found.given[place]), shown(found.expected[place])
 
 
 def compared(index: int, path: Path, array: npt.NDArray[Any], tolerance: float = 0.0) -> ArrayCheck:
@@ -206,38 +213,16 @@ def compared(index: int, path: Path, array: npt.NDArray[Any], tolerance: float =
 
     Raises TraceError where shapes or element sizes differ.
     """
-    import numpy as np
-
     from ...base.errors import TraceError
-    from ...base.files.archives import read_array
+    from ...base.files.archives import LARGEST_ARRAY, read_array
+    from ...programs.launch.array_agreement import agreement
 
-    wanted = read_array(path)
+    wanted = read_array(path, LARGEST_ARRAY)
     if wanted.shape != array.shape or not (tolerance or wanted.dtype.itemsize == array.dtype.itemsize):
         given, expected = (f"{item.dtype} {item.shape}" for item in (array, wanted))
         raise TraceError(f"{path}: holds {expected}, but parameter {index} is {given}")
-    if tolerance:
-        return _within(index, path, array, wanted, tolerance)
-    left, right = (np.ascontiguousarray(each).view(f"V{each.dtype.itemsize}") for each in (array, wanted))
-    bits = [each.reshape(array.shape).view(np.uint8).reshape(*array.shape, -1) for each in (left, right)]
-    wrong = (bits[0] != bits[1]).any(axis=-1)
-    first = None
-    if wrong.any():
-        place = tuple(int(axis[0]) for axis in np.nonzero(wrong))
-        first = place, _hex(bits[0][place]), _hex(bits[1][place])
-    return ArrayCheck(
-        index=index, file=str(path), compared=array.size, different=int(wrong.sum()), first=first
-    )
+    return ArrayCheck(index=index, file=str(path), agreement=agreement(array, wanted, tolerance))
 
 
-def _within(index: int, path: Path, array: Any, wanted: Any, tolerance: float) -> ArrayCheck:
-    from ...workbench.diagnosis.verdicts.output_errors import output_error
-
-    error = output_error(index, str(path), array, wanted, tolerance)
-    if error is None:
-        return ArrayCheck(index=index, file=str(path), compared=array.size, different=0)
-    first = error.first, str(error.given[error.first]), str(error.expected[error.first])
-    return ArrayCheck(index=index, file=str(path), compared=array.size, different=error.count, first=first)
-
-
-def _hex(content: npt.NDArray[np.uint8]) -> str:
-    return f"0x{content.tobytes()[::-1].hex()}"
+def _hex(element: np.generic) -> str:
+    return f"0x{element.tobytes()[::-1].hex()}"

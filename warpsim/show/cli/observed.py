@@ -49,11 +49,22 @@ def observing(
     failed: Exception | None = None
     try:
         yield [each for each in observers if each is not None]
-    except Exception as error:  # what interrupts is none: what ran until then is no launch
+    except Exception as error:
+        if _is_interrupt(error):
+            raise
         failed = error
     finish(failed)
     if failed is not None:
         raise failed
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error is what a compiled function makes of an interrupt that came while it ran."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def recorder_of(path: Path | None, selection: Selection | None) -> Recorder | None:

@@ -324,16 +324,16 @@ def _is_of_arrays(source: str) -> bool:
     return source.endswith(".npy") or re.search(r"\.(npz|safetensors|pt)(:|$)", source) is not None
 
 
-def read_array_file(source: str, name: str) -> Any:
+def read_array_file(source: str, name: str, *, for_device: bool = False) -> Any:
     """Return the array of an ``.npy`` file, or of an ``.npz`` file: the array of that name, the only array,
-    or, with ``FILE.npz:NAME``, another.
+    or, with ``FILE.npz:NAME``, another. ``for_device`` allows as many bytes as the memory of a device takes.
     """
     from ...base.errors import TraceError
-    from ...base.files.archives import read_array, read_arrays
+    from ...base.files.archives import LARGEST_ARRAY, LARGEST_OPERAND, read_array, read_arrays
     from ...workbench.inputs.tensor_files import read_tensors
 
     if source.endswith(".npy"):
-        return read_array(Path(source))
+        return read_array(Path(source), LARGEST_ARRAY if for_device else LARGEST_OPERAND)
     file, _, chosen = source.partition(":")
     if Path(file).suffix in (".safetensors", ".pt"):
         return _chosen(read_tensors(Path(file)), chosen, name, file)

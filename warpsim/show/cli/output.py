@@ -1,12 +1,13 @@
 """Parts that verbs share: streams, exit codes, and failures that are reported and not raised.
 
 Exit codes: 0 as expected, 1 a bit differs, 2 usage, 3 input not readable or not legal PTX, 4 could not check
-(legal PTX that is not modelled, no cluster, not enough memory), 70 a bug of warpsim itself, 130 and 143
-interrupted and terminated. Results go to stdout, progress and diagnostics to stderr.
+(legal PTX that is not modelled, no cluster, not enough memory), 70 a bug of warpsim itself, 130, 143
+and 129 after SIGINT, SIGTERM and SIGHUP. Results go to stdout, progress and diagnostics to stderr.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from ...base.files.escaping import escaped
 
 if TYPE_CHECKING:
     from ...base.errors import WarpsimError
@@ -37,9 +40,9 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def say(text: str) -> None:
+def say(text: str, colour: str | None = None) -> None:
     """Print a result on stdout."""
-    echo(text, sys.stdout)
+    echo(text, sys.stdout, colour=colour)
 
 
 def complain(text: str) -> None:
@@ -54,19 +57,25 @@ def complain(text: str) -> None:
 
 def complain_of_usage(error: click.ClickException) -> None:
     """Print click's message on a wrong command line, on stderr."""
-    try:
-        error.show()
-    except OSError:
-        give_up(sys.stderr)
+    message = io.StringIO()
+    error.show(message)
+    complain(message.getvalue().rstrip("\n"))
 
 
 def pass_on(text: str) -> None:
-    """Print what device code prints on stdout, without a line end of its own."""
-    echo(text, sys.stdout, line_end=False)
+    """Print what device code prints on stdout, without a line end of its own; a terminal gets no escapes."""
+    if sys.stdout.isatty():
+        text = "\r".join(map(escaped, text.split("\r")))
+    _print(text, sys.stdout, line_end=False)
 
 
-def echo(text: str, stream: Any, *, line_end: bool = True) -> None:
-    """Print, with colour only where the stream takes it; the reader may close the pipe at any time."""
+def echo(text: str, stream: Any, *, colour: str | None = None) -> None:
+    """Print a text, its control characters escaped, in a colour where the stream takes it."""
+    _print(click.style(escaped(text), fg=colour) if colour else escaped(text), stream)
+
+
+def _print(text: str, stream: Any, *, line_end: bool = True) -> None:
+    """Print; the reader may close the pipe at any time."""
     try:
         click.echo(text, file=stream, nl=line_end, color=None if colourful() else False)
     except BrokenPipeError:

@@ -151,7 +151,9 @@ def _say_run(done: Run | Again, show: str) -> None:
 
         *lines, verdict = run_lines(done, show)
     colour = "green" if done.passed else "red"
-    say("\n".join([*lines, click.style(verdict, fg=colour)]))
+    if lines:
+        say("\n".join(lines))
+    say(verdict, colour)
 
 
 def _say_json(runs: list[Run | Again], failures: list[Failure]) -> None:

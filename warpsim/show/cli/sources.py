@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...isa.operand_places.placements import Inputs
     from ...observe.recording.selection import Selection
     from ...workbench.traces.running import Run
+    from ...workbench.vectors.parted import SetInParts
     from ...workbench.vectors.recordings import Recording
     from ...workbench.vectors.sets import VectorSet
 
@@ -101,11 +102,9 @@ def is_vectors(source: str) -> bool:
 
 def is_recording(source: str) -> bool:
     """Return whether a source is the file of a launch's recording."""
-    if Path(source).suffix.lower() != ".npz" or not os.path.isfile(source):
+    if Path(source).suffix.lower() != ".npz":
         return False
-    from ...workbench.vectors.formats.recording import (
-        is_recording as says_so,  # late import: traces do not need it
-    )
+    from ...workbench.vectors.formats.recording import is_recording as says_so  # traces do not need it
 
     return says_so(source)
 
@@ -154,6 +153,13 @@ def read_set(source: str) -> VectorSet:
     from ...workbench.vectors.formats import read_vectors
 
     return read_vectors(source)
+
+
+def open_set(source: str) -> SetInParts:
+    """Return the vector set in a file, to be taken in parts."""
+    from ...workbench.vectors.formats import format_of
+
+    return format_of(Path(source)).in_parts(Path(source))
 
 
 def executed(source: str, *, literal: bool = False) -> Run:

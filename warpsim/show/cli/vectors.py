@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -33,6 +35,7 @@ from .output import (
 if TYPE_CHECKING:
     from ...workbench.generation.coverage.vector_coverage import Coverage
     from ...workbench.vectors.benches import Written
+    from ...workbench.vectors.parted import SetInParts
     from ...workbench.vectors.sets import VectorSet
 
 
@@ -67,7 +70,7 @@ class Request:
     @property
     def is_file(self) -> bool:
         """Whether the cases already exist."""
-        return os.path.isfile(self.source)
+        return os.path.exists(self.source)
 
 
 @click.command(context_settings=CONTEXT)
@@ -129,6 +132,8 @@ def vectors(source: str, **options: Any) -> int:
     kept); and NAME_bench.sv, which runs it on every case and compares D bit for bit. The command that runs
     them is printed.
 
+    A set of -n cases is written as it is made: 8 GiB at most, and in little memory.
+
     Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
     format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
     """
@@ -173,17 +178,40 @@ def _done(_: Path, request: Request) -> int:
         _check_bench(request)
     if request.kind == "separate":
         return _separated(request)
-    covered: Coverage | None = None
+    with ExitStack() as stack:
+        return _written(request, *_cases(request, stack))
+
+
+def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | None]:
+    """Return the set, and what it covers if that is known; files behind it are closed with the stack.
+
+    A set of a given number of cases is in memory only where a bench is made of it.
+    """
+    from ...workbench.vectors.formats import format_of, read_vectors
+    from ...workbench.vectors.parted import SpooledSet
+
     if request.is_file:
-        from ...workbench.vectors.formats import read_vectors
+        path = Path(request.source)
+        return (read_vectors(path) if request.bench else format_of(path).in_parts(path)), None
+    if request.bench or (request.kind == "corner" and request.count is None):
+        return _made(request)
+    folder = None if request.out is None else request.out.parent
+    if folder is not None and not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(request.out))
+    made = stack.enter_context(SpooledSet(folder))
+    try:
+        for part in _parts(request):
+            made.add(part)
+    except OSError as error:  # of a file without a name
+        raise OSError(error.errno, error.strerror, str(request.out or tempfile.gettempdir())) from None
+    return made, None
 
-        made = read_vectors(request.source)
-    else:
-        made, covered = _made(request)
+
+def _written(request: Request, made: SetInParts, covered: Coverage | None) -> int:
     if request.coverage and covered is None:
-        from ...workbench.generation.generate import coverage
+        from ...workbench.generation.coverage.vector_coverage import coverage_of
 
-        covered = coverage(made)
+        covered = coverage_of(made)
     bench = attempt(_write, request.out, made, request) if request.out else None
     if isinstance(bench, Failure):
         return fail(bench, request.as_json)
@@ -192,17 +220,27 @@ def _done(_: Path, request: Request) -> int:
 
 
 def _made(request: Request) -> tuple[VectorSet, Coverage | None]:
-    from ...workbench.generation.generate import corner_vectors, generate_vectors
+    from ...workbench.generation.cases.assembly import joined_sets
+    from ...workbench.generation.generate import corner_vectors
 
-    arguments: dict[str, Any] = {"seed": request.seed, "target": request.target, "a_in": request.a_in}
+    if request.kind != "corner" or request.count is not None:
+        return joined_sets([*_parts(request)]), None
+    choice: dict[str, Any] = {"seed": request.seed, "target": request.target, "a_in": request.a_in}
     with cluster(request.scheduler) as client, _progress(request.kind) as watch:
-        arguments["scheduler"] = client
-        if request.kind == "corner" and request.count is None:
-            return corner_vectors(request.form, watch=watch, **arguments)
-        made = generate_vectors(
-            request.form, kind=request.kind, count=request.count, watch=watch, **arguments
-        )
-    return made, None
+        return corner_vectors(request.form, watch=watch, scheduler=client, **choice)
+
+
+def _parts(request: Request) -> Iterator[VectorSet]:
+    from ...workbench.generation.generate import targeted, vector_parts
+
+    choice: dict[str, Any] = {"kind": request.kind, "count": request.count}
+    choice |= {"seed": request.seed, "a_in": request.a_in}
+    with cluster(request.scheduler) as client, _progress(request.kind) as watch:
+        cases = 0
+        for part in vector_parts(targeted(request.form, request.target), scheduler=client, **choice):
+            cases += len(part)
+            watch(cases, None)
+            yield part
 
 
 def _check_bench(request: Request) -> None:
@@ -212,19 +250,19 @@ def _check_bench(request: Request) -> None:
     check_bench(present(request.out, "out"), request.format)
 
 
-def _write(path: Path, made: VectorSet, request: Request) -> Written | None:
+def _write(path: Path, made: SetInParts, request: Request) -> Written | None:
     """Write the set and, if it is requested, its bench."""
     if request.bench:
         from ...workbench.vectors.benches import write_bench
 
-        return write_bench(path, made, request.bench, request.format)
+        return write_bench(path, cast("VectorSet", made), request.bench, request.format)
     from ...workbench.vectors.formats import format_of
 
     format_of(path, request.format).write(path, made)
     return None
 
 
-def _report(request: Request, made: VectorSet, covered: Coverage | None, bench: Written | None) -> None:
+def _report(request: Request, made: SetInParts, covered: Coverage | None, bench: Written | None) -> None:
     from ..views.coverage import coverage_document, coverage_lines
 
     form = made.instruction

@@ -191,7 +191,7 @@ def _report(outcomes: list[Outcome], as_json: bool) -> None:
     if any(outcome.items for outcome in outcomes):
         say("\n" + "\n".join(summary_lines(outcomes)))
     colour = "green" if all(outcome.passed for outcome in outcomes) else "red"
-    say(click.style(verdict_line(outcomes), fg=colour))
+    say(verdict_line(outcomes), colour)
 
 
 def _write_junit(path: Path, outcomes: list[Outcome]) -> None:

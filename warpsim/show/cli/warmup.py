@@ -15,7 +15,8 @@ from .progress import watching
 def warmup(target: str | None, as_json: bool) -> int:
     """Compile every kernel and leave it in the cache, so that nothing later waits for it.
 
-    The cache is beside the installed package, or where NUMBA_CACHE_DIR says.
+    The cache is where NUMBA_CACHE_DIR says, beside the installed package or, where that cannot be written, in
+    the user's cache.
     """
     from ...sums.products.warming import warmup as compile_all
 

@@ -1,4 +1,4 @@
-"""A debugger of kernels that goes forwards and backwards in time: ``Session``, and a Debug Adapter."""
+"""The debugger as people use it: ``Session``, the commands and their answers, and a Debug Adapter."""
 
 from .session import Session
 

@@ -18,7 +18,7 @@ from ...base.files.archives import write_lines
 from ...sums.execution.pipeline import Engine, Undefined
 from ...workbench.traces.reading import read_trace
 from ...workbench.traces.running import Run, run_trace
-from ...workbench.vectors.formats import format_of, read_vectors
+from ...workbench.vectors.formats import format_of
 from ...workbench.vectors.formats.recording import is_recording, read_recording
 from ...workbench.vectors.recordings import Recording
 from ...workbench.vectors.sets import VectorSet
@@ -85,7 +85,9 @@ def view(
     if is_recording(trace):
         return Report(run=read_recording(trace))
     if is_set(trace):
-        return Report(run=cases_of(read_vectors(trace), str(trace), engine, undefined))
+        return Report(
+            run=cases_of(format_of(Path(trace)).in_parts(Path(trace)), str(trace), engine, undefined)
+        )
     read = read_trace(trace, target)
     return Report(run=run_trace(read, target=target, engine=engine, undefined=undefined, hazards="warn"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import PurePath
 from typing import Any
 
@@ -68,7 +69,7 @@ def _gather_cases(cases: Cases) -> ReportData:
     whole = {
         "line": None,
         "registers": f"D of {len(cases.vectors):,} cases",
-        "compared": cases.vectors.d.size,
+        "compared": prod(cases.vectors.specs()["d"][1]),
         "different": int(cases.different.sum()),
     }
     first = shown[0] if shown else {"first": None, "lane": None, "element": None, "instruction": None}
@@ -78,7 +79,7 @@ def _gather_cases(cases: Cases) -> ReportData:
         "target": str(cases.vectors.instruction.target),
         "engine": "kernel",
         "passed": not cases.count,
-        "compared": cases.vectors.d.size,
+        "compared": prod(cases.vectors.specs()["d"][1]),
         "formats": format_documents(),
         "layouts": distinguished(writer.layouts),
         "instructions": instructions,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ...isa.operand_places.placements import Inputs
 from ...sums.execution.inputs import inputs_by_name
 from ...sums.execution.pipeline import Engine, Undefined
 from ...workbench.traces.checks import Difference, element_of
+from ...workbench.vectors.parted import SetInParts
 from ...workbench.vectors.sets import VectorSet, expected
 from .overview import MOST_SHOWN, SHOWN_BYTES, spread
 
@@ -74,7 +76,7 @@ class Case:
 class Cases:
     """A set, compared: the words of D that differ in each case, and the cases that are shown."""
 
-    vectors: VectorSet
+    vectors: SetInParts
     path: str
     different: Array
     shown: tuple[Case, ...]
@@ -92,7 +94,7 @@ class Cases:
 
 @in_default_environment
 def cases_of(
-    vectors: VectorSet, path: str = "", engine: Engine = "kernel", undefined: Undefined = "error"
+    vectors: SetInParts, path: str = "", engine: Engine = "kernel", undefined: Undefined = "error"
 ) -> Cases:
     """Return the set with what the model computes of it; raises what executing raises."""
     counts = [
@@ -101,29 +103,35 @@ def cases_of(
     ]
     different = np.concatenate(counts)
     chosen = _chosen(vectors, different)
-    shown = tuple(_case(vectors, number, engine, undefined) for number in chosen)
-    return Cases(vectors=vectors, path=path, different=different, shown=shown)
+    shown, start = list[Case](), 0
+    for part in vectors.parts():
+        own = (number - start for number in chosen if 0 <= number - start < len(part))
+        shown += [_case(part, start, index, engine, undefined) for index in own]
+        start += len(part)
+    return Cases(vectors=vectors, path=path, different=different, shown=tuple(shown))
 
 
-def _chosen(vectors: VectorSet, different: Array) -> list[int]:
-    size = sum(array.nbytes for array in vectors.part(0, 1).arrays().values())
+def _chosen(vectors: SetInParts, different: Array) -> list[int]:
+    size = sum(prod(shape[1:]) * dtype.itemsize for dtype, shape in vectors.specs().values())
     most = min(MOST_SHOWN, max(1, SHOWN_BYTES // max(size, 1)))
     wrong = spread(np.flatnonzero(different).tolist(), most)
     equal = spread(np.flatnonzero(different == 0).tolist(), most - len(wrong))
     return sorted([*wrong, *equal])
 
 
-def _case(vectors: VectorSet, number: int, engine: Engine, undefined: Undefined) -> Case:
-    own = vectors.part(number, number + 1)
+def _case(vectors: VectorSet, start: int, index: int, engine: Engine, undefined: Undefined) -> Case:
+    """Return a case of a part whose first case has the number ``start``."""
+    own = vectors.part(index, index + 1)
     (part,) = own.inputs()
     arguments = {
-        name: value[0] if isinstance(value, np.ndarray) else value for name, value in part.arguments.items()
+        name: value[0].copy() if isinstance(value, np.ndarray) else value
+        for name, value in part.arguments.items()
     }
     return Case(
-        number=number,
-        label=vectors.labels[number] if vectors.labels else "",
+        number=start + index,
+        label=own.labels[0] if own.labels else "",
         instruction=vectors.instruction,
         inputs=inputs_by_name({**arguments, "undefined": undefined}),
         d=expected(own, engine, undefined)[0],
-        held=vectors.d[number],
+        held=own.d[0].copy(),
     )

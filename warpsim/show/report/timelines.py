@@ -4,7 +4,7 @@ The pieces are SVG of one panel, which scrolls in a box with the names and numbe
 the number of its own, ``data-strip``, and of the instructions of the page that it stands for,
 ``data-instructions``; an arrow the strips at its ends. A CTA is a group of names and one of events, each with
 its ``data-top`` and ``data-height``, and with ``inner``, its rows, and ``summary``, what its heading shows
-where it is folded. What can be drawn is views/timeline_panels.py's.
+where it is folded. What can be drawn is views/timelines/timeline_panels.py's.
 """
 
 from __future__ import annotations

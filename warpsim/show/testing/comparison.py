@@ -14,11 +14,9 @@ import numpy.typing as npt
 from ...base.errors import OperandError
 from ...isa.arrays import as_array
 from ...isa.formats import FORMATS
+from ...programs.launch.array_agreement import Array, Mask, agree
 from ...workbench.diagnosis.dumps.dump_comparison import places_of
-from ...workbench.diagnosis.verdicts.output_errors import OutputError, agree
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+from ...workbench.diagnosis.verdicts.output_errors import OutputError
 
 _LISTED = 4  # wrong elements that are listed
 _MAP = (8, 32)  # rows and columns of the map of a matrix, at most

@@ -15,7 +15,7 @@ from ...isa.comparisons import Evidence
 from ...isa.instruction import Instruction
 from ...workbench.explanation.information import Document, rule_on
 
-RowKey = tuple[str, str, str, str, int, bool, bool]
+RowKey = tuple[str, str, str, str, int, bool, bool, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,8 @@ class Row:
     """The evidence for the forms of one operation, with one choice of types and k, on one target.
 
     ``types`` are those of A, B and C, ``k`` the products that are summed. ``with_c`` is False for forms that
-    can leave C out (scale-d of wgmma), where that has evidence of its own.
+    can leave C out (scale-d of wgmma), where that has evidence of its own. ``shape`` is that of D where
+    outputs of this shape alone are reported, else "".
     """
 
     family: str
@@ -33,6 +34,7 @@ class Row:
     k: int
     saturated: bool
     with_c: bool
+    shape: str
     target: str
     evidence: Evidence
     mnemonics: tuple[str, ...]
@@ -40,7 +42,8 @@ class Row:
     @property
     def key(self) -> RowKey:
         """Everything but the target, and what follows from it."""
-        return self.family, self.operation, self.d, self.types, self.k, self.saturated, self.with_c
+        modes = self.saturated, self.with_c, self.shape
+        return self.family, self.operation, self.d, self.types, self.k, *modes
 
     @property
     def differences(self) -> int | None:
@@ -54,7 +57,7 @@ def evidence_rows(forms: Iterable[Instruction]) -> list[Row]:
     for form in forms:
         for target in [form.target] if form.target else form.targets:
             for with_c in _modes(form, target):
-                found.setdefault((_key(form, with_c), target), []).append(form)
+                found.setdefault((_key(form, target, with_c), target), []).append(form)
     order = list(ARCHITECTURES)
     return [
         _row(key, target, members)
@@ -65,7 +68,7 @@ def evidence_rows(forms: Iterable[Instruction]) -> list[Row]:
 
 
 def _row(key: RowKey, target: str, members: Sequence[Instruction]) -> Row:
-    family, operation, d, types, k, saturated, with_c = key
+    family, operation, d, types, k, saturated, with_c, shape = key
     return Row(
         family=family,
         operation=operation,
@@ -74,15 +77,18 @@ def _row(key: RowKey, target: str, members: Sequence[Instruction]) -> Row:
         k=k,
         saturated=saturated,
         with_c=with_c,
+        shape=shape,
         target=target,
         evidence=rule_on(members[0], target, with_c=with_c).evidence,
         mnemonics=tuple(form.mnemonic for form in members),
     )
 
 
-def _key(form: Instruction, with_c: bool) -> RowKey:
+def _key(form: Instruction, target: str, with_c: bool) -> RowKey:
     types = f"{form.a.name}.{form.b.name}.{form.c.name}"
-    return form.family.name, form.operation, form.d.name, types, form.stored_k, form.satfinite, with_c
+    of_shape = rule_on(form, target, with_c=with_c).evidence.label == "reported"
+    modes = form.satfinite, with_c, f"m{form.shape.m}n{form.shape.n}" * of_shape
+    return form.family.name, form.operation, form.d.name, types, form.stored_k, *modes
 
 
 def _modes(form: Instruction, target: str) -> tuple[bool, ...]:
@@ -125,6 +131,8 @@ def types_text(rows: Iterable[Row]) -> str:
     listed = ", ".join(types) if len(types) < 4 else f"{len(types)} choices"
     saturated = {row.saturated for row in rows}
     suffix = {False: "", True: " .satfinite"}[saturated.pop()] if len(saturated) == 1 else ""
+    shapes = sorted({row.shape for row in rows} - {""})
+    suffix += f" of {', '.join(shapes)}" * bool(shapes)
     return listed + suffix + ("" if rows[0].with_c else " without C")
 
 
@@ -169,6 +177,7 @@ def evidence_documents(forms: Iterable[Instruction]) -> list[Document]:
             "k": row.k,
             "satfinite": row.saturated,
             "with_c": row.with_c,
+            "shape": row.shape,
             "target": row.target,
             "label": row.evidence.label,
             "detail": row.evidence.detail,

@@ -20,6 +20,7 @@ from ...workbench.explanation.explanation_text import (
     operand_table,
     operation_table,
     outcome_lines,
+    parting_text,
     scale_table,
     term_table,
     yardstick_table,
@@ -143,6 +144,7 @@ def comparison_document(comparison: TargetComparison) -> Document:
     ]
     return {
         "explanations": [explanation_document(each) for each in comparison.explanations],
+        "same_d": comparison.same_d,
         "parting": parting and {"step": parting.step, "partial": parting.partial, "ways": ways},
     }
 
@@ -233,7 +235,8 @@ def walk_page(walk: Walk) -> str:
 def _comparison_parts(comparison: TargetComparison) -> Iterator[Element]:
     yield _table(comparison_table(comparison))
     parting = comparison.parting
-    yield element("h2", f"First step at which they part: {parting.step if parting else 'none'}")
+    text = parting_text(comparison)
+    yield element("h2", f"{text[0].upper()}{text[1:]}")
     for targets, step in parting.ways if parting else ():
         yield element("h3", ", ".join(targets))
         if step is not None and parting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -22,35 +22,38 @@ from ...workbench.diagnosis import (
     ulps,
 )
 from ...workbench.diagnosis.dumps.stored_types import Known
-from ...workbench.diagnosis.linting.subject import Finding, Severity
+from ...workbench.diagnosis.linting.lint import by_tile, joined
+from ...workbench.diagnosis.linting.subject import Alike, Finding, Severity
 
 Document = dict[str, Any]
 _SHOWN = 8  # differences that are listed
 _OTHERS = 3  # other names of a mistake that are listed
-_ALIKE = 2  # findings of one kind that are listed
+ALIKE = 2  # findings of one kind that are listed
 
 # --- lint ------------------------------------------------------------------------------------------
 
 
-def finding_lines(findings: Sequence[Finding]) -> list[str]:
+def finding_lines(found: Iterable[Alike]) -> list[str]:
     """Return findings with their remedies, the first few of each kind, then a count of each severity."""
-    kinds: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        kinds.setdefault((finding.rule, finding.fix), []).append(finding)
-    lines = [line for alike in kinds.values() for line in _kind_lines(alike)]
-    counts = {name: sum(item.severity == name for item in findings) for name in get_args(Severity)}
+    kinds: dict[tuple[str, str], list[Alike]] = {}
+    counts = dict.fromkeys(get_args(Severity), 0)
+    for each in joined(found, ALIKE):
+        kinds.setdefault((each.rule, each.fix), []).append(each)
+        counts[each.severity] += each.count
+    lines = [line for kind in kinds.values() for line in _kind_lines(kind)]
     named = [f"{count} {name}{'s'[: count != 1]}" for name, count in counts.items() if count]
     return [*lines, ", ".join(named) or "nothing found"]
 
 
-def _kind_lines(alike: Sequence[Finding]) -> Iterator[str]:
-    """Yield findings of one rule with one remedy."""
-    for finding in alike[:_ALIKE]:
+def _kind_lines(kind: Sequence[Alike]) -> Iterator[str]:
+    """Yield findings of one rule with one remedy, of any severity."""
+    for finding in by_tile(kind)[:ALIKE]:
         where = f"tile {', '.join(map(str, finding.tile))}: " if finding.tile else ""
         yield f"{finding.severity}: {where}{finding.message} [{finding.rule}]"
-    if len(alike) > _ALIKE:
-        yield f"  and {len(alike) - _ALIKE} more like these"
-    yield f"  fix: {alike[0].fix}"
+    count = sum(each.count for each in kind)
+    if count > ALIKE:
+        yield f"  and {count - ALIKE} more like these"
+    yield f"  fix: {kind[0].fix}"
 
 
 def finding_document(finding: Finding) -> Document:

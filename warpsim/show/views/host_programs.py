@@ -23,6 +23,8 @@ def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
     launches = sum(kernel.launches for kernel in kernels)
     counts = f"{_counted(launches, 'launch')} of {_counted(len(kernels), 'kernel')}"
     yield f"warpsim exec: {tally.program} on {chip}: {counts}"
+    if tally.calls_nothing:
+        yield "no function of CUDA was called: the program does not use CUDA, or not by its shared libraries"
     if kernels:
         yield from _table(kernels)
         yield from _fidelity(kernels)

@@ -27,6 +27,22 @@ def kernel_lines(module: LoadedModule) -> Iterator[str]:
         yield from (f"  {parameter_text(parameter)}" for parameter in parameters)
 
 
+def kernel_documents(module: LoadedModule) -> Iterator[dict[str, Any]]:
+    """Yield the name of every kernel, as PTX and as C++ have it, and its parameters."""
+    for name in module.entries:
+        parameters = [
+            {
+                "index": each.index,
+                "name": each.name,
+                "kind": each.kind,
+                "bytes": each.bytes,
+                "alignment": each.alignment,
+            }
+            for each in module.parameters(name)
+        ]
+        yield {"entry": name, "signature": shown(name), "parameters": parameters}
+
+
 def parameter_text(parameter: Parameter) -> str:
     """Return ``0 A: .u64, 8 bytes``."""
     plural = "s"[: parameter.bytes != 1]
@@ -60,7 +76,7 @@ def fidelity_lines(fidelity: Fidelity) -> Iterator[str]:
 
 
 def report_document(report: LaunchReport) -> Document:
-    """Return ``hazards``, ``fidelity`` and ``printed`` of a launch as JSON-ready data."""
+    """Return ``hazards``, ``fidelity``, ``notes`` and ``printed`` of a launch as JSON-ready data."""
     fidelity = report.fidelity
     return {
         "hazards": [_hazard_document(hazard) for hazard in report.hazards],
@@ -69,6 +85,7 @@ def report_document(report: LaunchReport) -> Document:
             "classes": [_class_document(class_) for class_ in fidelity.classes],
             "reached": [_reach_document(entry) for entry in fidelity.reached],
         },
+        "notes": [*report.notes],
         "printed": [_printed_document(item) for item in report.printed],
     }
 
@@ -105,6 +122,8 @@ def _hazard_document(finding: LaunchFinding) -> Document:
         "note": finding.note if finding.other else "",
         "fix": finding.fix,
         "count": finding.count,
+        "legal": finding.legal,
+        "influence": finding.influence,
         "others": [[_place(here), _place(there)] for here, there in finding.others],
     }
 

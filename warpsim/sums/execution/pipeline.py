@@ -45,7 +45,8 @@ def rule_for(instruction: Instruction, *, with_c: bool = True) -> Rule:
         raise IllegalInstruction(
             f"{instruction} has no target, and the result depends on it: give target='sm_…' (--target sm_…)"
         )
-    return rule_of(instruction.target, instruction.family.rules, instruction.product, with_c=with_c)
+    product, words = instruction.product, instruction.issue
+    return rule_of(instruction.target, instruction.family.rules, product, with_c=with_c, words=words)
 
 
 def evidence(instruction: Instruction, *, with_c: bool = True) -> Evidence:

@@ -103,10 +103,10 @@ def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request
     """Return the request of gemm's operands. Raises OperandError, UndefinedBehavior, NotModelled."""
     rule = rule_for(form)
     a, indices = _left(form, given.a, undefined)
-    b = _matrix(_codes(given.b, form.b, "B"), "B")
+    b = _matrix(given.b, form.b, "B")
     _check_depth(form, a.shape[1], b.shape[0])
     shape = (a.shape[0], b.shape[1])
-    c = None if given.c is None else _matrix(_codes(given.c, form.c, "C"), "C", shape)
+    c = None if given.c is None else _matrix(given.c, form.c, "C", shape)
     chunks = -(-b.shape[0] * form.scale_chunks // form.shape.k) if form.scale else 0
     return Request(
         instruction=form,
@@ -133,15 +133,15 @@ def _check_depth(form: Instruction, stored: int, rows: int) -> None:
 def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes | None]:
     """Return codes of A as stored and, where it is sparse, the indices of its units."""
     if form.pattern is None:
-        return _matrix(_codes(A, form.a, "A"), "A"), None
+        return _matrix(A, form.a, "A"), None
     pattern = form.pattern
     if not isinstance(A, tuple):
-        codes = _matrix(_codes(A, form.a, "A"), "A")
+        codes = _matrix(A, form.a, "A")
         codes = padded(codes, 1, pattern.chunk)
         ranks = zero_ranks(matrix_of(codes, form.a), form.a)
         return compress(codes, ranks, pattern)
     values, indices = stored_pair(A)
-    codes = _matrix(_codes(values, form.a, "A's stored values"), "A's stored values")
+    codes = _matrix(values, form.a, "A's stored values")
     if codes.shape[1] % pattern.stored:
         columns = codes.shape[1]
         raise OperandError(f"A's stored values have {columns} columns, not a multiple of {pattern.stored}")
@@ -170,11 +170,18 @@ def _codes(matrix: Any, element: Format, what: str) -> Codes:
     return np.ascontiguousarray(codes_of(array, element, what))
 
 
-def _matrix(codes: Codes, what: str, shape: tuple[int, int] | None = None) -> Codes:
-    if codes.ndim != 2 or (shape is not None and codes.shape != shape):
+def _matrix(given: Any, element: Format, what: str, shape: tuple[int, int] | None = None) -> Codes:
+    """Return the codes of a matrix."""
+    return _codes(_shaped(given, what, shape), element, what)
+
+
+def _shaped(given: Any, what: str, shape: tuple[int, int] | None) -> Codes:
+    """Return a matrix that has this shape; the elements, which may be many, are not read."""
+    array = as_array(given)
+    if array.ndim != 2 or (shape is not None and array.shape != shape):
         wanted = "rows and columns" if shape is None else f"shape {shape}"
-        raise OperandError(f"{what} has shape {codes.shape}, but gemm takes one matrix with {wanted}")
-    return codes
+        raise OperandError(f"{what} has shape {array.shape}, but gemm takes one matrix with {wanted}")
+    return array
 
 
 def _scales(form: Instruction, scales: Any, what: str, shape: tuple[int, int]) -> Codes | None:
@@ -184,7 +191,7 @@ def _scales(form: Instruction, scales: Any, what: str, shape: tuple[int, int]) -
         return None
     if scales is None:
         raise OperandError(f"{form} needs scale_a and scale_b")
-    return _matrix(scale_codes_of(scales, form.scale, what), what, shape)
+    return scale_codes_of(_shaped(scales, what, shape), form.scale, what)
 
 
 def padded(array: Codes, axis: int, multiple: int, fill: int = 0) -> Codes:

@@ -44,7 +44,7 @@ class Focus:
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """How a launch of a session is executed: parameters of a launch (programs/launch/launching.py), and a tolerance."""
+    """How a launch of a session is executed: parameters of programs/launch/launching.py, and a tolerance."""
 
     cluster: Any = None
     shared_bytes: int = 0
@@ -55,7 +55,7 @@ class Running:
     engine: Any = "kernel"
     undefined: Any = "error"
     most_statements: int | None = None
-    tolerance: float = 0.0  # within which arrays are as expected, relative to the largest value
+    tolerance: float = 0.0  # within which arrays are as expected (programs/launch/array_agreement.py)
 
 
 class LaunchState:

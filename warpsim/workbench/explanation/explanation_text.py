@@ -6,7 +6,7 @@ exponent. The bits that alignment dropped have their own column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
@@ -150,17 +150,17 @@ def _indented(rows: list[list[str]]) -> list[str]:
 
 
 def _step_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield fused sums in full; operations that align nothing in a table, a line each."""
-    numbered = enumerate(explanation.steps)
+    for block in _blocks(enumerate(explanation.steps)):
+        yield from ("", *block)
+
+
+def _blocks(numbered: Iterable[tuple[int, Step]]) -> Iterator[list[str]]:
+    """Yield the lines of each fused sum, and of each table of operations that align nothing, a row each."""
     for aligned, part in groupby(numbered, key=lambda pair: pair[1].exponent is not None):
-        steps = list(part)
-        yield ""
-        if not aligned:
-            yield from (f"  {line}" for line in words(operation_table(steps)))
-            continue
-        for index, (number, step) in enumerate(steps):
-            yield from ([""] if index else [])
-            yield from step_lines(number, step)
+        if aligned:
+            yield from ([*step_lines(*pair)] for pair in part)
+        else:
+            yield [f"  {line}" for line in words(operation_table(list(part)))]
 
 
 def step_lines(number: int, step: Step) -> Iterator[str]:
@@ -306,15 +306,25 @@ def comparison_lines(comparison: TargetComparison) -> list[str]:
     lines = [f"D[{first.row},{first.column}] of {first.instruction.mnemonic}"]
     lines += [f"  {line}" for line in words(comparison_table(comparison))]
     parting = comparison.parting
+    lines += ["", f"  {parting_text(comparison)}"]
     if parting is None:
-        return [*lines, "", "  every step is the same on all of them"]
-    lines += ["", f"  first step at which they part: {parting.step}"]
+        return lines
     if parting.partial is not None:
         lines.append(f"  rounded sums of the same products first differ after {parting.partial} of them")
     explained = {str(each.instruction.target): each for each in comparison.explanations}
     for targets, _ in parting.ways:
         lines += ["", f"{', '.join(targets)}:", *_way_lines(parting.step, explained[targets[0]].steps)]
     return lines
+
+
+def parting_text(comparison: TargetComparison) -> str:
+    """Return which step is the first that differs, and whether D does."""
+    if comparison.parting is None:
+        return "every step is the same on all of them"
+    step = comparison.parting.step
+    if comparison.same_d:
+        return f"D is the same on all of them, in other steps from step {step} on"
+    return f"first step at which they part: {step}"
 
 
 def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:
@@ -324,14 +334,13 @@ def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:
     rest = list(enumerate(steps))[first:]
     between = len(rest) - _STEPS
     shown = rest if between <= 0 else [*rest[: _STEPS - 1], rest[-1]]
-    if shown[0][1].exponent is None:
-        lines = [f"  {line}" for line in words(operation_table(shown))]
-        return lines if between <= 0 else [*lines[:-1], f"  … {_steps_text(between)}", lines[-1]]
-    lines = []
-    for place, (number, step) in enumerate(shown):
-        lines += [f"  … {_steps_text(between)}"] if between > 0 and place == _STEPS - 1 else []
-        lines += step_lines(number, step)
-    return lines
+    blocks = [*_blocks(shown)]
+    lines = [line for block in blocks for line in block]
+    if between <= 0:
+        return lines
+    rows = shown[-1][1].exponent is None and shown[-2][1].exponent is None  # the last is a row of a table
+    last = 1 if rows else len(blocks[-1])
+    return [*lines[:-last], f"  … {_steps_text(between)}", *lines[-last:]]
 
 
 def _steps_text(count: int) -> str:

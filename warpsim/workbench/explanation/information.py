@@ -110,7 +110,7 @@ def rule_document(rule: Rule) -> Document:
 
 def rule_on(form: Instruction, target: str, *, with_c: bool = True) -> Rule:
     """Return the rule of a form on one of its targets, with the evidence of it with or without C."""
-    return rule_of(target, form.family.rules, form.product, with_c=with_c)
+    return rule_of(target, form.family.rules, form.product, with_c=with_c, words=form.issue)
 
 
 def form_document(form: Instruction) -> Document:

@@ -237,3 +237,8 @@ class TargetComparison(Displayed):
     def codes(self) -> dict[str, int]:
         """D's code by target."""
         return {str(each.instruction.target): each.code for each in self.explanations}
+
+    @property
+    def same_d(self) -> bool:
+        """Whether D has the same code on all targets, in whatever steps they compute it."""
+        return len({each.code for each in self.explanations}) == 1

@@ -30,7 +30,8 @@ Watch = Callable[[int, Coverage | None], object]  # cases so far, coverage so fa
 KINDS = ("random", "corner", "exhaustive")
 DEFAULT_COUNT = 1000  # of random cases
 MOST_CHUNKS = 64  # without full coverage, before giving up
-LARGEST = 1 << 32  # bytes of a set that is made; it is whole in memory
+LARGEST = 1 << 32  # bytes of a set that is made whole in memory
+LARGEST_IN_PARTS = 1 << 33  # bytes of a set that is written as it is made
 
 
 @in_default_environment
@@ -55,12 +56,32 @@ def generate_vectors(
     wherever it is made. Raises OperandError, ClusterError, and IllegalInstruction without a target.
     """
     form = targeted(instruction, target)
-    _check(kind, count, a_in)
-    if kind == "exhaustive":
-        return _exhaustive(form, count, seed, a_in, watch, scheduler)
     if kind == "corner" and count is None:
         return corner_vectors(form, seed=seed, a_in=a_in, watch=watch, scheduler=scheduler)[0]
-    return _first_cases(theme_chunks(form, kind, seed, a_in, scheduler), count or DEFAULT_COUNT, watch)
+    parts, cases = list[VectorSet](), 0
+    for part in vector_parts(form, kind=kind, count=count, seed=seed, a_in=a_in, scheduler=scheduler):
+        parts.append(part)
+        _check_size(part, count or 0, LARGEST)
+        cases += len(part)
+        if watch:
+            watch(cases, None)
+    return joined_sets(parts)
+
+
+def vector_parts(
+    form: Instruction,
+    *,
+    kind: str,
+    count: int | None,
+    seed: int = 0,
+    a_in: Place = "shared",
+    scheduler: str | Client | None = None,
+) -> Iterator[VectorSet]:
+    """Yield the set of generate_vectors in parts as they are made; corner cases need a count."""
+    _check(kind, count, a_in)
+    if kind == "exhaustive":
+        return _exhaustive(form, count, seed, a_in, scheduler)
+    return _first_cases(theme_chunks(form, kind, seed, a_in, scheduler), count or DEFAULT_COUNT)
 
 
 @in_default_environment
@@ -82,7 +103,7 @@ def corner_vectors(
     form = targeted(instruction, target)
     _check("corner", count, a_in)
     if count is not None:
-        vectors = _first_cases(theme_chunks(form, "corner", seed, a_in, scheduler), count, watch)
+        vectors = generate_vectors(form, count=count, seed=seed, a_in=a_in, watch=watch, scheduler=scheduler)
         return vectors, coverage_of(vectors)
     covered, parts = empty_coverage(form, a_in), []
     for part in islice(theme_chunks(form, "corner", seed, a_in, scheduler), MOST_CHUNKS):
@@ -118,20 +139,17 @@ def _check(kind: str, count: int | None, a_in: Any) -> None:
         raise OperandError(f"a_in {a_in!r}: A of wgmma lies in 'shared' memory or in 'registers'")
 
 
-def _first_cases(chunks: Iterator[VectorSet], count: int, watch: Watch | None) -> VectorSet:
-    parts: list[VectorSet] = []
+def _first_cases(chunks: Iterator[VectorSet], count: int) -> Iterator[VectorSet]:
     cases = 0
     while cases < count:
-        parts.append(next(chunks).part(0, count - cases))
-        _check_size(parts[0], count)
-        cases += len(parts[-1])
-        if watch:
-            watch(cases, None)
-    return joined_sets(parts)
+        part = next(chunks).part(0, count - cases)
+        _check_size(part, count, LARGEST_IN_PARTS)
+        cases += len(part)
+        yield part
 
 
-def _check_size(part: VectorSet, count: int) -> None:
-    most = LARGEST // case_bytes(part)
+def _check_size(part: VectorSet, count: int, largest: int) -> None:
+    most = largest // case_bytes(part)
     if count > most:
         raise OperandError(
             f"{count} cases of {case_bytes(part):,} bytes: a set has at most {most:,}; "
@@ -144,16 +162,10 @@ def _exhaustive(
     count: int | None,
     seed: int,
     a_in: Place,
-    watch: Watch | None,
     scheduler: str | Client | None,
-) -> VectorSet:
+) -> Iterator[VectorSet]:
     plan = plan_of(form)
     if count not in (None, plan.cases):
         raise OperandError(f"exhaustive vectors of {form} are {plan.cases} cases, not {count}: {plan}")
     pieces = ((plan, seed, index, a_in) for index in range(-(-plan.cases // chunk_cases(form))))
-    parts = []
-    for part in in_order(exhaustive_chunk, pieces, scheduler):
-        parts.append(part)
-        if watch:
-            watch(min(len(parts) * chunk_cases(form), plan.cases), None)
-    return joined_sets(parts)
+    yield from in_order(exhaustive_chunk, pieces, scheduler)

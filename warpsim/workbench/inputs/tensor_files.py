@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-import stat
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import TraceError
+from ...base.files.archives import LARGEST_ARRAY, check_printable
+from ...base.files.opening import open_input
 from ...isa.arrays import as_array
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -38,9 +40,10 @@ def read_tensors(path: Path) -> Mapping[str, npt.NDArray[Any]]:
 
     Of safetensors a tensor is read when it is taken.
     """
-    if not stat.S_ISREG(path.stat().st_mode):  # a pipe may never end, nor a device
-        raise TraceError("it is no regular file").named(path)
-    return _of_torch(path) if path.suffix == ".pt" else Safetensors(path)
+    if path.suffix != ".pt":
+        return Safetensors(path)
+    with open_input(path, LARGEST_ARRAY, regular=True) as file:
+        return _of_torch(path, file)
 
 
 class Safetensors(Mapping[str, npt.NDArray[Any]]):
@@ -48,7 +51,7 @@ class Safetensors(Mapping[str, npt.NDArray[Any]]):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with path.open("rb") as file, _readable(path):
+        with open_input(path, sys.maxsize, regular=True) as file, _readable(path):
             held = os.fstat(file.fileno()).st_size
             size = int.from_bytes(file.read(8), "little")
             if size > min(_LARGEST_HEADER, held):
@@ -56,7 +59,8 @@ class Safetensors(Mapping[str, npt.NDArray[Any]]):
             header = json.loads(file.read(size))
             self._begin, self._held = 8 + size, held - 8 - size
             self._entries = {name: item for name, item in header.items() if name != "__metadata__"}
-            for item in self._entries.values():
+            for name, item in self._entries.items():
+                check_printable(name)
                 self._place(item)
 
     def _place(self, entry: Any) -> tuple[int, int, np.dtype[Any], tuple[int, ...]]:
@@ -69,8 +73,10 @@ class Safetensors(Mapping[str, npt.NDArray[Any]]):
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         entry = self._entries[name]
-        with _readable(self.path), self.path.open("rb") as file:
+        with _readable(self.path), open_input(self.path, sys.maxsize, regular=True) as file:
             first, last, dtype, shape = self._place(entry)
+            if last - first > LARGEST_ARRAY:
+                raise ValueError(f"tensor {name!r} has {last - first:,} bytes, more than {LARGEST_ARRAY:,}")
             file.seek(self._begin + first)
             return np.frombuffer(file.read(last - first), dtype).reshape(shape).copy()
 
@@ -90,7 +96,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise TraceError(f"cannot be read as safetensors: {error}").named(path) from None
 
 
-def _of_torch(path: Path) -> Arrays:
+def _of_torch(path: Path, file: BinaryIO) -> Arrays:
     """Return the unpickled content; only tensors are unpickled."""
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]
@@ -98,7 +104,7 @@ def _of_torch(path: Path) -> Arrays:
         message = ".pt files are read by PyTorch, which is not installed: save .safetensors"
         raise TraceError(message).named(path) from None
     try:
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        found: Any = torch.load(file, map_location="cpu", weights_only=True)
     except OSError:
         raise
     except Exception as error:

@@ -162,7 +162,7 @@ def _parts_of(source: VectorSet | str | Path) -> tuple[str, Iterator[VectorSet]]
     """Return the name of a set, and its parts."""
     if isinstance(source, VectorSet):
         return source.title, source.parts()
-    return str(source), format_of(Path(source)).parts(Path(source))
+    return str(source), format_of(Path(source)).in_parts(Path(source)).parts()
 
 
 def _noting(parts: Iterator[VectorSet], provenance: dict[str, Any]) -> Iterator[VectorSet]:

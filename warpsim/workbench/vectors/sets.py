@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,7 @@ class VectorSet:
         legal = immediates_of(self.instruction)
         for name, value in self.immediates.items():
             _check_values(self.instruction, name, np.asarray(value), legal.get(name, ()))
-        specs = {name: (array.dtype, array.shape) for name, array in self.arrays().items()}
-        check_specs(self.instruction, specs, self.constants(), len(self))
+        check_specs(self.instruction, self.specs(), self.constants(), len(self))
         if self.labels and len(self.labels) != len(self):
             raise OperandError(f"{len(self.labels)} labels for {len(self)} cases: expected one each, or none")
         for text in (self.title, *self.labels):
@@ -114,6 +114,14 @@ class VectorSet:
             "d": self.d,
         }
 
+    def specs(self) -> dict[str, Spec]:
+        """Return dtype and shape of every array, in the order of files."""
+        return {name: (array.dtype, array.shape) for name, array in self.arrays().items()}
+
+    def blocks(self, name: str) -> Iterator[Array]:
+        """Yield an array in pieces, here as a whole."""
+        yield self.arrays()[name]
+
     def part(self, start: int = 0, stop: int | None = None) -> VectorSet:
         """Return the cases from ``start`` to ``stop``, as views of the same arrays."""
         cut = slice(start, stop)
@@ -130,7 +138,7 @@ class VectorSet:
 
     def parts(self) -> Iterator[VectorSet]:
         """Return the set in parts of some megabytes, in order."""
-        step = max(1, PART_BYTES // case_bytes(self))
+        step = part_cases(self.specs())
         return (self.part(start, start + step) for start in range(0, len(self), step))
 
     def inputs(self, start: int = 0, stop: int | None = None) -> Iterator[Part]:
@@ -138,7 +146,7 @@ class VectorSet:
         warpsim.execute.
         """
         stop = len(self) if stop is None else min(stop, len(self))
-        step = max(1, PART_BYTES // case_bytes(self))
+        step = part_cases(self.specs())
         for first in range(start, stop, step):
             yield from self._parts(first, min(first + step, stop))
 
@@ -167,6 +175,12 @@ def _masks(words: Array) -> list[Any]:
 
 def _varies(value: int | Array) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def part_cases(specs: Mapping[str, Spec]) -> int:
+    """Return the number of cases of a part of some megabytes."""
+    size = sum(prod(shape[1:]) * dtype.itemsize for dtype, shape in specs.values())
+    return max(1, PART_BYTES // max(size, 1))
 
 
 def case_bytes(vectors: VectorSet) -> int:

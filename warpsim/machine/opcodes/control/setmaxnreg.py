@@ -4,10 +4,11 @@ setmaxnreg.dec.sync.aligned.u32  count;         setmaxnreg.inc.sync.aligned.u32 
 
 No value depends on it: registers are as many as are declared. It decides when a warp waits: .inc waits until
 the warps of its CTA have given enough back. The warps of a warpgroup execute the same statement. How many
-registers a warp begins with follows from the directives, as ptxas has it; where they do not say, the
-statement "may have no effect": ptxas 13.0 ignores it, but not where a wgmma needs more registers than
-.maxntid leaves. Here it has none; observers are notified (``setmaxnreg_ignored``, ``setmaxnreg`` of a
-warp that moves registers or does not, ``setmaxnreg_apart`` of two warps that do so in other places).
+registers a warp begins with follows from the directives and the largest .inc, by the rule of ptxas 13.0
+(measured). Where the directives do not say, the statement "may have no effect": ptxas ignores it, but not
+where a wgmma needs more registers than .maxntid leaves. Here it has none; observers are notified
+(``setmaxnreg_ignored``, ``setmaxnreg`` of a warp that moves registers or does not, ``setmaxnreg_apart`` of
+two warps that do so in other places).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....base.errors import UndefinedBehavior
-from ....isa.architectures import LARGEST
+from ....isa.architectures import Limits
 from ....isa.features import Feature
 from ....isa.warps import WARP
 from ....ptx.constants import Immediate
@@ -33,20 +34,26 @@ from ..effect import Effect
 from ..statement_binder import StatementBinder
 
 LEAST, MOST, STEP = 24, 256, 8
-REGISTERS = LARGEST.registers  # of a multiprocessor, on every chip
-_WARPS = 4  # of a warpgroup
+_WARPS = 4  # of a warpgroup; also the quarters of a multiprocessor, over which warps are dealt
 
 
-def registers_at_entry(tuning: Tuning) -> int | None:
-    """Return registers that a lane begins with: .maxnreg, or what the CTAs of .minnctapersm leave; None:
-    unknown.
+def registers_at_entry(tuning: Tuning, increase: int, limits: Limits) -> int | None:
+    """Return the registers of a lane at entry, as ptxas reports them; None where the directives do not say.
+
+    ``increase`` is the largest count of any .inc of the kernel, or 0. Each quarter of the
+    multiprocessor has its own registers, and its share of the warps of .minnctapersm CTAs.
     """
-    bounds = [] if tuning.most_registers is None else [tuning.most_registers]
+    bounds = [] if tuning.most_registers is None else [max(tuning.most_registers, LEAST)]
     threads = tuning.block[0] * tuning.block[1] * tuning.block[2] if tuning.block else tuning.most_threads
-    if tuning.least_ctas and threads:
-        each = REGISTERS // (tuning.least_ctas * -(-threads // WARP) * WARP)
-        bounds.append(each // STEP * STEP)
-    return min(-(-min(bounds) // STEP) * STEP, MOST) if bounds else None
+    ctas, most = tuning.least_ctas or 0, limits.multiprocessor_threads
+    if threads and (ctas * threads > most or ctas > limits.multiprocessor_ctas):
+        ctas = 0  # ptxas ignores the directive
+    if threads and not bounds and not ctas:
+        ctas = int(2 * threads > most)  # no second CTA fits
+    if threads and ctas:
+        warps = -(-ctas * -(-threads // WARP) // _WARPS)
+        bounds.append(limits.registers // (_WARPS * WARP * warps) // STEP * STEP)
+    return min(*bounds, increase or MOST, limits.thread_registers) if bounds else None
 
 
 class _Asked(NamedTuple):
@@ -138,8 +145,8 @@ class Pool:
 
 
 def _pool(wave: Wave) -> Pool | None:
-    begun = registers_at_entry(wave.entry.tuning)
-    return None if begun is None else Pool(wave, begun)
+    begun = wave.entry.lane_registers
+    return None if begun is None else Pool(wave, -(-begun // STEP) * STEP)  # they are allocated in steps
 
 
 _POOL = Slot(_pool)

@@ -19,6 +19,7 @@ from ....isa.operand_places.placements import Inputs
 from ....isa.warps import WARP
 from ....ptx.binding import WarpBound
 from ...bind.members import Member
+from ...run.convergence import EVERYONE
 from ...run.events import Observer, observers_of
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Frame, Values
@@ -77,7 +78,7 @@ def _executed(
             return False
         found.append(_followed(wave, kind.form, inputs, part, path.pc + first, d))
     for _ in members:
-        observers_of(wave).met(wave, lanes)
+        observers_of(wave).met(wave, lanes, EVERYONE, False)
     for place, d in enumerate(found):
         _write(frame, members[place * each : (place + 1) * each], d)
     return True

@@ -3,8 +3,8 @@
 A wgmma is computed where it is issued, for all of them in one call, or later, as the schedule has it: then it
 reads registers and shared memory when it completes, each warpgroup's in the order in which they were issued.
 All four statements are executed by a warpgroup as a whole: its first warps wait for the last. What is missing
-(fences, waits) is found by observers (observe/checks/wgmma/warpgroup_order.py), which are notified of every statement
-here.
+(fences, waits) is found by observers (observe/checks/wgmma/warpgroup_order.py), which are notified of every
+statement here.
 """
 
 from __future__ import annotations

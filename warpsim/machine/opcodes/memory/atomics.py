@@ -16,13 +16,14 @@ from ....isa.features import Feature
 from ....ptx.constants import Immediate
 from ....ptx.operands import Sink
 from ...bind.value_types import bits_of
-from ...run.addition_orders import ADDITIONS, Additions, place_of
+from ...run.addition_orders import ADDITIONS, NOT_COMMUTING, Additions, place_of
 from ...run.events import Observer, observers_of
-from ...run.wave import Step, Wave
+from ...run.wave import Entry, Step, Wave
 from ...run.windows import WINDOWS
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
+from ...state.slots import Slot
 from ...state.spaces import Bytes, Offsets
 from ..effect import Effect
 from ..operation import Version
@@ -72,7 +73,7 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
     count, space = int(vector[1:] or 1), space_of(space)
     binder.check_available(needed((scope, kind)))
     word, each = word_type(kind)
-    size = bits_of(word) // 8 * count * each
+    size, bits = bits_of(word) // 8 * count * each, f"b{bits_of(word)}"
     writers = _results(binder, kind, count) if returns else []
     address = binder.address(returns, space)
     readers = [_elements(binder, returns + 1 + place, kind, count) for place in range(sources)]
@@ -91,13 +92,23 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
             values, update = [places.lanes.of(x) for x in operands], updates[places.space]
             old = apply(places.memory, places.offsets, values, update)
             note_doubt(wave, path.pc, update, old, values[0])
-            if update.adds:
-                added = Additions(places.memory, places.offsets, old, values[0], places.lanes.index)
-                ADDITIONS.of(wave).note(wave, here, update.adds, added)
+            if update.adds or name in NOT_COMMUTING or _USES_OLD.of(wave.entry):
+                added = Additions(places.memory, places.offsets, old, values[-1], places.lanes.index)
+                ADDITIONS.of(wave).note(wave, here, update.adds or bits, added)
             for place, write in writers:
                 write(wave, path, places.lanes, places.lanes.spread(np.ascontiguousarray(old[:, place])))
 
     return step
+
+
+def _uses_old(entry: Entry) -> bool:
+    """Return whether a statement of a kernel may read an old value that an update has returned."""
+    flows = [(record.statement.opcode, record.guard, record.flow) for record in entry.code]
+    read = {guard for _, guard, _ in flows}.union(*(flow.values | flow.addresses for *_, flow in flows))
+    return any(opcode == "atom" and not read.isdisjoint(flow.written) for opcode, _, flow in flows)
+
+
+_USES_OLD = Slot(_uses_old)
 
 
 def _results(binder: StatementBinder, kind: str, count: int) -> list[tuple[int, Writer]]:

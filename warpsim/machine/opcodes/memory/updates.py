@@ -26,9 +26,8 @@ from ..integer.words import number_dtype, unsigned
 _FEW = 8  # lanes at one address, up to which a round for each is quicker than a scan for each address
 SPACES = ("global", "shared")
 
-Scan = Callable[
-    [Values], "Values | None"
-]  # the old value and operands -> all values in turn; None: cannot say
+# The old word, and operands by lane -> the old word and the word after each lane; None: cannot say.
+Scan = Callable[..., "Values | None"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,28 @@ def _swapped(old: Values, compare: Values, new: Values) -> Values:
     return np.where((old == compare).all(axis=1, keepdims=True), new, old)  # all words of a value
 
 
-_FUNCTIONS: dict[str, Callable[..., Values]] = {
-    "inc": _increased,
-    "dec": _decreased,
-    "exch": _exchanged,
-    "cas": _swapped,
+def _chained(old: Values, new: Values) -> Values:
+    """Return all words in turn where each lane leaves its operand."""
+    return np.asarray(np.r_[old, new])
+
+
+def _in_turn(step: Callable[..., int]) -> Scan:
+    """Return the scan of an update of integers that needs the result of the lane before."""
+
+    def scan(old: Values, *operands: Values) -> Values:
+        words = [int(old)]
+        for given in zip(*(operand.tolist() for operand in operands), strict=True):
+            words.append(step(words[-1], *given))
+        return np.array(words, old.dtype)
+
+    return scan
+
+
+_FUNCTIONS: dict[str, Update] = {
+    "inc": Update(_increased, _in_turn(lambda old, limit: 0 if old >= limit else old + 1)),
+    "dec": Update(_decreased, _in_turn(lambda old, limit: limit if not 0 < old <= limit else old - 1)),
+    "exch": Update(_exchanged, _chained),
+    "cas": Update(_swapped, _in_turn(lambda old, compare, new: new if old == compare else old)),
 }
 _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add,
@@ -80,13 +96,16 @@ _UFUNCS: dict[str, np.ufunc] = {
 
 def _integers(name: str, type_name: str) -> Update:
     if name in _FUNCTIONS:
-        return Update(_FUNCTIONS[name])
+        return _FUNCTIONS[name]
     ufunc, dtype = _UFUNCS[name], number_dtype(type_name)
 
     def function(old: Values, value: Values) -> Values:
         return unsigned(np.asarray(ufunc(old.view(dtype), value.view(dtype))))
 
-    return Update(function, lambda chain: unsigned(ufunc.accumulate(chain.view(dtype), dtype=dtype)))
+    def scan(old: Values, values: Values) -> Values:
+        return unsigned(ufunc.accumulate(np.r_[old, values].view(dtype), dtype=dtype))
+
+    return Update(function, scan)
 
 
 def _floats(name: str, type_name: str, flush: str) -> Update:
@@ -137,9 +156,10 @@ def _sums(type_name: str) -> Scan:
     form = FORMATS[type_name]
     dtype = np.dtype(f"f{form.bits // 8}")
 
-    def scan(chain: Values) -> Values | None:
+    def scan(old: Values, given: Values) -> Values | None:
+        chain: Values = np.r_[old, given]
         with np.errstate(all="ignore"):
-            sums = np.add.accumulate(chain.view(dtype), dtype=dtype).view(chain.dtype)
+            sums: Values = np.add.accumulate(chain.view(dtype), dtype=dtype).view(chain.dtype)
         for values in (chain, sums):
             magnitude = values & form.magnitude
             if ((magnitude >= form.infinity) | (magnitude - form.word(1) < form.largest_subnormal)).any():
@@ -177,8 +197,8 @@ def _rounds(order: npt.NDArray[np.intp], starts: npt.NDArray[np.intp]) -> Iterat
     """Yield places with different offsets; those of one offset come in turn."""
     lengths = np.diff(np.r_[starts, order.size])
     rank = np.arange(order.size) - np.repeat(starts, lengths)
-    for turn in range(int(lengths.max())):
-        yield order[rank == turn]
+    by_turn = np.argsort(rank, kind="stable")
+    yield from np.split(order[by_turn], np.cumsum(np.bincount(rank))[:-1])
 
 
 def apply(memory: Bytes, offsets: Offsets, operands: list[Values], update: Update) -> Values:
@@ -210,7 +230,7 @@ def _by_address(
     view = memory.view(operands[0].dtype)
     for chosen in np.split(order, starts[1:]):
         first = int(offsets[chosen[0]]) // view.itemsize
-        chain = scan(np.r_[view[first], operands[0][chosen, 0]])
+        chain = scan(view[first], *(operand[chosen, 0] for operand in operands))
         if chain is not None:
             found[chosen, 0], view[first] = chain[:-1], chain[-1]
             continue

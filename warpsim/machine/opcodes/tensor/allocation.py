@@ -120,10 +120,11 @@ def _allocate(binder: StatementBinder, *modifiers: str) -> Step:
         wave.scheduler.wake(_PEER_ALLOCATES, wave.cta == peer)
         change = TensorColumns(path=path, lane=lane, first=first, size=count, allocates=True)
         observers_of(wave).tensor_columns(wave, change)
-        mask = np.zeros(wave.lanes, np.bool_)
-        mask[lane] = True
+        every = Lanes(wave.alive_mask & (np.arange(wave.lanes) // WARP == lane // WARP))  # all store
         where = np.broadcast_to(target(wave, path), (wave.lanes,))[lane : lane + 1]
-        store(wave, path, Lanes(mask), space, where, np.array([[first]], np.uint32))
+        store(
+            wave, path, every, space, where.repeat(every.count), np.full((every.count, 1), first, np.uint32)
+        )
         return None
 
     return _attempted(attempt)

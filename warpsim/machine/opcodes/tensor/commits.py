@@ -20,16 +20,23 @@ from ..statement_binder import StatementBinder
 from .issue_order import issue_arrival
 from .tensor_places import misused
 
+_NARROW = (
+    "inferred: a generic address of 32 bits is in .shared::cluster, as ptxas 13.0 compiles it to the same"
+)
+
 
 def _commit(binder: StatementBinder, *modifiers: str) -> Step:
     multicast = "multicast::cluster" in modifiers
     binder.count(1 + multicast)
-    generic = "shared::cluster" not in modifiers
+    narrow = "shared::cluster" not in modifiers and binder.offset(0)[1]
+    generic = "shared::cluster" not in modifiers and not narrow
     address = binder.address(0, "generic" if generic else "shared::cluster")
     mask = binder.reader(binder.operands[1], "b16", 1) if multicast else None
     ctas = 2 if "cta_group::2" in modifiers else 1
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+        if narrow:
+            wave.infer(path.pc, _NARROW)
         masks = values_of(mask, wave, path, lanes)
         for place, (lane, where) in enumerate(
             zip(lanes.index.tolist(), values_of(address, wave, path, lanes), strict=True)

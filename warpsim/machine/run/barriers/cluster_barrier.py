@@ -2,7 +2,8 @@
 
 A lane arrives once, then waits once, and so on; lanes that have exited are not missed. Observers are
 notified of ``arrived``, ``cluster_barrier`` (complete in some clusters) and ``cluster_met`` (events.py).
-Does not know orders (.release, .relaxed): see observe/checks/cluster_memory.py. PTX ISA 9.1, section 9.7.13.2.
+Does not know orders (.release, .relaxed): see observe/checks/cluster_memory.py.
+PTX ISA 9.1, section 9.7.13.2.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ CLOSER, QUIET, SEVERAL, STALE = range(4)
 UNFILLED, FLYING, GENERIC, LATE, UNORDERED = 1, 2, 4, 8, 16
 
 PAGE = 12  # bits of a place in a page
-PARTED, OPERATION, PRESENT = 8, 2, 1
+MANY, STRONG, OPERATION, PRESENT = 8, 4, 2, 1
 LANE, WARP, PLACE, TIME = 4, 9, 19, 39  # where fields of a record begin: a lane is part of a warp
 WARPS, STATEMENT = 0x3FF, 0xFFFFF  # their bits
 COMPONENTS = 0x7FFF  # bits of the component of an operation, from that of a lane on
@@ -48,7 +48,7 @@ class Marks(NamedTuple):
 
 class Words(NamedTuple):
     """An access: ``size`` bytes at each of ``offsets``, by lanes in rounds of all of them; its statement is
-    ``place``; ``warps`` are those of a cluster; ``parted`` says whether lanes of a warp have been apart.
+    ``place``; ``warps`` are those of a cluster; ``since`` (warps,) is when all lanes of each were ordered.
     """
 
     lanes: Array
@@ -57,7 +57,7 @@ class Words(NamedTuple):
     place: int
     flags: int
     warps: int
-    parted: bool
+    since: Array
 
 
 @kernel
@@ -104,6 +104,35 @@ def is_late(seen: int, visible: Array, warp: int) -> bool:
     if seen == 0 or seen & OPERATION != 0:
         return False
     return bool(seen >> TIME > visible[np.uint64(warp), np.uint64(seen >> WARP & WARPS)])
+
+
+@kernel
+def is_of_lanes(seen: int, row: int, warp: int, words: Words) -> bool:
+    """Return whether an access is one of lanes of the same warp, not ordered with others of it since."""
+    if seen == 0 or seen & OPERATION != 0 or seen >> WARP & WARPS != row:
+        return False
+    return bool(seen >> TIME >= words.since[np.uint64(warp)])
+
+
+@kernel
+def is_apart(seen: int, row: int, warp: int, lane: int, words: Words) -> bool:
+    """Return whether an access by one lane, which another lane of its warp makes as well, is not ordered
+    with it; strong accesses need not be.
+    """
+    if seen & words.flags & STRONG != 0 or seen >> LANE & IN_WARP == lane & IN_WARP:
+        return False
+    return is_of_lanes(seen, row, warp, words)
+
+
+@kernel
+def with_lanes(new: int, before: int, row: int, warp: int, words: Words) -> Any:
+    """Return the record of an access that takes the place of another record: of many lanes where that is of
+    another lane, and is not ordered with it.
+    """
+    if not is_of_lanes(before, row, warp, words):
+        return new
+    many = before & MANY != 0 or (before ^ new) >> LANE & IN_WARP != 0
+    return new | MANY if many else new
 
 
 @kernel

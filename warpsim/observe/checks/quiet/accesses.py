@@ -12,21 +12,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ....isa.warps import WARP
-from ....machine.run.convergence import warp_words
-from ....machine.state.lanes import DivergentPath, Mask
 from ....machine.state.memory_access import MemoryAccess
+from ..order_kinds import is_strong
 from ..shadow import STRONG, Shadow
 from . import loops_for, plain
 
 if TYPE_CHECKING:
     from ....machine.run.wave import Wave
     from ..order import Order
-
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
-_ATOMIC = frozenset({"atom", "red"})
 
 
 class Seen(NamedTuple):
@@ -49,13 +43,10 @@ class Left(NamedTuple):
 
 
 class Accesses:
-    """What rules know of the accesses of a wave's lanes; ``together`` has, by statement and lane, the path
-    that it was on where lanes of its warp were apart; ``flights`` counts words of cp.async in flight.
-    """
+    """What rules know of the accesses of a wave's lanes; ``flights`` counts words of cp.async in flight."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
-        self.together: dict[int, npt.NDArray[np.uint32]] = {}
         self.flights = 0
         self._strong: dict[int, bool] = {}
         self._shadow: Shadow | None = None
@@ -71,20 +62,8 @@ class Accesses:
         """Return whether a statement's accesses are strong: they may meet others that are."""
         known = self._strong.get(pc)
         if known is None:
-            statement = wave.code[pc].statement
-            known = statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
-            self._strong[pc] = known
+            known = self._strong[pc] = is_strong(wave.code[pc])
         return known
-
-    def parted(self, wave: Wave, path: DivergentPath) -> Mask:
-        """Return ``(warps,)``: of which some lanes have taken another path; remembered of these lanes."""
-        here, alive = warp_words(path.lanes.mask), warp_words(wave.alive_mask)
-        parted: Mask = (here != 0) & (here != alive)
-        if parted.any():
-            self.order.counts = True
-            paths = self.together.setdefault(path.pc, np.zeros(wave.lanes, np.uint32))
-            paths[path.lanes.mask] = np.repeat(here, WARP)[path.lanes.mask]
-        return parted
 
     # --- loads ---
 
@@ -103,7 +82,7 @@ class Accesses:
         return seen is not None and not seen.late
 
     def _load(self, wave: Wave, access: MemoryAccess) -> Seen | None:
-        loops = self._loops(wave, access)
+        loops = loops_for(wave, access)
         if loops is None:
             return None
         tables, words = self._operands(loops, wave, access)
@@ -122,7 +101,7 @@ class Accesses:
         """Return whether a store is in no race with what was before, and is noted with what it leaves; and
         whether warps may have met in a cell.
         """
-        loops = self._loops(wave, access)
+        loops = loops_for(wave, access)
         if loops is None:
             return False, False
         shadow = self.shadow(wave)
@@ -136,23 +115,11 @@ class Accesses:
 
     # --- what loops are given ---
 
-    def _loops(self, wave: Wave, access: MemoryAccess) -> Any:
-        """Return the loops that look at an access, if there are any; None where lanes of a warp are apart
-        now.
-        """
-        loops = loops_for(wave, access)
-        if loops is None:
-            return None
-        if access.path.lanes.count != wave.alive and self.parted(wave, access.path).any():
-            return None
-        return loops
-
     def _operands(self, loops: Any, wave: Wave, access: MemoryAccess) -> tuple[Any, Any]:
-        """Return tables and words; reads are in their table where lanes of a warp have been apart."""
+        """Return tables and words."""
         shadow, clocks, pc = self.shadow(wave), self.order.clocks, access.path.pc
-        if self.together and shadow.stale:
-            shadow.write_noted()
+        self.order.lanes.accessed += 1
         tables = loops.Tables(*shadow.places, *shadow.tables(clocks.of_cluster), clocks.visible)
         flags = STRONG * int(self.is_strong(wave, pc))
         words = plain(access.lanes.index), plain(access.offsets), access.size
-        return tables, loops.Words(*words, pc, flags, clocks.of_cluster, bool(self.together))
+        return tables, loops.Words(*words, pc, flags, clocks.of_cluster, self.order.lanes.ordered.since)

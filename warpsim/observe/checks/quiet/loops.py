@@ -17,13 +17,14 @@ from .access_tables import (
     LANE,
     LANES,
     LATE,
+    MANY,
     PAGE,
-    PARTED,
     PLACE,
     QUIET,
     SEVERAL,
     STALE,
     STATEMENT,
+    STRONG,
     UNFILLED,
     UNORDERED,
     WARP,
@@ -34,8 +35,11 @@ from .access_tables import (
     all_are,
     all_become,
     all_known,
+    is_apart,
     is_late,
+    is_of_lanes,
     record_of,
+    with_lanes,
 )
 from .array_loops import Owners, own
 from .operation_loops import Operation, covers, tiles
@@ -87,14 +91,29 @@ def _knows_reads(tables: Tables, warp: int, first: int, count: int) -> bool:
 
 
 @kernel
-def _apart(tables: Tables, row: int, first: int, count: int) -> bool:
-    """Return whether lanes that were apart from others of their warp have written some cells, or, of a warp,
-    read them.
-    """
-    found = 0
+def _wrote_apart(tables: Tables, words: Words, warp: int, lane: int, first: int, count: int) -> bool:
+    """Return whether another lane alone has written some cells that a lane of its warp reads, not ordered."""
+    row = warp % words.warps
     for cell in range(first, first + count):
-        found |= tables.wrote[np.uint64(cell)] | tables.read[np.uint64(row), np.uint64(cell)]
-    return found & PARTED != 0
+        seen = tables.wrote[np.uint64(cell)]
+        if seen & MANY == 0 and is_apart(seen, row, warp, lane, words):
+            return True
+    return False
+
+
+@kernel
+def _others_apart(table: Array, words: Words, warp: int, lane: int, first: int, count: int) -> bool:
+    """Return whether other lanes of the warp have accesses in some cells of a table, not ordered with that of
+    a lane.
+    """
+    row = warp % words.warps
+    for cell in range(first, first + count):
+        seen = table[np.uint64(cell)]
+        if seen & MANY != 0 and seen & words.flags & STRONG == 0 and is_of_lanes(seen, row, warp, words):
+            return True
+        if is_apart(seen, row, warp, lane, words):
+            return True
+    return False
 
 
 @kernel
@@ -103,7 +122,7 @@ def load(tables: Tables, words: Words, marks: Marks, flies: bool, own: Array) ->
     looked at more closely: UNFILLED, LATE, and FLYING where ``flies`` says that any cp.async may still
     write. Their records are to be noted by ``note_reads``.
     """
-    turn, page, warp, shift, base, count, closer, found = 0, -1, -1, 0, 0, 0, True, 0
+    turn, page, warp, shift, base, count, closer, near, found = 0, -1, -1, 0, 0, 0, True, True, 0
     for word in range(len(words.offsets)):
         offset, lane = words.offsets[word], words.lanes[np.uint64(turn)]
         if lane >> LANES != warp or offset >> PAGE != page:
@@ -113,12 +132,13 @@ def load(tables: Tables, words: Words, marks: Marks, flies: bool, own: Array) ->
             if count == 0:
                 return UNFILLED | FLYING | LATE
             own[warp] = tables.visible[warp, row]
-            closer = words.parted or not all_known(tables.writes, tables.visible, warp, page)
+            near = tables.writes[row, page] >= words.since[warp]
+            closer = near or not all_known(tables.writes, tables.visible, warp, page)
         first = base + (offset >> shift)
         if closer:
             if not _knows_writes(tables, warp, first, count):
                 found |= LATE
-            if words.parted and _apart(tables, warp % words.warps, first, count):
+            if near and _wrote_apart(tables, words, warp, lane, first, count):
                 found |= LATE
         for cell in range(first, first + count):
             found |= UNFILLED * (marks.filled[np.uint64(cell)] == 0)
@@ -161,7 +181,8 @@ def note_reads(shifts: Array, bases: Array, words: Words, own: Array, read: Arra
             head = record_of(own[warp], row, words)
         first, new = base + (offset >> shift), head | (lane & IN_WARP) << LANE
         for cell in range(first, first + count):
-            read[np.uint64(row), np.uint64(cell)] = new
+            before = read[np.uint64(row), np.uint64(cell)]
+            read[np.uint64(row), np.uint64(cell)] = with_lanes(new, before, row, warp, words)
         turn += 1
         if turn == len(words.lanes):
             turn = 0
@@ -170,7 +191,7 @@ def note_reads(shifts: Array, bases: Array, words: Words, own: Array, read: Arra
 @kernel
 def _may_store(tables: Tables, words: Words, stale: bool) -> int:
     """Return QUIET where the warps know of all writes to the words, and of all reads."""
-    turn, page, warp, shift, base, count, closer, unread = 0, -1, -1, 0, 0, 0, True, True
+    turn, page, warp, shift, base, count, closer, unread, near = 0, -1, -1, 0, 0, 0, True, True, True
     for word in range(len(words.offsets)):
         offset, lane = words.offsets[word], words.lanes[np.uint64(turn)]
         if lane >> LANES != warp or offset >> PAGE != page:
@@ -179,18 +200,21 @@ def _may_store(tables: Tables, words: Words, stale: bool) -> int:
             count = words.size >> shift
             if count == 0:
                 return CLOSER
-            unread = all_known(tables.reads, tables.visible, warp, page)
-            if stale and (words.parted or not unread):
+            row, since = warp % words.warps, words.since[warp]
+            unread = all_known(tables.reads, tables.visible, warp, page) and tables.reads[row, page] < since
+            if stale and not unread:
                 return STALE
-            closer = words.parted or not unread
-            closer |= not all_known(tables.writes, tables.visible, warp, page)
+            near = tables.writes[row, page] >= since
+            closer = not unread or near or not all_known(tables.writes, tables.visible, warp, page)
         if closer:
             first = base + (offset >> shift)
             if not _knows_writes(tables, warp, first, count):
                 return CLOSER
+            if near and _others_apart(tables.wrote, words, warp, lane, first, count):
+                return CLOSER
             if not unread and not _knows_reads(tables, warp, first, count):
                 return CLOSER
-            if words.parted and _apart(tables, warp % words.warps, first, count):
+            if not unread and _others_apart(tables.read[row], words, warp, lane, first, count):
                 return CLOSER
         turn += 1
         if turn == len(words.lanes):
@@ -221,7 +245,7 @@ def store(tables: Tables, words: Words, marks: Marks, fills: bool, flight: int, 
         for cell in range(first, first + count):
             before = tables.wrote[np.uint64(cell)]
             several |= before >> PLACE & STATEMENT == words.place and before >> WARP & WARPS != row
-            tables.wrote[np.uint64(cell)] = new
+            tables.wrote[np.uint64(cell)] = with_lanes(new, before, row, warp, words)
             if fills:
                 marks.filled[np.uint64(cell)] = 1
             if flight >= 0:
@@ -235,7 +259,7 @@ def store(tables: Tables, words: Words, marks: Marks, fills: bool, flight: int, 
 def compile_all() -> None:
     """Have all of them compiled, or loaded: nothing is left to be compiled in a fork."""
     page, time, record = np.zeros(1, np.int64), np.zeros((1, 1), np.int32), np.zeros((1, 1), np.int64)
-    words = Words(page, page, 1, 0, 0, 1, False)
+    words = Words(page, page, 1, 0, 0, 1, time[0].copy())
     tables = Tables(page, page, page.copy(), time, record, time.copy(), time.copy())
     for kind in (np.uint8, np.int32):
         all_become(page, page, np.zeros(1, kind), 1, page, 1)

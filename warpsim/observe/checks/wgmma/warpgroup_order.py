@@ -66,6 +66,7 @@ class HazardReport:
                 other=hazard.first,
                 note=hazard.note,
                 fix=hazard.fix,
+                legal=hazard.severity == "warning",
             )
             self.findings.add((hazard.rule, *_place(hazard.second), *_place(hazard.first)), finding)
 

@@ -282,7 +282,8 @@ class Process:
         if capture is not None:
             capture.add(stream.handle, work)
             return
-        self._given(call, work, stream.line, self.order.begin(stream))
+        clock = self.order.begin(stream)
+        self._given(call, work, stream.line, clock)
 
     def _given(self, call: Any, work: GraphNode, line: int, clock: Clock) -> None:
         """Do work now; or, where a schedule chooses, when the host waits; or long launches together."""
@@ -349,12 +350,12 @@ class Process:
         """Do the work of a graph as work of a stream."""
         start = self.order.begin(stream)
         ends: dict[GraphNode, Clock] = {}
-        for node in graph.ordered():
+        for place, node in enumerate(graph.ordered()):
             before = [ends[other] for other in node.after]
-            line, clock = self.order.branch(join(start, *before))
+            line, clock = self.order.branch(stream, place, join(start, *before))
             self._given(call, node, line, clock)
             ends[node] = clock
-        stream.clock = self.order.step(join(start, *ends.values()), stream.line)
+        self.order.meet(stream, (start, *ends.values()))
 
     def _note(self, conflict: Conflict | None) -> None:
         if conflict is not None:

@@ -137,7 +137,10 @@ class ClientMemory(DeviceMemory):
     def show(self, first: int, past: int, stretches: Sequence[tuple[int, int, str]]) -> None:
         """Have allocations at these stretches (address, bytes, name) of a range, and at no other of it."""
         kept = [each for each in self.allocations if not first <= each.address < past]
-        kept += [Allocation(address=address, size=size, name=name) for address, size, name in stretches]
+        kept += [
+            Allocation(address=address, size=size, name=name, reserved=first)
+            for address, size, name in stretches
+        ]
         self.allocations = sorted(kept, key=lambda other: other.address)
         self._bases = [each.address for each in self.allocations]
 

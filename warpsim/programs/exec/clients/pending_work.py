@@ -13,8 +13,11 @@ Knows clocks; does not know what work is.
 from __future__ import annotations
 
 import random
+from bisect import insort
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 
 from ..graphs import GraphNode
 from ..streams import Clock
@@ -38,52 +41,81 @@ class Pending:
 
 
 class PendingWork:
-    """What streams have been given, by lines of execution, each in its order."""
+    """What streams have been given, by lines of execution, each in its order.
+
+    The first work of a line is ready, or waits for work of another line to end: it is looked at again then.
+    """
 
     def __init__(self, schedule: str) -> None:
         self._schedule = schedule
         self._random = random.Random(schedule)
         self._lines: dict[int, deque[Pending]] = {}
-        self._running: set[Pending] = set()
+        self._running: dict[int, Pending] = {}  # by line
+        self._ready: list[tuple[int, int]] = []  # places in the schedule, and lines, in order
+        self._waiting: dict[int, list[Pending]] = {}  # by a line that they wait for
+        self._places, self._numbers = dict[int, int](), count()  # of lines, as they were given work
 
     def add(self, pending: Pending) -> None:
-        """Take work."""
-        self._lines.setdefault(pending.line, deque()).append(pending)
+        """Take work, all that it comes after before it."""
+        if pending.line not in self._lines:
+            self._lines[pending.line] = deque()
+            self._places[pending.line] = next(self._numbers)
+        line = self._lines[pending.line]
+        line.append(pending)
+        if len(line) == 1:
+            self._sort(pending)
 
     def next(self, needed: Clock | None) -> Pending | None:
         """Return work to be done now; None where all that a clock comes after has been done, or is running.
 
         Without a clock all work is needed.
         """
-        heads = [line[0] for line in self._lines.values()]
-        if not any(needed is None or head.before(needed) for head in heads):
+        if not self._ready or not (needed is None or self._has_before(needed)):
             return None
-        others = [*heads, *self._running]
-        ready = [
-            head
-            for head in heads
-            if not any(other.before(head.clock) for other in others if other is not head)
-        ]
-        if not ready:
-            return None
-        found = self._chosen(ready)
-        self._running.add(found)
+        found = self._chosen()
+        self._running[found.line] = found
         line = self._lines[found.line]
         line.popleft()
-        if not line:
+        if line:
+            self._sort(line[0])
+        else:
             del self._lines[found.line]
         return found
 
-    def _chosen(self, ready: list[Pending]) -> Pending:
-        if self._schedule == "latest":
-            return max(ready, key=lambda pending: pending.number)
-        if self._schedule == "earliest":
-            return min(ready, key=lambda pending: pending.number)
-        return self._random.choice(ready)
+    def _chosen(self) -> Pending:
+        """Take work that is ready."""
+        if self._schedule in ("earliest", "latest"):
+            place = 0 if self._schedule == "earliest" else -1
+        else:
+            place = self._random.choice(range(len(self._ready)))
+        return self._lines[self._ready.pop(place)[1]][0]
+
+    def _has_before(self, clock: Clock) -> bool:
+        """Return whether the first work of a line comes before a clock."""
+        return any(self._lines[line][0].before(clock) for line in _common(self._lines, clock))
+
+    def _sort(self, first: Pending) -> None:
+        """Put the first work of a line where it belongs: ready, or behind work that has not ended."""
+        clock = first.clock
+        for line in chain(_common(self._running, clock), _common(self._lines, clock)):
+            other = self._running.get(line) or self._lines[line][0]
+            if other is not first and other.before(clock):
+                self._waiting.setdefault(line, []).append(first)
+                return
+        is_random = self._schedule not in ("earliest", "latest")
+        insort(self._ready, (self._places[first.line] if is_random else first.number, first.line))
 
     def __bool__(self) -> bool:
         return bool(self._lines or self._running)
 
     def ended(self, pending: Pending) -> None:
         """Note that work has been done."""
-        self._running.discard(pending)
+        del self._running[pending.line]
+        for first in self._waiting.pop(pending.line, ()):
+            self._sort(first)
+
+
+def _common(lines: Mapping[int, object], clock: Clock) -> Iterator[int]:
+    """Yield the lines that a clock has, too; by the lines of the shorter of the two."""
+    shorter, longer = (lines, clock) if len(lines) < len(clock) else (clock, lines)
+    return (line for line in shorter if line in longer)

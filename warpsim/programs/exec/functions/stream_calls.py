@@ -90,7 +90,7 @@ def stream_flags(call: Call, handle: Handle, result: Pointer) -> None:
 @row("cudaStreamGetId", "cuStreamGetId")
 def stream_id(call: Call, handle: Handle, result: Pointer) -> None:
     """Give the number of a stream."""
-    call.put(result, "Q", call.stream(handle).line)
+    call.put(result, "Q", call.stream(handle).number)
 
 
 @row("cudaStreamGetDevice")
@@ -118,10 +118,7 @@ def stream_wait_event(call: Call, handle: Handle, event: Handle, flags: Unsigned
         ends = capture.ends.setdefault(stream.handle, [])
         ends += [node for node in capture.events[event] if node not in ends]
         return
-    stream.clock = {
-        **stream.clock,
-        **{line: max(step, stream.clock.get(line, 0)) for line, step in found.clock.items()},
-    }
+    process.order.after(stream, found.clock)
 
 
 @row("cudaEventCreate")

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..client_python import TORCH_ON_CPU
@@ -84,6 +85,22 @@ def _for_triton(folder: Path) -> dict[str, str]:
     }
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore signals that end this process, in a block of code that ends others."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ending}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@_undisturbed()
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End a program that still runs, and what it has started, as Ctrl-C does; by force in the end."""
     started = {child.pid, *descendants(child.pid)}

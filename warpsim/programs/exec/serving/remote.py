@@ -9,7 +9,8 @@
     "ended"                          ->
                                      <-   "tally"
 
-Both belong to the same user. Knows documents; does not know calls.
+Both belong to the same user, and so do the folder and the socket, where no other user can write: each end
+checks this before it says anything. Knows documents; does not know calls.
 """
 
 from __future__ import annotations
@@ -19,58 +20,109 @@ import socket
 import stat
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ....base.folders import home_cache, made, unlocked, why_untrusted
 from ..libraries import HostError, libraries
 from ..messages import Channel, Gone
 from ..processes import adopt_orphans
 from .programs import run_program
-from .runs import SOCKET_NAME, Run
+from .runs import LONGEST_PATH, SOCKET_NAME, Run, has_short_name
 
-_LONGEST_PATH = 107  # bytes of the name of a socket on Linux
 _PATIENCE, _PAUSE = 5.0, 0.05  # seconds that a server has to start, and between looks
 _TEXTS = ("notice", "progress", "trace")
 
 
 def usual_folder() -> Path:
-    """Return the folder of a server that none is named for."""
-    base = os.environ.get("XDG_RUNTIME_DIR") or os.path.join(os.path.expanduser("~"), ".cache", "warpsim")
-    return Path(base) / "warpsim-exec"
+    """Return the folder of a server that none is named for: the first that no other user can change."""
+    bases = filter(os.path.isabs, (os.environ.get("XDG_RUNTIME_DIR", ""), home_cache()))
+    last = Path("/tmp", f"warpsim-exec-{os.geteuid()}")
+    for folder in (*(Path(base, "warpsim-exec") for base in bases), last):
+        with suppress(OSError):
+            if not _why_shared(made(folder)):
+                return folder
+    return last
 
 
-def prepared(folder: Path) -> Path:
-    """Make the folder of a server. Raises HostError where others could use it, or a server has it."""
-    if len(os.fsencode(folder / SOCKET_NAME)) > _LONGEST_PATH:
-        raise HostError(f"{folder}: the name is too long for a socket: at most {_LONGEST_PATH} bytes with it")
+@contextmanager
+def prepared(folder: Path) -> Iterator[Path]:
+    """Make the folder of a server, and keep it from others for a block of code.
+
+    Raises HostError where other users could use it, or a server has it.
+    """
+    if not has_short_name(folder):
+        raise HostError(f"{folder}: the name is too long for a socket: at most {LONGEST_PATH} bytes with it")
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = folder.stat()
+        _check(made(folder))
     except OSError as error:
         raise HostError(f"{folder}: {error.strerror}") from None
-    if state.st_uid != os.getuid() or stat.S_IMODE(state.st_mode) & 0o077:
-        mode = stat.S_IMODE(state.st_mode)
-        raise HostError(f"{folder} has mode {mode:o}: the folder of a server is yours, and of mode 700")
-    there = _connected(folder)
-    if there is not None:
-        there.close()
-        raise HostError(f"{folder} has a server already")
-    with suppress(FileNotFoundError):
-        (folder / SOCKET_NAME).unlink()
-    return folder
+    with ExitStack() as stack:
+        if not _has_lock(stack, folder) or _answers(folder):
+            raise HostError(f"{folder} has a server already")
+        (folder / SOCKET_NAME).unlink(missing_ok=True)
+        yield folder
+
+
+def _has_lock(stack: ExitStack, folder: Path) -> bool:
+    """Lock a folder, as one of the servers that start together can."""
+    try:
+        stack.enter_context(unlocked(str(folder)))
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks: a server that has started answers
+        pass
+    return True
+
+
+def _answers(folder: Path) -> bool:
+    """Return whether a server listens in a folder. Raises HostError where it is another user's."""
+    connection = _connected(folder)
+    if connection is not None:
+        connection.close()
+    return connection is not None
+
+
+def _why_shared(folder: Path) -> str:
+    """Return why a folder is not one of this user alone; "" where it is. Raises OSError."""
+    status = folder.lstat()
+    if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode) and status.st_mode & 0o077:
+        return f"{folder} has mode {stat.S_IMODE(status.st_mode):o}"
+    if status.st_uid != os.geteuid():
+        return f"{folder} belongs to user {status.st_uid}"
+    return why_untrusted(folder)
+
+
+def _check(folder: Path) -> None:
+    """Raise HostError for a folder that is not of this user alone. Raises OSError where there is none."""
+    reason = _why_shared(folder)
+    if reason:
+        raise HostError(f"{reason}: the folder of a server is yours, and of mode 700")
 
 
 def _connected(folder: Path) -> socket.socket | None:
-    """Return a connection to the server of a folder, or None."""
+    """Return a connection to the server of a folder, or None. Raises HostError where it is another user's."""
+    place = folder / SOCKET_NAME
+    try:
+        _check(folder)
+        status = place.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISSOCK(status.st_mode):
+        raise HostError(f"{place} is no socket: refused")
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
-        connection.connect(str(folder / SOCKET_NAME))
+        connection.connect(str(place))
+        others = {status.st_uid, Channel(connection).peer()[1]} - {os.geteuid()}
     except OSError:
         connection.close()
         return None
+    if others:
+        connection.close()
+        raise HostError(f"the server in {folder} belongs to user {others.pop()}: refused")
     return connection
 
 
@@ -83,7 +135,7 @@ class Remote:
     """Runs programs as clients of a server elsewhere; a context. Raises HostError where there is none."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()
 
     def __enter__(self) -> Remote:
         past = time.monotonic() + _PATIENCE
@@ -111,7 +163,7 @@ class Remote:
         """Run a program to its end; return its exit code (programs.py). Raises HostError."""
         try:
             self._channel.send_document({"settings": run.settings.document(), "program": run.tally.program})
-            kind, content = self._channel.receive_document()
+            kind, content = self._channel.receive_item()
             if kind == "refused":
                 raise HostError(str(content))
             listener = _Listener(self._channel, run)
@@ -124,7 +176,10 @@ class Remote:
         listener.join()
         if listener.document is None:
             raise HostError(f"the server in {self.folder} has ended")
-        run.tally.take(listener.document)
+        try:
+            run.tally.take(listener.document)
+        except ValueError as error:
+            raise HostError(f"the server in {self.folder} sent no whole summary: {error}") from None
         return code
 
 
@@ -142,8 +197,8 @@ class _Listener(threading.Thread):
         """Receive until the end of the run, or of the server."""
         with suppress(Gone):
             while self.document is None:
-                kind, content = self._channel.receive_document()
+                kind, content = self._channel.receive_item()
                 if kind == "tally":
                     self.document = content
-                else:
-                    self._shows[kind](content)
+                elif kind in self._shows:
+                    self._shows[kind](str(content))

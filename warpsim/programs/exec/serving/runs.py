@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..settings import Settings
@@ -13,6 +15,12 @@ if TYPE_CHECKING:
     from ..clients.client_modules import Modules
 
 SOCKET_NAME = "socket"
+LONGEST_PATH = 107  # bytes of the name of a socket on Linux
+
+
+def has_short_name(folder: Path) -> bool:
+    """Return whether Linux takes the name of a socket in a folder."""
+    return len(os.fsencode(folder / SOCKET_NAME)) <= LONGEST_PATH
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

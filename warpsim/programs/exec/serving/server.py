@@ -9,28 +9,27 @@ CUDA.
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 from ....base.environment import default_environment
+from ....base.folders import temporary_folder
 from ....machine.state.spaces import DEVICE_BASE
 from ..clients.client import Process
 from ..clients.client_modules import ModulePool
 from ..clients.client_threads import Connection
 from ..error_codes import CudaError
-from ..libraries import libraries
+from ..libraries import HostError, libraries
 from ..messages import ASKS, HELLO, Channel, Gone, Message
 from ..processes import adopt_orphans, alive, ancestors
 from .programs import run_program
-from .runs import SOCKET_NAME, Run
+from .runs import LONGEST_PATH, SOCKET_NAME, Run, has_short_name
 
 _BACKLOG = 128
 _PATIENCE, _PAUSE = 50, 0.02  # looks for a process that ends, and seconds between them
@@ -72,9 +71,17 @@ class Server:
     def __enter__(self) -> Server:
         libraries()
         adopt_orphans()
-        self.folder = self._folder or Path(tempfile.mkdtemp(prefix="warpsim-"))  # of mode 700
+        self._stack = ExitStack()
+        self.folder = self._folder or self._stack.enter_context(temporary_folder())
+        if not has_short_name(self.folder):
+            self._stack.close()
+            raise HostError(
+                f"no folder for a socket: expected a writable folder with a name of at most {LONGEST_PATH} "
+                f"bytes, that of the socket included, but {self.folder} is longer (TMPDIR names another)"
+            )
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self._listener.bind(str(self.folder / SOCKET_NAME))
+        (self.folder / SOCKET_NAME).chmod(0o600)
         self._listener.listen(_BACKLOG)
         self._ended = threading.Event()
         for work in (self._accept, self._watch):
@@ -86,10 +93,8 @@ class Server:
     ) -> None:
         self._ended.set()
         self._listener.close()
-        if self._folder is None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        else:
-            (self.folder / SOCKET_NAME).unlink(missing_ok=True)
+        (self.folder / SOCKET_NAME).unlink(missing_ok=True)
+        self._stack.close()
 
     def run(
         self, run: Run, command: Sequence[str], *, quiet: bool = False, limit: float | None = None
@@ -107,7 +112,8 @@ class Server:
             yield
             self._settle()
         finally:
-            del self.runs[root]
+            if self.runs.get(root) is run:  # and not a later run of the same process
+                del self.runs[root]
 
     def abandon(self, run: Run) -> None:
         """Stop the launches of a run."""
@@ -166,8 +172,9 @@ class Server:
     def _welcome(self, channel: Channel) -> None:
         number, owner = channel.peer()
         run = next((self.runs[each] for each in ancestors(number) if each in self.runs), None)
-        if owner != os.getuid() or (run is None and self.visitor is None):
-            self.notice(f"process {number} is no child of this run: refused")
+        if owner != os.geteuid() or (run is None and self.visitor is None):
+            whose = "belongs to another user" if owner != os.geteuid() else "is no child of this run"
+            self.notice(f"process {number} {whose}: refused")
             return
         hello = channel.receive()
         if hello.number == ASKS and self.visitor is not None:

@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..messages import Channel, Gone
+from ..messages import Channel, Gone, check_document
 from ..settings import settings_of
 from ..tally import Tally
 from .remote import version
 from .runs import Run
 from .server import Server
+
+_LONGEST_REQUEST = 1 << 20  # bytes
 
 
 def visit(server: Server, channel: Channel, number: int) -> None:
@@ -28,27 +30,29 @@ def visit(server: Server, channel: Channel, number: int) -> None:
     def shows(kind: str) -> Callable[[str], object]:
         return lambda text: send(kind, text)
 
-    theirs = channel.receive_document()
+    theirs = channel.receive_document(_LONGEST_REQUEST)
     while True:
-        asked = channel.receive_document()
+        asked = channel.receive_document(_LONGEST_REQUEST)
         try:
+            check_document(asked, {"settings": dict, "program": str})
             if theirs != version():
                 raise ValueError("the server is of another version of warpsim: start it again")
-            settings, program = settings_of(asked["settings"]), str(asked["program"])
-        except (ValueError, KeyError, TypeError) as error:
+            settings, program = settings_of(asked["settings"]), asked["program"]
+        except ValueError as error:
             send("refused", str(error))
             raise Gone from None
         tally = Tally(program=program, notice=shows("notice"), progress=shows("progress"))
-        with server.serving(number, Run(settings=settings, tally=tally, trace=shows("trace"))):
+        run = Run(settings=settings, tally=tally, trace=shows("trace"))
+        with server.serving(number, run):
             send("ready", None)
-            _wait(server, channel, number)
+            _wait(server, channel, run)
         send("tally", tally.whole_document())
 
 
-def _wait(server: Server, channel: Channel, number: int) -> None:
+def _wait(server: Server, channel: Channel, run: Run) -> None:
     """Wait until the program has ended; its launches stop where the channel ends before. Raises Gone."""
     try:
-        channel.receive_document()
+        channel.receive_document(_LONGEST_REQUEST)
     except Gone:
-        server.abandon(server.runs[number])
+        server.abandon(run)
         raise

@@ -94,7 +94,7 @@ class OtherSchedules:
 
     def _copies(self, memory: Bytes, additions: AdditionOrders) -> list[Copy]:
         """Return the allocations of the launch, with the sums in them."""
-        self._open = self._open or bool(additions.found())
+        self._open = self._open or bool(additions.sums())
         copies = Copies(keeps_all=True)
         copies.launched(additions.open_words(), memory)
         for allocation in self.repetition.allocations:
@@ -141,13 +141,15 @@ class OtherSchedules:
 
     def _add(self, key: str, severity: Severity, message: str, location: Location | None = None) -> None:
         place = location or self._place()
-        finding = LaunchFinding(kind=KIND, severity=severity, message=message, location=place)
+        finding = LaunchFinding(
+            kind=KIND, severity=severity, message=message, location=place, legal=severity != "error"
+        )
         self.findings.add((KIND, key), finding)
 
     def _place(self) -> Location:
         """Return where the first addition stands whose order is open, else where the kernel does."""
         launch = self.repetition.launch
-        found = launch.additions.found()
+        found = launch.additions.sums()
         for record in launch.entry.code if found else ():
             if place_of(record.statement) in found:
                 return record.statement.location()

@@ -1,9 +1,9 @@
 """Whether reads of bytes that were never written matter: the launch again, with other bytes in their place.
 
-Kernels read rows that they never use, as FlashAttention-2 does of the last tile. Where nothing that a launch
-leaves depends on such bytes (no result, no text, no fault, and each statement is executed as often), reading
-them is worth a note only. The first launch of a kernel is tried with two fillings, each later launch with a
-filling of its own. Does not say which read matters.
+Kernels read rows that they never use, as FlashAttention-2 does of the last tile. Where a launch with other
+bytes there leaves the same (results, text, no fault, and each statement is executed as often), reading them
+is worth a note only; that is no proof, and the note says so. The first launch of a kernel is tried with two
+fillings, each later launch with a filling of its own. Does not say which read matters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from .repetition import Counts, Repetition
 
 _FIRST = (1, 2)  # seeds of the bytes that are tried in the first launch of a kernel
 _TURNS = Slot(lambda entry: count(_FIRST[-1]))  # the last seed that a launch has used
-_HARMLESS = "; no result depends on them: with other bytes there the launch leaves the same"
+_PROVED = "; proved: no result depends on them, as the values that come of them reach none"
+_FILLINGS = {1: "another filling", 2: "two other fillings"}
 
 
 def next_fills(entry: Entry) -> tuple[int, ...]:
@@ -40,10 +41,10 @@ def judge_reads(
     fills: Sequence[int],
     places: frozenset[int] = frozenset(),
 ) -> bool:
-    """Make notes of the warnings about unwritten bytes, where nothing depends on these; return whether so.
+    """Make notes of the warnings about unwritten bytes, where other bytes change nothing; return whether so.
 
-    Nothing depends on the rows of undefined metadata of the statements ``places`` either, then: they have
-    other values, too. Where something depends on either, the warnings are left for another call.
+    Rows of undefined metadata of the statements ``places`` have other values, too. Where either changes
+    something, the warnings are left for another call.
     """
     if repetition.data is None or not any_questionable(findings):
         return False
@@ -59,13 +60,13 @@ def judge_reads(
     if differs:
         _change(findings, partial(_depended_on, differs))
     else:
-        note_reads(findings)
+        _change(findings, partial(_noted, len(fills)))
     return not differs
 
 
-def note_reads(findings: Findings) -> None:
-    """Make notes of the warnings about unwritten bytes: nothing depends on these."""
-    _change(findings, _noted)
+def prove_reads(findings: Findings) -> None:
+    """Make notes of the warnings about unwritten bytes: it is proved that nothing depends on these."""
+    _change(findings, _proved)
 
 
 def _change(findings: Findings, change: Callable[[LaunchFinding], LaunchFinding]) -> None:
@@ -94,9 +95,14 @@ def _questionable(finding: LaunchFinding) -> bool:
     return finding.kind == "uninitialised" and finding.severity == "warning" and not finding.fix
 
 
-def _noted(finding: LaunchFinding) -> LaunchFinding:
-    return replace(finding, severity="note", message=finding.message + _HARMLESS)
+def _proved(finding: LaunchFinding) -> LaunchFinding:
+    return replace(finding, severity="note", message=finding.message + _PROVED, influence="none")
+
+
+def _noted(fills: int, finding: LaunchFinding) -> LaunchFinding:
+    message = f"{finding.message}; with {_FILLINGS[fills]} the results were the same"
+    return replace(finding, severity="note", message=message, influence="none seen")
 
 
 def _depended_on(differs: str, finding: LaunchFinding) -> LaunchFinding:
-    return replace(finding, message=f"{finding.message}; with other bytes there {differs}")
+    return replace(finding, message=f"{finding.message}; with other bytes there {differs}", influence="seen")

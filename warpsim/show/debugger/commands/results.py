@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....machine.state.spaces import DEVICE_BASE
+from ....programs.launch.array_agreement import Agreement, agreement
 from ....workbench.debugger.words_shown import number
 
 if TYPE_CHECKING:
@@ -25,41 +26,28 @@ def result_lines(session: Travel) -> Iterator[str]:
 
 def differs(session: Travel) -> bool:
     """Return whether an array is not as expected."""
-    return any(
-        given is None or bool(wrong.any())
-        for given, _, wrong in (_wrong(session, index) for index in session.expected)
-    )
+    found = [_agreement(session, index) for index in session.expected]
+    return any(each is None or each.different for each in found)
 
 
-def _wrong(session: Travel, index: int) -> tuple[Any, Any, Any]:
-    """Return an array, what is expected, and where they differ; None where sizes or types differ."""
+def _agreement(session: Travel, index: int) -> Agreement | None:
+    """Compare an array with what is expected; None where sizes or types differ."""
     given, expected = array_of(session, index), session.expected[index]
     if given is None or given.dtype.itemsize != expected.dtype.itemsize or given.size != expected.size:
-        return None, expected, None
-    wanted = np.ascontiguousarray(expected.reshape(given.shape))
-    size = given.dtype.itemsize
-    bits = f"u{size}" if size in (1, 2, 4, 8) else given.dtype
-    wrong = np.ascontiguousarray(given).view(bits) != wanted.view(bits)
-    if session.given.tolerance:
-        with np.errstate(all="ignore"):
-            near, far = given.astype(np.float64), wanted.astype(np.float64)
-            wrong &= ~(np.abs(near - far) <= session.given.tolerance * np.abs(far).max())
-    return given, wanted, wrong
+        return None
+    return agreement(given, expected.reshape(given.shape), session.given.tolerance)
 
 
 def _compared(session: Travel, index: int) -> Iterator[str]:
-    given, wanted, wrong = _wrong(session, index)
-    if given is None:
+    found, wanted = _agreement(session, index), session.expected[index]
+    if found is None:
         yield f"  argument {index} is no array of {wanted.size} elements of {wanted.dtype}"
         return
-    count = int(wrong.sum())
-    if not count:
-        yield f"  argument {index} is as expected: {given.size} elements"
-        return
-    place = tuple(int(part) for part in np.argwhere(wrong)[0])
-    where = ",".join(map(str, place))
-    yield f"  argument {index}: {count} of {given.size} elements are not as expected"
-    yield f"    first: arg{index}[{where}] is {number(given[place])}, expected {number(wanted[place])}"
+    yield f"  argument {index}: {found}"
+    if found.first is not None:
+        where = ",".join(map(str, found.first))
+        given, expected = number(found.given[found.first]), number(found.expected[found.first])
+        yield f"    first: arg{index}[{where}] is {given}, expected {expected}"
 
 
 def array_of(session: Travel, index: int) -> Any:

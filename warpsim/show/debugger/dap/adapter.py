@@ -99,9 +99,11 @@ class Adapter:
                 if session is not None and self._is_moving:
                     session.interrupt()
             self._requests.put(message)
-            if isinstance(message, dict) and message.get("command") == "disconnect":
-                return  # nothing follows, and the stream is not held while the process ends
-            if message is None or (isinstance(message, Malformed) and message.lost):
+            if isinstance(message, dict):
+                is_last = message.get("command") == "disconnect"
+            else:
+                is_last = message is None or message.lost
+            if is_last:  # the stream is not held while the process ends
                 self._requests.put(None)
                 return
 

@@ -10,7 +10,8 @@ LABELS = {  # the most reliable first
     "exact": "PTX defines the bits, and two derivations of them agree",
     "documented": "matrix instructions whose bits PTX defines, on every chip",
     "validated": "outputs of this chip, of these types and this k, have been compared, and none differs",
-    "reported": "others have compared outputs of a chip with a rule equal to the rule here",
+    "reported": "others state how many outputs of this instruction, shape and types on this chip they "
+    "compared with a rule equal to the rule here, none of which differs, and do not publish them",
     "inferred": "there is a reason, and no outputs of a chip with these types and this k have been compared",
     "schedule's order": "PTX leaves an order open; results are those of the order that the schedule chose",
     "approximate": "chips may differ within a documented error, or have values of their own",
@@ -33,4 +34,4 @@ class Promise:
     label: str
     what: str
     modules: tuple[str, ...] = ()
-    rows: tuple[tuple[str, str, str, str, int, bool, bool, str], ...] = ()
+    rows: tuple[tuple[str, str, str, str, int, bool, bool, str, str], ...] = ()

@@ -171,8 +171,10 @@ INFERRED = (
         "scale-input-d multiplies D before the sum; decompressing copies put 4-bit codes in bits 5 to 2 of "
         "bytes; metadata of selectors 2 and 3 lie in the next columns; zero-column masks have the runs of "
         "the manual's examples, and bit 39 enables them; a shift gives each row those of the next; of a K "
-        "of 96, factors go on in the cell behind those of 128 rows, and rows at the address of the LBO",
+        "of 96, factors go on in the cell behind those of 128 rows, and rows at the address of the LBO; a "
+        "generic address of 32 bits of a commit is in .shared::cluster",
         "machine/opcodes/tensor/cell_transfers.py",
+        "machine/opcodes/tensor/commits.py",
         "machine/opcodes/tensor/multiply.py",
         "machine/opcodes/tensor/copies.py",
         "machine/opcodes/tensor/tensor_products.py",
@@ -210,9 +212,10 @@ SCHEDULED = (
         section=STATEMENTS,
         label="schedule's order",
         what="sums of floats that several threads add to one address by atom, red or reducing copies, where "
-        "their bits depend on the order, and old values of such additions that are used: a launch finds both "
-        "from the values, and what they reach; old values of atomics of integers are not looked at; bounds "
-        "are those of the schedules that a launch is repeated under, not of all orders",
+        "their bits depend on the order, and old values of such additions and of other atomics, as of "
+        "integers, that are used where several threads update a word and change it, and what exch, cas, inc "
+        "or dec of other operands leave there: a launch finds these from values, and what they may reach; "
+        "bounds are those of the schedules that a launch is repeated under, not of all orders",
         modules=(
             "machine/run/addition_orders.py",
             "programs/launch/fidelity.py",

@@ -2,20 +2,29 @@
 
 A broken cache never breaks a result. A file that was truncated or changed is found by its digest, and a disk
 may be full or read-only: kernels are then compiled again, and a single warning reports it. Numba itself
-raises whatever unpickling raises, and executes what it finds.
+raises whatever unpickling raises, and executes what it finds: the cache is in NUMBA_CACHE_DIR, beside the
+source or in the user's cache, and where other users could write there, in a private folder of the process.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 import numba
 import numpy.typing as npt
 from numba.core.caching import IndexDataCacheFile
+
+from ....base.folders import made, private_cache, user_cache, why_untrusted
 
 Array = npt.NDArray[Any]
 Planes = tuple[Array, Array, Array]  # significand int64, exponent int32, special int8
@@ -24,7 +33,15 @@ Operands = tuple[Planes, Planes, Planes, Array]  # a, b, c, columns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _DIGEST = 32  # bytes at the end, where pickle does not look
+_PART = "numba"  # of the user's cache
 _warned: set[str] = set()
+
+
+def fingerprint(*modules: ModuleType) -> int:
+    """Return a checksum of the sources of modules, which may lie in a zip archive."""
+    loaders = [cast(Any, module.__spec__).loader for module in modules]
+    files = [loader.get_data(module.__file__) for loader, module in zip(loaders, modules, strict=True)]
+    return crc32(b"".join(files))
 
 
 def interpreted() -> bool:
@@ -35,8 +52,9 @@ def interpreted() -> bool:
 def kernel(function: Function) -> Function:
     """Compile lazily, cache on disk, release the GIL; never fastmath, which would change bits."""
     try:
-        return cast(Function, forgiving(numba.njit(cache=True, nogil=True)(function)))
-    except RuntimeError:  # no writable folder for the cache: compile in every process
+        with _trusted_cache(os.path.dirname(function.__code__.co_filename)):
+            return cast(Function, forgiving(numba.njit(cache=True, nogil=True)(function)))
+    except (RuntimeError, OSError):  # no writable folder for the cache: compile in every process
         return cast(Function, numba.njit(nogil=True)(function))
 
 
@@ -55,6 +73,31 @@ def variant_kernel(*numbers: int) -> Callable[[Function], Function]:
 
 
 # --- the cache on disk --------------------------------------------------------------------------------
+
+
+@contextmanager
+def _trusted_cache(source: str) -> Iterator[None]:
+    """Let Numba find a cache, in a block of code, that no other user can write. Raises OSError for none."""
+    config: Any = numba.config
+    given = config.CACHE_DIR
+    config.CACHE_DIR = _cache_folder(given, source)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = given
+
+
+@cache
+def _cache_folder(given: str, source: str) -> str:
+    """Return the folder for functions of the folder ``source``, "" for that beside them. Raises OSError."""
+    if given:
+        reason = why_untrusted(made(Path(given)))
+        return str(private_cache(reason, _PART)) if reason else given
+    beside = os.path.join(source, "__pycache__")
+    if not os.access(beside if os.path.isdir(beside) else source, os.W_OK):
+        return str(user_cache(_PART))
+    reason = why_untrusted(beside, source) if os.path.lexists(beside) else ""
+    return str(private_cache(reason, _PART)) if reason else ""
 
 
 def forgiving(dispatcher: Any) -> Any:

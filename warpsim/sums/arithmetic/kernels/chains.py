@@ -9,13 +9,11 @@ products in a pass, columns inside.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
-from ._jit import Array, kernel, variant_kernel
+from ._jit import Array, fingerprint, kernel, variant_kernel
 from .llvm import chain_blocks, vectors
 from .llvm.chain_blocks import LANES, ROWS, STEPS, emit_block
 from .llvm.vectors import cgutils, intrinsic, pointers, types
@@ -25,7 +23,7 @@ _LOWEST_NORMAL = 0x38800000  # 2**-14 as float32
 _TOO_LARGE = 0x47800000  # 65536: the value that 65520 and more round to
 _DEEP = 64  # products of a block between loading and storing it
 # Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
-_FINGERPRINT = crc32(b"".join(Path(x.__file__ or "").read_bytes() for x in (chain_blocks, vectors)))
+_FINGERPRINT = fingerprint(chain_blocks, vectors)
 _MAGIC = np.float32(0.75)  # its last place is that of f16's subnormal numbers
 
 

@@ -19,9 +19,7 @@ normal. The planes, flat, of one product of matrices, *stored* columns of a bein
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -39,7 +37,7 @@ _MOST_BITS = 53
 _SPANS = (8, 16, 32)  # as masks have bits
 
 # Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
-_FINGERPRINT = crc32(b"".join(Path(x.__file__ or "").read_bytes() for x in (_jit, groups, steps, vectors)))
+_FINGERPRINT = _jit.fingerprint(_jit, groups, steps, vectors)
 
 PlanesA = tuple[
     Array, Array, Array, Array, Array, Array

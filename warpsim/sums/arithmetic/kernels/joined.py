@@ -8,13 +8,11 @@ vectors; knows neither instructions nor lanes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 
 from . import batches
-from ._jit import Array, variant_kernel
+from ._jit import Array, fingerprint, variant_kernel
 from .batches import COLUMNS, HEADER, header_of, permuted
 from .decode import decode_run, decode_words, encode_halves, index_offsets
 from .llvm.vectors import types
@@ -33,7 +31,7 @@ from .sharing import SAME_A, SAME_B, WIDEST_GROUP
 from .variants import Variant
 
 # Numba's cache sees edits of this file only; this constant sees edits of what tables are read by.
-_FINGERPRINT = crc32(Path(batches.__file__).read_bytes())
+_FINGERPRINT = fingerprint(batches)
 STRIDE = COLUMNS * WIDEST_GROUP  # columns of the planes of B
 # The scratch memory, as batches has it; exponents may be seen as bytes.
 _PLANES = (types.float32, types.int16)

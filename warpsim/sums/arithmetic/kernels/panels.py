@@ -17,12 +17,10 @@ Arrays are flat; exponents are int16, or uint8 in compact variants. How a row is
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from . import decode, variants
-from ._jit import Array, kernel, variant_kernel
+from ._jit import Array, fingerprint, kernel, variant_kernel
 from .hardware import rounds_by_instruction
 from .llvm import alignment, floors, rows, steps, vectors, workspace
 from .llvm.rows import Place, Row
@@ -30,9 +28,7 @@ from .llvm.vectors import cgutils, intrinsic, pointer_of, pointers, types
 from .variants import Variant
 
 # Numba's cache sees edits only of the file that defines a kernel; this constant sees edits of the others.
-_MODULES = (alignment, decode, floors, rows, steps, variants, vectors, workspace)
-_SOURCES = (Path(module.__file__ or "") for module in _MODULES)
-_FINGERPRINT = crc32(b"".join(source.read_bytes() for source in _SOURCES))
+_FINGERPRINT = fingerprint(alignment, decode, floors, rows, steps, variants, vectors, workspace)
 
 
 def literal(variant: Variant) -> int:

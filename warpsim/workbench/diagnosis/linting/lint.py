@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,14 @@ from ....isa.instruction import Instruction
 from ....ptx.decode import Form, resolved
 from ....ptx.qualifiers import PTX_VERSION
 from .rules import RULES, selector_rule
-from .subject import Finding, Subject
+from .subject import Alike, Finding, Subject, alone
 
 __all__ = ["Finding", "lint"]
 
 
-@in_default_environment
+_TILES = 4096  # that are looked at together
+
+
 def lint(
     instruction: Form,
     *,
@@ -34,22 +37,73 @@ def lint(
     target: str | None = None,
     version: tuple[int, int] = PTX_VERSION,
 ) -> tuple[Finding, ...]:
-    """Return findings on the registers of a sparse instruction, in the order of the rules; empty if all is
-    well.
+    """Return findings on the registers of a sparse instruction, by tile and in the order of the rules; empty
+    if all is well.
 
     ``e``, ``a`` and ``b`` are registers ``(..., lanes, registers)``, of which any may be left out;
     ``matrix`` is logical A ``(..., m, k)``, and may also be given as ``a``. ``version`` is the PTX version
     of the text. Raises OperandError for a dense instruction, shapes and dtypes.
     """
     form = resolved(instruction, target)
+    found = alike(form, e=e, selector=selector, a=a, b=b, matrix=matrix, version=version)
+    return by_tile(found)
+
+
+@in_default_environment
+def alike(
+    form: Instruction,
+    *,
+    selector: int = 0,
+    version: tuple[int, int] = PTX_VERSION,
+    most: int | None = None,
+    cases: npt.NDArray[np.intp] | None = None,
+    **operands: npt.ArrayLike | None,
+) -> list[Alike]:
+    """Return what ``lint`` finds in some tiles after the other, by rule: how many findings, and the first
+    ``most`` of them. ``cases`` are the numbers of the tiles, which have a single axis then. Raises
+    OperandError.
+    """
     require_sparse(form)
-    given = {"e": e, "a": a, "b": b, "matrix": matrix}
-    if a is not None and np.shape(a)[-2:] == (form.shape.m, form.shape.k):
-        given |= {"a": None, "matrix": a if matrix is None else matrix}
-    arrays = {name: _array(form, name, value) for name, value in given.items() if value is not None}
-    subject = Subject(instruction=form, selector=selector, version=version)
+    given = {name: value for name, value in operands.items() if value is not None}
+    if "a" in given and np.shape(given["a"])[-2:] == (form.shape.m, form.shape.k):
+        given.setdefault("matrix", given.pop("a"))
+    arrays = {name: _array(form, name, value) for name, value in given.items()}
+    subject = Subject(instruction=form, selector=selector, version=version, most=most)
     wrong = tuple(selector_rule(subject))
-    return wrong or tuple(finding for tile in _tiles(subject, arrays) for finding in tile)
+    return [*map(alone, wrong)] or [
+        each
+        for some in _some_tiles(subject, arrays, cases)
+        for needs, rule in RULES
+        if all(getattr(some, name) is not None for name in needs)
+        for each in rule(some)
+    ]
+
+
+def joined(found: Iterable[Alike], most: int | None = None) -> list[Alike]:
+    """Join what is alike: keep the first ``most`` findings, and order by the tile of the first."""
+    kinds: dict[tuple[str, str, str], list[Alike]] = {}
+    for each in found:
+        kinds.setdefault((each.severity, each.rule, each.fix), []).append(each)
+    return sorted(
+        (
+            replace(
+                parts[0],
+                count=sum(each.count for each in parts),
+                findings=tuple(finding for each in parts for finding in each.findings)[:most],
+            )
+            for parts in kinds.values()
+        ),
+        key=lambda each: _tile_of(each.findings[0]),
+    )
+
+
+def by_tile(found: Iterable[Alike]) -> tuple[Finding, ...]:
+    """Return the findings that are there, by tile and in the order in which they are given."""
+    return tuple(sorted((finding for each in found for finding in each.findings), key=_tile_of))
+
+
+def _tile_of(finding: Finding) -> tuple[int, ...]:
+    return finding.tile or ()
 
 
 def _array(form: Instruction, name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -58,21 +112,22 @@ def _array(form: Instruction, name: str, value: npt.ArrayLike) -> npt.NDArray[An
     return shaped(codes_of(value, form.a, "A"), (form.shape.m, form.shape.k), "A")
 
 
-def _tiles(subject: Subject, arrays: dict[str, npt.NDArray[Any]]) -> Iterator[list[Finding]]:
-    """Yield the findings of every tile; raises OperandError where leading axes do not fit together."""
+def _some_tiles(
+    subject: Subject, arrays: dict[str, npt.NDArray[Any]], cases: npt.NDArray[np.intp] | None
+) -> Iterator[Subject]:
+    """Yield some thousand tiles after the other; raises OperandError where leading axes do not fit."""
     try:
         lead = np.broadcast_shapes(*(array.shape[:-2] for array in arrays.values()))
     except ValueError:
         raise OperandError("the leading axes (tiles) of the arrays do not broadcast together") from None
-    full: dict[str, Any] = {
-        name: np.broadcast_to(array, (*lead, *array.shape[-2:])) for name, array in arrays.items()
-    }
-    for tile in np.ndindex(lead):
-        one_tile = replace(subject, **{name: array[tile] for name, array in full.items()})
-        findings = (
-            finding
-            for needs, rule in RULES
-            if all(getattr(one_tile, name) is not None for name in needs)
-            for finding in rule(one_tile)
-        )
-        yield [replace(finding, tile=tile or None) for finding in findings]
+    full = {name: np.broadcast_to(array, (*lead, *array.shape[-2:])) for name, array in arrays.items()}
+    tiles = math.prod(lead)
+    for start in range(0, tiles, _TILES):
+        numbers = np.arange(start, min(start + _TILES, tiles))
+        places = np.unravel_index(numbers, lead) if lead else ()
+        named = places if cases is None else cases[numbers]
+        positions = np.array(named, np.intp).reshape(len(lead), len(numbers)).T
+        some: dict[str, Any] = {
+            name: array[places] if lead else array[np.newaxis] for name, array in full.items()
+        }
+        yield replace(subject, positions=positions, **some)

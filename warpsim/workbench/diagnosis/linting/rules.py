@@ -1,6 +1,7 @@
-"""The rules of lint: each a function from one tile of registers to findings.
+"""The rules of lint: each a function from tiles of registers to findings.
 
-Nothing is executed: what registers contain is judged by itself, and against logical A where it is given.
+Nothing is executed: what registers contain is judged by itself, and against logical A where it is given. A
+rule looks at all tiles together, and words only the findings that are wanted.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ....base.errors import present
 from ....isa.families import forms
@@ -20,10 +22,31 @@ from ....isa.sparsity import decompress
 from ..library.all_mistakes import mistakes
 from ..library.grids import Setting
 from ..library.mistake import Mistake
-from .subject import Finding, Subject
+from .subject import Alike, Finding, Severity, Subject, alone
 
-LintRule = Callable[[Subject], Iterator[Finding]]
+LintRule = Callable[[Subject], Iterator[Alike]]
 Flags = Any  # npt.NDArray[np.bool_], which its own methods do not return
+
+
+def _found(
+    subject: Subject,
+    places: npt.NDArray[np.intp],
+    describe: Callable[..., dict[str, Any]],
+    *,
+    severity: Severity,
+    rule: str,
+    fix: str,
+) -> Iterator[Alike]:
+    """Yield what is alike at places ``(findings, 1 or more)``, whose first number is that of the tile.
+
+    ``describe`` takes the numbers of a place and returns the message, and where in the tile it is.
+    """
+    if len(places):
+        findings = tuple(
+            Finding(severity=severity, rule=rule, fix=fix, tile=subject.tile(place[0]), **describe(*place))
+            for place in places[: subject.most].tolist()
+        )
+        yield Alike(severity=severity, rule=rule, fix=fix, count=len(places), findings=findings)
 
 
 # --- metadata by itself --------------------------------------------------------------------------------
@@ -41,77 +64,90 @@ def selector_rule(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _empty_words(subject: Subject) -> Iterator[Finding]:
-    for lane in subject.read_lanes[subject.words[subject.read_lanes] == 0]:
-        yield Finding(
-            severity="error",
-            rule="empty-word",
-            message=f"lane {lane}: the metadata word is 0, and no legal field is",
-            fix="load the metadata of this lane, or use the selector of the lanes that have it",
-            lane=int(lane),
-        )
+def _empty_words(subject: Subject) -> Iterator[Alike]:
+    def describe(_: int, place: int) -> dict[str, Any]:
+        lane = int(subject.read_lanes[place])
+        return {"message": f"lane {lane}: the metadata word is 0, and no legal field is", "lane": lane}
+
+    yield from _found(
+        subject,
+        np.argwhere(subject.words[:, subject.read_lanes] == 0),
+        describe,
+        severity="error",
+        rule="empty-word",
+        fix="load the metadata of this lane, or use the selector of the lanes that have it",
+    )
 
 
-def _undefined_fields(subject: Subject) -> Iterator[Finding]:
+def _undefined_fields(subject: Subject) -> Iterator[Alike]:
     """Yield fields that PTX leaves undefined under either variant."""
-    rule = "tf32-field" if subject.pattern.kept == 1 else "equal-indices"
-    fix = "write 0b0100 or 0b1110" if subject.pattern.kept == 1 else "name two different units"
-    zeros = _zero_chunks(subject)
-    for row, chunk in _bad_fields(subject, subject.pattern.distinct):
-        hidden = "; its stored values are zero, so that results do not show it" if zeros[row, chunk] else ""
-        yield Finding(
-            severity="error",
-            rule=rule,
-            message=f"{_field_text(subject, row, chunk)} is undefined{hidden}",
-            fix=fix,
-            **subject.place(row, chunk),
-        )
+
+    def describe(tile: int, row: int, chunk: int) -> dict[str, Any]:
+        hidden = ""
+        if subject.a is not None and _zero_units(subject)[tile, row, chunk].all():
+            hidden = "; its stored values are zero, so that results do not show it"
+        message = f"{_field_text(subject, tile, row, chunk)} is undefined{hidden}"
+        return {"message": message, **subject.place(row, chunk)}
+
+    yield from _found(
+        subject,
+        _bad_fields(subject, subject.pattern.distinct),
+        describe,
+        severity="error",
+        rule="tf32-field" if subject.pattern.kept == 1 else "equal-indices",
+        fix="write 0b0100 or 0b1110" if subject.pattern.kept == 1 else "name two different units",
+    )
 
 
-def _descending_fields(subject: Subject) -> Iterator[Finding]:
+def _descending_fields(subject: Subject) -> Iterator[Alike]:
     """Yield descending indices: undefined when ordered, unknown where ptxas does not sort them."""
     instruction = subject.instruction
-    legal = known_fields(instruction) | ~subject.pattern.distinct
-    for row, chunk in _bad_fields(subject, legal):
-        unknown = f"not known to work on {instruction.target}"
-        because = "under sp::ordered_metadata" if instruction.ordered else unknown
-        yield Finding(
-            severity="error" if instruction.ordered else "warning",
-            rule="descending-indices",
-            message=f"{_field_text(subject, row, chunk)} descends, {because}",
-            fix="exchange the two indices together with the two stored units",
-            **subject.place(row, chunk),
-        )
+    unknown = f"not known to work on {instruction.target}"
+    because = "under sp::ordered_metadata" if instruction.ordered else unknown
+
+    def describe(*place: int) -> dict[str, Any]:
+        message = f"{_field_text(subject, *place)} descends, {because}"
+        return {"message": message, **subject.place(*place[1:])}
+
+    yield from _found(
+        subject,
+        _bad_fields(subject, known_fields(instruction) | ~subject.pattern.distinct),
+        describe,
+        severity="error" if instruction.ordered else "warning",
+        rule="descending-indices",
+        fix="exchange the two indices together with the two stored units",
+    )
 
 
-def _bad_fields(subject: Subject, legal: Flags) -> list[tuple[int, int]]:
-    """Return row and chunk of fields that are not legal, those in empty words apart."""
-    lane = subject.map[:, 0].reshape(subject.fields.shape)
-    bad = ~legal[subject.fields] & (subject.words[lane] != 0)
-    return [(int(row), int(chunk)) for row, chunk in np.argwhere(bad)]
+def _bad_fields(subject: Subject, legal: Flags) -> npt.NDArray[np.intp]:
+    """Return tile, row and chunk of fields that are not legal, those in empty words apart."""
+    lane = subject.map[:, 0].reshape(subject.fields.shape[1:])
+    return np.argwhere(~legal[subject.fields] & (subject.words[:, lane] != 0))
 
 
-def _field_text(subject: Subject, row: int, chunk: int) -> str:
-    place, value = subject.place(row, chunk), int(subject.fields[row, chunk])
+def _field_text(subject: Subject, tile: int, row: int, chunk: int) -> str:
+    place, value = subject.place(row, chunk), int(subject.fields[tile, row, chunk])
     low, high = place["bits"]
     indices = ", ".join(str(index) for index in subject.pattern.decode_table[value])
     named = f" (indices {indices})" if subject.pattern.kept > 1 else ""
     return f"lane {place['lane']}, bits {high}..{low} (row {row}, chunk {chunk}): field {value:#06b}{named}"
 
 
-def _half_rows(subject: Subject) -> Iterator[Finding]:
+def _half_rows(subject: Subject) -> Iterator[Alike]:
     """Yield rows of one half all legal, those of the other all not."""
     legal: Flags = subject.pattern.distinct[subject.fields]
-    lower: Flags = np.arange(len(legal)) % 16 < 8
+    lower: Flags = np.arange(legal.shape[1]) % 16 < 8
     for bad, good in ((lower, ~lower), (~lower, lower)):
-        if legal[good].all() and not legal[bad].any():
-            rows = "g" if bad is lower else "g + 8"
-            yield Finding(
-                severity="error",
-                rule="row-half",
-                message=f"rows {rows} have no legal metadata, all other rows have",
-                fix=f"rows g + 8 have their fields in {_half_place(subject)}: supply both halves",
-            )
+        rows = "g" if bad is lower else "g + 8"
+        half = legal[:, good].all(axis=(1, 2)) & ~legal[:, bad].any(axis=(1, 2))
+        yield from _found(
+            subject,
+            np.argwhere(half),
+            lambda _, rows=rows: {"message": f"rows {rows} have no legal metadata, all other rows have"},
+            severity="error",
+            rule="row-half",
+            fix=f"rows g + 8 have their fields in {_half_place(subject)}: supply both halves",
+        )
 
 
 def _half_place(subject: Subject) -> str:
@@ -119,27 +155,32 @@ def _half_place(subject: Subject) -> str:
     return "the upper 16 bits of the same lane" if wide else "the odd lane of each pair"
 
 
-def _ignored_lanes(subject: Subject) -> Iterator[Finding]:
+def _ignored_lanes(subject: Subject) -> Iterator[Alike]:
     """Yield lanes with data that the selector does not read; an error if only they are legal."""
     instruction = subject.instruction
-    filled: Flags = subject.words.reshape(-1, 4).any(axis=0)
+    filled: Flags = subject.words.reshape(len(subject.words), -1, 4).any(axis=1)
+    illegal = ~subject.pattern.distinct[subject.fields].all(axis=(1, 2))
     for other in instruction.selectors:
-        lanes = slice(other * instruction.metadata_words, (other + 1) * instruction.metadata_words)
-        if other == subject.selector or not filled[lanes].any():
+        if other == subject.selector:
             continue
-        e = present(subject.e, "e")
-        legal = [
-            subject.pattern.distinct[read_fields(instruction, e, which)].all()
-            for which in (subject.selector, other)
-        ]
-        wrong = legal == [False, True]
-        yield Finding(
-            severity="error" if wrong else "note",
-            rule="ignored-lanes",
-            message=f"selector {subject.selector} ignores {_thread_text(lanes)} of each quad, which "
-            + ("alone hold legal metadata" if wrong else "hold data"),
-            fix=f"these lanes belong to selector {other}",
+        lanes = slice(other * instruction.metadata_words, (other + 1) * instruction.metadata_words)
+        has_data = filled[:, lanes].any(axis=1)
+        fields = read_fields(instruction, present(subject.e, "e"), other)
+        wrong = illegal & subject.pattern.distinct[fields].all(axis=(1, 2))
+        ignored = f"selector {subject.selector} ignores {_thread_text(lanes)} of each quad, which "
+        kinds: tuple[tuple[Severity, Flags, str], ...] = (
+            ("error", wrong, "alone hold legal metadata"),
+            ("note", ~wrong, "hold data"),
         )
+        for severity, which, text in kinds:
+            yield from _found(
+                subject,
+                np.argwhere(has_data & which),
+                lambda _, message=ignored + text: {"message": message},
+                severity=severity,
+                rule="ignored-lanes",
+                fix=f"these lanes belong to selector {other}",
+            )
 
 
 def _thread_text(lanes: slice) -> str:
@@ -147,30 +188,52 @@ def _thread_text(lanes: slice) -> str:
     return f"lane{'s'[: len(threads) != 1]} {', '.join(map(str, threads))}"
 
 
-def _broadcast(subject: Subject) -> Iterator[Finding]:
+def _read_lanes(subject: Subject) -> str:
+    """Return which lanes of a quad the selector reads."""
+    lanes = np.unique(subject.read_lanes % 4)
+    return "all lanes" if len(lanes) == 4 else _thread_text(slice(int(lanes[0]), int(lanes[-1]) + 1))
+
+
+def _broadcast(subject: Subject) -> Iterator[Alike]:
     """Yield all words that are read of a quad alike, or its upper pair a copy of the lower pair."""
-    quads = subject.quads
-    if quads.shape[1] < 2 or not quads.any():
+    quads, fields = subject.quads, subject.fields
+    if quads.shape[2] < 2:
         return
-    if (quads == quads[:, :1]).all():
-        uniform = (subject.fields == subject.fields[0, 0]).all()
-        yield Finding(
-            severity="note" if uniform else "warning",
+    same = (quads == quads[..., :1]).all(axis=(1, 2)) & quads.any(axis=(1, 2))
+    uniform = (fields == fields[:, :1, :1]).all(axis=(1, 2))
+    text = f"{_read_lanes(subject)} of each quad hold the same metadata word"
+    hides = ", and every chunk the same pattern, which hides errors of the layout"
+    kinds: tuple[tuple[Severity, Flags, str], ...] = (
+        ("note", same & uniform, text + hides),
+        ("warning", same & ~uniform, text),
+    )
+    for severity, which, message in kinds:
+        yield from _found(
+            subject,
+            np.argwhere(which),
+            lambda _, message=message: {"message": message},
+            severity=severity,
             rule="broadcast-word",
-            message="all lanes of each quad hold the same metadata word"
-            + (", and every chunk the same pattern, which hides errors of the layout" if uniform else ""),
-            fix=f"each of the {quads.shape[1]} lanes that are read describes chunks or rows of its own",
+            fix="each of the lanes that are read describes chunks or rows of its own",
         )
-    elif quads.shape[1] == 4 and (quads[:, :2] == quads[:, 2:]).all():
-        yield Finding(
-            severity="warning",
-            rule="two-k-halves",
-            message="lanes 2, 3 of each quad repeat lanes 0, 1: the metadata of half of k twice",
-            fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 is not k32 twice",
-        )
+    if quads.shape[2] == 4:
+        yield from _two_halves(subject, (quads[..., :2] == quads[..., 2:]).all(axis=(1, 2)) & ~same)
 
 
-def _plain_sp(subject: Subject) -> Iterator[Finding]:
+def _two_halves(subject: Subject, repeated: Flags) -> Iterator[Alike]:
+    """Yield an upper pair that copies the lower pair, and is not empty."""
+    message = "lanes 2, 3 of each quad repeat lanes 0, 1: the metadata of half of k twice"
+    yield from _found(
+        subject,
+        np.argwhere(repeated & subject.quads.any(axis=(1, 2))),
+        lambda _: {"message": message},
+        severity="warning",
+        rule="two-k-halves",
+        fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 is not k32 twice",
+    )
+
+
+def _plain_sp(subject: Subject) -> Iterator[Alike]:
     """Yield plain .sp where the ordered variant exists (ptxas advises so from PTX 8.5 on)."""
     instruction = subject.instruction
     other = forms().get(instruction.mnemonic.replace("mma.sp.", "mma.sp::ordered_metadata."))
@@ -178,23 +241,28 @@ def _plain_sp(subject: Subject) -> Iterator[Finding]:
         return
     if instruction.variant != "sp" or other is None or other.since > subject.version:
         return
-    sort = subject.e is not None and not subject.pattern.ascending[subject.fields].all()
-    yield Finding(
-        severity="note",
-        rule="plain-sp",
-        message="plain .sp may run slower: ptxas sorts its metadata in software on sm_100 and later",
-        fix=("sort the pairs and write " if sort else "write ") + other.mnemonic,
-    )
+    sort: Flags = np.zeros(subject.tiles, np.bool_)
+    if subject.e is not None:
+        sort = ~subject.pattern.ascending[subject.fields].all(axis=(1, 2))
+    message = "plain .sp may run slower: ptxas sorts its metadata in software on sm_100 and later"
+    for which, verb in ((sort, "sort the pairs and write"), (~sort, "write")):
+        yield from _found(
+            subject,
+            np.argwhere(which),
+            lambda _: {"message": message},
+            severity="note",
+            rule="plain-sp",
+            fix=f"{verb} {other.mnemonic}",
+        )
 
 
 # --- stored values -------------------------------------------------------------------------------------
 
 
 def _stored(subject: Subject) -> Codes:
-    """Return ``(m, chunks, units kept, unit)``: the stored codes of A."""
-    a = present(subject.a, "a")
-    codes = codes_from(a, subject.instruction, "a")
-    return codes.reshape(len(codes), -1, subject.pattern.kept, subject.pattern.unit)
+    """Return ``(tiles, m, chunks, units kept, unit)``: the stored codes of A."""
+    codes = codes_from(present(subject.a, "a"), subject.instruction, "a")
+    return codes.reshape(*codes.shape[:2], -1, subject.pattern.kept, subject.pattern.unit)
 
 
 def _is_zero(subject: Subject, codes: Codes) -> Flags:
@@ -204,32 +272,35 @@ def _is_zero(subject: Subject, codes: Codes) -> Flags:
     return zero
 
 
-def _zero_chunks(subject: Subject) -> Flags:
-    """Return ``(m, chunks)``: whether everything stored of a chunk is zero; False where A is not given."""
-    if subject.a is None:
-        return np.zeros(subject.fields.shape, np.bool_)
-    zeros: Flags = _is_zero(subject, _stored(subject)).all(axis=(-2, -1))
+def _zero_units(subject: Subject) -> Flags:
+    """Return ``(tiles, m, chunks, units kept)``: whether all that is stored of a unit is zero."""
+    zeros: Flags = _is_zero(subject, _stored(subject)).all(axis=-1)
     return zeros
 
 
-def _padding_indices(subject: Subject) -> Iterator[Finding]:
+def _padding_indices(subject: Subject) -> Iterator[Alike]:
     """Yield stored zeros: a wrong index of theirs changes no result."""
-    unit_is_zero = _is_zero(subject, _stored(subject)).all(axis=-1)
-    if not unit_is_zero.any():
-        return
-    row, chunk, unit = (int(x) for x in np.argwhere(unit_is_zero)[0])
-    yield Finding(
+    zeros = _zero_units(subject)
+
+    def describe(tile: int) -> dict[str, Any]:
+        row, chunk, unit = (int(x) for x in np.argwhere(zeros[tile])[0])
+        message = (
+            f"{int(zeros[tile].sum())} of {zeros[tile].size} stored units are zero (first: row {row}, "
+            f"chunk {chunk}, unit {unit}): errors in their indices do not show in results"
+        )
+        return {"message": message, "row": row, "chunk": chunk}
+
+    yield from _found(
+        subject,
+        np.argwhere(zeros.any(axis=(1, 2, 3))),
+        describe,
         severity="note",
         rule="padding-index",
-        message=f"{int(unit_is_zero.sum())} of {unit_is_zero.size} stored units are zero (first: row {row}, "
-        f"chunk {chunk}, unit {unit}): errors in their indices do not show in results",
         fix="test with non-zero values in every stored place",
-        row=row,
-        chunk=chunk,
     )
 
 
-def _containers(subject: Subject) -> Iterator[Finding]:
+def _containers(subject: Subject) -> Iterator[Alike]:
     """Yield bits around the codes of fp6 and fp4 in bytes."""
     for name, words in (("a", subject.a), ("b", subject.b)):
         element, storage = subject.instruction.format(name), subject.instruction.storage(name)
@@ -237,46 +308,62 @@ def _containers(subject: Subject) -> Iterator[Finding]:
             continue
         octets = np.ascontiguousarray(words).view(np.uint8)
         padding = octets & np.uint8(~(element.mask << storage.shift) & 0xFF)
-        if not padding.any():
-            continue
-        low = storage.shift and not (octets & 0xF0).any()
-        yield Finding(
-            severity="error" if low else "warning",
-            rule="container-padding",
-            message=f"{name.upper()}: bits of the bytes outside the {element} code are set",
-            fix="the code sits in bits 5..2: shift the words left by 2" if low else "write zeros there",
-            lane=int(np.argwhere(padding)[0, 0]),
-            bits=(storage.shift, storage.shift + element.bits - 1),
-        )
+        low = (octets & 0xF0 == 0).all(axis=(1, 2)) & bool(storage.shift)
+        yield from _padded(subject, name, padding, low)
+
+
+def _padded(subject: Subject, name: str, padding: npt.NDArray[np.uint8], low: Flags) -> Iterator[Alike]:
+    """Yield tiles of an operand with bits in its padding; in those that are ``low`` all codes are."""
+    element, storage = subject.instruction.format(name), subject.instruction.storage(name)
+
+    def describe(tile: int) -> dict[str, Any]:
+        return {
+            "message": f"{name.upper()}: bits of the bytes outside the {element} code are set",
+            "lane": int(np.argwhere(padding[tile])[0, 0]),
+            "bits": (storage.shift, storage.shift + element.bits - 1),
+        }
+
+    kinds: tuple[tuple[Severity, Flags, str], ...] = (
+        ("error", low, "the code sits in bits 5..2: shift the words left by 2"),
+        ("warning", ~low, "write zeros there"),
+    )
+    for severity, which, fix in kinds:
+        places = np.argwhere(padding.any(axis=(1, 2)) & which)
+        yield from _found(subject, places, describe, severity=severity, rule="container-padding", fix=fix)
 
 
 # --- against logical A ---------------------------------------------------------------------------------
 
 
-def _agrees(subject: Subject, registers: dict[str, Words]) -> bool:
-    """Return whether metadata, and A's registers where given, describe logical A."""
+def _agrees(subject: Subject, registers: dict[str, Words]) -> Flags:
+    """Return ``(tiles,)``: whether metadata, and A's registers where given, describe logical A."""
     matrix = present(subject.matrix, "matrix")
     fields = read_fields(subject.instruction, registers["e"], subject.selector)
     if "a" not in registers:
         zero = _is_zero(subject, matrix)
-        return bool(zero[~named_columns(fields, subject.pattern)].all())
+        return (zero | named_columns(fields, subject.pattern)).all(axis=(-2, -1))
     values = codes_from(registers["a"], subject.instruction, "a")
     dense = decompress(values, indices_of(subject.instruction, fields), subject.pattern)
-    return bool((dense == matrix).all())
+    return (dense == matrix).all(axis=(-2, -1))
 
 
-def _against_matrix(subject: Subject) -> Iterator[Finding]:
+def _against_matrix(subject: Subject) -> Iterator[Alike]:
     """Yield a not as described: the rearrangements that would mend it, or else the first place."""
     e = present(subject.e, "e")
     registers = {"e": e} | ({} if subject.a is None else {"a": subject.a})
-    if _agrees(subject, registers):
-        return
+    for tile in np.flatnonzero(~_agrees(subject, registers)).tolist():
+        single = subject.only(tile)
+        yield from map(alone, _reasons(single, {name: w[tile : tile + 1] for name, w in registers.items()}))
+
+
+def _reasons(subject: Subject, registers: dict[str, Words]) -> Iterator[Finding]:
+    """Yield why the registers of a single tile do not describe its logical A."""
     found = [
         mistake
         for mistake in _rearrangements(subject)
         if set(mistake.operands) <= set(registers)
         and mistake.mend is not None
-        and _agrees(subject, registers | mistake.mend(registers))
+        and _agrees(subject, registers | mistake.mend(registers)).all()
     ]
     for mistake in found:
         yield Finding(
@@ -284,6 +371,7 @@ def _against_matrix(subject: Subject) -> Iterator[Finding]:
             rule="row-half" if mistake.exchanges_row_halves else "arrangement",
             message=f"logical A comes out if {mistake.name} is undone",
             fix=mistake.advice,
+            tile=subject.tile(0),
         )
     if not found:
         yield _first_lost(subject)
@@ -295,7 +383,7 @@ def _rearrangements(subject: Subject) -> Sequence[Mistake]:
 
 
 def _first_lost(subject: Subject) -> Finding:
-    """Return the first element of A that the registers do not give."""
+    """Return the first element of A that the registers of a single tile do not give."""
     matrix = present(subject.matrix, "matrix")
     lost = ~_is_zero(subject, matrix) & ~named_columns(subject.fields, subject.pattern)
     if not lost.any():
@@ -304,8 +392,9 @@ def _first_lost(subject: Subject) -> Finding:
             rule="stored-values",
             message="the metadata names every non-zero of A, but the stored values are not A's",
             fix="compare with warpsim.compress",
+            tile=subject.tile(0),
         )
-    row, column = (int(x) for x in np.argwhere(lost)[0])
+    _, row, column = (int(x) for x in np.argwhere(lost)[0])
     chunk = column // subject.pattern.chunk
     return Finding(
         severity="error",
@@ -313,6 +402,7 @@ def _first_lost(subject: Subject) -> Finding:
         message=f"A[{row}, {column}] is not zero, but the metadata names no such column "
         f"({int(lost.sum())} values of A are lost)",
         fix="compare with warpsim.compress and warpsim.pack_metadata",
+        tile=subject.tile(0),
         **subject.place(row, chunk),
     )
 

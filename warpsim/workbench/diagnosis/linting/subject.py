@@ -1,8 +1,8 @@
-"""The subject of lint, one tile at a time, and its findings."""
+"""The subject of lint, some tiles together, and its findings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -44,8 +44,29 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Alike:
+    """Findings of one rule, severity and remedy: how many, and the first of them, or all, in order."""
+
+    severity: Severity
+    rule: str
+    fix: str
+    count: int
+    findings: tuple[Finding, ...]
+
+
+def alone(finding: Finding) -> Alike:
+    """Return a finding that no other is like."""
+    return Alike(severity=finding.severity, rule=finding.rule, fix=finding.fix, count=1, findings=(finding,))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One tile: registers as far as they are given, and logical A ``(m, k)`` as codes."""
+    """Tiles along the first axis: registers as far as they are given, and logical A ``(tiles, m, k)`` as
+    codes.
+
+    ``positions`` has the place of each tile among the leading axes of the arrays. Of findings that are alike
+    the first ``most`` are wanted.
+    """
 
     instruction: Instruction
     selector: int
@@ -54,6 +75,24 @@ class Subject:
     a: Words | None = None
     b: Words | None = None
     matrix: Codes | None = None
+    positions: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros((1, 0), np.intp))
+    most: int | None = None
+
+    @property
+    def tiles(self) -> int:
+        """The number of tiles."""
+        return len(self.positions)
+
+    def tile(self, number: int) -> tuple[int, ...] | None:
+        """Return the position of a tile along the leading axes, None where there are none."""
+        return tuple(self.positions[number].tolist()) or None
+
+    def only(self, tile: int) -> Subject:
+        """Return a single tile."""
+        given = {name: getattr(self, name) for name in ("e", "a", "b", "matrix", "positions")}
+        return replace(
+            self, **{name: array[tile : tile + 1] for name, array in given.items() if array is not None}
+        )
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -62,26 +101,25 @@ class Subject:
 
     @cached_property
     def map(self) -> npt.NDArray[np.intp]:
-        """Lane, lowest bit, bits, row and chunk of every field."""
+        """Lane, lowest bit, bits, row and chunk of every field, by row and chunk."""
         return metadata_map(self.instruction, self.selector)
 
     @cached_property
     def words(self) -> Words:
-        """``(lanes,)``: the metadata words."""
-        e = present(self.e, "e")
-        return e[:, 0]
+        """``(tiles, lanes)``: the metadata words."""
+        return present(self.e, "e")[..., 0]
 
     @cached_property
     def fields(self) -> Fields:
-        """``(m, chunks)``: the fields that the selector reads."""
-        e = present(self.e, "e")
-        return read_fields(self.instruction, e, self.selector)
+        """``(tiles, m, chunks)``: the fields that the selector reads."""
+        return read_fields(self.instruction, present(self.e, "e"), self.selector)
 
     @cached_property
     def quads(self) -> Words:
-        """``(quads, lanes of a quad that are read)``: the words that the selector reads."""
+        """``(tiles, quads, lanes of a quad that are read)``: the words that the selector reads."""
         read = self.instruction.metadata_words
-        return self.words.reshape(-1, 4)[:, self.selector * read : (self.selector + 1) * read]
+        quads = self.words.reshape(len(self.words), -1, 4)
+        return quads[..., self.selector * read : (self.selector + 1) * read]
 
     @cached_property
     def read_lanes(self) -> npt.NDArray[np.intp]:
@@ -90,5 +128,5 @@ class Subject:
 
     def place(self, row: int, chunk: int) -> dict[str, Any]:
         """Return lane, bits, row and chunk of a field, as a finding has them."""
-        lane, bit = (int(x) for x in self.map[(self.map[:, 3] == row) & (self.map[:, 4] == chunk)][0, :2])
+        lane, bit = self.map.reshape(*self.fields.shape[1:], -1)[row, chunk, :2].tolist()
         return {"lane": lane, "bits": (bit, bit + 3), "row": row, "chunk": chunk}

@@ -20,10 +20,11 @@ from ....isa.fragments import codes_from
 from ....isa.operand_places.placements import Inputs
 from ....isa.products import Operands
 from ....machine.opcodes.matrix.wmma import product
+from ....programs.launch.array_agreement import agree
 from ....sums.execution.pipeline import execute_inputs
 from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
-from .output_errors import OutputError, agree
+from .output_errors import OutputError
 from .output_relations import relations
 from .stored_places import CUTS, Cut, Lines, Measured, Stored, cut_off, store_locations
 from .tried_causes import Trial

@@ -44,6 +44,7 @@ _FIXES = {
 _WMMA_TRANSPOSED = "load it with the other of .row and .col (row_major and col_major)"
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
 BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
+_LINES = 4  # that a warning names
 _ORDERS = 16  # an output is that much farther off at most than the orders of two schedules differ
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with
 
@@ -134,11 +135,36 @@ def _of_error(error: WarpsimError, attempt: Attempt) -> Cause:
 
 
 def unwritten_causes(attempt: Attempt) -> Iterator[Cause]:
-    """Yield reads of bytes that nothing has written; those on which no result depends are notes by now."""
-    hazards = attempt.report.hazards if attempt.report is not None else ()
-    for finding in hazards:
-        if finding.kind == "uninitialised" and finding.severity == "warning":
+    """Yield reads of bytes that nothing has written; those that seem not to matter are notes by now."""
+    for finding in _warned(attempt):
+        if finding.kind == "uninitialised":
             yield _of_finding(finding, attempt)[1]
+
+
+def broken_rules(attempt: Attempt) -> Iterator[Cause]:
+    """Yield warnings about what PTX leaves undefined, though ptxas or chips may make something of it.
+
+    What several statements do in the same words is named once.
+    """
+    found: dict[str, list[LaunchFinding]] = {}
+    for finding in _warned(attempt):
+        if not finding.legal:
+            found.setdefault(finding.message, []).append(finding)
+    for findings in found.values():
+        cause = _of_finding(findings[0], attempt)[1]
+        yield replace(cause, message=f"{cause.message}{elsewhere(findings)}")
+
+
+def elsewhere(findings: Sequence[LaunchFinding]) -> str:
+    """Return in which lines but that of the first the same finding stands."""
+    _, *lines = dict.fromkeys(str(item.location.line) for item in findings)
+    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return f" (also line{'s'[: len(lines) != 1]} {', '.join(lines[:_LINES])}{more})" if lines else ""
+
+
+def _warned(attempt: Attempt) -> Iterator[LaunchFinding]:
+    hazards = attempt.report.hazards if attempt.report is not None else ()
+    return (finding for finding in hazards if finding.severity == "warning")
 
 
 def schedule_cause(

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import Location
+from ....programs.launch.array_agreement import agree
 from ..origins.anchors import Anchored
 from ..origins.element_origins import Origins
 from ..origins.unused_elements import ranges_of
 from .launch_causes import BY_TAGS, Cause, whole_matrix
-from .output_errors import OutputError, agree
+from .output_errors import OutputError
 from .tried_causes import Trial
 
 _NEAR = 2.0**-9  # of sums in another order, relative to the largest

@@ -1,22 +1,18 @@
 """Which elements of an output are wrong, and what is regular about their places: rows, columns, residues.
 
-Compares bits where no tolerance is given. A tolerance is that of numpy.isclose: relative to what is expected,
-and for elements near zero relative to the largest expected magnitude. A NaN equals a NaN.
+Bits and tolerances are compared by programs/launch/array_agreement.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import OperandError
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+from ....programs.launch.array_agreement import Array, Mask, agree
 
 _MODULI = (2, 4, 8, 16, 32, 64, 128)
 _LISTED = 8  # residues that are listed
@@ -115,18 +111,3 @@ def output_error(
     return OutputError(
         argument=argument, name=name, given=given, expected=wanted, wrong=wrong, tolerance=tolerance
     )
-
-
-def agree(given: Array, wanted: Array, tolerance: float) -> Mask:
-    """Return which elements have the same bits, or are within the tolerance; a NaN is near a NaN."""
-    if not tolerance:
-        size = given.dtype.itemsize
-        sides = [np.ascontiguousarray(x) for x in (given, wanted)]
-        bits = [x.view(f"u{size}") if size in (1, 2, 4, 8) else x for x in sides]
-        return np.asarray(bits[0] == bits[1])
-    x, y = given.astype(np.float64), wanted.astype(np.float64)
-    finite = np.abs(y[np.isfinite(y)])
-    least = tolerance * (float(finite.max()) if finite.size else 0.0)
-    with np.errstate(invalid="ignore"):
-        close = np.isclose(x, y, rtol=tolerance, atol=tolerance * least, equal_nan=True)
-    return np.asarray(close)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .output_errors import OutputError, agree
+from ....programs.launch.array_agreement import agree
+from .output_errors import OutputError
 
 Array = npt.NDArray[Any]
 

@@ -20,6 +20,7 @@ from ....isa.codes import codes_of
 from ....isa.fragments import registers_of
 from ....isa.operand_places.placements import Inputs
 from ....isa.products import Operands
+from ....programs.launch.array_agreement import agree
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.loaded_operands import layout_of, row_length
 from ..origins.packing_checks import PackingFinding
@@ -27,7 +28,7 @@ from ..origins.tile_patterns import permutation_text
 from .hypotheses import number_of
 from .launch_causes import Cause, causes_of
 from .matrix_hooks import MatrixHook, MatrixStep
-from .output_errors import OutputError, agree
+from .output_errors import OutputError
 from .tried_causes import Trial
 
 Array = npt.NDArray[Any]

@@ -8,7 +8,7 @@ product are asked. What has no evidence is not claimed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ....isa.displayed import Displayed
 from ....isa.families import OPCODES
 from ....observe.algebra.equivalence import Equivalence, tolerance_of
 from ....observe.checks.findings import LaunchFinding
+from ....programs.launch.array_agreement import Agreement, agreement
 from ....programs.launch.launching import LaunchableKernel
 from ....programs.launch.reference_runs import Reference, equivalence_of
 from ..origins.element_origins import Origins
@@ -28,6 +29,8 @@ from .descriptor_causes import descriptor_causes, suspected
 from .epilogue_causes import epilogue_causes
 from .launch_causes import (
     Cause,
+    broken_rules,
+    elsewhere,
     order_cause,
     product_causes,
     schedule_cause,
@@ -52,7 +55,6 @@ Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
 _SECONDS = 2.0  # that launches with arguments exchanged may take together
 _BOUNDS = ("setp", "set")  # opcodes that guard stores
-_LINES = 4  # that a warning names
 _ALSO = 4  # statements on the way of the data that are listed
 _AS_EXPECTED = (
     "under this schedule the outputs are as expected all the same: another order may show it, unless what is "
@@ -64,19 +66,30 @@ _AS_EXPECTED = (
 class Verdict(Displayed):
     """Why a launch is wrong: the cause with the best evidence, the others, and what is wrong with outputs.
 
-    ``causes`` is empty where nothing was found. str() is what ``launch --why`` prints.
+    ``causes`` is empty where nothing was found; where outputs are as expected all the same, they are what PTX
+    leaves undefined. ``agreements`` are how outputs compare, by name. str() is what ``launch --why`` prints.
     """
 
     causes: tuple[Cause, ...]
     errors: tuple[OutputError, ...]
-    compared: int
+    agreements: Mapping[str, Agreement] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     equivalence: Equivalence | None = None  # with a reference
 
     @property
+    def compared(self) -> int:
+        """How many outputs were compared."""
+        return len(self.agreements)
+
+    @property
+    def outputs_as_expected(self) -> bool:
+        """Whether outputs were compared, and all are as expected."""
+        return bool(self.agreements) and not self.errors
+
+    @property
     def as_expected(self) -> bool:
-        """Whether the launch has no error, all outputs that were compared are as expected, and the formulas
-        are those of the reference."""
+        """Whether nothing is wrong: no error, nothing that PTX leaves undefined, no output that differs, and
+        no formula that is not the reference's."""
         equal = self.equivalence is None or (self.equivalence.answer == "equal" and self.equivalence.close)
         return equal and not self.causes and not self.errors
 
@@ -123,13 +136,13 @@ class Verdict(Displayed):
         elif self.as_expected:
             outputs = "1 output is" if self.compared == 1 else f"{self.compared} outputs are"
             yield "verdict: nothing is wrong" + f"; {outputs} as expected" * bool(self.compared)
-            yield from (f"note: {note}" for note in self.notes)
-            return
         elif not self.causes:
             yield "verdict: outputs are wrong; no cause was found"
         for cause in self.causes[:1]:
-            yield from _cause_lines(cause)
+            yield from _cause_lines(cause, "outputs as expected, but " * self.outputs_as_expected)
         yield from (f"output {error}" for error in self.errors)
+        right = {name: found for name, found in self.agreements.items() if not found.different}
+        yield from (f"output {name}: {found}" for name, found in right.items() if found.within)
         for cause in self.causes[1 : 1 + _SYMPTOMS]:
             place = "" if cause.location is None else f"{cause.location}: "
             yield f"also: {place}{cause.message}"
@@ -147,15 +160,17 @@ class Verdict(Displayed):
         return {
             **formula,
             "as_expected": self.as_expected,
+            "outputs_as_expected": self.outputs_as_expected,
+            "compared": [{"name": name, **found.document()} for name, found in self.agreements.items()],
             "causes": [_cause_document(cause) for cause in self.causes],
             "outputs": [_error_document(error) for error in self.errors],
             "notes": list(self.notes),
         }
 
 
-def _cause_lines(cause: Cause) -> Iterator[str]:
+def _cause_lines(cause: Cause, outputs: str) -> Iterator[str]:
     place = "" if cause.location is None else f"{cause.location}: "
-    yield f"verdict: {place}{cause.message}"
+    yield f"verdict: {outputs}{place}{cause.message}"
     if cause.location is not None:
         yield cause.location.excerpt()
     yield f"  evidence: {cause.evidence}"
@@ -250,7 +265,7 @@ def verdict_of(
     if first.error is not None:
         trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
         described = _of_error(trial, first.error) if wanted else []
-        return Verdict(causes=(*described, *([cause] if cause else [])), errors=(), compared=0)
+        return Verdict(causes=(*described, *([cause] if cause else [])), errors=())
     found = [
         output_error(index, launch.name(index), first.arrays[index], value, tolerance)
         for index, value in wanted.items()
@@ -264,10 +279,15 @@ def verdict_of(
         causes = [cause] if cause is not None else []
     if errors and not causes:
         causes = _of_wrong_outputs(launch, errors, wanted, tolerance) or [*unwritten_causes(first)]
+    broken = [] if errors or causes else [*broken_rules(first)]
+    causes = causes or broken
     untraced = _untraced(launch) if errors and not causes else ()
     harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
-    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes), *untraced)
-    return Verdict(causes=tuple(causes), errors=errors, compared=len(wanted), notes=notes)
+    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes, broken=bool(broken)), *untraced)
+    agreements = {
+        launch.name(at): agreement(first.arrays[at], value, tolerance) for at, value in wanted.items()
+    }
+    return Verdict(causes=tuple(causes), errors=errors, agreements=agreements, notes=notes)
 
 
 def _of_reference(
@@ -291,7 +311,7 @@ def _of_reference(
         }
     most = max((tolerance_of(output.kind) for output in answer.outputs), default=0.0)
     found = verdict_of(launch, wanted, tolerance or min(most, 0.5))
-    return replace(found, equivalence=answer, compared=len(answer.outputs))
+    return replace(found, equivalence=answer)
 
 
 def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
@@ -385,8 +405,10 @@ def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str
         yield from relations(error, launch.initial(error.argument))
 
 
-def _warnings(first: Attempt, causes: Sequence[Cause]) -> tuple[str, ...]:
-    """Return warnings of checks that are not causes, which may have to do with wrong outputs.
+def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple[str, ...]:
+    """Return warnings of checks that are not causes, which may have to do with wrong outputs; ``broken`` says
+    that the causes are all rules of PTX that the launch has broken. Where there is no cause, return notes
+    of unwritten bytes, too, on which results depend as far as is known.
 
     A warning of several statements in the same words stands once, at the first.
     """
@@ -394,16 +416,11 @@ def _warnings(first: Attempt, causes: Sequence[Cause]) -> tuple[str, ...]:
     hazards = first.report.hazards if first.report is not None else ()
     found: dict[str, list[LaunchFinding]] = {}
     for item in hazards:
-        if item.severity == "warning" and item.message not in known:
+        open_note = not causes and item.influence == "none seen"
+        warned = item.severity == "warning" and item.message not in known and (item.legal or not broken)
+        if warned or open_note:
             found.setdefault(item.message, []).append(item)
-    return tuple(f"{items[0].location}: {text}{_elsewhere(items[1:])}" for text, items in found.items())
-
-
-def _elsewhere(items: Sequence[LaunchFinding]) -> str:
-    """Return in which other lines a warning stands."""
-    lines = [str(item.location.line) for item in items]
-    more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
-    return f" (also lines {', '.join(lines[:_LINES])}{more})" if lines else ""
+    return tuple(f"{items[0].location}: {text}{elsewhere(items)}" for text, items in found.items())
 
 
 def _argument(launch: RepeatedLaunch, key: int | str) -> int:

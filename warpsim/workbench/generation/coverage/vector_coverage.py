@@ -22,6 +22,7 @@ from ....isa.operand_places.placements import Inputs
 from ....isa.products import Operands
 from ....sums.execution.inputs import inputs_by_name
 from ....sums.execution.pipeline import checked_inputs
+from ...vectors.parted import SetInParts
 from ...vectors.sets import Part, VectorSet, immediates_of
 from ..cases.placement import legal_fields, swizzles_of
 from ..sums.exact_numbers import Array
@@ -141,12 +142,11 @@ def empty_coverage(instruction: Instruction, a_in: str = "shared") -> Coverage:
 
 
 @in_default_environment
-def coverage_of(vectors: VectorSet) -> Coverage:
+def coverage_of(vectors: SetInParts) -> Coverage:
     """Return what a vector set covers."""
-    coverage = empty_coverage(
-        vectors.instruction, "shared" if "a_desc" in vectors.descriptors else "registers"
-    )
-    coverage.add(vectors)
+    coverage = empty_coverage(vectors.instruction, "shared" if "a_desc" in vectors.specs() else "registers")
+    for part in vectors.parts():
+        coverage.add(part)
     return coverage
 
 

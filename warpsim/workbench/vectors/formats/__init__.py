@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from ....base.errors import OperandError, TraceError
+from ..parted import SetInParts
 from ..sets import VectorSet
 from .c_header import C_HEADER
 from .json_lines import JsonLines
@@ -36,10 +36,12 @@ class VectorFormat(Protocol):
     def read(self, path: Path) -> VectorSet:
         """Return the set in a file; raises TraceError, OSError."""
 
-    def parts(self, path: Path) -> Iterator[VectorSet]:
-        """Return the set in a file in parts of some megabytes, in order; raises what read raises."""
+    def in_parts(self, path: Path) -> SetInParts:
+        """Return the set in a file, to be taken in parts, if possible without holding the whole; raises what
+        read raises.
+        """
 
-    def write(self, path: Path, vectors: VectorSet) -> None:
+    def write(self, path: Path, vectors: SetInParts) -> None:
         """Write a set atomically; raises OSError."""
 
 

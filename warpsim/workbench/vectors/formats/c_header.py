@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from ..sets import VectorSet
+from ..parted import Array, SetInParts
+from ..sets import Spec
 from .manifest import ArrayEntry, Manifest
 from .readmemh import identifier
 from .text_format import Arrays, Lines, TextFormat, read_words, spelled
@@ -17,7 +18,7 @@ from .text_format import Arrays, Lines, TextFormat, read_words, spelled
 _DEFINITION = re.compile(r"static const (u?int(?:8|32|64))_t \w+?((?:\[\d+\])+) = \{")
 
 
-def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
+def _render(vectors: SetInParts, stem: str) -> Iterator[str]:
     name = identifier(stem)
     constants = {"cases": len(vectors), "lanes": vectors.instruction.lanes, **vectors.constants()}
     yield f"#ifndef {name.upper()}_VECTORS_H"
@@ -25,15 +26,21 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     yield "#include <stdint.h>"
     for constant, value in constants.items():
         yield f"#define {name.upper()}_{constant.upper()} {value}"
-    for operand, array in vectors.arrays().items():
-        yield from _definition(f"{name}_{operand}", array)
+    for operand, spec in vectors.specs().items():
+        yield from _definition(f"{name}_{operand}", spec, vectors.blocks(operand))
     yield "#endif"
 
 
-def _definition(name: str, array: npt.NDArray[np.generic]) -> Iterator[str]:
+def _definition(name: str, spec: Spec, blocks: Iterator[Array]) -> Iterator[str]:
     """Yield an array in the braces of C, with a line for each row of its last axis."""
-    sizes = "".join(f"[{size}]" for size in array.shape)
-    yield f"static const {array.dtype.name}_t {name}{sizes} = {{"
+    dtype, shape = spec
+    yield f"static const {dtype.name}_t {name}{''.join(f'[{size}]' for size in shape)} = {{"
+    for array in blocks:
+        yield from _rows(array)
+    yield "};"
+
+
+def _rows(array: Array) -> Iterator[str]:
     rows = array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array.reshape(-1, 1)
     lanes = array.shape[1] if array.ndim == 3 else 1
     for row, words in enumerate(rows):
@@ -41,7 +48,6 @@ def _definition(name: str, array: npt.NDArray[np.generic]) -> Iterator[str]:
         text = text if array.ndim == 1 else f"{{{text}}}"
         first, last = row % lanes == 0, row % lanes == lanes - 1
         yield f"{'{' if array.ndim == 3 and first else ''}{text}{'}' if array.ndim == 3 and last else ''},"
-    yield "};"
 
 
 def _spelled(words: npt.NDArray[np.generic]) -> list[str]:

@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from ....base.errors import TraceError
 from ....base.files.archives import read_lines, write_lines
+from ..parted import SetInParts
 from ..sets import VectorSet
 from .manifest import Manifest, manifest_from, manifest_of
-from .text_format import Lines, check_array, read_words, spelled
+from .text_format import Lines, check_array, numbered, read_words, spelled
 
 
 class JsonLines:
@@ -29,7 +30,7 @@ class JsonLines:
     suffixes = (".jsonl",)
     summary = "JSON lines, an object a case"
 
-    def write(self, path: Path, vectors: VectorSet) -> None:
+    def write(self, path: Path, vectors: SetInParts) -> None:
         """Write a set atomically."""
         write_lines(path, _render(vectors))
 
@@ -52,18 +53,19 @@ class JsonLines:
             check_array(lines, manifest, name, array)
         return manifest.assemble(arrays)
 
-    def parts(self, path: Path) -> Iterator[VectorSet]:
-        """Return the set in a file in parts; raises what read raises."""
-        return self.read(path).parts()
+    def in_parts(self, path: Path) -> SetInParts:
+        """Return the set in a file, which is read as a whole; raises what read raises."""
+        return self.read(path)
 
 
-def _render(vectors: VectorSet) -> Iterator[str]:
+def _render(vectors: SetInParts) -> Iterator[str]:
     yield json.dumps(manifest_of(vectors))
-    arrays = vectors.arrays()
-    for case in range(len(vectors)):
-        label = {"label": vectors.labels[case]} if vectors.labels else {}
-        values = {name: _value(array[case]) for name, array in arrays.items()}
-        yield json.dumps({"case": case, **label, **values})
+    for start, part in numbered(vectors):
+        arrays = part.arrays()
+        for case in range(len(part)):
+            label = {"label": part.labels[case]} if part.labels else {}
+            values = {name: _value(array[case]) for name, array in arrays.items()}
+            yield json.dumps({"case": start + case, **label, **values})
 
 
 def _value(array: npt.NDArray[Any]) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -21,6 +21,7 @@ from ....base.errors import OperandError, TraceError, WarpsimError
 from ....isa.families.tcgen05 import numerics_of
 from ....isa.instruction import Instruction
 from ....ptx.decode import decode
+from ..parted import SetInParts
 from ..sets import DESCRIPTORS, MASKS, Spec, VectorSet, check_specs
 
 Array = npt.NDArray[Any]
@@ -115,14 +116,14 @@ class Manifest:
         if size > LARGEST_SET:
             raise TraceError(
                 f"the arrays have {size:,} bytes, but at most {LARGEST_SET:,} are read at once; "
-                f"warpsim verify reads .npz sets of any size"
+                f"warpsim verify, lint, view and convert take .npz sets of any size"
             )
 
 
 # --- writing ---------------------------------------------------------------------------------------
 
 
-def manifest_of(vectors: VectorSet) -> dict[str, Any]:
+def manifest_of(vectors: SetInParts) -> dict[str, Any]:
     """Return the manifest of a set as JSON-ready data."""
     document = {
         "schema": SCHEMA,
@@ -134,7 +135,7 @@ def manifest_of(vectors: VectorSet) -> dict[str, Any]:
         "provenance": dict(vectors.provenance),
         "seed": vectors.seed,
         "title": vectors.title,
-        "arrays": {name: entry_of(array) for name, array in vectors.arrays().items()},
+        "arrays": {name: _entry(spec, vectors.blocks(name)) for name, spec in vectors.specs().items()},
     }
     return document | ({"labels": list(vectors.labels)} if vectors.labels else {})
 
@@ -147,7 +148,7 @@ def _stated(instruction: Instruction) -> dict[str, Any]:
     return {"idesc": instruction.descriptor} | ({"numerics": numerics} if numerics else {})
 
 
-def manifest_lines(vectors: VectorSet) -> list[str]:
+def manifest_lines(vectors: SetInParts) -> list[str]:
     """Return the manifest as readable JSON text: a line for each key, each array and each label."""
     lines = []
     for key, value in manifest_of(vectors).items():
@@ -164,13 +165,19 @@ def manifest_lines(vectors: VectorSet) -> list[str]:
 
 def entry_of(array: Array) -> dict[str, Any]:
     """Return the entry of an array."""
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "sha256": digest_of(array)}
+    return _entry((array.dtype, array.shape), [array])
 
 
-def digest_of(array: Array) -> str:
-    """Return the SHA-256 of an array's elements, little-endian and row by row."""
-    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    return hashlib.sha256(little.data).hexdigest()
+def _entry(spec: Spec, blocks: Iterable[Array]) -> dict[str, Any]:
+    return {"dtype": spec[0].name, "shape": list(spec[1]), "sha256": digest_of(blocks)}
+
+
+def digest_of(blocks: Iterable[Array]) -> str:
+    """Return the SHA-256 of the elements of an array in pieces, little-endian and row by row."""
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(np.ascontiguousarray(block, block.dtype.newbyteorder("<")).data)
+    return digest.hexdigest()
 
 
 # --- reading ---------------------------------------------------------------------------------------

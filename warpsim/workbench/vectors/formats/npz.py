@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ....base.errors import TraceError
-from ....base.files.archives import array_header, write_arrays
-from ....base.files.read_files import note_input
-from ..sets import PART_BYTES, VectorSet
+from ....base.errors import OperandError, TraceError
+from ....base.files.archives import (
+    Streamed,
+    array_header,
+    array_members,
+    open_archive,
+    unreadable,
+    write_arrays,
+)
+from ....isa.instruction import Instruction
+from ..parted import Array, SetInParts, read_block
+from ..sets import Spec, VectorSet, part_cases
 from .manifest import Manifest, manifest_from, manifest_of
 
 MANIFEST = "manifest"
-LARGEST_MANIFEST = 1 << 26  # bytes
+LARGEST_MANIFEST = 1 << 28  # bytes
 COMPRESSED_BYTES = 1 << 26  # larger sets are stored uncompressed: compressing takes longer than computing
 
 
@@ -37,94 +46,137 @@ class NpzFormat:
     suffixes: tuple[str, ...] = (".npz",)
     summary: str = "NumPy archive, the canonical form"
 
-    def write(self, path: Path, vectors: VectorSet) -> None:
+    def write(self, path: Path, vectors: SetInParts) -> None:
         """Write a set atomically."""
-        arrays = {name: np.ascontiguousarray(array) for name, array in vectors.arrays().items()}
+        specs = vectors.specs()
+        streams = {name: Streamed(*spec, vectors.blocks(name)) for name, spec in specs.items()}
         manifest = np.array(json.dumps(manifest_of(vectors)))
-        size = sum(array.nbytes for array in arrays.values())
-        write_arrays(path, {MANIFEST: manifest, **arrays}, compressed=size <= COMPRESSED_BYTES)
+        if manifest.nbytes > LARGEST_MANIFEST:
+            raise OperandError(
+                f"the labels of {len(vectors):,} cases are more than a manifest holds: make fewer"
+            )
+        size = sum(prod(shape) * dtype.itemsize for dtype, shape in specs.values())
+        write_arrays(path, {MANIFEST: manifest, **streams}, compressed=size <= COMPRESSED_BYTES)
 
     def read(self, path: Path) -> VectorSet:
         """Return the set in a file; raises TraceError, OSError."""
-        with opened(path) as source:
-            source.manifest.check_size()
-            (vectors,) = source.parts(source.manifest.cases)
+        found = self.in_parts(path)
+        found.manifest.check_size()
+        (vectors,) = found.parts(len(found))
         return vectors
 
-    def parts(self, path: Path) -> Iterator[VectorSet]:
-        """Yield the set in a file in parts, without ever holding the whole; raises TraceError, OSError."""
-        with opened(path) as source:
-            yield from source.parts()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Source:
-    """An open set: its manifest, and its arrays as streams that stand at their first element."""
-
-    manifest: Manifest
-    streams: dict[str, IO[bytes]]
-
-    @property
-    def cases_a_part(self) -> int:
-        """Number of cases in some megabytes."""
-        size = sum(entry.nbytes for entry in self.manifest.arrays.values()) // self.manifest.cases
-        return max(1, PART_BYTES // size)
-
-    def parts(self, cases: int | None = None) -> Iterator[VectorSet]:
-        """Yield the set in parts of so many cases, in order; the hashes are compared after the last part.
-
-        Raises TraceError.
-        """
-        step = cases or self.cases_a_part
-        hashes = {name: hashlib.sha256() for name in self.streams}
-        for start in range(0, self.manifest.cases, step):
-            count = min(step, self.manifest.cases - start)
-            arrays = {name: self._next(name, count) for name in self.streams}
-            for name, array in arrays.items():
-                hashes[name].update(array.data)
-            yield self.manifest.assemble(arrays, start)
-        for name, digest in hashes.items():
-            self.manifest.check_hash(name, digest.hexdigest())
-
-    def _next(self, name: str, count: int) -> npt.NDArray[Any]:
-        """Return the next elements of an array along its first axis."""
-        entry = self.manifest.arrays[name]
-        array = np.empty((count, *entry.shape[1:]), entry.dtype.newbyteorder("<"))
-        rest = memoryview(array.data).cast("B")
-        with _unpacking():
-            while len(rest):
-                size = self.streams[name].readinto(rest)  # type: ignore[attr-defined]
-                if not size:
-                    raise TraceError(f"array {name!r} ends early")
-                rest = rest[size:]
-        return array.astype(entry.dtype, copy=False)
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[Source]:
-    """Yield the set in an ``.npz`` file, to be read in parts, its headers checked. Raises TraceError,
-    OSError.
-    """
-    with ExitStack() as stack:
-        with _unpacking():
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            note_input(path)
+    def in_parts(self, path: Path) -> NpzSet:
+        """Return the set in a file, which is read in parts; raises TraceError, OSError."""
+        with _unpacking(path), open_archive(path, sys.maxsize) as archive:
             members = _members(archive)
             manifest = manifest_from(_manifest_text(archive, members))
             if missing := manifest.arrays.keys() ^ (members.keys() - {MANIFEST}):
                 name = min(missing)
                 raise TraceError(f"array {name!r} is in the {_where(name in members)}")
-            streams = {name: stack.enter_context(archive.open(members[name])) for name in manifest.arrays}
-            for name, stream in streams.items():
-                _check_stream(stream, members[name].file_size, manifest, name)
-        yield Source(manifest=manifest, streams=streams)
+            for name in manifest.arrays:
+                _stream(archive, manifest, name).close()
+        return NpzSet(path=path, manifest=manifest)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NpzSet:
+    """A set in a file, of any size: its manifest is in memory, its arrays are read in parts."""
+
+    path: Path
+    manifest: Manifest
+
+    def __len__(self) -> int:
+        return self.manifest.cases
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction on its target."""
+        return self.manifest.instruction
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """What computed d."""
+        return self.manifest.provenance
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of its cases."""
+        return self.manifest.seed
+
+    @property
+    def title(self) -> str:
+        """How the cases were chosen."""
+        return self.manifest.title
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A description for each case, or none."""
+        return self.manifest.labels
+
+    def constants(self) -> dict[str, int]:
+        """Return the immediates that are the same in all cases."""
+        return dict(self.manifest.immediates)
+
+    def specs(self) -> dict[str, Spec]:
+        """Return dtype and shape of every array, in the order of files."""
+        return {name: entry.spec for name, entry in self.manifest.arrays.items()}
+
+    def blocks(self, name: str) -> Iterator[Array]:
+        """Yield an array in pieces; its hash is compared after the last. Raises TraceError, OSError."""
+        for (block,) in self._read([name], part_cases(self.specs())):
+            yield block
+
+    def parts(self, cases: int | None = None) -> Iterator[VectorSet]:
+        """Yield the set in parts of so many cases; the hashes are compared after the last. Raises TraceError,
+        OSError.
+        """
+        names, start = list(self.manifest.arrays), 0
+        for blocks in self._read(names, cases or part_cases(self.specs())):
+            with _unpacking(self.path):
+                part = self.manifest.assemble(dict(zip(names, blocks, strict=True)), start)
+            yield part
+            start += len(part)
+
+    def _read(self, names: list[str], step: int) -> Iterator[list[Array]]:
+        """Yield the next elements of several arrays."""
+        hashes = [hashlib.sha256() for _ in names]
+        with ExitStack() as stack:
+            with _unpacking(self.path):
+                archive = stack.enter_context(open_archive(self.path, sys.maxsize))
+                streams = [stack.enter_context(_stream(archive, self.manifest, name)) for name in names]
+            for start in range(0, len(self), step):
+                with _unpacking(self.path):
+                    blocks = [
+                        self._block(name, stream, min(step, len(self) - start))
+                        for name, stream in zip(names, streams, strict=True)
+                    ]
+                for digest, block in zip(hashes, blocks, strict=True):
+                    digest.update(block.data)
+                yield blocks
+        with _unpacking(self.path):
+            for name, digest in zip(names, hashes, strict=True):
+                self.manifest.check_hash(name, digest.hexdigest())
+
+    def _block(self, name: str, stream: IO[bytes], count: int) -> Array:
+        try:
+            return read_block(stream, self.manifest.arrays[name].spec, count)
+        except EOFError:
+            raise TraceError(f"array {name!r} ends early") from None
 
 
 def read_manifest(path: Path) -> str:
     """Return the text of a file's manifest; raises TraceError, OSError."""
-    with _unpacking(), zipfile.ZipFile(path) as archive:
-        note_input(path)
+    with _unpacking(path), open_archive(path, sys.maxsize) as archive:
         return _manifest_text(archive, _members(archive))
+
+
+def is_set(path: Path) -> bool:
+    """Return whether a file is an ``.npz`` file with the manifest of a vector set."""
+    try:
+        with _unpacking(path), open_archive(path, sys.maxsize) as archive:
+            return f"{MANIFEST}.npy" in archive.namelist()
+    except (OSError, TraceError):
+        return False
 
 
 def _where(in_file: bool) -> str:
@@ -132,28 +184,20 @@ def _where(in_file: bool) -> str:
 
 
 @contextmanager
-def _unpacking() -> Iterator[None]:
+def _unpacking(path: Path) -> Iterator[None]:
     """Convert, in the block, what zipfile, zlib and NumPy raise for a broken file to a TraceError."""
     try:
         yield
-    except TraceError:
-        raise
+    except TraceError as error:
+        raise error.named(path) from None
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:  # of the file, not its content
             raise
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TraceError(f"cannot be read as an .npz file: {reason}") from None
+        raise unreadable(error, "npz").named(path) from None
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    members: dict[str, zipfile.ZipInfo] = {}
-    for member in archive.infolist():
-        name = member.filename.removesuffix(".npy")
-        if name == member.filename:
-            raise TraceError(f"member {name!r} is not an array (.npy)")
-        if name in members:
-            raise TraceError(f"array {name!r} is there twice")
-        members[name] = member
+    members = array_members(archive)
     if MANIFEST not in members:
         raise TraceError("an .npz file without a manifest is no vector set")
     return members
@@ -171,12 +215,15 @@ def _manifest_text(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]
         return str(np.lib.format.read_array(file, allow_pickle=False))
 
 
-def _check_stream(stream: IO[bytes], size: int, manifest: Manifest, name: str) -> None:
-    shape, by_column, dtype = array_header(stream, size, f"array {name!r}", "ui")
-    if (dtype, shape) != manifest.arrays[name].spec:
-        entry = manifest.arrays[name]
+def _stream(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> IO[bytes]:
+    """Return an array of an archive at its first element, its header checked. Raises TraceError."""
+    member = archive.getinfo(f"{name}.npy")
+    stream, entry = archive.open(member), manifest.arrays[name]
+    shape, by_column, dtype = array_header(stream, member.file_size, f"array {name!r}", "ui")
+    if (dtype, shape) != entry.spec:
         raise TraceError(
             f"array {name!r} is {dtype} {shape}, but the manifest says {entry.dtype} {entry.shape}"
         )
     if by_column and len(shape) > 1:
         raise TraceError(f"array {name!r} is stored column by column; vector sets go row by row")
+    return stream

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..parted import SetInParts
 from ..sets import Spec, VectorSet
 from .manifest import Manifest
-from .text_format import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, numbered, read_words, spelled
 
 ImageWords = npt.NDArray[np.uint32]
 
@@ -63,7 +64,13 @@ def from_image(words: ImageWords, spec: Spec) -> npt.NDArray[Any]:
 # --- the memory ------------------------------------------------------------------------------------
 
 
-def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
+def _render(vectors: SetInParts, stem: str) -> Iterator[str]:
+    for start, part in numbered(vectors):
+        yield from _rendered(part, start)
+
+
+def _rendered(vectors: VectorSet, start: int) -> Iterator[str]:
+    """Yield the words of a part whose first case has that number."""
     arrays = vectors.arrays()
     images = {name: image(array) for name, array in arrays.items()}
     lane = "T" if vectors.instruction.descriptor is None else "lane "
@@ -72,7 +79,7 @@ def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
     }
     for case in range(len(vectors)):
         label = f": {vectors.labels[case]}" if vectors.labels else ""
-        yield f"// case {case}" + label.encode("ascii", "replace").decode("ascii")
+        yield f"// case {start + case}" + label.encode("ascii", "replace").decode("ascii")
         for name, words in images.items():
             for word, comment in zip(spelled(words[case]), comments[name], strict=True):
                 yield word + comment
@@ -119,15 +126,15 @@ def _check_address(lines: Lines, token: str, expected: int) -> None:
 # --- the parameters --------------------------------------------------------------------------------
 
 
-def _parameters(path: Path, vectors: VectorSet) -> tuple[Path, Iterator[str]]:
+def _parameters(path: Path, vectors: SetInParts) -> tuple[Path, Iterator[str]]:
     return path.with_suffix(".svh"), _parameter_lines(path, vectors)
 
 
-def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
+def _parameter_lines(path: Path, vectors: SetInParts) -> Iterator[str]:
     """Yield a package of parameters: the form, the number of cases, and where each operand is."""
     name = identifier(path.stem) + "_vectors"
-    arrays = vectors.arrays()
-    places = offsets({operand: (array.dtype, array.shape) for operand, array in arrays.items()})
+    specs = vectors.specs()
+    places = offsets(specs)
     form = vectors.instruction
     file = path.name.encode("unicode_escape").decode("ascii")
     yield f"// {file}: {form.mnemonic} on {form.target}"
@@ -142,8 +149,9 @@ def _parameter_lines(path: Path, vectors: VectorSet) -> Iterator[str]:
     for operand, (start, count) in places.items():
         counts[f"{operand.upper()}_OFFSET"] = start
         counts[f"{operand.upper()}_WORDS"] = count
-        if arrays[operand].ndim == 3:
-            counts[f"{operand.upper()}_REGISTERS"] = count // arrays[operand].shape[1]
+        _, shape = specs[operand]
+        if len(shape) == 3:
+            counts[f"{operand.upper()}_REGISTERS"] = count // shape[1]
     for parameter, value in counts.items():
         yield f"  localparam int {parameter} = {value};"
     yield "endpackage"

@@ -384,7 +384,7 @@ def _check_array(name: str, array: npt.NDArray[Any] | None, entry: Any) -> None:
     if (array.dtype, array.shape) != entry.spec:
         said = f"{entry.dtype} {entry.shape}"
         raise TraceError(f"array {name!r} is {array.dtype} {array.shape}, but the manifest says {said}")
-    if digest_of(array) != entry.sha256:
+    if digest_of([array]) != entry.sha256:
         raise TraceError(f"array {name!r} does not have the SHA-256 of the manifest: its data was changed")
 
 

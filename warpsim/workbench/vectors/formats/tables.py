@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ..sets import VectorSet
+from ..parted import SetInParts
 from .manifest import Manifest
-from .text_format import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, numbered, read_words, spelled
 
 
 def _header(shapes: dict[str, tuple[int, ...]]) -> list[str]:
@@ -24,13 +24,15 @@ def _header(shapes: dict[str, tuple[int, ...]]) -> list[str]:
     return columns
 
 
-def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
-    arrays = vectors.arrays()
-    yield ",".join(_header({name: array.shape for name, array in arrays.items()}))
-    for case in range(len(vectors)):
-        cells = [_cells(array[case : case + 1]) for array in arrays.values()]
-        for lane in range(vectors.instruction.lanes):
-            yield ",".join([f"{case},{lane}", *(cell[lane] if lane < len(cell) else "" for cell in cells)])
+def _render(vectors: SetInParts, stem: str) -> Iterator[str]:
+    yield ",".join(_header({name: shape for name, (_, shape) in vectors.specs().items()}))
+    for start, part in numbered(vectors):
+        arrays = part.arrays()
+        for case in range(len(part)):
+            cells = [_cells(array[case : case + 1]) for array in arrays.values()]
+            for lane in range(vectors.instruction.lanes):
+                row = (cell[lane] if lane < len(cell) else "" for cell in cells)
+                yield ",".join([f"{start + case},{lane}", *row])
 
 
 def _cells(array: npt.NDArray[np.generic]) -> list[str]:

@@ -27,9 +27,10 @@ from ....isa.fragments import codes_from, gather, registers_of
 from ....isa.instruction import Instruction
 from ....isa.products import Codes, Operands
 from ....sums.execution.inputs import inputs_by_name
+from ..parted import SetInParts
 from ..sets import VectorSet
 from .manifest import Manifest
-from .text_format import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, numbered, read_words, spelled
 
 Array = npt.NDArray[Any]
 
@@ -93,20 +94,24 @@ def _first(array: Array | None) -> Any:
 # --- writing ---------------------------------------------------------------------------------------
 
 
-def _render(vectors: VectorSet, stem: str) -> Iterator[str]:
-    for index in range(len(vectors)):
-        case = vectors.part(index, index + 1)
-        label = f": {vectors.labels[index]}" if vectors.labels else ""
-        yield f"# case {index}{label}"
-        arrays = case.arrays()
-        for name, array in _given(arrays).items():
-            yield f"#= {name} {_text(array)}"
-        lines = [*_dot_products(case_of(case))]
-        yield from lines
-        rebuilt = _rebuilt(case, [line.split(" ") for line in lines])
-        for name, words in rebuilt.items():
-            if (words != arrays[name]).any():
-                yield f"#^ {name} {_text(words ^ arrays[name])}"
+def _render(vectors: SetInParts, stem: str) -> Iterator[str]:
+    for start, part in numbered(vectors):
+        for index in range(len(part)):
+            yield from _rendered(part.part(index, index + 1), start + index)
+
+
+def _rendered(case: VectorSet, number: int) -> Iterator[str]:
+    label = f": {case.labels[0]}" if case.labels else ""
+    yield f"# case {number}{label}"
+    arrays = case.arrays()
+    for name, array in _given(arrays).items():
+        yield f"#= {name} {_text(array)}"
+    lines = [*_dot_products(case_of(case))]
+    yield from lines
+    rebuilt = _rebuilt(case, [line.split(" ") for line in lines])
+    for name, words in rebuilt.items():
+        if (words != arrays[name]).any():
+            yield f"#^ {name} {_text(words ^ arrays[name])}"
 
 
 def _given(arrays: Arrays) -> Arrays:

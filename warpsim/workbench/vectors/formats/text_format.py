@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ....base.errors import Location, TraceError
 from ....base.files.archives import read_lines, write_lines
 from ....base.files.replacing import together
+from ..parted import SetInParts
 from ..sets import VectorSet
 from .manifest import Manifest, manifest_from, manifest_lines
 
@@ -80,20 +81,20 @@ class TextFormat:
     suffixes: tuple[str, ...]
     summary: str
     prefix: str
-    render: Callable[[VectorSet, str], Iterator[str]]
+    render: Callable[[SetInParts, str], Iterator[str]]
     parse: Callable[[Lines, Manifest], Arrays]
     opening: tuple[str, ...] = field(default=())
     closing: tuple[str, ...] = field(default=())
-    companion: Callable[[Path, VectorSet], tuple[Path, Iterator[str]]] | None = None
+    companion: Callable[[Path, SetInParts], tuple[Path, Iterator[str]]] | None = None
 
-    def write(self, path: Path, vectors: VectorSet) -> None:
+    def write(self, path: Path, vectors: SetInParts) -> None:
         """Write a set and its companion atomically."""
         with together():
             if self.companion:
                 write_lines(*self.companion(path, vectors))
             write_lines(path, self._lines(vectors, path.stem))
 
-    def _lines(self, vectors: VectorSet, stem: str) -> Iterator[str]:
+    def _lines(self, vectors: SetInParts, stem: str) -> Iterator[str]:
         yield from self.opening
         for line in manifest_lines(vectors):
             yield self.prefix + line.replace("*/", "*\\/")  # a slash that does not end a C comment
@@ -110,9 +111,9 @@ class TextFormat:
             check_array(lines, manifest, name, array)
         return manifest.assemble(arrays)
 
-    def parts(self, path: Path) -> Iterator[VectorSet]:
-        """Return the set in a file in parts; raises what read raises."""
-        return self.read(path).parts()
+    def in_parts(self, path: Path) -> SetInParts:
+        """Return the set in a file, which is read as a whole; raises what read raises."""
+        return self.read(path)
 
     def _manifest(self, lines: Lines) -> Manifest:
         found: list[str] = []
@@ -142,9 +143,17 @@ def check_array(lines: Lines, manifest: Manifest, name: str, array: Array) -> No
     from .manifest import digest_of
 
     try:
-        manifest.check_hash(name, digest_of(array))
+        manifest.check_hash(name, digest_of([array]))
     except TraceError as error:
         raise error.at(Location(str(lines.path), 1)) from None
+
+
+def numbered(vectors: SetInParts) -> Iterator[tuple[int, VectorSet]]:
+    """Yield the parts of a set, each with the number of its first case."""
+    start = 0
+    for part in vectors.parts():
+        yield start, part
+        start += len(part)
 
 
 # --- words -----------------------------------------------------------------------------------------

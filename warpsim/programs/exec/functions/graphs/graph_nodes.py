@@ -111,7 +111,7 @@ def _event(kind: NodeKind) -> Maker:
 
         def run(later: Call) -> Touches:
             if kind is NodeKind.RECORD:
-                later.process.held(handle, Event, "event").record(later.process.order.host)
+                later.process.held(handle, Event, "event").record(dict(later.process.order.host))
             return Touches()
 
         return GraphNode(f"{kind.name.lower()} of an event", run, kind=kind, fields=(handle,))

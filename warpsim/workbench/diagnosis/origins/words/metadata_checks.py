@@ -21,6 +21,7 @@ from ..packing_checks import OtherByte, PackingFinding
 from ..tags import Indices
 from .word_places import BYTES, NAMES, Words, follow_sums, words_of
 
+_LOOKED = 64  # executions by which an axis is judged
 _LANE_BIT = 2  # the lower bits of a byte's number are of its place in the word
 
 
@@ -230,7 +231,8 @@ class _Axis:
 def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int, lines: int | None) -> _Axis | None:
     """Return the axis of the buffer that moves when the k step of A does; None for none, or several.
 
-    Where the other axes have no room for every line, this axis has lines, too: a place within what the words
+    Where the other axes have no room for every line, or where words of several lines and the same k lie along
+    this axis, as in blocks of 128 lines and 4 factors, it has lines, too: a place within what the words
     advance by says which line they are of, and the advance is the least unit.
     """
     operand = words.operand
@@ -249,9 +251,23 @@ def _stepping_axis(words: Words, steps: Indices, known: Mask, count: int, lines:
         return None
     extent, move = shape[moving[0]], moves[moving[0]]
     of_k_alone = lines is not None and prod(shape) // extent >= lines
+    of_k_alone = of_k_alone and not _has_lines(words, known, shape, moving[0])
     common = int(np.gcd(move, step)) if of_k_alone else 1
     found = _axis(extent, at[moving[0]], move // common, step // common, count)
     return None if found is None else replace(found, size=found.size * prod(shape[moving[0] + 1 :]))
+
+
+def _has_lines(words: Words, known: Mask, shape: tuple[int, ...], axis: int) -> bool:
+    """Return whether bytes of several lines and the same k mostly lie at several places along an axis."""
+    events = np.flatnonzero(known)[:_LOOKED]
+    byte, valid = words.byte[events], words.valid[events]
+    at = np.unravel_index(np.maximum(byte, 0), shape)[axis]
+    several = np.zeros(len(events), np.bool_)
+    for k in np.unique(words.uses.k[words.uses.used]).tolist():
+        here = valid & (words.uses.used & (words.uses.k == k))
+        highest = np.where(here, at, -1).max(axis=(1, 2))
+        several |= np.where(here, at, highest[:, None, None]).min(axis=(1, 2)) < highest
+    return bool(2 * np.count_nonzero(several) > len(events))
 
 
 def _axis(extent: int, at: npt.NDArray[np.intp], unit: int, steps: int, count: int) -> _Axis | None:

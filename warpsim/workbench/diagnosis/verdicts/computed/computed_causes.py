@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from .....base.errors import Location
+from .....programs.launch.array_agreement import agree
 from ...origins.element_origins import OperandOrigins, Origins
 from ...origins.packing_checks import PackingFinding, expected_inner
 from ...origins.tile_patterns import permutation_text
 from ..corrections import Rearranged
 from ..launch_causes import Cause
-from ..output_errors import agree
 from ..statement_chains import definer, operand_registers
 from ..tried_causes import Trial
 from .attention_models import attention, running_attention

@@ -1,0 +1,32 @@
+"""Random guarded programs of every row that machine code can take: the bits of NumPy, lane by lane."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from tests.helpers.guarded_programs import Gate, traced_rows
+from warpsim.machine.native.objects import available
+
+pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
+
+_PARTS = 4  # of the rows, a test each
+_PROGRAMS = int(os.environ.get("WARPSIM_TEST_PROGRAMS", "504"))  # of a part
+_UNCOMPILED = {"rcp", "sqrt", "div"}  # some of their forms
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_random_guarded_programs(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole of it: python -m tools.fuzz --differential --only guards."""
+    gate, wanted = Gate(), traced_rows()[part::_PARTS]
+    gate.run(Random(f"guarded programs {part}"), _PROGRAMS, wanted)
+    with capsys.disabled():
+        print(f"\nguarded programs, part {part}: {gate}")  # noqa: T201
+    assert not gate.wrong
+    assert gate.without <= _UNCOMPILED
+    assert gate.rows >= {row for row in wanted if row.opcode not in gate.without}
+    assert gate.counts["programs"] > 0.95 * _PROGRAMS
+    assert gate.counts["guarded"] > gate.counts["programs"]
+    assert min(gate.counts["loads"], gate.counts["lanes"] / 1000) > _PROGRAMS / 20

@@ -1,0 +1,54 @@
+"""Control characters in what is printed: escaped, as names of files and their content may be any bytes.
+
+A terminal obeys them, and a name that breaks or reverses a line reads as another message. Knows text; does
+not print.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_SUSPECT = re.compile(r"[^\x20-\x7e\n\t]")
+_CONTROLS = {
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Cn",
+    "Zl",
+    "Zp",
+}  # also bidi controls (Cf) and bytes that are no text (Cs)
+_PARTS = re.compile(r"[/:=,.]")
+
+_names: dict[str, str] = {}  # parts of names that break lines, escaped
+
+
+class _Escapes(dict[int, str]):
+    """What each character is shown as, by its number."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        is_control = unicodedata.category(character) in _CONTROLS
+        self[code] = character.encode("unicode_escape").decode() if is_control else character
+        return self[code]
+
+
+_ESCAPES = _Escapes({ord("\n"): "\n", ord("\t"): "\t"})
+_ESCAPES_OF_NAMES = _Escapes()
+
+
+def note_names(words: Iterable[str]) -> None:
+    """Have line breaks escaped in these words, and in parts of them, wherever they are printed."""
+    for word in words:
+        for part in (word, *_PARTS.split(word)):
+            if part.strip() and (shown := part.translate(_ESCAPES_OF_NAMES)) != part:
+                _names[part] = shown
+
+
+def escaped(text: str) -> str:
+    r"""Return a text to be printed: ``\x1b`` in place of a control character, lines and tabs as they are."""
+    for name in sorted(_names, key=len, reverse=True):
+        text = text.replace(name, _names[name])
+    return text.translate(_ESCAPES) if _SUSPECT.search(text) else text
