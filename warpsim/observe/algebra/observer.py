@@ -182,7 +182,7 @@ class Algebra(KeyStore):
 
     # --- events ---
 
-    def met(self, wave: Wave, lanes: Lanes) -> None:
+    def met(self, wave: Wave, lanes: Lanes, members: Values, orders: bool) -> None:
         """Note the lanes that execute a statement together."""
         self.together = lanes
 
