@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .machine.host.tensor_maps import tensor_map, tensor_map_im2col
     from .observe.algebra.equivalence import Equivalence as Equivalence
     from .observe.algebra.equivalence import Output as Output
+    from .observe.algebra.locating.located_record import Located as Located
     from .programs.compilers.numba_kernels import compile_numba, launch_numba
     from .programs.compilers.triton_kernels import compile_triton, launch_triton
     from .programs.interactive.machines import Warp, Warpgroup
@@ -280,6 +281,7 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "workbench.diagnosis.verdicts.output_errors": "OutputError",
     "base.errors": "Location SourceLine",
     "observe.algebra.equivalence": "Equivalence Output",
+    "observe.algebra.locating.located_record": "Located",
     "workbench.explanation.accumulators": "Walk",
     "workbench.explanation.records": "Explanation TargetComparison",
     "workbench.inputs.decimals": "Printed",

@@ -18,9 +18,10 @@ from ...machine.run.events import Observer, helper
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.memory_access import MemoryAccess
+from .keys.finite_fields import Keys
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
-from .provenance import Provenance, Stores, place_of_wave
+from .provenance import Copy, Provenance, Stores, place_of_wave
 from .rules.functions_by_value import ByValue
 from .rules.keyed_statements import Statement
 
@@ -139,6 +140,18 @@ class KeyStore(Observer):
         """Note keys ``(words, size)`` that lanes store in the memory of the device."""
         if self.provenance is not None and memory is wave.memories.device.data:
             self.provenance.stores.append(Stores(pc, *access, lanes, place_of_wave(wave)))
+
+    @helper
+    def copied(
+        self, wave: Wave, pc: int, data: Any, rows: tuple[Keys, Any], *, written: bool = False
+    ) -> None:
+        """Note keys and tags that a statement reads in a memory, or writes in shared memory."""
+        if self.provenance is None or not rows[1].any():
+            return
+        device = data is wave.memories.device.data
+        if not (device and written):
+            kind = "device" if device else "write" if written else "read"
+            self.provenance.copies.append(Copy(pc, kind, np.unique(rows[0][rows[1] != 0])))
 
     def note_writers(self, pc: int, writers: npt.NDArray[np.int32]) -> None:
         """Note which statements wrote what a statement reads."""

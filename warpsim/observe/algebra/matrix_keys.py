@@ -279,6 +279,7 @@ class _Operands:
         flat = np.ascontiguousarray(addresses).reshape(-1).astype(np.int64)
         keys, tags = memory.load(flat, size)
         self.algebra.note_writers(self.statement.pc, memory.writers_of(flat, size))
+        self.algebra.copied(self.wave, self.statement.pc, memory.data, (keys, tags))
         cells = cells_of_rows(keys, tags)
         bits = np.ascontiguousarray(memory.data[flat[:, None] + np.arange(size)]).view(f"u{size}")[:, 0]
         if element.bits >= 8:

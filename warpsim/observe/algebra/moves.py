@@ -38,6 +38,7 @@ class _Flight(NamedTuple):
     offsets: npt.NDArray[np.int64]
     lanes: Lanes
     rows: Rows
+    pc: int
 
     def holds(self, access: MemoryAccess) -> bool:
         """Return whether copies that land are among these."""
@@ -150,6 +151,7 @@ class Moves:
             algebra.forget(wave, frame, access.lanes, statement.writes)
             return
         self.algebra.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
+        algebra.copied(wave, statement.pc, access.memory, (keys, tags))
         for place, element in enumerate(elements):
             number, width = statement.number(element), statement.width(element)
             part = slice(place * size, (place + 1) * size)
@@ -221,6 +223,7 @@ class Moves:
         self.algebra.memory(data, wave).store(offsets, size, rows, pc)
         if rows is not None:
             self.algebra.stored(wave, pc, (offsets, *rows), data, lane_of)
+            self.algebra.copied(wave, pc, data, rows, written=True)
 
     def _memory(self, wave: Wave, access: MemoryAccess) -> MemoryCells:
         return self.algebra.memory(access.memory, wave)
@@ -292,6 +295,7 @@ class Moves:
         keys, tags = memory.load(access.offsets, access.size)
         if tags.any():
             self.algebra.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
+            self.algebra.copied(wave, statement.pc, access.memory, (keys, tags))
         return keys.reshape(len(warps), -1), tags.reshape(len(warps), -1)
 
     def _matrix_loaded(
@@ -341,8 +345,11 @@ class Moves:
             own = self._memory(wave, source).load(source.offsets, source.size)
             keys[here[:, None], places], tags[here[:, None], places] = own
             done[here] += source.size
+            self.algebra.copied(wave, access.path.pc, source.memory, own)
         self.algebra.accesses.clear()
-        self._flying.setdefault(id(wave), []).append(_Flight(access.offsets, access.lanes, (keys, tags)))
+        self._flying.setdefault(id(wave), []).append(
+            _Flight(access.offsets, access.lanes, (keys, tags), access.path.pc)
+        )
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Put the cells of copies that have landed, the first that were issued to each place."""
@@ -356,8 +363,11 @@ class Moves:
             rows = flight.rows[0][chosen], flight.rows[1][chosen]
             rest = Lanes(flight.lanes.mask & ~access.lanes.mask)
             left = flight.rows[0][~chosen], flight.rows[1][~chosen]
-            flights[place : place + 1] = [_Flight(flight.offsets[~chosen], rest, left)] if rest.count else []
-        self.algebra.memory(access.memory).store(offsets, access.size, rows, access.path.pc)
+            flights[place : place + 1] = (
+                [_Flight(flight.offsets[~chosen], rest, left, flight.pc)] if rest.count else []
+            )
+        self.algebra.memory(access.memory).store(offsets, access.size, rows, flight.pc)
+        self.algebra.copied(wave, flight.pc, access.memory, rows, written=True)
 
     def forget_wave(self, wave: Wave) -> None:
         """Forget the copies of a wave that has ended."""
@@ -392,6 +402,8 @@ class Moves:
         if moved.lossy:
             self.algebra.uninterpreted[pending.record.statement.opcode] += 1
         pc = next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
+        if moved.space == "global":
+            self.algebra.copied(wave, pc, wave.memories.device.data, rows)
         for space, target in moved.targets:
             data = bytes_of_space(wave, space)
             memory = self.algebra.memory(data)
@@ -402,6 +414,7 @@ class Moves:
             memory.writers[target] = pc
             keys = rows if not moved.update else (memory.keys[target], memory.tags[target])
             lanes = np.full(len(target), pending.lane)
+            self.algebra.copied(wave, pc, data, rows, written=True)
             self.algebra.stored(wave, pc, (target, keys[0][:, None], keys[1][:, None]), data, lanes)
 
     def _reduced(self, memory: MemoryCells, target: Any, rows: Rows, moved: Moved) -> None:

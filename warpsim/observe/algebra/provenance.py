@@ -81,6 +81,15 @@ class Stores(NamedTuple):
     place: Place
 
 
+class Copy(NamedTuple):
+    """Keys that a statement moved: ``kind`` is "device" for reads of the device's memory, "write" and
+    "read" for shared memory."""
+
+    pc: int
+    kind: str
+    keys: Keys
+
+
 class Origin(NamedTuple):
     """Where a key was first made: a step and the number in it, or a product and (execution, row, column)."""
 
@@ -95,6 +104,7 @@ class Provenance:
     steps: list[Step] = field(default_factory=list)
     products: list[Product] = field(default_factory=list)
     stores: list[Stores] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
     order: list[Step | Product] = field(default_factory=list)
     _sorted: tuple[Any, ...] | None = field(default=None, repr=False)
 

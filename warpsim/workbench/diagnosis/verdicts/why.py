@@ -19,10 +19,12 @@ from ....base.errors import Location, OperandError, SourceLine, UndefinedBehavio
 from ....isa.displayed import Displayed
 from ....isa.families import OPCODES
 from ....observe.algebra.equivalence import Equivalence, tolerance_of
+from ....observe.algebra.locating.located_record import Located
 from ....observe.checks.findings import LaunchFinding
 from ....programs.launch.array_agreement import Agreement, agreement
 from ....programs.launch.launching import LaunchableKernel
-from ....programs.launch.reference_runs import Reference, equivalence_of
+from ....programs.launch.located_launches import Answer, answer_of
+from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
 from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
@@ -56,6 +58,7 @@ _SYMPTOMS = 4  # that are listed
 _SECONDS = 2.0  # that launches with arguments exchanged may take together
 _BOUNDS = ("setp", "set")  # opcodes that guard stores
 _ALSO = 4  # statements on the way of the data that are listed
+_COPIED = "the operand comes this way"
 _AS_EXPECTED = (
     "under this schedule the outputs are as expected all the same: another order may show it, unless what is "
     "read is never used, as in a load ahead in the last step"
@@ -75,6 +78,7 @@ class Verdict(Displayed):
     agreements: Mapping[str, Agreement] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     equivalence: Equivalence | None = None  # with a reference
+    located: Located | None = None  # where the kernel leaves it
 
     @property
     def compared(self) -> int:
@@ -284,9 +288,7 @@ def verdict_of(
     untraced = _untraced(launch) if errors and not causes else ()
     harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
     notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes, broken=bool(broken)), *untraced)
-    agreements = {
-        launch.name(at): agreement(first.arrays[at], value, tolerance) for at, value in wanted.items()
-    }
+    agreements = _agreements(launch, first, wanted, tolerance)
     return Verdict(causes=tuple(causes), errors=errors, agreements=agreements, notes=notes)
 
 
@@ -295,23 +297,70 @@ def _of_reference(
 ) -> Verdict:
     """Return the verdict of a launch whose formula is known: its answer, and what values show besides.
 
-    Causes of wrong values are searched where the formulas are equal: the mistake is then in rounding or
-    range.
+    Where the formulas are others, the statement that leaves the reference is the cause, with the proof;
+    findings of the checks come before it. Causes of wrong values are searched where nothing is proven.
     """
     try:
-        answer = equivalence_of(launch, reference, tolerance or None).equivalence
+        answer = answer_of(launch, reference, tolerance or None)
     except WarpsimError as error:
         if error.location is None:
             raise
         return verdict_of(launch, expected, tolerance)
-    wanted = dict(expected)
-    if not answer.close:
-        wanted |= {
-            output.argument: values for output in answer.outputs if (values := output.values()) is not None
-        }
-    most = max((tolerance_of(output.kind) for output in answer.outputs), default=0.0)
-    found = verdict_of(launch, wanted, tolerance or min(most, 0.5))
-    return replace(found, equivalence=answer)
+    equivalence, place = answer
+    most = max((tolerance_of(output.kind) for output in equivalence.outputs), default=0.0)
+    tolerance = tolerance or min(most, 0.5)
+    wanted = dict(expected) | ({} if equivalence.close else _values(answer))
+    if place is None:
+        found = verdict_of(launch, wanted, tolerance)
+    else:
+        found = _of_place(launch, wanted, tolerance, place)
+    return replace(found, equivalence=equivalence, located=place)
+
+
+def _of_place(launch: RepeatedLaunch, expected: Expected, tolerance: float, place: Located) -> Verdict:
+    """Return the verdict of a launch that leaves its reference at a place: findings of the checks, then the
+    place where it is sure, then what the search finds; what is suspected alone comes last."""
+    found = _checked(launch, expected, tolerance)
+    own = Cause(
+        kind=place.kind,
+        message=place.message,
+        location=place.loaded or place.location,
+        evidence=place.evidence,
+        fix=place.fix,
+        also=tuple((_COPIED, copy) for copy in place.copies if copy != place.loaded),
+    )
+    if place.proven or found.causes:
+        return replace(found, causes=(*found.causes, own))
+    found = verdict_of(launch, expected, tolerance)
+    order = (*found.causes, own) if place.certainty == "suspected" else (own, *found.causes)
+    return replace(found, causes=order)
+
+
+def _values(answer: Answer) -> dict[int | str, npt.ArrayLike]:
+    """Return the values of a reference, by argument."""
+    outputs = answer.equivalence.outputs
+    return {output.argument: values for output in outputs if (values := output.values()) is not None}
+
+
+def _checked(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> Verdict:
+    """Return what the checks find, and what is wrong with outputs, without a search for causes."""
+    first = launch.attempt(checks="warn")
+    cause = order_cause(launch, first)
+    wanted = {_argument(launch, key): value for key, value in expected.items()}
+    found = [
+        output_error(index, launch.name(index), first.arrays[index], value, tolerance)
+        for index, value in wanted.items()
+    ]
+    errors = tuple(error for error in found if error is not None)
+    agreements = _agreements(launch, first, wanted, tolerance)
+    return Verdict(causes=() if cause is None else (cause,), errors=errors, agreements=agreements)
+
+
+def _agreements(
+    launch: RepeatedLaunch, first: Attempt, wanted: Mapping[int, npt.ArrayLike], tolerance: float
+) -> dict[str, Agreement]:
+    """Return how outputs agree with what is expected, by the name of the argument."""
+    return {launch.name(at): agreement(first.arrays[at], value, tolerance) for at, value in wanted.items()}
 
 
 def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:

@@ -1,0 +1,469 @@
+"""A value of the kernel beside the value of the reference that belongs there: which operands differ, and
+where.
+
+From the result down: an operand is replaced by what the operation needs there to give the right result, as
+long as the reference has that. Where it does not, sums are compared as multisets of terms, products as
+multisets of factors. What is left over are edits: an operand with another name, another operation, one too
+many or too few. Hypotheses come from the reference's own uses of the same operands. Every edit changes a
+value by a delta, so that all of them can be put into the graph, and it be evaluated again.
+
+Knows the two graphs; does not know outputs, lanes or texts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, permutations
+from typing import Any, Literal, NamedTuple
+
+from ..keys.finite_fields import equal
+from .expansions import ONE, PRODUCTS, SUMS, Expansion, Graph, Term
+from .formula_graphs import KernelGraph, ReferenceGraph, Slice, Value, inverse, minus, plus, product_of, times
+
+Kind = Literal[
+    "operand", "operation", "missing", "extra", "order", "missing term", "extra term", "double term",
+    "unknown"
+]  # fmt: skip
+_LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.5}
+_DEEP, _MOST_VALUES, _MOST_PAIRS = 24, 64, 400
+_MOST_TERMS, _MOST_KEYS = 20000, 2000
+_LIKE = 0.5  # of the elements of arguments that two terms share at least
+
+
+class Edit(NamedTuple):
+    """One thing that differs: ``found`` stands where ``wanted`` belongs, in the statement of ``value``.
+
+    ``value`` is a key of the kernel and ``delta`` what is added to it to put it right. ``partner`` is the
+    other operand; ``detail`` the operation that is right, missing or too many. 0 is no key.
+    """
+
+    kind: Kind
+    value: int
+    delta: int
+    pc: int
+    found: int
+    wanted: int
+    partner: int = 0
+    detail: str = ""
+
+
+class Aligner:
+    """Compares values of a kernel with values of a reference, for one output element."""
+
+    def __init__(self, kernel: KernelGraph, reference: ReferenceGraph, wanted: Slice) -> None:
+        self.kernel, self.reference, self.slice = kernel, reference, wanted
+        self._inverses = dict[int, int]()
+        self.mine, self.theirs = Expansion(kernel, self._inverses), Expansion(reference, self._inverses)
+        self._done = dict[tuple[int, int], list[Edit]]()
+        self._left = _MOST_PAIRS
+
+    def known(self, key: int) -> bool:
+        """Return whether a key belongs to this output, as a value of the reference or a constant."""
+        return self.slice.has(key) or self.reference.constant(key) is not None
+
+    def edits(self, value: int, wanted: int, depth: int = 0) -> list[Edit]:
+        """Return what differs between a value and the wanted key; none for equal keys."""
+        if value == wanted:
+            return []
+        if value in self._inverses and wanted in self._inverses:
+            return self.edits(self._inverses[value], self._inverses[wanted], depth)
+        pair = value, wanted
+        if pair not in self._done:
+            self._left -= 1
+            self._done[pair] = [
+                self._edit("unknown", value, wanted, value, wanted)
+            ]  # of a pair within itself
+            if self._left > 0 and depth < _DEEP:
+                self._done[pair] = self._best(value, wanted, depth)
+        return self._done[pair]
+
+    def proves(self, edits: Sequence[Edit], value: int, wanted: int) -> bool:
+        """Return whether a value has the wanted key with all edits in the graph."""
+        return bool(equal(self.kernel.evaluate(value, deltas_of(edits)), wanted))
+
+    def _edit(self, kind: Kind, value: int, right: int, found: int, wanted: int, *more: Any) -> Edit:
+        """Return the edit that gives a value its right key."""
+        made = self.kernel.value(value)
+        pc = -1 if made is None else made.pc
+        return Edit(kind, value, minus(right, value), pc, found, wanted, *more)
+
+    def _best(self, value: int, wanted: int, depth: int) -> list[Edit]:
+        """Return the edits that explain most. Slow ways are tried where quick ways explain too little."""
+        found = self._done[value, wanted]
+        ways = (
+            (self._here, 0.0), (self._by_needed, 1.01), (self._by_structure, 1.01), (self._by_factor, 1.3),
+            (self._by_shared, 2.7),
+        )  # fmt: skip
+        for way, enough in ways:
+            if cost(found) > enough:
+                for edits in way(value, wanted, depth):
+                    if edits and cost(edits) < cost(found) and self.proves(edits, value, wanted):
+                        found = edits
+        return found
+
+    # --- what is wrong with this statement ---
+
+    def _here(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+        yield from self._by_choice(value, wanted)
+        made, right = self.kernel.value(value), self.reference.value(wanted)
+        if (
+            right is not None
+            and value in right.operands
+            and (made is None or self.reference.known(value) or not made.terms)
+        ):
+            yield [
+                self._edit("missing", value, wanted, value, wanted, _other(right.operands, value), right.name)
+            ]
+        if made is None:
+            yield from self._scaled(value, wanted)
+            return
+        for place, found in enumerate(made.operands):
+            others = [each for other, each in enumerate(made.operands) if other != place]
+            if found == wanted and made.name not in ("max", "min"):
+                yield [
+                    self._edit("extra", value, wanted, found, wanted, _other(made.operands, found), made.name)
+                ]
+            needed = self.needed(made, place, wanted)
+            if (
+                needed not in (None, found)
+                and all(map(self.known, others))
+                and self._stands_for(found, needed)
+            ):
+                yield [self._edit("operand", value, wanted, found, needed, others[0] if others else 0)]
+        if right is not None and made.name != right.name and made.operands and not right.terms:
+            same = len(made.operands) == len(right.operands) and set(right.operands) <= set(made.operands)
+            yield [self._edit("operation", value, wanted, value, wanted, 0, right.name)] if same else []
+
+    def _by_choice(self, value: int, wanted: int) -> Iterator[list[Edit]]:
+        """Yield a maximum or minimum that has chosen the other operand, or that comes before a sum."""
+        for pc, name in self.kernel.choices(value, wanted):
+            other = "max" if name == "min" else "min"
+            yield [self._edit("operation", value, wanted, value, wanted, 0, other)._replace(pc=pc)]
+        lost = minus(wanted, value)
+        if (
+            self.kernel.value(value) is None
+            and self.reference.name(value) is not None
+            and lost in self.slice.keys
+        ):
+            for pc, name in self.kernel.choices(0, lost):
+                yield [self._edit("order", value, wanted, value, wanted, lost, name)._replace(pc=pc)]
+
+    def _scaled(self, value: int, wanted: int) -> Iterator[list[Edit]]:
+        """Yield the wrong factor of a product that a matrix instruction computed, as with a block scale."""
+        right = self.reference.value(wanted)
+        if right is None or right.name != "*" or self.reference.known(value):
+            return
+        for place, each in enumerate(right.operands):
+            other = times(value, inverse(each)) if each else 0
+            if self.reference.name(other) is not None:
+                yield [self._edit("operand", value, wanted, other, right.operands[1 - place], each)]
+
+    def _stands_for(self, found: int, needed: int | None) -> bool:
+        """Return whether an operand with a name stands in place of another named value."""
+        if needed is None or not self.slice.has(needed) or not self.reference.known(needed):
+            return False
+        constants = self.reference.constant(needed) is not None and self.reference.constant(found) is not None
+        return constants or self.kernel.value(found) is None
+
+    def _by_factor(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+        """Yield a factor or an addend of the reference, or of the kernel, that stands on one side alone."""
+        if value == 0 or wanted == 0 or self.kernel.value(value) is None:
+            return
+        ratio, apart = times(wanted, inverse(value)), minus(wanted, value)
+        for key, word in ((ratio, "*"), (apart, "+"), (minus(0, apart), "-"), (inverse(ratio), "/")):
+            number = self.reference.constant(key)
+            if self.known(key) and (number is None or abs(number) != 1 or word in "+-"):
+                yield [self._edit("missing", value, wanted, value, wanted, key, word)]
+            elif self.reference.name(key) is not None:
+                yield [
+                    self._edit(
+                        "missing" if word in "+*" else "extra", value, wanted, value, wanted, key, word
+                    )
+                ]
+
+    def needed(self, made: Value, place: int, wanted: int) -> int | None:
+        """Return what an operand would have to be for a result; None where no operand gives it alone."""
+        o = made.operands
+        if made.terms or any(each == o[place] for other, each in enumerate(o) if other != place):
+            return None
+        match made.name:
+            case "+":
+                return minus(wanted, o[1 - place])
+            case "-":
+                return plus(wanted, o[1]) if place == 0 else minus(o[0], wanted)
+            case "*":
+                return times(wanted, inverse(o[1 - place])) if o[1 - place] else None
+            case "/" if wanted and all(o):
+                return times(wanted, o[1]) if place == 0 else times(o[0], inverse(wanted))
+            case "fma":
+                if place == 2:
+                    return minus(wanted, times(o[0], o[1]))
+                return times(minus(wanted, o[2]), inverse(o[1 - place])) if o[1 - place] else None
+            case "neg":
+                return minus(0, wanted)
+            case "rcp":
+                return inverse(wanted)
+        right = self.reference.value(wanted)
+        same = right is not None and len(right.operands) == 1 and right.name == made.name and len(o) == 1
+        return right.operands[0] if right is not None and same else None
+
+    # --- operands ---
+
+    def _by_needed(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+        """Yield edits of one operand, where the reference has what it has to be."""
+        made = self.kernel.value(value)
+        if made is None:
+            return
+        for place, found in enumerate(made.operands):
+            needed = self.needed(made, place, wanted)
+            if needed is None or needed in (found, value) or not self._has(needed):
+                continue
+            yield self._of_operand(value, made, (found, needed), wanted, depth)
+
+    def _has(self, key: int) -> bool:
+        defined = self.reference.value(key) is not None and self.reference.name(key) is None
+        return self.slice.has(key) or defined
+
+    def _of_operand(
+        self, value: int, made: Value, pair: tuple[int, int], wanted: int, depth: int
+    ) -> list[Edit]:
+        """Return edits of an operand: those of its own statement, or that it is the wrong one here."""
+        found, needed = pair
+        edits = self.edits(found, needed, depth + 1)
+        if self.kernel.value(found) is None or (self._other_element(found, needed) and cost(edits) > 1):
+            if len(edits) == 1 and edits[0].kind == "missing":
+                return [edits[0]._replace(value=value, delta=minus(wanted, value), pc=made.pc)]
+            return [self._edit("operand", value, wanted, found, needed, _other(made.operands, found))]
+        return edits
+
+    def _other_element(self, found: int, needed: int) -> bool:
+        names = self.reference.name(found), self.reference.name(needed)
+        return names[0] is not None and names[1] is not None and names[0].array == names[1].array
+
+    def _by_shared(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+        """Yield edits of a value that is used more than once, replaced everywhere by one of the reference."""
+        if self.reference.value(wanted) is None or self.kernel.value(value) is None:
+            return
+        below = self._computed_below(value)
+        uses = Counter(each for key in below for each in (self.kernel.value(key) or Value("", ())).operands)
+        inner = (
+            key for key in self.reference.slice(wanted).keys if key != wanted and self.reference.value(key)
+        )
+        candidates = list(inner)[:_MOST_VALUES]
+        for key in (each for each in below if uses[each] > 1):
+            for other in candidates:
+                if self.kernel.evaluate(value, {key: minus(other, key)}) == wanted:
+                    yield self.edits(key, other, depth + 1)
+        yield from self._too_late(value, wanted, below)
+
+    def _computed_below(self, value: int) -> list[int]:
+        """Return computed values that lead to one, without those in terms of matrix instructions."""
+        found, todo = list[int](), [value]
+        while todo and len(found) < _MOST_VALUES:
+            key = todo.pop(0)
+            made = self.kernel.value(key)
+            if made is not None and key not in found:
+                found.append(key)
+                todo += made.operands
+        return found
+
+    def _too_late(self, value: int, wanted: int, below: Sequence[int]) -> Iterator[list[Edit]]:
+        """Yield an operation that comes too late: the reference has it at an operand further down."""
+        made = self.kernel.value(value)
+        if made is None or made.name not in ("+", "*", "-") or len(set(made.operands)) != 2:
+            return
+        for late, rest in (made.operands, made.operands[::-1]):
+            for inner in below if self.known(late) else ():
+                for right, key in self.slice.uses.get(inner, ()):
+                    earlier = late in right.operands
+                    if earlier and self.kernel.evaluate(rest, {inner: minus(key, inner)}) == wanted:
+                        yield [self._edit("order", value, wanted, late, key, inner, right.name)]
+
+    # --- structure ---
+
+    def _by_structure(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+        made, right = self.kernel.value(value), self.reference.value(wanted)
+        if made is None or right is None:
+            return
+        if made.name in SUMS or right.name in SUMS:
+            yield self._of_sums(value, wanted, depth)
+        if made.name in PRODUCTS or right.name in PRODUCTS:
+            yield self._of_factors([value], [wanted], depth)
+        if made.name == right.name and len(made.operands) == len(right.operands) == 1:
+            yield self.edits(made.operands[0], right.operands[0], depth + 1)
+
+    def _of_factors(self, left: list[int], right: list[int], depth: int) -> list[Edit]:
+        """Return edits of factors of factors, those that divide beside those that divide."""
+        mine = Counter(f for each in left for f in self.mine.factors(each))
+        theirs = Counter(f for each in right for f in self.theirs.factors(each))
+        here, there = list((mine - theirs).elements()), list((theirs - mine).elements())
+        if len(here) != len(there) or len(here) > 3 or here == left:
+            return []
+        found = list[list[Edit]]()
+        for order in permutations(there):
+            pairs = list(zip(here, order, strict=True))
+            if all((a < 0) == (b < 0) and self.kernel.value(abs(a)) is not None for a, b in pairs):
+                found.append([edit for a, b in pairs for edit in self.edits(abs(a), abs(b), depth + 1)])
+        return min(found, key=cost, default=[])
+
+    # --- sums ---
+
+    def _of_sums(self, value: int, wanted: int, depth: int) -> list[Edit]:
+        made = self.kernel.value(value)
+        mine, theirs = self.mine.terms(value), self.theirs.terms(wanted)
+        expected, found = Counter(t.key for t in theirs), Counter(t.key for t in mine)
+        lacking, extra = _left(theirs, found), _left(mine, expected)
+        if not lacking and not extra:
+            return []
+        if len(mine) < 2 and len(theirs) < 2 and not (mine and mine[0].pc >= 0 and len(mine[0].factors) > 1):
+            return []
+        edits = self._of_pairs(extra, lacking, depth)
+        for term in extra:
+            kind: Kind = "double term" if term.key in expected else "extra term"
+            first, partner = self._shown(term)
+            edits.append(Edit(kind, term.value or value, term.delta(0), term.pc, first, 0, partner))
+        for term in lacking:
+            first, partner = self._shown(term)
+            edits.append(
+                Edit("missing term", value, term.key, -1 if made is None else made.pc, 0, first, partner)
+            )
+        return list(dict.fromkeys(edits))
+
+    def _shown(self, term: Term) -> tuple[int, int]:
+        """Return the factors that name a term: none that divide; 0 for no second factor."""
+        factors = [f for f in term.factors if f not in self._inverses] or list(term.factors)
+        return factors[0], factors[-1] if len(factors) > 1 else 0
+
+    def _of_pairs(self, extra: list[Term], lacking: list[Term], depth: int) -> list[Edit]:
+        """Return edits of terms that stand for others, which are taken out of both lists.
+
+        Terms are paired by a factor that both have. Where the first and the last factor would do, as k of A
+        beside another k of B, the operand whose elements are in no order is wrong.
+        """
+        found: list[tuple[float, int, int, list[Edit], set[int], set[int]]] = []
+        for last in (True, False):
+            pairs = self._pairs(extra, lacking, last=last)
+            edits = [edit for term, other in pairs for edit in self._of_terms(term, other, depth)]
+            left = {id(a) for a, _ in pairs}, {id(b) for _, b in pairs}
+            loss = round(cost(edits), 1) + len(extra) + len(lacking) - 2 * len(pairs)
+            found.append((loss, -self._descents(edits), -self._arguments(edits), edits, *left))
+        *_, edits, first, second = min(found, key=lambda each: each[:3])
+        extra[:] = [t for t in extra if id(t) not in first]
+        lacking[:] = [t for t in lacking if id(t) not in second]
+        return edits
+
+    def _arguments(self, edits: Sequence[Edit]) -> int:
+        """Return how many edits are of elements of arguments: these are loaded, other values computed."""
+        names = [self.reference.name(edit.found) for edit in edits]
+        return sum(name is not None and name.number < 0 for name in names)
+
+    def _descents(self, edits: Sequence[Edit]) -> int:
+        """Return how often the elements found are not in the order of the terms."""
+        names = [self.reference.name(edit.found) for edit in edits]
+        places = [name.place for name in names if name is not None]
+        return sum(a > b for a, b in pairwise(places))
+
+    def _pairs(self, extra: list[Term], lacking: list[Term], *, last: bool) -> list[tuple[Term, Term]]:
+        """Return pairs of terms that share a factor, ``last`` or first, or most elements of arguments."""
+        by_factor = defaultdict[int, list[Term]](list)
+        for term in lacking:
+            for factor in term.factors:
+                by_factor[factor].append(term)
+        pairs, used, first = list[tuple[Term, Term]](), set[int](), set[int]()
+        for term in extra:
+            near = [
+                [t for t in by_factor.get(f, ()) if id(t) not in used]
+                for f in term.factors[:: -1 if last else 1]
+            ]
+            best = max((t for some in near for t in some), key=lambda t: _shared(t, term), default=None)
+            if best is not None:
+                used.add(id(best))
+                first.add(id(term))
+                pairs.append((term, best))
+        alone = [t for t in extra if id(t) not in first], [t for t in lacking if id(t) not in used]
+        return pairs + self._by_leaves(*alone)
+
+    def _by_leaves(self, extra: list[Term], lacking: list[Term]) -> list[tuple[Term, Term]]:
+        if not extra or len(extra) * len(lacking) > _MOST_TERMS:
+            return []
+        theirs = [(self._elements(self.reference, term), term) for term in lacking]
+        pairs = list[tuple[Term, Term]]()
+        for term in extra:
+            mine = self._elements(self.kernel, term)
+            near = [(len(mine & own) / max(len(mine | own), 1), at) for at, (own, _) in enumerate(theirs)]
+            share, place = max(near, default=(0.0, 0))
+            if share > _LIKE:
+                pairs.append((term, theirs.pop(place)[1]))
+        return pairs
+
+    def _elements(self, graph: Graph, term: Term) -> frozenset[int]:
+        """Return the elements of arguments that a term is made of."""
+        found, seen, todo = set[int](), set[int](), list(term.factors)
+        while todo and len(seen) < _MOST_KEYS:
+            key = todo.pop()
+            made, name = graph.value(key), self.reference.name(key)
+            if key in seen:
+                continue
+            seen.add(key)
+            if name is not None and name.number < 0:
+                found.add(key)
+            elif made is not None:
+                todo += [*made.operands, *(each for pair in made.terms for each in pair)]
+        return frozenset(found)
+
+    def _of_terms(self, term: Term, other: Term, depth: int) -> list[Edit]:
+        mine, theirs = Counter(term.factors), Counter(other.factors)
+        left, right = list((mine - theirs).elements()), list((theirs - mine).elements())
+        shared = next((f for f in (mine & theirs).elements() if f not in self._inverses), 0)
+        delta = term.delta(other.key)
+        if len(left) == len(right) == 1:
+            computed = not self.reference.known(left[0]) or self.kernel.value(left[0]) is not None
+            inner = self.edits(left[0], right[0], depth + 1) if computed else []
+            whole = Edit("operand", term.value, delta, term.pc, left[0], right[0], shared)
+            if not inner or (cost(inner) > 1.2 and self.reference.known(left[0])):
+                return [whole]
+            own = [edit._replace(value=term.value, delta=delta, pc=term.pc) for edit in inner]
+            return [edit if edit.pc >= 0 else here for edit, here in zip(inner, own, strict=True)]
+        inner = self._of_factors(left, right, depth) if left and right else []
+        if inner:
+            return inner
+        found, wanted = product_of(left) if left else ONE, product_of(right) if right else ONE
+        kind: Kind = "missing" if not left else "extra" if not right else "unknown"
+        partner = wanted if kind == "missing" else found
+        return [Edit(kind, term.value, delta, term.pc, found, wanted, partner, "*")]
+
+
+def _other(operands: Sequence[int], key: int) -> int:
+    """Return the first operand that is another, 0 for none."""
+    return next((each for each in operands if each != key), 0)
+
+
+def _shared(a: Term, b: Term) -> int:
+    return sum((Counter(a.factors) & Counter(b.factors)).values())
+
+
+def _left(terms: list[Term], others: Counter[int]) -> list[Term]:
+    """Return the terms that are not among others, as often as they are not."""
+    seen, found = Counter[int](), list[Term]()
+    for term in terms:
+        seen[term.key] += 1
+        if seen[term.key] > others[term.key] and term.key:
+            found.append(term)
+    return found
+
+
+def deltas_of(edits: Sequence[Edit]) -> dict[int, int]:
+    """Return what is added to each value, each edit once."""
+    found = dict[int, int]()
+    once = {(e.value, e.found, e.wanted, e.partner, e.kind, e.detail): e for e in edits}
+    for value, delta in ((edit.value, edit.delta) for edit in once.values()):
+        found[value] = plus(found.get(value, 0), delta)
+    return found
+
+
+def cost(edits: Sequence[Edit]) -> float:
+    """Return how little edits explain: each kind of change counts once, a value without a reason most."""
+    groups = {(edit.kind, edit.detail, edit.kind == "unknown" and edit.pc) for edit in edits}
+    nowhere = any(edit.pc < 0 for edit in edits)
+    return sum(_LOST.get(kind, 1.3) for kind, _, _ in groups) + 0.001 * len(edits) + 3 * nowhere

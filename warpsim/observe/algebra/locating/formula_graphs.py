@@ -1,0 +1,422 @@
+"""The formulas of both sides as graphs of keys: what made a key, of which keys.
+
+    ReferenceGraph   what the reference computes: names of keys, and their operations
+    KernelGraph      what statements compute, and a formula evaluated again with some values changed
+
+Knows keys and provenance; does not compare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..keys.constant_keys import LOG2E
+from ..keys.finite_fields import NONE, Keys, P, Q, exp2, hashed, inv, mul, total
+from ..provenance import Provenance, Step
+from ..rules.rule_calls import function_keys
+from ..shadow_arrays import Operation, Shadow, Trace
+
+_U = np.uint64
+_LOW, _HIGH_NONE = (1 << 32) - 1, NONE << 32
+Index = tuple[int, ...]
+
+
+class Value(NamedTuple):
+    """How a key was made: an operation of ``operands``, plus products ``terms`` of matrix instructions.
+
+    ``pc`` is the statement of a kernel, ``number`` the operation of a reference.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    terms: tuple[tuple[int, int], ...] = ()
+    pc: int = -1
+    number: int = -1
+
+
+class Name(NamedTuple):
+    """What a key is to the reference: an element of an argument, of an operation's result, or a constant."""
+
+    array: str
+    place: Index
+    number: int = -1  # of the operation, -1 for arguments and constants
+
+    def __str__(self) -> str:
+        return f"{self.array}[{', '.join(map(str, self.place))}]" if self.place else self.array
+
+
+# --- arithmetic of single keys -----------------------------------------------------------------------
+
+
+# Python integers: a tenth of the time that arrays of one element take.
+
+
+def _whole(q: int, p: int, *operands: int) -> int:
+    """Return a key of its halves; the upper half is NONE where an operand's is."""
+    if any(each & _HIGH_NONE for each in operands):
+        return p | _HIGH_NONE if p else 0
+    return q << 32 | p
+
+
+def plus(a: int, b: int) -> int:
+    """Return a + b."""
+    return _whole(((a >> 32) + (b >> 32)) % Q, ((a & _LOW) + (b & _LOW)) % P, a, b)
+
+
+def minus(a: int, b: int) -> int:
+    """Return a - b."""
+    return _whole(((a >> 32) - (b >> 32)) % Q, ((a & _LOW) - (b & _LOW)) % P, a, b)
+
+
+def times(a: int, b: int) -> int:
+    """Return a * b."""
+    return _whole((a >> 32) * (b >> 32) % Q, (a & _LOW) * (b & _LOW) % P, a, b)
+
+
+def inverse(a: int) -> int:
+    """Return 1 / a, 0 for 0."""
+    q, p = a >> 32, a & _LOW
+    return _whole(pow(q, -1, Q) if q % Q else 0, pow(p, -1, P) if p else 0, a)
+
+
+def rational(key: int) -> float | None:
+    """Return the number of a key that is a float of few bits; None for others."""
+    q, p = key >> 32, key & 0xFFFFFFFF
+    if q >= NONE:
+        return None
+    modulus = P * Q
+    value = (q * P * pow(P, -1, Q) + p * Q * pow(Q, -1, P)) % modulus
+    for shift in range(48):
+        whole = (value + modulus // 2) % modulus - modulus // 2
+        if abs(whole) < 1 << 26:
+            return whole / (1 << shift)
+        value = value * 2 % modulus
+    return None
+
+
+def product_of(factors: Sequence[int]) -> int:
+    """Return the product of keys."""
+    found = 1 << 32 | 1
+    for each in factors:
+        found = times(found, each)
+    return found
+
+
+_SHORT: dict[str, Callable[..., int]] = {
+    "+": plus,
+    "-": minus,
+    "*": times,
+    "/": lambda a, b: times(a, inverse(b)),
+    "fma": lambda a, b, c: plus(times(a, b), c),
+    "neg": lambda a: minus(0, a),
+    "rcp": inverse,
+}
+_LAWS: dict[str, Callable[..., Keys]] = {
+    "ex2": exp2,
+    "exp": lambda a: exp2(mul(a, LOG2E)),
+    "rsqrt": lambda a: inv(function_keys("sqrt", a)),
+    "%": lambda a, b: hashed("%", a, b),
+    "//": lambda a, b: hashed("//", a, b),
+}
+_CHOICES = ("max", "min", "abs", "copysign", "where")
+
+
+def applied(name: str, operands: Sequence[int], before: Sequence[int] = (), result: int = 0) -> int:
+    """Return an operation of keys; a choice takes the operand that it took ``before``, with ``result``."""
+    if name in _SHORT:
+        return _SHORT[name](*operands)
+    keys = [np.array([each], _U) for each in operands]
+    if name in _LAWS:
+        return int(_LAWS[name](*keys)[0])
+    if name in _CHOICES or len(keys) != 1:
+        for old, new in zip(before, operands, strict=False):
+            if result in (old, minus(0, old)):
+                return new if result == old else minus(0, new)
+        return result
+    return int(function_keys(name, keys[0])[0])
+
+
+# --- the reference -----------------------------------------------------------------------------------
+
+
+class ReferenceGraph:
+    """What the reference computes, by key."""
+
+    def __init__(self, trace: Trace, given: Sequence[Shadow | None], names: Sequence[str]) -> None:
+        self.operations = trace.operations
+        self._values = dict[int, Value | None]()
+        self._names = dict[int, Name | None]()
+        self._constants = dict[int, float]()
+        tables: list[tuple[str, Any, int]] = [
+            (name, each.keys, -1) for name, each in zip(names, given, strict=True) if each is not None
+        ]
+        titles = self._titles()
+        tables += [(titles[number], each.result.keys, number) for number, each in enumerate(self.operations)]
+        self._tables = tables
+        every = [np.asarray(keys).reshape(-1) for _, keys, _ in tables]
+        starts = np.concatenate([[0], np.cumsum([len(each) for each in every])]).astype(np.int64)
+        self._starts = starts
+        joined = np.concatenate(every) if every else np.zeros(0, _U)
+        self._keys, self._first = np.unique(joined, return_index=True)
+        self._note_constants()
+
+    def _note_constants(self) -> None:
+        for operation in self.operations:
+            for each in operation.operands:
+                if each.size == 1 or (each.keys.strides and not any(each.keys.strides)):
+                    self._constants.setdefault(int(each.keys.flat[0]), float(each.values.flat[0]))
+
+    def _titles(self) -> list[str]:
+        """Return names of operations: the variable of an assignment's last result, else the line."""
+        last = {(each.line.file, each.line.number): number for number, each in enumerate(self.operations)}
+        return [
+            _title(each, last=last[each.line.file, each.line.number] == i)
+            for i, each in enumerate(self.operations)
+        ]
+
+    def constant(self, key: int) -> float | None:
+        """Return the number of a key that is a small or a reference's constant; None for others."""
+        if key in self._constants and self.name(key) is None:
+            return self._constants[key]
+        return _small_constants().get(key)
+
+    def name(self, key: int) -> Name | None:
+        """Return the first array that has a key, arguments first; a float made of bits is named by them."""
+        if key not in self._names:
+            self._names[key] = next(filter(None, map(self._named, with_and_without(key))), None)
+        return self._names[key]
+
+    def _named(self, key: int) -> Name | None:
+        place = int(np.searchsorted(self._keys, _U(key)))
+        if key == 0 or place == len(self._keys) or int(self._keys[place]) != key or key in _small_constants():
+            return None
+        at = int(self._first[place])
+        table = int(np.searchsorted(self._starts, at, side="right")) - 1
+        array, keys, number = self._tables[table]
+        index = np.unravel_index(at - int(self._starts[table]), np.shape(keys))
+        return Name(array, tuple(int(i) for i in index), number)
+
+    def known(self, key: int) -> bool:
+        """Return whether the reference has a key, or it is a constant."""
+        return self.name(key) is not None or self.constant(key) is not None
+
+    def define(self, key: int, value: Value) -> int:
+        """Know how a key is made that the reference has not as such: the exponent of 2 of an exp."""
+        if self._values.get(key) is None and self.name(key) is None:
+            self._values[key] = value
+        return key
+
+    def value(self, key: int) -> Value | None:
+        """Return how the reference makes a key; None for arguments and constants."""
+        if key in self._values:
+            return self._values[key]
+        name = self.name(key)
+        found = None if name is None or name.number < 0 else self._made(name)
+        self._values[key] = found
+        return found
+
+    def _made(self, name: Name) -> Value | None:
+        operation, index = self.operations[name.number], name.place
+        given = operation.operands
+        if operation.name == "@":
+            a, b = (np.broadcast_to(x.keys, (*operation.result.shape[:-2], *x.shape[-2:])) for x in given)
+            rows, columns = a[index[:-1]], b[index[:-2]][:, index[-1]]
+            pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+            return Value("@", (), tuple((x, y) for x, y in pairs if x and y), number=name.number)
+        if operation.name == "sum":
+            return Value("sum", self._summed(operation, index), number=name.number)
+        if operation.name in ("max", "min") and len(given) == 1:
+            return None
+        operands = tuple(int(np.broadcast_to(each.keys, operation.result.shape)[index]) for each in given)
+        if operation.name == "exp":
+            power = Value("*", (operands[0], LOG2E), number=name.number)
+            return Value("ex2", (self.define(times(operands[0], LOG2E), power),), number=name.number)
+        if operation.name == "**":
+            exponent = float(given[1].values.flat[0]) if len(given) > 1 else 2.0
+            if exponent in (2.0, 3.0):
+                return Value("*", operands[:1] * int(exponent), number=name.number)
+        return Value(operation.name, operands, number=name.number)
+
+    @staticmethod
+    def _summed(operation: Operation, index: Index) -> tuple[int, ...]:
+        """Return the keys that a sum along axes adds; the axes are those that give its result."""
+        a, result = operation.operands[0], operation.result
+        for count in range(1, a.ndim + 1):
+            for axes in combinations(range(a.ndim), count):
+                kept = [place for place in range(a.ndim) if place not in axes]
+                rows = np.transpose(a.keys, (*kept, *axes)).reshape(*(a.shape[place] for place in kept), -1)
+                if (
+                    rows[..., 0].size == result.size
+                    and (total(rows, -1).reshape(-1) == result.keys.reshape(-1)).all()
+                ):
+                    flat = int(np.ravel_multi_index(index, result.shape)) if index else 0
+                    return tuple(rows.reshape(result.size, -1)[flat].tolist())
+        return ()
+
+    def slice(self, root: int) -> Slice:
+        """Return what a key is made of."""
+        return Slice(self, root)
+
+
+def with_and_without(key: int) -> Iterator[int]:
+    """Yield a key, and the integers in floats made of bits: 1024 less for f16, as in 0x6400 | q."""
+    yield key
+    if key & _HIGH_NONE == 0 and key:
+        for bit in _IMPLICIT:
+            yield minus(key, bit)
+
+
+_IMPLICIT = [(1 << fraction) * (1 << 32 | 1) for fraction in (10, 7, 23)]  # bits of f16, bf16 and f32
+
+
+class Slice:
+    """The keys that a key of the reference is made of, and what uses each."""
+
+    def __init__(self, graph: ReferenceGraph, root: int) -> None:
+        self.keys = set[int]()
+        self.uses = defaultdict[int, list[tuple[Value, int]]](list)
+        todo = [root]
+        while todo:
+            key = todo.pop()
+            if key in self.keys:
+                continue
+            self.keys.add(key)
+            value = graph.value(key)
+            if value is None:
+                continue
+            for each in dict.fromkeys(value.operands):
+                self.uses[each].append((value, key))
+                todo.append(each)
+            for pair in value.terms:
+                todo.extend(pair)
+
+    def has(self, key: int) -> bool:
+        """Return whether a key is among them, or the integer of a float made of bits."""
+        return any(each in self.keys for each in with_and_without(key))
+
+
+def _title(operation: Operation, *, last: bool) -> str:
+    text = operation.line.text.removeprefix("return ").strip()
+    assigned = re.match(r"(\w+) = ", text)
+    if last and assigned:
+        return assigned[1]
+    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return f"({operation.name} of `{short}`)"
+
+
+_LONGEST = 48  # characters of a line in a name
+
+
+def _small_constants() -> dict[int, float]:
+    from ..keys.constant_keys import dyadic
+
+    if not _SMALL:
+        numbers = [*range(-256, 257), *(2.0**-i for i in range(1, 12)), 1.5, 2.5]
+        _SMALL.update(zip(dyadic(np.array(numbers)).tolist(), map(float, numbers), strict=True))
+    return _SMALL
+
+
+_SMALL = dict[int, float]()
+
+
+_NOTHING: Mapping[int, int] = {}
+
+# --- the kernel --------------------------------------------------------------------------------------
+
+
+class KernelGraph:
+    """What statements compute, by key."""
+
+    def __init__(self, provenance: Provenance) -> None:
+        self.provenance = provenance
+        self._values = dict[int, Value | None]()
+
+    def value(self, key: int) -> Value | None:
+        """Return how a kernel makes a key first; None for arguments and constants."""
+        if key not in self._values:
+            self._values[key] = self._made(key)
+        return self._values[key]
+
+    def _made(self, key: int) -> Value | None:
+        origin = self.provenance.origin(key) if key else None
+        if origin is None:
+            return None
+        step, at = origin
+        if isinstance(step, Step):
+            operands = tuple(int(each[at[0]]) for each in step.operands)
+            return None if key in operands else Value(step.name, operands, pc=step.pc)
+        rows, columns = step.a[at[:-1]], step.b[at[:-2]][:, at[-1]]
+        both = (rows != 0) & (columns != 0)
+        terms = tuple(zip(rows[both].tolist(), columns[both].tolist(), strict=True))
+        before = int(step.c[at])
+        return Value("@", (before,) if before else (), terms, pc=step.pc)
+
+    def user(self, key: int) -> int:
+        """Return the first statement that computes another key of a key, -1 for none."""
+        for each in self.provenance.order:
+            if isinstance(each, Step) and (_any(each, key) & (each.made != key)).any():
+                return each.pc
+        return -1
+
+    def choices(self, chosen: int, other: int) -> Iterator[tuple[int, str]]:
+        """Yield statements that have chosen one of two keys, and their names: max or min."""
+        for step in self.provenance.steps:
+            if (
+                step.name in ("max", "min")
+                and ((step.made == chosen) & _any(step, chosen) & _any(step, other)).any()
+            ):
+                yield step.pc, step.name
+
+    def below(self, root: int) -> Iterator[int]:
+        """Yield the keys that a key is made of, operands first, and the key itself."""
+        seen, stack = set[int](), [(root, False)]
+        while stack:
+            key, done = stack.pop()
+            if done:
+                yield key
+                continue
+            if key in seen:
+                continue
+            seen.add(key)
+            stack.append((key, True))
+            value = self.value(key)
+            if value is not None:
+                stack += [(each, False) for each in value.operands]
+                stack += [(each, False) for pair in value.terms for each in pair]
+
+    def evaluate(self, root: int, deltas: Mapping[int, int], fixed: Mapping[int, int] = _NOTHING) -> int:
+        """Return the key of a formula again, with ``deltas`` added to some values, and others ``fixed``."""
+        new = dict[int, int]()
+        for key in self.below(root):
+            value, found = self.value(key), key
+            if value is not None:
+                operands = [new.get(each, each) for each in value.operands]
+                moved = [pair for pair in value.terms if pair[0] in new or pair[1] in new]
+                if operands != list(value.operands) or moved:
+                    found = self._again(key, value, operands, moved, new)
+            found = fixed.get(key, found)
+            if key in deltas:
+                found = plus(found, deltas[key])
+            if found != key:
+                new[key] = found
+        return new.get(root, root)
+
+    @staticmethod
+    def _again(key: int, value: Value, operands: list[int], moved: Any, new: Mapping[int, int]) -> int:
+        if value.name != "@":
+            return applied(value.name, operands, value.operands, key)
+        found = plus(key, minus(operands[0], value.operands[0])) if operands else key
+        for x, y in moved:
+            found = plus(found, minus(times(new.get(x, x), new.get(y, y)), times(x, y)))
+        return found
+
+
+def _any(step: Step, key: int) -> Any:
+    """Return where an operand of a step has a key."""
+    return np.logical_or.reduce([each == _U(key) for each in step.operands])

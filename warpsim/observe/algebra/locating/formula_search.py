@@ -1,0 +1,225 @@
+"""From wrong keys to a record: outputs as a whole, then elements one by one, then the proof on several of
+them.
+
+Knows a comparison with provenance; does not execute.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....base.errors import Location
+from ....ptx.statements import InstructionStatement
+from ..equivalence import Output
+from ..keys.constant_keys import LOG2E
+from ..leaves import Leaves
+from ..provenance import Provenance
+from ..shadow_arrays import Shadow, Trace
+from .expansions import SUMS
+from .formula_alignment import Aligner, Edit, cost
+from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
+from .located_record import Certainty, Located, user_location
+from .operand_copies import copies_of
+from .output_maps import index_map, whole_output
+
+_TRIED = 8  # wrong elements that are compared with the reference's
+_FEW = 3  # kinds of edits that are one mistake: a sum and what divides by it
+
+
+class Sides(NamedTuple):
+    """Both sides of a comparison: provenance, trace of the reference, and names of arguments."""
+
+    outputs: Sequence[Output]
+    provenance: Provenance
+    leaves: Leaves
+    trace: Trace
+    names: Sequence[str]
+    statement: Callable[[int], InstructionStatement]
+
+
+class Element(NamedTuple):
+    """A wrong element: its edits, and whether they make it the reference's."""
+
+    place: tuple[int, ...]
+    edits: list[Edit]
+    proven: bool
+
+
+def located(sides: Sides) -> Located | None:
+    """Return where the kernel leaves the reference, for the output with most wrong elements, if any."""
+    wrong = [output for output in sides.outputs if output.other.any()]
+    if not wrong:
+        return None
+    return _Search(sides, max(wrong, key=lambda output: int(output.other.sum()))).found()
+
+
+class _Search:
+    """The search of one output."""
+
+    def __init__(self, sides: Sides, output: Output) -> None:
+        self.sides, self.output = sides, output
+        given = [
+            each if isinstance(each, Shadow) and each.shape else None
+            for each in sides.leaves.given(sides.trace)
+        ]
+        self.reference = ReferenceGraph(sides.trace, given, sides.names)
+        self.kernel = KernelGraph(sides.provenance)
+        self.name = sides.names[output.argument]
+
+    def found(self) -> Located:
+        places = self.sides.leaves.arguments[self.output.argument].places
+        whole = whole_output(self.output, self.sides.provenance.stores, places)
+        elements = [self._element(index) for index in self._chosen()]
+        best = self._of_elements(elements)
+        if whole is None:
+            return best
+        return Located(
+            kind=whole.kind, pc=whole.pc, location=self._location(whole.pc), map=whole.words,
+            output=self.name,
+            first=whole.first, elements=int(self.output.other.sum()), checked=whole.elements,
+            certainty="proven",
+            copies=best.copies if whole.kind == "moved" and best.kind == "operand" else (),
+        )  # fmt: skip
+
+    def _location(self, pc: int) -> Location | None:
+        return user_location(self.sides.statement(pc).location()) if pc >= 0 else None
+
+    def _words(self, pc: int) -> list[str]:
+        """Return the opcode and the modifiers of a statement, up to their qualifiers."""
+        statement = self.sides.statement(pc)
+        return [word.partition("::")[0] for word in (statement.opcode, *statement.modifiers)]
+
+    def _chosen(self) -> list[tuple[int, ...]]:
+        """Return some wrong elements, far apart, those first whose keys are no constants."""
+        every = [tuple(map(int, index)) for index in np.argwhere(self.output.other)]
+        plain = [index for index in every[:: max(len(every) // 512, 1)] if self._is_plain(index)] or every
+        places = np.unique(np.linspace(0, len(plain) - 1, _TRIED).astype(int))
+        return [plain[place] for place in places]
+
+    def _is_plain(self, index: tuple[int, ...]) -> bool:
+        keys = int(self.output.kernel[index]), int(self.output.reference[index])
+        return all(key and self.reference.constant(key) is None for key in keys)
+
+    def _element(self, index: tuple[int, ...]) -> Element:
+        key, wanted = int(self.output.kernel[index]), int(self.output.reference[index])
+        aligner = Aligner(self.kernel, self.reference, self.reference.slice(wanted))
+        edits = aligner.edits(key, wanted)
+        trivial = any(edit.kind == "unknown" for edit in edits)
+        return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
+
+    # --- from elements to a record ---
+
+    def _group(self, edit: Edit) -> tuple[Any, ...]:
+        arrays = tuple(name.array if (name := self._name(key)) else "" for key in (edit.found, edit.wanted))
+        operation = edit.detail if edit.kind in ("missing", "extra", "operation", "order") else ""
+        return edit.kind, operation, *(arrays if edit.kind == "operand" else ())
+
+    def _name(self, key: int) -> Name | None:
+        return self.reference.name(key) if key else None
+
+    def _of_elements(self, elements: list[Element]) -> Located:
+        groups = Counter(
+            group for element in elements for group in dict.fromkeys(map(self._group, element.edits))
+        )
+        sizes = Counter(self._group(edit) for element in elements for edit in element.edits)
+        main = max(groups, key=lambda group: (group[0] != "unknown", groups[group], sizes[group]))
+        mine = [element for element in elements if any(self._group(edit) == main for edit in element.edits)]
+        middle = mine[len(mine) // 2 :] + mine[: len(mine) // 2]
+        best = max(middle, key=lambda element: (element.proven, -round(cost(element.edits), 1)))
+        edits = list(dict.fromkeys(edit for edit in best.edits if self._group(edit) == main))
+        proven = sum(element.proven for element in mine)
+        kinds = len({self._group(edit) for edit in best.edits})
+        certainty: Certainty = "suspected"
+        if main[0] == "unknown":
+            certainty = (
+                "located"
+                if edits[0].pc >= 0 and edits[0].value != int(self.output.kernel[best.place])
+                else "suspected"
+            )
+        elif proven:
+            certainty = "proven" if proven == len(elements) and kinds <= _FEW else "located"
+        return self._record(edits, best.place, proven, certainty, kinds - 1)
+
+    def _record(
+        self, edits: list[Edit], index: tuple[int, ...], proven: int, certainty: Certainty, others: int
+    ) -> Located:
+        edit = edits[len(edits) // 2]
+        pc = self._place_of_missing(edit, index) if edit.kind == "missing" else edit.pc
+        partner = edit.partner or (edit.value if edit.kind == "missing" else 0)
+        copies, loaded = copies_of(self.sides, edits, self._name) if edit.kind == "operand" else ((), None)
+        return Located(
+            kind=edit.kind, pc=pc, location=self._location(pc), found=self.say(edit.found),
+            wanted=self.say(edit.wanted),
+            partner=self.say(partner) if partner else "", operation=edit.detail, map=self._map(edits),
+            places=len(edits),
+            output=self.name, first=index, elements=int(self.output.other.sum()), checked=proven,
+            certainty=certainty,
+            copies=tuple(filter(None, map(self._location, copies))),
+            loaded=self._location(-1 if loaded is None else loaded),
+            others=others, chosen=pc >= 0 and "sp" in self._words(pc),
+        )  # fmt: skip
+
+    def _place_of_missing(self, edit: Edit, index: tuple[int, ...]) -> int:
+        """Return where an operation is missing: at the user or the store of a sum, else at the value."""
+        made = self.kernel.value(edit.found)
+        if made is None or made.name not in SUMS:
+            return edit.pc
+        used = self.kernel.user(edit.found)
+        return used if used >= 0 else int(self.output.writers[index])
+
+    def _map(self, edits: list[Edit]) -> str:
+        """Return how indices found follow from those wanted; of terms, which indices they have."""
+        if edits[0].kind.endswith("term"):
+            names = [self._name(edit.found or edit.wanted) for edit in edits]
+            places = [name.place for name in names if name is not None]
+            return (
+                _spans(places)
+                if places and len({len(place) for place in places}) == 1
+                else f"{len(edits)} terms"
+            )
+        pairs = [(self._name(edit.found), self._name(edit.wanted)) for edit in edits]
+        same = [
+            (a.place, b.place) for a, b in pairs if a is not None and b is not None and a.array == b.array
+        ]
+        return index_map(same) if len(same) == len(pairs) and same else ""
+
+    def say(self, key: int) -> str:
+        """Return a key in words: its name, its number, or what it is computed of."""
+        return self._expression(key, 3)
+
+    def _expression(self, key: int, depth: int) -> str:
+        name, number = self._name(key), self.reference.constant(key)
+        if key == LOG2E:
+            return "log2(e)"
+        if number is not None or key == 0:
+            return f"{number or 0:g}"
+        if name is not None:
+            return str(name)
+        made = self.kernel.value(key) or self.reference.value(key)
+        if made is None or depth == 0 or made.terms:
+            return self._number(key)
+        inner = [self._expression(each, depth - 1) for each in made.operands]
+        if len(inner) == 2 and made.name in ("+", "-", "*", "/"):
+            return f"({inner[0]} {made.name} {inner[1]})"
+        return f"{made.name}({', '.join(inner)})"
+
+    @staticmethod
+    def _number(key: int) -> str:
+        found = rational(key)
+        return "a value without a name" if found is None else f"{found:.7g}"
+
+
+def _spans(places: Sequence[tuple[int, ...]]) -> str:
+    """Return which indices there are, along the axes where they differ."""
+    words = []
+    for axis, numbers in enumerate(zip(*places, strict=True)):
+        if len(set(numbers)) > 1 or len(places) == 1:
+            words.append(f"index {axis}: {min(numbers)} to {max(numbers)}")
+    return ", ".join(words) or f"{len(places)} terms"
+
+
+__all__ = ["Located", "Sides", "located"]

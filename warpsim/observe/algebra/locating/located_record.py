@@ -1,0 +1,190 @@
+"""The record of a mistake that was located, and its sentence.
+
+Only ``Located.message`` makes words of it; whatever decides asks the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ....base.errors import Location, SourceLine
+from ....isa.displayed import Displayed
+
+Certainty = Literal["proven", "located", "suspected"]
+_TOOLKIT = ("cuda_", "mma.h", "sm_", "device_", "crt/", "math_functions", "cooperative_groups")
+_VERBS = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided", "fma": "multiplied"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Located(Displayed):
+    """Where a kernel leaves its reference.
+
+    ``kind``: "operand", "operation", "missing", "extra", "order", "missing term", "extra term", "double
+    term", "rescaling", "unknown", or of outputs as a whole "never stored", "moved", "stored twice".
+    ``found`` stands where ``wanted`` belongs, beside ``partner``, all named with indices; ``map`` says how
+    the indices differ over all places. ``copies`` are the statements that brought a wrong operand, from
+    memory on; ``loaded`` is the copy at which its indices stop being right, where that is decided.
+    ``elements`` are wrong, ``checked`` of them are the reference's with the mistake put right. ``others``
+    counts further kinds of differences; ``chosen`` says that metadata choose what stands beside an element
+    of A.
+    """
+
+    kind: str
+    pc: int
+    location: Location | None
+    found: str = ""
+    wanted: str = ""
+    partner: str = ""
+    operation: str = ""
+    map: str = ""
+    places: int = 1
+    output: str = ""
+    first: tuple[int, ...] = ()
+    elements: int = 0
+    checked: int = 0
+    certainty: Certainty = "suspected"
+    copies: tuple[Location, ...] = ()
+    loaded: Location | None = None
+    others: int = 0
+    chosen: bool = False
+
+    @property
+    def proven(self) -> bool:
+        """Whether the outputs are exactly the reference's with the mistake put right."""
+        return self.certainty == "proven"
+
+    @property
+    def source(self) -> SourceLine | None:
+        """The user's line of what is to change: of the load of a wrong operand, else of the statement."""
+        place = self.loaded or self.location
+        return None if place is None else user_line(place.source)
+
+    @property
+    def message(self) -> str:
+        """The mistake in a sentence, without its place."""
+        sentence = _SENTENCES.get(self.kind, _unknown)(self)
+        more = f", at {self.places} places" if self.places > 1 else ""
+        return f"{sentence}{more}"
+
+    @property
+    def fix(self) -> str:
+        """What to do, where that is one sentence."""
+        match self.kind:
+            case "operand" if self.loaded is not None and self.map:
+                return f"load {_array(self.wanted)} with the index of {self.wanted}"
+            case "operand":
+                return f"take {self.wanted} in place of {self.found}"
+            case "operation":
+                return f"compute {self.operation} here"
+            case "missing":
+                return f"{_imperative(self.operation)} {self.partner}"
+            case "extra":
+                return f"leave out {self.partner or self.operation}"
+            case "stored twice":
+                return "add the values, by atomics or in a second pass"
+            case "rescaling":
+                return "multiply the older sum by exp(old maximum - new maximum)"
+        return ""
+
+    @property
+    def evidence(self) -> str:
+        """How sure it is, in words."""
+        tried = f"with this put right, {self.checked:,} of the elements tried are the reference's"
+        wrong = f"{self.elements:,} elements of {self.output} are wrong, as {list(self.first)}"
+        if self.certainty == "suspected":
+            return f"suspected: {wrong}"
+        return f"{'proven' if self.proven else 'located, not proven'}: {tried}; {wrong}"
+
+
+def user_line(source: SourceLine | None) -> SourceLine | None:
+    """Return the innermost line of the user: of an asm or a toolkit's header, the call."""
+    while (
+        source is not None and source.inlined_at is not None and (_is_toolkit(source.file) or _is_asm(source))
+    ):
+        source = source.inlined_at
+    return source
+
+
+def _is_asm(source: SourceLine) -> bool:
+    return source.text.lstrip().startswith(("asm", '"', ":"))
+
+
+def _is_toolkit(file: str) -> bool:
+    name = file.rsplit("/", 1)[-1]
+    return name.startswith(_TOOLKIT) or ("/include/" in file and "cuda" in file)
+
+
+def user_location(location: Location) -> Location:
+    """Return a place in the PTX with the user's line as its source."""
+    return replace(location, source=user_line(location.source))
+
+
+def _array(name: str) -> str:
+    return name.split("[", 1)[0]
+
+
+def _imperative(operation: str) -> str:
+    return {"+": "add", "-": "subtract", "*": "multiply by", "/": "divide by"}.get(
+        operation, f"apply {operation} to"
+    )
+
+
+def _operand(it: Located) -> str:
+    beside = f" beside {it.partner}" if it.partner else ""
+    how = f" ({it.map})" if it.map else ", as the metadata choose" if it.chosen else ""
+    return f"{it.found} stands where the reference has {it.wanted}{beside}{how}"
+
+
+def _times(it: Located) -> str:
+    return f" * {it.partner}" if it.partner else ""
+
+
+def _missing(it: Located) -> str:
+    if it.partner:
+        verb = _VERBS.get(it.operation, it.operation)
+        word = "by" if it.operation in ("*", "/") else "is"
+        return (
+            f"{it.found}: {it.partner} is not {verb}"
+            if word == "is"
+            else f"{it.found} is not {verb} by {it.partner}"
+        )
+    return f"the reference applies {it.operation} to {it.found}, the kernel does not"
+
+
+def _unknown(it: Located) -> str:
+    return f"the value here is none of the reference's, which has {it.wanted}"
+
+
+def _extra(it: Located) -> str:
+    verb = _VERBS.get(it.operation, it.operation)
+    return f"{it.partner or it.operation} is {verb} too much: the reference has {it.wanted}"
+
+
+def _of_terms(words: str) -> Callable[[Located], str]:
+    return lambda it: f"terms {words}, as {it.found if it.found != '0' else it.wanted}{_times(it)} ({it.map})"
+
+
+def _rescaling(it: Located) -> str:
+    return f"{it.operation} of values that are scaled by different maxima: an operand is not rescaled"
+
+
+def _twice(it: Located) -> str:
+    return f"several values are stored to each element of {it.output}; their sum is the reference's"
+
+
+_SENTENCES: dict[str, Callable[[Located], str]] = {
+    "operand": _operand,
+    "operation": lambda it: f"the reference has {it.operation} of these operands",
+    "missing": _missing,
+    "extra": _extra,
+    "order": lambda it: f"{it.operation} comes at another step: the reference has {it.wanted}",
+    "missing term": _of_terms("are missing in the sum"),
+    "extra term": _of_terms("are too many in the sum"),
+    "double term": _of_terms("are added more than once"),
+    "rescaling": _rescaling,
+    "never stored": lambda it: f"elements of {it.output} are never stored",
+    "moved": lambda it: f"elements of {it.output} are stored at other indices ({it.map})",
+    "stored twice": _twice,
+}

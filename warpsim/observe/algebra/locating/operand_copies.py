@@ -1,0 +1,79 @@
+"""The copies that brought a wrong operand: from the device's memory through shared memory to the statement.
+
+Each copy of a run is kept with the keys that it moved. An element that is loaded straight into registers is
+wrong at its load. Through shared memory, it is wrong at the copy from the device where no copy has both the
+wrong and the right element: it is another tile. Within a tile, the place that is written and the place that
+is read could both be wrong.
+
+Knows keys and copies; does not know formulas.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..provenance import Copy
+from .formula_alignment import Edit
+from .formula_graphs import Name
+
+if TYPE_CHECKING:
+    from .formula_search import Sides
+
+_LOOKED_AT = 64  # edits
+
+
+def copies_of(
+    sides: Sides, edits: Sequence[Edit], name_of: Callable[[int], Name | None]
+) -> tuple[tuple[int, ...], int | None]:
+    """Return the statements that brought the wrong elements, and the wrong one among them if decided."""
+    some = edits[:: max(len(edits) // _LOOKED_AT, 1)]
+    pairs = [
+        (_stored_key(sides, name_of(edit.found)), _stored_key(sides, name_of(edit.wanted))) for edit in some
+    ]
+    found = [key for key, _ in pairs if key is not None]
+    if not found:
+        return (), None
+    copies = sides.provenance.copies
+    moved = {kind: _carriers(copies, kind, found) for kind in ("device", "write", "read")}
+    path = tuple(dict.fromkeys(pc for pcs in moved.values() for pc in pcs))
+    first = path[0] if path else None
+    if not moved["write"] and not moved["read"]:
+        return path, first
+    together = [
+        _together(copies, key, wanted) for key, wanted in pairs if key is not None and wanted is not None
+    ]
+    return path, first if together and not any(together) else None
+
+
+def _together(copies: Sequence[Copy], found: int, wanted: int) -> bool:
+    """Return whether two elements were ever copied into shared memory by one execution of a statement."""
+    both = np.array([found, wanted], np.uint64)
+    return any(copy.kind == "write" and bool(np.isin(both, copy.keys).all()) for copy in copies)
+
+
+def _stored_key(sides: Sides, name: Name | None) -> int | None:
+    """Return the key of an argument's element as memory has it."""
+    if name is None or name.number >= 0 or name.array not in sides.names:
+        return None
+    keys = sides.leaves.arguments[list(sides.names).index(name.array)].keys
+    if (
+        keys is None
+        or len(name.place) != keys.ndim
+        or any(i >= n for i, n in zip(name.place, keys.shape, strict=True))
+    ):
+        return None
+    return int(keys[name.place])
+
+
+def _carriers(copies: Sequence[Copy], kind: str, keys: Sequence[int]) -> list[int]:
+    """Return statements that moved any of some keys, those first that moved most."""
+    counts = Counter[int]()
+    wanted = np.array(keys, np.uint64)
+    for copy in copies:
+        if copy.kind == kind:
+            counts[copy.pc] += int(np.isin(wanted, copy.keys).sum())
+    return [pc for pc, count in counts.most_common() if count]
