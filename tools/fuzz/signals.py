@@ -32,6 +32,7 @@ _STARTED = "import os; from warpsim.__main__ import main; os.write({0}, b'.'); o
 SIGNALS = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 _MOST = 60.0  # seconds until a command that was sent a signal has to end
 _LONGEST = 8.0  # seconds after which signals come at the latest
+_ROUNDS = 20  # of a debugger's script, backwards and forwards
 _SIZE = 192  # rows and columns of the product that is launched
 _LAUNCH = (
     *(
@@ -107,7 +108,7 @@ def ended(name: str, moment: float | None, sent: str = "SIGINT") -> Ended:
 
 def _prepare(folder: Path) -> None:
     np.save(folder / "a.npy", np.ones((_SIZE, _SIZE), np.float16))
-    (folder / "commands.txt").write_text("run\n")
+    (folder / "commands.txt").write_text("run\n" + "reverse-continue\ncontinue\n" * _ROUNDS)
 
 
 def _waited(child: subprocess.Popen[bytes], moment: float | None, sent: str) -> int:

@@ -76,7 +76,7 @@ def test_a_file_of_tests(project: pytest.Pytester) -> None:
     chips = [item.get("value") for item in cases["test_right[sm_90a]"].iter("property")]
     assert chips[0] == "sm_90a"
     assert not list(cases["test_without_kernels"].iter("property"))
-    counted = r"^warpsim: 10 launches in 10 tests; fidelity: exact \d+; findings: "
+    counted = r"^warpsim: 10 launches in 10 tests; fidelity: exact \d+, [\w ']+ \d+; findings: "
     assert re.search(counted, text, re.MULTILINE)
 
 
