@@ -73,7 +73,8 @@ def test_a_file_of_tests(project: pytest.Pytester) -> None:
     chips = [item.get("value") for item in cases["test_right[sm_90a]"].iter("property")]
     assert chips[0] == "sm_90a"
     assert not list(cases["test_without_kernels"].iter("property"))
-    assert re.search(r"^warpsim: 8 launches in 8 tests; fidelity: exact \d+, [\w ']+ \d+; findings: ", text, re.MULTILINE)
+    counted = r"^warpsim: 8 launches in 8 tests; fidelity: exact \d+, [\w ']+ \d+; findings: "
+    assert re.search(counted, text, re.MULTILINE)
 
 
 def test_options_decide_what_fails(project: pytest.Pytester) -> None:
