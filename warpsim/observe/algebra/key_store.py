@@ -39,7 +39,7 @@ class KeyStore(Observer):
     wrote what it has read.
     """
 
-    target = "sm_80"  # of the module, which fragments of wmma depend on
+    target = ""  # of the module, which fragments of wmma depend on
 
     def __init__(self, reader: KeyReader, by_value: Sequence[str], provenance: Provenance | None) -> None:
         self.reader, self.provenance = reader, provenance

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -24,20 +23,16 @@ from ...machine.run.wave import Wave
 from ...machine.state.spaces import DEVICE_BASE
 from .keys.finite_fields import Keys, hashed, random_keys
 from .keys.key_bits import Leaf
-from .keys.key_cells import NAMES, Cells, MemoryCells, cells_of_rows, tag_of
+from .keys.key_cells import NAMES, PAIRED, Cells, MemoryCells, cells_of_rows, tag_of
 from .keys.key_reading import KeyReader, numbers
 from .observer import Algebra
 from .shadow_arrays import Shadow, Trace
 
 Array = npt.NDArray[Any]
 _FLOATS = {
-    np.dtype(np.float16): "f16",
-    np.dtype(np.float32): "f32",
-    np.dtype(np.float64): "f64",
-    np.dtype(ml_dtypes.bfloat16): "bf16",
-    np.dtype(ml_dtypes.float8_e4m3fn): "e4m3",
-    np.dtype(ml_dtypes.float8_e5m2): "e5m2",
-    np.dtype(ml_dtypes.float8_e8m0fnu): "ue8m0",
+    np.dtype(each.dtype): name
+    for name, each in FORMATS.items()
+    if each.is_float and each.bits >= 8 and not each.ignored_bits
 }
 
 
@@ -181,9 +176,9 @@ class Leaves:
                 return keys.reshape(argument.keys.shape), numbers(codes, kind[0], argument.size)
             if FORMATS[kind].code_dtype.itemsize == argument.size:
                 return hashed(whole[0], argument.keys), numbers(codes, kind)
-        if names and all(name.startswith("nibble") and name.endswith("e2m1") for name in names):
-            keys = np.stack([hashed(f"nibble {half} as e2m1", argument.keys) for half in (0, 1)], -1)
-            values = np.stack([values_of(codes >> 4 * half & 15, FORMATS["e2m1"]) for half in (0, 1)], -1)
+        if names and all(name.startswith("nibble") and name.endswith(PAIRED) for name in names):
+            keys = np.stack([hashed(f"nibble {half} as {PAIRED}", argument.keys) for half in (0, 1)], -1)
+            values = np.stack([values_of(codes >> 4 * half & 15, FORMATS[PAIRED]) for half in (0, 1)], -1)
             shape = (*argument.content.shape[:-1], -1)
             return keys.reshape(shape), values.reshape(shape)
         return argument.keys, argument.content
@@ -242,6 +237,6 @@ class Left:
         size, kind = self.keys.shape[1], self.kind(content.dtype)
         bits = np.ascontiguousarray(content).reshape(-1).view(f"u{size}")
         cells = cells_of_rows(self.keys, self.tags)
-        if kind == "e2m1":
+        if kind == PAIRED:
             return reader.nibbles(cells, bits, kind, 0).T.reshape(*content.shape[:-1], -1)
         return reader.read(cells, bits, kind, size).reshape(content.shape)

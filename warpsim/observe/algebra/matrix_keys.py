@@ -27,7 +27,7 @@ from .fragment_keys import Fragments
 from .key_store import KeyStore, tensor_bytes
 from .keys.constant_keys import two_to
 from .keys.finite_fields import Keys, add, hashed, matmul, mul, neg, total
-from .keys.key_cells import Cells, MemoryCells, cells_of_rows, tag_of
+from .keys.key_cells import PAIRED, Cells, MemoryCells, cells_of_rows, tag_of
 from .keys.key_reading import numbers
 from .provenance import Product, place_of_wave
 from .rules.keyed_statements import Element, Statement, element_of
@@ -246,7 +246,7 @@ class _Operands:
                 [reader.multiplied(cells, bits, kind, size, size * place) for place in range(per)]
             )
         if storage.bits == 4:
-            kind = "e2m1" if element.is_float else element.name[0]
+            kind = PAIRED if element.is_float else element.name[0]
             pairs = [reader.nibbles(cells, bits, kind, byte) for byte in range(per // 2)]
             return np.concatenate(pairs)
         rows, known = reader.rows(cells, bits, per // 8)
@@ -286,7 +286,7 @@ class _Operands:
             kind = element_of(element.name).kind if element.is_float else element.name[0]
             return reader.multiplied(cells, bits, kind, size).reshape(addresses.shape)
         if element.bits == 4:
-            pairs = reader.nibbles(cells, bits, "e2m1" if element.is_float else element.name[0], 0)
+            pairs = reader.nibbles(cells, bits, PAIRED if element.is_float else element.name[0], 0)
             along = np.arange(addresses.shape[0 if role == "b" else 1]) & 1
             odd = np.broadcast_to(along[:, None] if role == "b" else along, addresses.shape).reshape(-1)
             chosen_: Keys = np.where(odd == 1, pairs[1], pairs[0]).reshape(addresses.shape)
@@ -334,7 +334,7 @@ class _Operands:
         """Return the keys of elements at a bit of their words."""
         reader = self.algebra.reader
         if element.bits < 8 and element.is_float and element.bits == 4:
-            pair: Keys = reader.nibbles(cells, bits, "e2m1", lowest // 8)[lowest // 4 & 1]
+            pair: Keys = reader.nibbles(cells, bits, PAIRED, lowest // 8)[lowest // 4 & 1]
             return pair
         kind = element_of(element.name).kind if element.is_float else element.name[0]
         return reader.read(cells, bits, kind, max(element.bits, 8) // 8, lowest // 8)

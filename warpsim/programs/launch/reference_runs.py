@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ...base.errors import OperandError, WarpsimError
 from ...isa.arrays import as_array
+from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
 from ...observe.algebra.builtin_references import BUILT_IN
 from ...observe.algebra.equivalence import Equivalence, Output, Stored, output_of
@@ -306,10 +307,14 @@ class _Sides:
         return output_of(stored, shadow, tolerance, lawless=bool(self.algebra and self.algebra.uninterpreted))
 
 
+_PACKED = 4  # bits of codes of which an array has two in a byte
+
+
 def _stored(left: Left, given: Array) -> tuple[str, Array]:
     """Return the format that an output was stored as, and its numbers."""
     kind = left.kind(given.dtype)
-    if given.dtype.kind not in "iu" or kind == "e2m1":
+    packed = kind in FORMATS and FORMATS[kind].bits == _PACKED
+    if given.dtype.kind not in "iu" or packed:
         return kind, given
     return kind, numbers(given.view(f"u{given.dtype.itemsize}"), kind, given.dtype.itemsize)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....isa.formats import FORMATS
 from .finite_fields import ZERO, Keys, P, Q, hashed, inv, joined, mul, neg
 
 _U = np.uint64
@@ -24,7 +25,12 @@ _TWOS = joined(
 LOG2E = int(hashed("log2(e)"))  # log2(e) and ln(2) are inverse to each other, and otherwise unknown
 _SHORT = 11  # bits of a significand that is taken as it stands, not as a rounding
 _OF_LOG2E = 8  # bits of a factor of log2(e)
-_PRECISIONS = {"f16": 10, "bf16": 7, "f64": 30, "e4m3": 3, "e5m2": 2}  # bits; f32 and others have 22
+_NARROW = {  # fraction bits of formats that round constants visibly
+    name: each.fraction_bits
+    for name, each in FORMATS.items()
+    if each.is_float and each.signed and each.bits in (8, 16)
+}
+_PRECISIONS = {**_NARROW, "f64": 30}  # bits; f32 and others have 22
 
 
 def dyadic(values: Any) -> Keys:
@@ -96,7 +102,7 @@ class ConstantKeys:
         keys = dyadic(values)
         fraction, exponent = np.frexp(np.abs(values))
         long = np.ldexp(fraction, _SHORT) % 1 != 0
-        if kind in ("f16", "bf16", "e4m3", "e5m2"):
+        if kind in _NARROW:
             long = np.ldexp(fraction, 3) % 1 != 0
         if not long.any():
             return keys

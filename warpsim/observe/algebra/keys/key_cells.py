@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....isa.formats import FORMATS
 from .finite_fields import Keys
 
 _U, _T = np.uint64, np.uint16
@@ -24,10 +25,13 @@ Tags = npt.NDArray[np.uint16]
 Mask = npt.NDArray[np.bool_]
 
 # Formats by number. "s" and "u" are integers: the key is that of the number that the sign makes of the bits.
-_NAMED = ("s", "u", "f16", "bf16", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "ue8m0", "ue4m3")
+# tf32 is f32 in memory.
+_FLOATS = {name: each for name, each in FORMATS.items() if each.is_float and not each.ignored_bits}
+_NAMED = ("s", "u", *_FLOATS)
 KINDS = {name: number for number, name in enumerate(_NAMED, 1)}
 NAMES = {number: name for name, number in KINDS.items()}
-SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}  # bytes; of other floats 1
+SIZES = {name: each.bits // 8 for name, each in _FLOATS.items() if each.bits > 8}  # bytes; of other floats 1
+PAIRED = next(name for name, each in _FLOATS.items() if each.bits == 4)  # two codes share a byte
 
 
 def tag_of(kind: str, size: int) -> int:

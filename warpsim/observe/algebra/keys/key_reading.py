@@ -20,7 +20,7 @@ from ....isa.formats import FORMATS
 from .constant_keys import ConstantKeys, integer_keys, two_to
 from .finite_fields import ONE, ZERO, Keys, add, hashed, key_of, mul, neg, sub
 from .key_bits import BitTable, constant_rows, weighted
-from .key_cells import KINDS, NAMES, SIZES, Cells, Mask, tag_of
+from .key_cells import KINDS, NAMES, PAIRED, SIZES, Cells, Mask, tag_of
 
 _U, _T = np.uint64, np.uint16
 Values = npt.NDArray[Any]
@@ -163,7 +163,7 @@ class KeyReader:
     def _nibbles_of(self, keys: Keys, tag: int, kind: str) -> Keys:
         """Return ``(2, n)`` of bytes with a tag."""
         held, place = NAMES[tag >> 8], tag & 15
-        if held == kind == "e2m1":
+        if held == kind == PAIRED:
             pairs = [self._pairs[key] for key in keys.tolist()]
             return np.array(pairs, _U).T
         if held in ("s", "u") and kind in ("s", "u"):

@@ -9,7 +9,7 @@ import numpy as np
 from ....isa.formats import FORMATS
 from ..keys.constant_keys import integer_keys
 from ..keys.finite_fields import ZERO, Keys, add, exp2, fma, hashed, inv, mul, neg, sub
-from ..keys.key_cells import Cells
+from ..keys.key_cells import PAIRED, Cells
 from .keyed_statements import Element, element_of
 from .rule_calls import (
     FAR,
@@ -174,7 +174,7 @@ def _conversion(call: Call) -> Outcome | None:
     if call.has("pack"):
         return _pack(call)
     to, of = [element_of(word) for word in call.modifiers if _TYPE.fullmatch(word)]
-    if to.kind == "e2m1" or of.kind == "e2m1":
+    if to.kind == PAIRED or of.kind == PAIRED:
         return _nibbles(call, to, of)
     if to.parts > 1 and of.parts == 1:  # the first source is the upper part
         keys = np.concatenate([call.keys(place, of) for place in range(to.parts)][::-1])
@@ -257,13 +257,13 @@ def _pack(call: Call) -> Outcome | None:
 
 def _nibbles(call: Call, to: Element, of: Element) -> Outcome | None:
     """Two e2m1 share a byte: a pair of keys, that reading takes apart."""
-    if to.kind == "e2m1":
+    if to.kind == PAIRED:
         keys = call.keys(0, of) if of.parts > 1 else np.concatenate([call.keys(1, of), call.keys(0, of)])
         if to.parts != 2:
             return None
-        return Outcome(call.reader.paired(keys[0], keys[1])[None], None, "", (), Element("e2m1", 1, 1))
+        return Outcome(call.reader.paired(keys[0], keys[1])[None], None, "", (), Element(PAIRED, 1, 1))
     cells = call.cells[0]
-    keys = call.reader.nibbles(cells, call.bits[0], "e2m1", 0)
+    keys = call.reader.nibbles(cells, call.bits[0], PAIRED, 0)
     return Outcome(keys, None, "", (), Element(to.kind, to.size, 2))
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..keys.finite_fields import Keys, hashed, key_of, mul, neg
 from ..keys.key_bits import chosen_by_table, complement, conjunction, disjunction, parity
-from ..keys.key_cells import KINDS, NAMES, Cells, Mask
+from ..keys.key_cells import KINDS, NAMES, PAIRED, Cells, Mask
 from ..keys.key_reading import numbers
 from .keyed_statements import Element
 from .rule_calls import Call, Outcome, Rule, Values, magnitude
@@ -164,7 +164,7 @@ def _signed(call: Call, cells: Cells, bits: tuple[Values, Values, Mask], place: 
             kind, size = NAMES[tag >> 8], tag >> 4 & 15
             if kind == "f32" and own < 2 and int(kept[byte]) in _TRUNCATING:
                 continue
-            if kind in ("s", "u", "e2m1") or own != size - 1 or (kept[byte] & 0x7F) != 0x7F:
+            if kind in ("s", "u", PAIRED) or own != size - 1 or (kept[byte] & 0x7F) != 0x7F:
                 return None
             first = byte - own
             key = cells.keys[byte, some]
