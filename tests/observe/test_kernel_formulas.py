@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.helpers.kernel_cases import FOLDER as KERNELS
 from tests.helpers.kernel_cases import NAMES, case
 from tests.helpers.kernel_references import REFERENCES
 from tools.generate_kernels import missing
+from warpsim.isa.layouts.zero_columns import zero_columns
 from warpsim.observe.algebra.builtin_references import BUILT_IN
 from warpsim.observe.algebra.provenance import Provenance
 from warpsim.programs.launch.reference_runs import Run, equivalence_of
@@ -43,6 +45,25 @@ def run_of(name: str, seed: int = 1, reference: Callable[..., Any] | None = None
 def test_kernels_compute_their_references(name: str) -> None:
     found = run_of(name).equivalence
     assert (found.answer, found.close, dict(found.uninterpreted)) == ("equal", True, {}), str(found)
+
+
+def test_zero_columns_of_b_make_zero_columns_of_d() -> None:
+    found, mask = case("tensor_stationary_f16"), 0x03_03_81_00000000
+    text = (KERNELS / found.file).read_text()
+    masked = rf"{{ .reg .b64 zeros; mov.b64 zeros, {mask}; \1, zeros; }}"
+    kernel = warpsim.load(re.sub(r"(tcgen05\.mma\.ws[^;]*);", masked, text))[found.entry]
+    arguments = list(found.passed([np.copy(x) if isinstance(x, np.ndarray) else x for x in found.arguments]))
+    launch = repeatable(
+        kernel, arguments, {"grid": found.grid, "block": found.block, "shared_bytes": found.shared_bytes}
+    )
+    zeros = np.tile(zero_columns(mask, 64, parts=4), 2)  # M is 32, and two instructions have N of 64
+    assert 0 < zeros.sum() < zeros.size
+
+    def reference(a: Any, b: Any, d: Any, *more: Any) -> Any:
+        return np.where(zeros, 0.0, REFERENCES[found.entry](a, b, d, *more))
+
+    assert equivalence_of(launch, reference).equivalence.answer == "equal"
+    assert equivalence_of(launch, REFERENCES[found.entry]).equivalence.answer == "other"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.families.tcgen05_operands import zero_mask
 from ...isa.fragments import gathered_columns
 from ...isa.instruction import Instruction
 from ...isa.layouts.tensor_memory import LANES
@@ -175,8 +176,8 @@ class _Operands:
     def multiplicands(self) -> tuple[Keys, Keys]:
         """Return A ``(executions, m, k)`` with its zeros, and B ``(executions, k, n)``, scales included."""
         a, b = self.matrix("a"), self.matrix("b")
-        if self.inputs.tensor.zero_column_mask:
-            raise AssertionError("zero columns have no keys yet")
+        if mask := self.inputs.tensor.zero_column_mask:
+            b = np.where(zero_mask(self.form, mask), np.uint64(0), b)
         a = neg(a) if self.product.negated[0] else a
         b = neg(b) if self.product.negated[1] else b
         if self.form.sparse:
