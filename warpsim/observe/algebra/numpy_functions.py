@@ -573,6 +573,68 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+class _Scout(np.ndarray):
+    """An array that notes in a trace which functions and numbers a reference applies, and computes values."""
+
+    trace: Trace
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.trace = getattr(source, "trace", None)  # type: ignore[assignment]
+
+    def _scouting(self, result: Any) -> Any:
+        if isinstance(result, tuple | list):
+            return type(result)(map(self._scouting, result))
+        if not isinstance(result, np.ndarray | np.generic):
+            return result
+        found = np.asarray(result).view(_Scout)
+        found.trace = self.trace
+        return found
+
+    def _noted(self, args: Sequence[Any]) -> list[Any]:
+        """Note numbers among arguments; return plain ones."""
+        plain = []
+        for each in args:
+            if isinstance(each, tuple | list):
+                plain.append(type(each)(self._noted(each)))
+                continue
+            if isinstance(each, float | np.generic | np.ndarray) and not isinstance(each, _Scout):
+                self.trace.lift(each)
+            plain.append(np.asarray(each) if isinstance(each, _Scout) else each)
+        return plain
+
+    def __array_ufunc__(self, function: Any, method: str, *args: Any, **more: Any) -> Any:
+        plain = self._noted(args)
+        if function.__name__ in _UNARY:
+            self.trace.functions.add(_UNARY[function.__name__])
+        if function.__name__ in ("power", "float_power") and np.any(np.asarray(plain[1]) % 1):
+            self.trace.functions.add("sqrt")
+        named = dict(zip(more, self._noted(list(more.values())), strict=True))
+        return self._scouting(getattr(function, method)(*plain, **named))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, more: Any) -> Any:
+        named = dict(zip(more, self._noted(list(more.values())), strict=True))
+        return self._scouting(function(*self._noted(args), **named))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._scouting(np.asarray(self)[index])
+
+    def __iter__(self) -> Any:
+        return (self[place] for place in range(len(self)))
+
+
+def scout(trace: Trace, reference: Callable[..., Any], given: Sequence[Any]) -> None:
+    """Call a reference on values alone: the trace gets the functions, and the numbers, that it applies.
+
+    Raises what the reference raises. What it hides, the trace of its call on keys has.
+    """
+    arrays = [np.array(each.values).view(_Scout) if isinstance(each, Shadow) else each for each in given]
+    for each in arrays:
+        if isinstance(each, _Scout):
+            each.trace = trace
+    with np.errstate(all="ignore"):
+        reference(*arrays)
+
+
 def listed() -> str:
     """Return the names of what a reference may use."""
     functions = sorted({function.__name__ for function in FUNCTIONS})

@@ -145,37 +145,42 @@ def total(keys: Any, axis: int) -> Keys:
 
 
 _LIMB, _LIMB_MASK = _U(15), _U((1 << 15) - 1)
-_MOST = 1 << 22  # products that are summed at a time, each below 2^30: exact in 53 bits
+_EXACT = 16  # products below 2^60 whose sum has 64 bits
+_FEW = 64  # terms that are summed as integers
+_MOST = 256  # products of 30 and 15 bits that float64 sums exactly
 
 
 def matmul(a: Any, b: Any) -> Keys:
-    """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``.
-
-    Each half is cut into limbs of 15 bits, whose products float64 sums exactly, in one matmul.
-    """
+    """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``."""
     a, b = np.asarray(a, _U), np.asarray(b, _U)
-    k = a.shape[-1]
-    if k > _MOST:
-        return add(matmul(a[..., :_MOST], b[..., :_MOST, :]), matmul(a[..., _MOST:], b[..., _MOST:, :]))
-    none_a, none_b = a & _HIGH_NONE != 0, b & _HIGH_NONE != 0
-    found = joined(*(_product(x, y, m) for x, y, m in zip(halves(a), halves(b), (_Q, _P), strict=True)))
-    if not (none_a.any() or none_b.any()):
+    most = _EXACT if a.shape[-1] <= _FEW else _MOST
+    if a.shape[-1] > most:
+        parts = [slice(k, k + most) for k in range(0, a.shape[-1], most)]
+        return total(np.stack([matmul(a[..., part], b[..., part, :]) for part in parts]), 0)
+    product = _summed if a.shape[-1] <= _EXACT else _product
+    found = joined(*(product(x, y, m) for x, y, m in zip(halves(a), halves(b), (_Q, _P), strict=True)))
+    if not (_has_none(a) or _has_none(b)):
         return found
+    none_a, none_b = a & _HIGH_NONE != 0, b & _HIGH_NONE != 0
     lacking = np.matmul(none_a.astype(float), (b & _LOW != 0).astype(float))
     lacking = lacking + np.matmul((a & _LOW != 0).astype(float), none_b.astype(float))
     return _without_upper(found, (lacking != 0) * _HIGH_NONE)
 
 
+def _summed(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
+    """Return the product of matrices modulo a number below 2^30, of at most 16 terms, summed as integers."""
+    return _modulo(np.einsum("...mk,...kn->...mn", a, b), modulus)
+
+
 def _product(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
-    """Return the product of matrices modulo a number below 2^30; upper halves that are NONE give anything."""
-    m, n = a.shape[-2], b.shape[-1]
-    left = np.concatenate([(a >> _LIMB & _LIMB_MASK), a & _LIMB_MASK], axis=-2).astype(np.float64)
-    right = np.concatenate([(b >> _LIMB & _LIMB_MASK), b & _LIMB_MASK], axis=-1).astype(np.float64)
-    limbs = np.matmul(left, right).astype(_U)
-    high, low = limbs[..., :m, :n], limbs[..., m:, n:]
-    middle = limbs[..., :m, n:] + limbs[..., m:, :n]
-    found = _modulo(_modulo(high, modulus) * _U(1 << 15) + middle, modulus)
-    return _modulo(found * _U(1 << 15) + low, modulus)
+    """Return the product of matrices modulo a number below 2^30, of at most 256 terms: that of A and of each
+    limb of 15 bits of B is exact in float64. Upper halves that are NONE give anything.
+    """
+    n = b.shape[-1]
+    limbs = np.concatenate([b >> _LIMB & _LIMB_MASK, b & _LIMB_MASK], axis=-1).astype(np.float64)
+    found = np.matmul((a & _U(NONE - 1)).astype(np.float64), limbs).astype(_U)
+    high = _modulo(found[..., :n], modulus) << _LIMB
+    return _modulo(high + found[..., n:], modulus)
 
 
 # --- powers, quotients, the exponential --------------------------------------------------------------
