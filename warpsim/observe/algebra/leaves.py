@@ -181,6 +181,17 @@ class Leaves:
             return keys.reshape(shape), values.reshape(shape)
         return argument.keys, argument.content
 
+    def untyped(self) -> list[str]:
+        """Return the names of arrays of integers of which floats were made, nobody knows of what type."""
+        return [
+            each.name
+            for each in self.arguments
+            if each.kind in ("s", "u")
+            and each.keys is not None
+            and _share(each.keys.reshape(-1), self.reader.unread)
+            and not any(_share(each.keys.reshape(-1), keys) for keys in self.reader.casts.values())
+        ]
+
     # --- what the kernel left ---
 
     def left(self, argument: Argument) -> Left:
@@ -199,6 +210,8 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
 
 
 def _share(own: Keys, casts: list[Keys]) -> bool:
+    if not casts:
+        return False
     some = np.unique(np.concatenate([each.reshape(-1)[:: max(each.size // 64, 1)] for each in casts]))
     return bool(np.isin(some, own).any())
 

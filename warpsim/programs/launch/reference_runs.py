@@ -288,6 +288,7 @@ class _Sides:
             decisions=tuple(sorted(chosen)),
             uninterpreted=self.algebra.uninterpreted,
             overflows=tuple(place[pc] for pc in sorted(self.algebra.overflows)),
+            untyped=tuple(self.leaves.untyped()),
             findings=() if report is None else report.hazards,
         )
 
@@ -311,7 +312,9 @@ class _Sides:
             bare=np.repeat(left.bare, each).reshape(keys.shape),
             dtype=given.dtype,
         )
-        return output_of(stored, shadow, tolerance, lawless=bool(self.algebra and self.algebra.uninterpreted))
+        lawless = bool(self.algebra and self.algebra.uninterpreted)
+        untyped = bool(self.leaves.untyped())
+        return output_of(stored, shadow, tolerance, lawless=lawless, untyped=untyped)
 
 
 _PACKED = 4  # bits of codes of which an array has two in a byte

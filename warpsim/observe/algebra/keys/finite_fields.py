@@ -146,18 +146,21 @@ def total(keys: Any, axis: int) -> Keys:
 
 _LIMB, _LIMB_MASK = _U(15), _U((1 << 15) - 1)
 _EXACT = 16  # products below 2^60 whose sum has 64 bits
-_FEW = 64  # terms that are summed as integers
+_LARGE = 1 << 25  # products from which on floating-point matrices are faster than sums of integers
 _MOST = 256  # products of 30 and 15 bits that float64 sums exactly
 
 
 def matmul(a: Any, b: Any) -> Keys:
     """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``."""
     a, b = np.asarray(a, _U), np.asarray(b, _U)
-    most = _EXACT if a.shape[-1] <= _FEW else _MOST
+    most, product = (_EXACT, _summed) if a.size * b.shape[-1] < _LARGE else (_MOST, _product)
     if a.shape[-1] > most:
         parts = [slice(k, k + most) for k in range(0, a.shape[-1], most)]
-        return total(np.stack([matmul(a[..., part], b[..., part, :]) for part in parts]), 0)
-    product = _summed if a.shape[-1] <= _EXACT else _product
+        return total(np.stack([_multiplied(a[..., k], b[..., k, :], product) for k in parts]), 0)
+    return _multiplied(a, b, product)
+
+
+def _multiplied(a: Keys, b: Keys, product: Any) -> Keys:
     found = joined(*(product(x, y, m) for x, y, m in zip(halves(a), halves(b), (_Q, _P), strict=True)))
     if not (_has_none(a) or _has_none(b)):
         return found

@@ -46,6 +46,7 @@ class KeyReader:
         self.constants = ConstantKeys()
         self.bits = BitTable()
         self.casts = dict[str, list[Keys]]()  # keys of integers that were read as floats, by how
+        self.unread = list[Keys]()  # keys of integers of which floats were made that have no law
         self._pairs = dict[int, tuple[int, int]]()  # numbers of 4 bits that share a byte
 
     def constant(self, bits: Values, kind: str, size: int) -> Keys:
@@ -289,6 +290,8 @@ class _Piece:
         return np.where(near, moved, hashed(f"low {self.size} bytes", self.keys[0]))
 
     def _float_of_bits(self, tags: tuple[int, ...]) -> Keys:
+        if self.kind == "f32" and (lengthened := self._lengthened()) is not None:
+            return lengthened
         known = np.zeros(1, np.bool_)
         if self.kind in _FIELDS and self._may_be_made():
             rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
@@ -300,7 +303,21 @@ class _Piece:
             size, place = tags[0] >> 4 & 15, tags[0] & 15
             part = "" if size == self.size else f"bytes {place} to {place + self.size - 1} "
             return self.reader.cast(self.keys[0], f"{part}as {self.kind}")
+        self.reader.unread.append(self.keys)
         return self._hash(tags)
+
+    def _lengthened(self) -> Keys | None:
+        """Return bf16 above 16 zeros, as f32, where the upper half are elements of an array of integers."""
+        for lanes in (slice(0, 1), slice(None)):
+            cells = Cells(self.keys[:, lanes], self.tags[:, lanes])
+            rows, known = self.reader.rows(cells, self.bits[lanes], self.size)
+            if not known.all() or rows[:, :16].any():
+                return None
+            halves = [weighted(rows[:, 16:], signed=signed) for signed in (False, True)]
+            found = next((each for each in halves if self.reader.bits.of_leaf(each).all()), None)
+            if found is None:
+                return None
+        return self.reader.cast(found, "as bf16")
 
     def _may_be_made(self) -> bool:
         """Return whether the first lane's float has a sign and an exponent of constant bits."""
