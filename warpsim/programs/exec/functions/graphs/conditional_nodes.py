@@ -16,6 +16,7 @@ from ...clients.client_memory import DEVICE
 from ...error_codes import CudaError
 from ...graphs import Branching, Conditional, Graph, GraphNode, NodeKind, node_of_condition
 from ...streams import Touches
+from ...structures import ConditionalNodeParameters
 
 _BYTES = 4  # of a value
 _ASSIGN_DEFAULT = 1  # of the flags of a condition
@@ -72,7 +73,7 @@ def condition_create(
 
 def conditional_node(call: Call, graph: Graph, place: int) -> GraphNode:
     """Return a node by cudaConditionalNodeParams, and give where the handles of its graphs are."""
-    handle, kind, size = call.get(place, "QiI")
+    handle, kind, size = call.structure(ConditionalNodeParameters, place)
     condition = call.process.handles.get(handle)
     if not isinstance(condition, DeviceCondition) or condition.graph is not graph or condition.used:
         raise CudaError("InvalidValue", f"{call.name}: {handle:#x} is no condition of the graph that is free")
