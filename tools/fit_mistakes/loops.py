@@ -1,7 +1,7 @@
-"""Loops along k: a row states the sizes, how D came about, and and the kind of cause with its facts.
+"""Loops along k: a row states the sizes, how D came about, and the kind of cause with its facts.
 
-``made`` gets the instruction, A, B, C and the steps ``[(A_s, B_s), ...]`` and returns D. ``kind`` is that of the
-cause, with the facts that it must have; an empty kind: nothing may be claimed.
+``made`` gets the instruction, A, B, C and the steps ``[(A_s, B_s), ...]``; it returns D. ``kind`` is that of
+the cause, with the facts that it must have; an empty kind: nothing may be claimed.
 """
 
 from __future__ import annotations
