@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpsim.workbench.diagnosis.solving.tiles import Mixture, Tiles, mixture, ordered, simple, weights
+from warpsim.workbench.diagnosis.solving.step_tiles import Mixture, Tiles, mixture, ordered, simple, weights
 
 R, S, C, M, K, N = 2, 4, 3, 16, 8, 8
 RNG = np.random.default_rng(0)
