@@ -108,7 +108,7 @@ def least_squares(problem: Problem) -> Solved | None:
 def meet(low: Numbers, high: Numbers, target: Numbers, near: Numbers) -> Iterator[tuple[int, int]]:
     """Yield ``(i, j)`` with ``low[i] + high[j]`` within ``near`` of ``target (E,)`` in every element.
 
-    One list is sorted by its most telling element, the other is looked up in it. Nothing if too many agree.
+    ``low`` is sorted by its most significant element, ``high`` is looked up in it. Nothing if too many agree.
     """
     first = int(np.argmax(np.abs(low).max(axis=0) / near))
     order = np.argsort(low[:, first], kind="stable")
@@ -136,8 +136,8 @@ def _sums(parts: Sequence[Numbers], elements: int) -> Numbers:
 def units(problem: Problem, view: Fields, names: Sequence[str]) -> Index | None:
     """Return a table ``(N,)`` in which the places of a line that share ``names`` move together, anywhere.
 
-    A unit keeps its other coordinates, or holds nothing. Each line is solved alone; of several solutions the
-    one with most places unchanged. None where a line has no solution or too many options.
+    A unit keeps its other coordinates, or holds nothing. Each line is solved separately; of several
+    solutions that with most places unchanged. None where a line has no solution or too many options.
     """
     table = np.arange(problem.where.max() + 1)
     for line in range(len(problem.where)):
