@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from .clients.client import Process
+from .cuda_structures import Structure, layout, numbers, unpack
 from .error_codes import CudaError
 from .libraries import function_named
 from .messages import Channel, Message
 from .streams import LEGACY, PER_THREAD, Stream
-from .structures import Structure, layout, numbers, unpack
 
 Pointer = int  # how a parameter lies in a register: 64 bits,
 Size = int

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client import Process
+from ..cuda_structures import MemoryLocation, size_of
 from ..error_codes import CudaError
 from ..graphs import GraphNode
 from ..memory_transfers import range_of
 from ..streams import Touches
-from ..structures import MemoryLocation, size_of
 
 _READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _LAST_PREFETCH = 1, 2, 3, 4  # of cudaMemRangeAttribute
 _HOST, _NOWHERE = -1, -2  # cudaCpuDeviceId, cudaInvalidDeviceId

@@ -17,9 +17,7 @@ from ..clients.client_launches import (
 )
 from ..clients.client_modules import Kernel
 from ..clients.pending_work import IN_ORDER
-from ..error_codes import CudaError
-from ..graphs import GraphNode, NodeKind
-from ..structures import (
+from ..cuda_structures import (
     ATTRIBUTE_BYTES,
     DriverLaunchConfig,
     FunctionAttributes,
@@ -27,6 +25,8 @@ from ..structures import (
     RuntimeLaunchConfig,
     size_of,
 )
+from ..error_codes import CudaError
+from ..graphs import GraphNode, NodeKind
 from .registration import kernel_of
 
 _TOGETHER = {COOPERATIVE: (1).to_bytes(ATTRIBUTE_BYTES, "little")}

@@ -6,9 +6,9 @@ from ....machine.host.device import symbol_of
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, row
 from ..clients.client import Process
 from ..clients.client_modules import Image, Kernel
+from ..cuda_structures import FatbinaryWrapper
 from ..error_codes import CudaError
 from ..fatbinary import HEADER_BYTES, MAGIC, WRAPPER_MAGIC, container_bytes
-from ..structures import FatbinaryWrapper
 
 
 def image_at(call: Call, address: int, name: str) -> Image:

@@ -13,10 +13,10 @@ import numpy as np
 
 from ...calls import Call, Handle, Pointer, Unsigned, row
 from ...clients.client_memory import DEVICE
+from ...cuda_structures import ConditionalNodeParameters
 from ...error_codes import CudaError
 from ...graphs import Branching, Conditional, Graph, GraphNode, NodeKind, node_of_condition
 from ...streams import Touches
-from ...structures import ConditionalNodeParameters
 
 _BYTES = 4  # of a value
 _ASSIGN_DEFAULT = 1  # of the flags of a condition

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from .....base.files.archives import write_lines
 from ...calls import Call, Handle, Pointer, Size, Unsigned, row
+from ...cuda_structures import InstantiateParameters, UpdateResult
 from ...error_codes import CudaError
 from ...graphs import Graph, GraphNode, NodeKind
 from ...processes import working_folder
-from ...structures import InstantiateParameters, UpdateResult
 from .conditional_nodes import defaults
 from .user_objects import copied_with_objects, release_all
 

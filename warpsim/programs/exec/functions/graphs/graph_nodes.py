@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from ...calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ...clients.client_launches import LaunchRequest, parameter_bytes
-from ...error_codes import CudaError
-from ...graphs import Graph, GraphNode, NodeKind, node_of_graph
-from ...memory_transfers import Plane, Rows
-from ...streams import Event, Touches
-from ...structures import (
+from ...cuda_structures import (
     ATTRIBUTE_BYTES,
     DriverKernelNodeParameters,
     FillParameters,
     HostNodeParameters,
     KernelNodeParameters,
 )
+from ...error_codes import CudaError
+from ...graphs import Graph, GraphNode, NodeKind, node_of_graph
+from ...memory_transfers import Plane, Rows
+from ...streams import Event, Touches
 from ..launch_calls import launch_work
 from ..memory.copy_calls import box_at, box_work, copy_work, driver_box_at, fill_work, symbol_place
 from ..memory.pool_calls import allocated_in_graph, freed_in_graph

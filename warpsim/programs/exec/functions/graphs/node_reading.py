@@ -6,10 +6,7 @@ import struct
 
 from ...calls import Call, Handle, Pointer, Unsigned, row
 from ...clients.client_launches import LaunchRequest
-from ...error_codes import CudaError
-from ...graphs import Graph, GraphNode, NodeKind
-from ...memory_transfers import Box, Plane, Rows
-from ...structures import (
+from ...cuda_structures import (
     ATTRIBUTE_BYTES,
     AllocationNodeParameters,
     DriverCopy3D,
@@ -23,6 +20,9 @@ from ...structures import (
     RuntimeCopy3D,
     RuntimeSide,
 )
+from ...error_codes import CudaError
+from ...graphs import Graph, GraphNode, NodeKind
+from ...memory_transfers import Box, Plane, Rows
 from .graph_calls import node_of
 
 _HOST, _DEVICE = 1, 2  # of CUmemorytype

@@ -6,10 +6,17 @@ from typing import NamedTuple
 
 from ...calls import AsyncStream, Call, Extent, Handle, Int, Pitched, Pointer, Size, Unsigned, row
 from ...clients.client import Process
+from ...cuda_structures import (
+    DriverCopy2D,
+    DriverCopy3D,
+    DriverSide2D,
+    DriverSide3D,
+    RuntimeCopy3D,
+    RuntimeSide,
+)
 from ...error_codes import CudaError
 from ...graphs import GraphNode, NodeKind
 from ...memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill_rows
-from ...structures import DriverCopy2D, DriverCopy3D, DriverSide2D, DriverSide3D, RuntimeCopy3D, RuntimeSide
 from .memory_calls import variable_of
 
 _DRIVER_HOST, _DRIVER_ARRAY = 1, 3  # of CUmemorytype

@@ -6,9 +6,9 @@ from .....machine.host.device import Symbol, symbol_of
 from ...calls import Call, Extent, Int, Pointer, Size, Unsigned, row
 from ...clients.client import Registered
 from ...clients.client_memory import DEVICE, MANAGED, PINNED, Kind
+from ...cuda_structures import PitchedPointer, PointerAttributes
 from ...error_codes import CudaError
 from ...memory_transfers import range_of
-from ...structures import PitchedPointer, PointerAttributes
 from ..registration import image_of
 
 _PITCH_ALIGNMENT = 512

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ...calls import Call, Handle, Int, Pointer, Size, row
 from ...clients.client_memory import DEVICE, MANAGED, PINNED, Kind
+from ...cuda_structures import POOL_BYTES, AllocationNodeParameters, MemoryLocation, PoolProperties
 from ...error_codes import CudaError
 from ...graphs import GraphNode, NodeKind
 from ...streams import Touches
-from ...structures import POOL_BYTES, AllocationNodeParameters, MemoryLocation, PoolProperties
 from ..device_calls import check_device
 
 _ON_DEVICE_0 = 1, 0, 1, 0  # pinned, no handles of other processes

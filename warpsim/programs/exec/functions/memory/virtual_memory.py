@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from ...calls import Call, Handle, Int, Pointer, Size, row
 from ...clients.client_memory import OutOfMemory
+from ...cuda_structures import AccessDescription, AllocationProperties, MemoryLocation, size_of
 from ...error_codes import CudaError
-from ...structures import AccessDescription, AllocationProperties, MemoryLocation, size_of
 from .pool_calls import location_of
 
 _GRANULARITY = 2 << 20

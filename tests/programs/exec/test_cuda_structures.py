@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from warpsim.programs.exec import structures
-from warpsim.programs.exec.structures import layout, numbers, size_of, unpack
+from warpsim.programs.exec import cuda_structures
+from warpsim.programs.exec.cuda_structures import layout, numbers, size_of, unpack
 
 # The C type, and the C fields where those of the class begin.
 WHOLE: dict[str, tuple[str, str]] = {
@@ -98,7 +98,7 @@ def told(cuda_headers: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 @pytest.mark.parametrize("name", [*WHOLE, *BEGINNINGS])
 def test_a_structure_is_laid_out_as_in_c(told: dict[str, list[int]], name: str) -> None:
     """Offsets of all fields are those of C, and the size of whole structures."""
-    kind = getattr(structures, name)
+    kind = getattr(cuda_structures, name)
     size, *wanted = told[name]
     found = offsets(kind)
     assert found == wanted
