@@ -29,11 +29,35 @@ class Planted:
     at: tuple[str, ...] = ()
 
 
-def _of(kernel: str, *rows: tuple[str, str, str, str] | tuple[str, str, str, str, Outcome, tuple[str, ...]]) -> list[Planted]:
+def _of(
+    kernel: str, *rows: tuple[str, str, str, str] | tuple[str, str, str, str, Outcome, tuple[str, ...]]
+) -> list[Planted]:
     names = ("category", "old", "new", "wrong", "outcome", "at")
     return [Planted(kernel=kernel, **dict(zip(names, row, strict=False))) for row in rows]  # type: ignore[arg-type]
 
 
+MISSING = ("missing", "missing term", "double term")
+KINDS: dict[str, tuple[str, ...]] = {  # a certain cause of these names the mistake, whatever its line
+    "tail": MISSING,
+    "fix-up": MISSING,
+    "accumulate": MISSING,
+    "reduction": MISSING,
+    "stores": ("never stored", "stored twice", "moved"),
+}
+CONSUMED = (
+    "index",
+    "scale",
+    "scale id",
+    "bias",
+    "zero point",
+    "metadata",
+    "swizzle",
+    "descriptor",
+    "stage",
+    "pad",
+)
+
+# fmt: off
 _FIRST_LEFT = "load_a(a[0], &xs"
 LIST: tuple[Planted, ...] = (
     *_of(

@@ -44,7 +44,10 @@ class Unseen:
 
 def _marlin(draw: Drawn) -> list[Any]:
     n, k = 64, 160
-    words = draw.integers(np.uint32, 0, 2**32, k // 32, n, 4), draw.integers(np.uint32, 0, 2**32, k // 32, n // 8)
+    words = (
+        draw.integers(np.uint32, 0, 2**32, k // 32, n, 4),
+        draw.integers(np.uint32, 0, 2**32, k // 32, n // 8),
+    )
     return [draw.normal(f16, 16, k), *words, draw.positive(f16, k // 32, n), np.zeros((16, n), f16), n, k]
 
 
@@ -82,7 +85,12 @@ def _matvec_q4(draw: Drawn) -> list[Any]:
 
 def _rmsnorm(draw: Drawn) -> list[Any]:
     m = 24
-    operands = [draw.normal(bf16, m, 64), draw.positive(bf16, 64), draw.normal(bf16, 64, 32), draw.normal(bf16, m, 32)]
+    operands = [
+        draw.normal(bf16, m, 64),
+        draw.positive(bf16, 64),
+        draw.normal(bf16, 64, 32),
+        draw.normal(bf16, m, 32),
+    ]
     return [*operands, np.zeros((m, 32), bf16), m, f32(1e-2)]
 
 
@@ -116,7 +124,9 @@ def _sparse24(draw: Drawn) -> list[Any]:
 def _mxfp8(draw: Drawn) -> list[Any]:
     n, k = 64, 384
     maps = [tensor(draw.normal(e4m3, rows, k), (box, 128)) for rows, box in ((128, 128), (n, 32))]
-    scales = [draw.integers(np.uint8, 124, 131, *shape, 32, 4, 4) for shape in ((k // 128,), (n // 32, k // 128))]
+    scales = [
+        draw.integers(np.uint8, 124, 131, *shape, 32, 4, 4) for shape in ((k // 128,), (n // 32, k // 128))
+    ]
     return [maps[0], scales[0], maps[1], scales[1], np.zeros((128, n), f32), n, k]
 
 
@@ -131,7 +141,11 @@ def _rope(draw: Drawn) -> list[Any]:
 
 def _conv(draw: Drawn) -> list[Any]:
     height, width, outputs = 5, 7, 16
-    operands = [draw.normal(f16, height, width, 16), draw.normal(f16, outputs, 3, 3, 16), draw.normal(f32, outputs)]
+    operands = [
+        draw.normal(f16, height, width, 16),
+        draw.normal(f16, outputs, 3, 3, 16),
+        draw.normal(f32, outputs),
+    ]
     return [*operands, np.zeros((height, width, outputs), f16), height, width, outputs, f32(0.1)]
 
 
@@ -152,8 +166,16 @@ def _requant(draw: Drawn) -> list[Any]:
 
 def _lora(draw: Drawn) -> list[Any]:
     rows, n, k = 32, 32, 64
-    operands = [draw.normal(bf16, *shape) for shape in ((rows, k), (n, k), (3, 16, k), (3, n, 16))]
-    return [*operands, np.array([2, 0], np.int32), np.zeros((rows, n), f32), n, k, f32(0.5)]
+    operands = [draw.normal(f32, *shape) for shape in ((rows, k), (n, k), (3, 16, k), (3, n, 16))]
+    operands[3] /= 10
+    return [
+        *(each.astype(bf16) for each in operands),
+        np.array([2, 0], np.int32),
+        np.zeros((rows, n), f32),
+        n,
+        k,
+        f32(0.5),
+    ]
 
 
 def tensor(array: np.ndarray, box: tuple[int, int]) -> Any:

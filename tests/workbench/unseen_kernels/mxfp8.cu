@@ -89,6 +89,7 @@ extern "C" __global__ void __launch_bounds__(128)
         }
     }
     const int last = blocks - 1;
+    __syncthreads();
     wait_for(done[last % 2], last / 2 & 1);
     asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 #pragma unroll 1
