@@ -379,7 +379,7 @@ def _of_strides(view: View) -> _Group:
     steps = tuple(_strides(rows, columns))
     size = rows * columns
 
-    def one(step: _Step, row: Index, column: Index) -> Index:
+    def sources(step: _Step, row: Index, column: Index) -> Index:
         down, across, base, wrapped, written = step.data
         flat = row * columns + column
         if written:
@@ -391,7 +391,7 @@ def _of_strides(view: View) -> _Group:
 
     def evaluate(which: Index, places: Index) -> Index:
         row, column = view.coordinates[places].T
-        return np.stack([one(steps[at], row, column) for at in which.tolist()])
+        return np.stack([sources(steps[at], row, column) for at in which.tolist()])
 
     return _Group(view, steps, evaluate)
 
