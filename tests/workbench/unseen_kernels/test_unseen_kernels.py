@@ -1,4 +1,4 @@
-"""Kernels in the manner of CUTLASS, FlashAttention, Marlin and others compute their references, by algebra."""
+"""Kernels in the manner of CUTLASS, Marlin and others compute their references, by algebra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.mistakes.judged import asked, edited, guilty_lines
 from tools.mistakes.unseen_kernels import LIST
 
 
-@pytest.mark.parametrize("seed", (1, 2, 3))
+@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("kernel", LAUNCHES)
 def test_intact_kernel_computes_its_reference(kernel: str, seed: int) -> None:
     verdict = asked(kernel, FOLDER / "ptx" / f"{kernel}.ptx", seed)
