@@ -37,7 +37,7 @@ class UnwritableStream(OSError):
 def prepare_streams() -> None:
     """Make the streams take any text: file names may be any bytes, and a stream may be closed (``>&-``).
 
-    What is printed on a closed stdout is an error, as on a full disk; of a closed stderr nobody expects text.
+    What is printed on a closed stdout is an error, as on a full disk; a closed stderr is none.
     """
     for name, number, mode in (("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         if getattr(sys, name) is None:
