@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -627,12 +628,18 @@ def scout(trace: Trace, reference: Callable[..., Any], given: Sequence[Any]) -> 
 
     Raises what the reference raises. What it hides, the trace of its call on keys has.
     """
-    arrays = [np.array(each.values).view(_Scout) if isinstance(each, Shadow) else each for each in given]
-    for each in arrays:
-        if isinstance(each, _Scout):
-            each.trace = trace
     with np.errstate(all="ignore"):
-        reference(*arrays)
+        reference(*(_scouted(trace, each) for each in given))
+
+
+def _scouted(trace: Trace, given: Any) -> Any:
+    if isinstance(given, SimpleNamespace):
+        return SimpleNamespace(**{name: _scouted(trace, each) for name, each in vars(given).items()})
+    if not isinstance(given, Shadow):
+        return given
+    found = np.array(given.values).view(_Scout)
+    found.trace = trace
+    return found
 
 
 def listed() -> str:
