@@ -176,6 +176,7 @@ class _Operands:
             return self._of_registers(place, role)
         if isinstance(place, BehindDescriptor):
             return self._of_tile(place, role)
+        assert isinstance(place, TensorCells)
         return self._of_tensor_memory(place, role, self.product.format(role))
 
     def _cells(self, numbers_: Sequence[int]) -> Cells | None:
@@ -231,9 +232,9 @@ class _Operands:
         found = self.reader.elements(cells, bits, element, max(8 // element.bits, 1))
         found = found.reshape(-1, *addresses.shape)
         if element.bits != 4:  # of two that share a byte those along K are next to each other
-            return found[0]
+            return np.asarray(found[0])
         along = np.arange(addresses.shape[1 if role == "b" else 2]) & 1
-        return np.where((along[:, None] if role == "b" else along) == 1, found[1], found[0])
+        return np.asarray(np.where((along[:, None] if role == "b" else along) == 1, found[1], found[0]))
 
     def _tensor_offsets(self, place: TensorCells, role: str) -> npt.NDArray[np.int64]:
         """Return ``(rows, columns)``: the first bytes of the cells of an operand in tensor memory."""
@@ -258,8 +259,9 @@ class _Operands:
         """Return the keys of block scales ``(executions, lines, chunks)``."""
         place, element, ids = self.form.place(role, self.inputs), self.form.scale, self.inputs.scale_selectors
         assert element is not None
-        if not isinstance(place, ScaleRegisters):
+        if isinstance(place, TensorCells):
             return self._of_tensor_memory(place, role, element)
+        assert isinstance(place, ScaleRegisters)
         byte, thread = getattr(ids, f"byte_id_{place.side}"), getattr(ids, f"thread_id_{place.side}")
         lanes = (np.arange(self.count)[:, None] * WARP + place.lanes_of(thread)).reshape(-1)
         cells = self._cells(self.numbers_of(role))
@@ -273,12 +275,13 @@ class _Operands:
         """Write the keys of D where its values are."""
         place, element = self.form.place("d", self.inputs), self.product.d
         kind, size = element.name if element.is_float else "s", element.bits // 8
-        if not isinstance(place, Registers):
+        if isinstance(place, TensorCells):
             kept = ~self.inputs.tensor.disabled(place.lanes)[place.index[0]]
             cells = Cells.of(d[0][kept], kind, size).resized(4)
             memory, offsets = self.algebra.memory(tensor_bytes(self.wave)), self._tensor_offsets(place, "d")
             memory.store(offsets[kept], 4, cells, self.statement.pc)
             return
+        assert isinstance(place, Registers)
         if place.products > 1:
             d = d.reshape(self.count, place.products * d.shape[-2], d.shape[-1])
         values = np.moveaxis(place.layout.distribute(d), -1, 0).reshape(-1, len(self.index))

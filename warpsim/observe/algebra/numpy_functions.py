@@ -577,10 +577,10 @@ METHODS: dict[str, Callable[..., Any]] = {
 class _Scout(np.ndarray):
     """An array that notes in a trace which functions and numbers a reference applies, and computes values."""
 
-    trace: Trace
+    notes: Trace
 
     def __array_finalize__(self, source: Any) -> None:
-        self.trace = getattr(source, "trace", None)  # type: ignore[assignment]
+        self.notes = getattr(source, "notes", None)  # type: ignore[assignment]
 
     def _scouting(self, result: Any) -> Any:
         if isinstance(result, tuple | list):
@@ -588,29 +588,29 @@ class _Scout(np.ndarray):
         if not isinstance(result, np.ndarray | np.generic):
             return result
         found = np.asarray(result).view(_Scout)
-        found.trace = self.trace
+        found.notes = self.notes
         return found
 
     def _noted(self, args: Sequence[Any]) -> list[Any]:
         """Note numbers among arguments; return plain ones."""
-        plain = []
+        plain = list[Any]()
         for each in args:
             if isinstance(each, tuple | list):
                 plain.append(type(each)(self._noted(each)))
                 continue
             if isinstance(each, float | np.generic | np.ndarray) and not isinstance(each, _Scout):
-                self.trace.lift(each)
+                self.notes.lift(each)
             plain.append(np.asarray(each) if isinstance(each, _Scout) else each)
         return plain
 
-    def __array_ufunc__(self, function: Any, method: str, *args: Any, **more: Any) -> Any:
-        plain = self._noted(args)
-        if function.__name__ in _UNARY:
-            self.trace.functions.add(_UNARY[function.__name__])
-        if function.__name__ in ("power", "float_power") and np.any(np.asarray(plain[1]) % 1):
-            self.trace.functions.add("sqrt")
-        named = dict(zip(more, self._noted(list(more.values())), strict=True))
-        return self._scouting(getattr(function, method)(*plain, **named))
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Any:
+        plain = self._noted(inputs)
+        if ufunc.__name__ in _UNARY:
+            self.notes.functions.add(_UNARY[ufunc.__name__])
+        if ufunc.__name__ in ("power", "float_power") and np.any(np.asarray(plain[1]) % 1):
+            self.notes.functions.add("sqrt")
+        named = dict(zip(kwargs, self._noted(list(kwargs.values())), strict=True))
+        return self._scouting(getattr(ufunc, method)(*plain, **named))
 
     def __array_function__(self, function: Any, types: Any, args: Any, more: Any) -> Any:
         named = dict(zip(more, self._noted(list(more.values())), strict=True))
@@ -638,7 +638,7 @@ def _scouted(trace: Trace, given: Any) -> Any:
     if not isinstance(given, Shadow):
         return given
     found = np.array(given.values).view(_Scout)
-    found.trace = trace
+    found.notes = trace
     return found
 
 

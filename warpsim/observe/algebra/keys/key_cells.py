@@ -50,6 +50,9 @@ def pattern_of(kind: str, size: int, width: int) -> Tags:
 LOOSE = 8  # in the tags of a memory: bytes that may be of several numbers, whose keys have to be compared
 
 
+_NONE = np.zeros((0, 0), _U)
+
+
 class Cells:
     """The keys and tags of a register, or of words of a memory in place of lanes; never changed in place.
 
@@ -64,6 +67,7 @@ class Cells:
     def __init__(self, keys: Any, tags: Any, writer: Any = -1) -> None:
         self._keys, self._tags, self.writer, self.width = keys, tags, writer, len(keys)
         self.kind, self.size = "", 0
+        self.numbers: Keys = _NONE
         self.there: Mask | None = None
 
     @classmethod
@@ -198,7 +202,8 @@ class Cells:
             return others._only(~mask)
         writer = self.writer if self.writer is others.writer else np.where(mask, self.writer, others.writer)
         if _alike(self, others):
-            numbers, there = np.where(mask, self.numbers, others.numbers), None
+            numbers: Keys = np.where(mask, self.numbers, others.numbers)
+            there = None
             if self.there is not None or others.there is not None:
                 there = np.where(mask, _mask(self), _mask(others))
                 if not there.any():
@@ -282,11 +287,12 @@ class MemoryCells:
         """Write the cells of words at each offset, None for bytes without keys."""
         places = _places(offsets, size)
         width = _width(offsets, size)
-        if cells is None:
-            keys, tags = 0, 0
-        else:
+        keys: Any = 0
+        tags: Any = 0
+        if cells is not None:
             shape = len(offsets), -1, width
-            keys, tags = cells.keys.T.reshape(shape), _marked(cells).T.reshape(shape)
+            keys = np.repeat(cells.numbers.T, cells.size, axis=1) if cells.kind else cells.keys.T
+            keys, tags = keys.reshape(shape), _marked(cells).T.reshape(shape)
         for table, value in ((self.keys, keys), (self.tags, tags), (self.writers, writer)):
             table[: len(table) // width * width].reshape(-1, width)[places] = value
 

@@ -65,7 +65,7 @@ class KeyReader:
             return self.constant(own, kind, size)
         whole = self._whole(cells, kind, size) if place % size == 0 else None
         if whole is not None:
-            found = whole[place // size]
+            found: Keys = whole[place // size]
             if cells.there is not None:
                 found, none = found.copy(), ~cells.there
                 found[none] = self.constant(own[none], kind, size)
@@ -76,7 +76,7 @@ class KeyReader:
             whole &= (tags[byte] == tag_of(kind, size) + byte) & (keys[byte] == keys[0])
         if whole.all():
             return np.asarray(keys[0])
-        found = keys[0].copy()
+        found = np.asarray(keys[0]).copy()
         none = (tags == 0).all(0)
         if none.any():
             found[none] = self.constant(own[none], kind, size)
@@ -308,6 +308,7 @@ class _Piece:
 
     def _lengthened(self) -> Keys | None:
         """Return bf16 above 16 zeros, as f32, where the upper half are elements of an array of integers."""
+        found: Keys | None = None
         for lanes in (slice(0, 1), slice(None)):
             cells = Cells(self.keys[:, lanes], self.tags[:, lanes])
             rows, known = self.reader.rows(cells, self.bits[lanes], self.size)
@@ -317,7 +318,7 @@ class _Piece:
             found = next((each for each in halves if self.reader.bits.of_leaf(each).all()), None)
             if found is None:
                 return None
-        return self.reader.cast(found, "as bf16")
+        return None if found is None else self.reader.cast(found, "as bf16")
 
     def _may_be_made(self) -> bool:
         """Return whether the first lane's float has a sign and an exponent of constant bits."""
