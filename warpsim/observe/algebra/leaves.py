@@ -209,7 +209,7 @@ class Leaves:
             for each in self.arguments
             if each.kind in ("s", "u")
             and each.keys is not None
-            and _share(each.keys.reshape(-1), self.reader.unread)
+            and not self.reader.unread.isdisjoint(each.keys.reshape(-1).tolist())
             and not self._casts(each)
         ]
 
@@ -217,8 +217,8 @@ class Leaves:
         """Return how the kernel reads integers of an argument as other numbers."""
         if argument.keys is None:
             return []
-        own = argument.keys.reshape(-1)
-        return [name for name, keys in self.reader.casts.items() if _share(own, keys)]
+        own = argument.keys.reshape(-1).tolist()
+        return [name for name, keys in self.reader.casts.items() if not keys.isdisjoint(own)]
 
     def read_as(self, argument: Argument) -> set[str]:
         """Return the formats of floats that the kernel reads integers of an argument as, or parts of them."""
@@ -240,13 +240,6 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
     for size, stride in zip(array.shape, array.strides, strict=True):
         found = found[..., None] + np.arange(size, dtype=np.int64) * stride
     return found
-
-
-def _share(own: Keys, casts: list[Keys]) -> bool:
-    if not casts:
-        return False
-    some = np.unique(np.concatenate([each.reshape(-1)[:: max(each.size // 64, 1)] for each in casts]))
-    return bool(np.isin(some, own).any())
 
 
 class Left(NamedTuple):

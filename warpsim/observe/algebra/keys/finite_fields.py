@@ -19,6 +19,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from ....sums.execution.compilation_budget import CompilationBudget, limit_here
+
 Keys = npt.NDArray[np.uint64]
 _U = np.uint64
 
@@ -145,29 +147,42 @@ def total(keys: Any, axis: int) -> Keys:
 
 
 _LIMB, _LIMB_MASK = _U(15), _U((1 << 15) - 1)
-_EXACT = 16  # products below 2^60 whose sum has 64 bits
 _LARGE = 1 << 25  # products from which on floating-point matrices are faster than sums of integers
 _MOST = 256  # products of 30 and 15 bits that float64 sums exactly
+_EXACT = 16  # products below 2^60 whose sum has 64 bits
+_BUDGET = CompilationBudget(many=limit_here())
 
 
 def matmul(a: Any, b: Any) -> Keys:
     """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``."""
     a, b = np.asarray(a, _U), np.asarray(b, _U)
-    most, product = (_EXACT, _summed) if a.size * b.shape[-1] < _LARGE else (_MOST, _product)
-    if a.shape[-1] > most:
-        parts = [slice(k, k + most) for k in range(0, a.shape[-1], most)]
-        return total(np.stack([_multiplied(a[..., k], b[..., k, :], product) for k in parts]), 0)
-    return _multiplied(a, b, product)
+    count, k = a.size * b.shape[-1], a.shape[-1]
+    if count < _LARGE and a.ndim == b.ndim == 3 and len(a) == len(b) and _BUDGET.earns("keys", count):
+        from ....sums.arithmetic.kernels.modular_products import modular_product
 
-
-def _multiplied(a: Keys, b: Keys, product: Any) -> Keys:
-    found = joined(*(product(x, y, m) for x, y, m in zip(halves(a), halves(b), (_Q, _P), strict=True)))
+        found = np.empty((*a.shape[:-1], b.shape[-1]), _U)
+        modular_product(Q, P, 30)(np.ascontiguousarray(a), np.ascontiguousarray(b), found)
+    else:
+        most, product = (_EXACT, _summed) if count < _LARGE else (_MOST, _product)
+        parts = [
+            joined(
+                *(product(x[..., i : i + most], y[..., i : i + most, :], m) for x, y, m in _by_field(a, b))
+            )
+            for i in range(0, max(k, 1), most)
+        ]
+        found = total(np.stack(parts), 0) if len(parts) != 1 else parts[0]
     if not (_has_none(a) or _has_none(b)):
         return found
     none_a, none_b = a & _HIGH_NONE != 0, b & _HIGH_NONE != 0
     lacking = np.matmul(none_a.astype(float), (b & _LOW != 0).astype(float))
     lacking = lacking + np.matmul((a & _LOW != 0).astype(float), none_b.astype(float))
     return _without_upper(found, (lacking != 0) * _HIGH_NONE)
+
+
+def _by_field(a: Keys, b: Keys) -> tuple[tuple[Keys, Keys, np.uint64], ...]:
+    """Return the matrices in each field, and its modulus; what is NONE is 0."""
+    used = _U(NONE - 1)
+    return (a >> _BITS & used, b >> _BITS & used, _Q), (a & _LOW, b & _LOW, _P)
 
 
 def _summed(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
@@ -177,11 +192,11 @@ def _summed(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
 
 def _product(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
     """Return the product of matrices modulo a number below 2^30, of at most 256 terms: that of A and of each
-    limb of 15 bits of B is exact in float64. Upper halves that are NONE give anything.
+    limb of 15 bits of B is exact in float64.
     """
     n = b.shape[-1]
     limbs = np.concatenate([b >> _LIMB & _LIMB_MASK, b & _LIMB_MASK], axis=-1).astype(np.float64)
-    found = np.matmul((a & _U(NONE - 1)).astype(np.float64), limbs).astype(_U)
+    found = np.matmul(a.astype(np.float64), limbs).astype(_U)
     high = _modulo(found[..., :n], modulus) << _LIMB
     return _modulo(high + found[..., n:], modulus)
 

@@ -45,8 +45,8 @@ class KeyReader:
         self.seed = seed
         self.constants = ConstantKeys()
         self.bits = BitTable()
-        self.casts = dict[str, list[Keys]]()  # keys of integers that were read as floats, by how
-        self.unread = list[Keys]()  # keys of integers of which floats were made that have no law
+        self.casts = dict[str, set[int]]()  # some keys of integers that were read as others, by how
+        self.unread = set[int]()  # of integers of which floats were made that have no law
         self._pairs = dict[int, tuple[int, int]]()  # numbers of 4 bits that share a byte
 
     def constant(self, bits: Values, kind: str, size: int) -> Keys:
@@ -135,7 +135,7 @@ class KeyReader:
 
     def cast(self, keys: Keys, name: str) -> Keys:
         """Return the keys of the floats that bits of integers are read as, in words such as "as bf16"."""
-        self.casts.setdefault(name, []).append(keys)
+        self.casts.setdefault(name, set()).update(_some(keys))
         return hashed(name, keys)
 
     def multiplied(self, cells: Cells | None, bits: Values, kind: str, size: int, place: int = 0) -> Keys:
@@ -144,7 +144,7 @@ class KeyReader:
         if cells is not None and other is not None and cells.kind in ("", other):
             some = cells.tags[place] == tag_of(other, size)
             if some.any():
-                self.casts.setdefault(f"as {kind}{8 * size}", []).append(cells.keys[place][some])
+                self.casts.setdefault(f"as {kind}{8 * size}", set()).update(_some(cells.keys[place][some]))
         return self.read(cells, bits, kind, size, place)
 
     def elements(self, cells: Cells | None, bits: Values, element: Format, count: int) -> Keys:
@@ -303,7 +303,7 @@ class _Piece:
             size, place = tags[0] >> 4 & 15, tags[0] & 15
             part = "" if size == self.size else f"bytes {place} to {place + self.size - 1} "
             return self.reader.cast(self.keys[0], f"{part}as {self.kind}")
-        self.reader.unread.append(self.keys)
+        self.reader.unread.update(_some(self.keys))
         return self._hash(tags)
 
     def _lengthened(self) -> Keys | None:
@@ -339,6 +339,15 @@ class _Piece:
     def _hash(self, tags: tuple[int, ...]) -> Keys:
         concrete = self.bits if 0 in tags else np.zeros(len(self.bits), _U)
         return hashed(f"bytes {self.kind} {tags}", *self.keys, concrete.astype(_U))
+
+
+def _some(keys: Keys) -> list[int]:
+    """Return some of the keys, from all parts of an array."""
+    found: list[int] = keys.reshape(-1)[:: max(keys.size // _SAMPLES, 1)].tolist()
+    return found
+
+
+_SAMPLES = 32
 
 
 def _of_fields(rows: Keys, fraction: int, exponent: int) -> tuple[Keys, Mask]:
