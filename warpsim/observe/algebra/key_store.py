@@ -18,6 +18,7 @@ from ...machine.run.events import Observer, helper
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.memory_access import MemoryAccess
+from ...machine.state.side_tables import SideTable
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
 from .provenance import Copy, Provenance, Stores, place_of_wave
@@ -38,6 +39,11 @@ class Turn(NamedTuple):
     inner: Step
 
 
+def _none(entry: object) -> dict[int, Statement]:
+    return {}
+
+
+_STATEMENTS = SideTable(_none)
 _LOCAL, _TENSOR = "local memory of keys", "tensor memory of keys"  # side tables of a wave
 
 
@@ -65,13 +71,14 @@ class KeyStore(Observer):
         self.together: Lanes | None = None
         self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
         self._last: tuple[Frame | None, Registers] = (None, {})
-        self._statements = dict[int, Statement]()
 
-    def statement(self, pc: int) -> Statement:
-        """Return what is known of a statement."""
-        found = self._statements.get(pc)
+    @helper
+    def statement(self, wave: Wave, pc: int) -> Statement:
+        """Return what is known of a statement: the same in all launches."""
+        known = _STATEMENTS.of(wave.entry)
+        found = known.get(pc)
         if found is None:
-            found = self._statements[pc] = Statement(pc, self.code[pc])
+            found = known[pc] = Statement(pc, wave.entry.code[pc])
         return found
 
     def forgetting(self, turn: Turn) -> bool | None:
@@ -173,7 +180,7 @@ class KeyStore(Observer):
 
     @helper
     def read(self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
-        """Return the cells of words that a statement reads in a memory, and note who wrote them."""
+        """Return the cells of words that a statement reads, and note which statements wrote them."""
         memory = self.memory(data, wave)
         cells = memory.load(offsets, size, pc)
         if cells is not None:

@@ -203,7 +203,7 @@ class Leaves:
         return argument.keys, argument.content
 
     def untyped(self) -> list[str]:
-        """Return the names of arrays of integers of which floats were made, nobody knows of what type."""
+        """Return the names of arrays of integers of which floats of an unknown type were made."""
         return [
             each.name
             for each in self.arguments

@@ -306,7 +306,7 @@ class Moves:
         moved = None if pending.moved is None else pending.moved(wave)
         if moved is None or moved.space != "registers":
             return
-        statement = self.algebra.statement(path.pc)
+        statement = self.algebra.statement(wave, path.pc)
         index = next(place for place, each in enumerate(statement.operands) if not isinstance(each, Address))
         turn = Turn(wave, path, path.lanes, path.frame, statement, statement.record.step)
         lanes, places = np.arange(moved.lanes) + pending.lane, moved.source.reshape(-1, _words_of(moved))

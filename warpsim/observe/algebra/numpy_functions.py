@@ -592,7 +592,7 @@ class _Scout(np.ndarray):
         return found
 
     def _noted(self, args: Sequence[Any]) -> list[Any]:
-        """Note numbers among arguments; return plain ones."""
+        """Note numbers among arguments; return plain arrays."""
         plain = list[Any]()
         for each in args:
             if isinstance(each, tuple | list):
@@ -623,13 +623,14 @@ class _Scout(np.ndarray):
         return (self[place] for place in range(len(self)))
 
 
-def scout(trace: Trace, reference: Callable[..., Any], given: Sequence[Any]) -> None:
-    """Call a reference on values alone: the trace gets the functions, and the numbers, that it applies.
+def scout(trace: Trace, reference: Callable[..., Any], given: Sequence[Any]) -> Any:
+    """Call a reference on values alone, and return what it returns: the trace gets the functions, and the
+    numbers, that it applies.
 
     Raises what the reference raises. What it hides, the trace of its call on keys has.
     """
     with np.errstate(all="ignore"):
-        reference(*(_scouted(trace, each) for each in given))
+        return reference(*(_scouted(trace, each) for each in given))
 
 
 def _scouted(trace: Trace, given: Any) -> Any:

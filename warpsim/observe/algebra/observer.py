@@ -70,7 +70,7 @@ class Algebra(KeyStore):
 
         def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             if not kept:
-                statement = self.statement(pc)
+                statement = self.statement(wave, pc)
                 kept.append((statement, self._handler(statement)))
             if self._bind is not None:
                 bind, self._bind = self._bind, None

@@ -13,6 +13,7 @@ key stands for.
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -157,11 +158,14 @@ def matmul(a: Any, b: Any) -> Keys:
     """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``."""
     a, b = np.asarray(a, _U), np.asarray(b, _U)
     count, k = a.size * b.shape[-1], a.shape[-1]
-    if count < _LARGE and a.ndim == b.ndim == 3 and len(a) == len(b) and _BUDGET.earns("keys", count):
+    if count < _LARGE and a.shape[:-2] == b.shape[:-2] and _BUDGET.earns("keys", count):
         from ....sums.arithmetic.kernels.modular_products import modular_product
 
-        found = np.empty((*a.shape[:-1], b.shape[-1]), _U)
-        modular_product(Q, P, 30)(np.ascontiguousarray(a), np.ascontiguousarray(b), found)
+        lead = a.shape[:-2]
+        left, right = (np.ascontiguousarray(x).reshape(prod(lead), *x.shape[-2:]) for x in (a, b))
+        three = np.empty((len(left), a.shape[-2], b.shape[-1]), _U)
+        modular_product(Q, P, 30)(left, right, three)
+        found = three.reshape(*lead, *three.shape[1:])
     else:
         most, product = (_EXACT, _summed) if count < _LARGE else (_MOST, _product)
         parts = [

@@ -53,8 +53,8 @@ def constant_rows(values: npt.NDArray[Any], width: int = WIDTH) -> Keys:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An array of integers: ``keys (n,)`` of its elements. All bits but the highest have keys of their own,
-    which leave one for the highest.
+    """An array of integers: ``keys (n,)`` of its elements. All bits but the highest have random keys,
+    and that of the highest follows.
     """
 
     name: str
