@@ -90,9 +90,9 @@ class Formulas:
         bits: npt.NDArray[Any],
         lane: int,
         type_name: str,
-        told: tuple[Name, int],
+        within: tuple[Name, int],
     ) -> str:
-        name, depth = told
+        name, depth = within
         if bits.dtype == np.bool_:
             return str(bool(bits[lane])).lower() if cells is None else "..."
         if cells is None:

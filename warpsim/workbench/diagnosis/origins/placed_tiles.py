@@ -1,8 +1,9 @@
 """Where in shared memory the elements of a tile lie, and which descriptor of tcgen05 reads them there.
 
 Of some executions the bytes of shared memory are kept, too: so the place of every element that an operand
-should have is known, and start, offsets, swizzle and major of a descriptor follow from the places. Knows bytes
-and descriptors; does not know whether a tile is right. PTX ISA 9.3, section 9.7.17.5 "Canonical layouts".
+should have is known, and start, offsets, swizzle and major of a descriptor follow from the places. Knows
+bytes and descriptors; does not know whether a tile is right. PTX ISA 9.3, section 9.7.17.5 "Canonical
+layouts".
 """
 
 from __future__ import annotations
