@@ -179,7 +179,7 @@ class _Fitting:
     # --- candidates: a block times the atoms, and zero last ---
 
     def _likely(self, scores: Numbers) -> Index:
-        """Return the maps that may hold a part: unchanged, zero, the best, and the best of what that leaves."""
+        """Return the maps that may hold a part: unchanged, zero, the best, and the best of the rest."""
         order = np.lexsort((self.cost, -scores))[:_FIRST]
         left = np.flatnonzero(~self._near(self._table(int(order[0]))))
         others = np.lexsort((self.cost, -self._scores(left)))[:_OTHERS] if len(left) else order[:0]
