@@ -96,11 +96,12 @@ class Where:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Places that hold a map of a source; ``within`` says which, None: all."""
+    """Places that hold a map of a source; ``within`` says which: all, without any."""
 
     atom: Atom
     source: Source
-    within: Where | None = None
+    within: tuple[Where, ...] = ()
+    then: Atom | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -260,7 +261,7 @@ class _Fitting:
     # --- two maps ---
 
     def _split(self, chosen: Index, hits: Flags) -> list[Fit]:
-        """Return two maps, one where a predicate holds and the other elsewhere, that hold everything."""
+        """Return two maps that a predicate splits and that hold everything."""
         known = self.held.predicates
         if not len(known):
             return []
@@ -281,7 +282,8 @@ class _Fitting:
             table = np.where(mask, self._table(numbers[0]), self._table(numbers[1]))
             where = (Where(known.views[at], known.facts[at], mask, inside) for inside in (True, False))
             pieces = tuple(
-                Piece(*self._parts(number), within=each) for number, each in zip(numbers, where, strict=True)
+                Piece(*self._parts(number), within=(each,))
+                for number, each in zip(numbers, where, strict=True)
             )
             fit = self._fit(table, float(total.min()), pieces)
             found.setdefault(self.pool[table].tobytes(), fit)

@@ -1,4 +1,4 @@
-"""Whole matrices as sources of the values of an operand: views of all tiles, and of the places of one.
+"""Whole matrices as sources of the values of an operand: views of all tiles, and of places of a tile.
 
 The places are the elements of a matrix of whole tiles, row by row. A tile is known by its registers, the
 matrix by rows, columns and chunks of 16 bytes.
@@ -83,7 +83,7 @@ def whole_views(instruction: Instruction, operand: str, shape: tuple[int, int]) 
     found = []
     for each in views_of(instruction, operand):
         if each.name != "matrix" and len(each.coordinates) == rows * columns:
-            fields = [(one.name, each.coordinates[inside, at]) for at, one in enumerate(each.fields)]
+            fields = [(own.name, each.coordinates[inside, at]) for at, own in enumerate(each.fields)]
             found.append(view(each.name, [*tiles, *fields]))
     bits = instruction.storage(operand).bits
     return (*found, *matrix_views(shape, bits, along_rows=operand == "b"))
