@@ -21,7 +21,7 @@ from .keys.finite_fields import Keys, add, matmul
 from .keys.key_bits import complement
 from .keys.key_cells import Cells
 from .provenance import Product, place_of_wave
-from .rules.keyed_statements import element_of
+from .rules.keyed_statements import Statement, element_of
 
 Index = npt.NDArray[np.intp]
 
@@ -77,6 +77,20 @@ def placed(role: str, shape: str, kind: str, layout: str, target: str) -> Placed
     return Placed(fragment, stored, turned, fragment.registers(role))
 
 
+def operands_of(statement: Statement, target: str) -> list[Placed]:
+    """Return the fragments of D, A, B and C of wmma.mma."""
+    words = [word for word in statement.modifiers if word != "satfinite"]
+    shape = next(word for word in words if word in SHAPES)
+    kinds = [word for word in words[words.index(shape) + 1 :] if word in FORMATS]
+    if len(kinds) != 4:
+        kinds = [kinds[0], "f16", "f16", kinds[1]]
+    layouts = ("row", "row", "col", "row")
+    return [
+        placed(role, shape, kind, layout, target)
+        for role, kind, layout in zip("dabc", kinds, layouts, strict=True)
+    ]
+
+
 class Fragments:
     """The statements of wmma, for an observer of a module for a target."""
 
@@ -88,7 +102,7 @@ class Fragments:
         words = turn.statement.modifiers
         shape = next(word for word in words if word in SHAPES)
         if words[0] == "mma":
-            self._multiplied(turn, lanes, shape)
+            self._multiplied(turn, lanes)
             return
         layout = next(word for word in words if word in ("row", "col"))
         held = placed(words[1], shape, words[-1], layout, self.store.target)
@@ -140,27 +154,20 @@ class Fragments:
 
     # --- products ---
 
-    def _multiplied(self, turn: Turn, lanes: Lanes, shape: str) -> None:
-        words = [word for word in turn.statement.modifiers if word != "satfinite"]
-        kinds = [word for word in words[words.index(shape) + 1 :] if word in FORMATS]
-        d, a, b, c = kinds if len(kinds) == 4 else (kinds[0], "f16", "f16", kinds[1])
-        roles = zip("abcd", (a, b, c, d), strict=True)
-        given = [
-            placed(role, shape, kind, "col" if role == "b" else "row", self.store.target)
-            for role, kind in roles
-        ]
-        left, right, more = (self._matrix(turn, lanes, i, held) for i, held in enumerate(given[:3], 1))
-        left, right = left, right.swapaxes(1, 2)
-        if "xor" in words:
+    def _multiplied(self, turn: Turn, lanes: Lanes) -> None:
+        given = operands_of(turn.statement, self.store.target)
+        left, right, more = (self._matrix(turn, lanes, i, held) for i, held in enumerate(given[1:], 1))
+        right = right.swapaxes(1, 2)
+        if "xor" in turn.statement.modifiers:
             left, right = exclusive(left, right)
         result = add(matmul(left, right), more)
         if self.store.provenance is not None:
             place = place_of_wave(turn.wave)
             made = Product(turn.statement.pc, left, right, more, result, lanes.warps, place)
             self.store.provenance.product(made)
-        kind = element_of(d).kind
-        cells = Cells.of(result.reshape(-1), kind, given[3].fragment.bits // 8)
-        self._write(turn, lanes, given[3], cells)
+        d = given[0]
+        cells = Cells.of(result.reshape(-1), element_of(d.fragment.kind).kind, d.fragment.bits // 8)
+        self._write(turn, lanes, d, cells)
 
     def _matrix(self, turn: Turn, lanes: Lanes, index: int, held: Placed) -> Keys:
         """Return ``(warps, lines, length)``: the keys of an operand."""

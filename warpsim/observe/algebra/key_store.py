@@ -184,13 +184,16 @@ class KeyStore(Observer):
         memory = self.memory(data, wave)
         cells = memory.load(offsets, size, pc)
         if cells is not None:
-            writers, known = memory.writers[offsets], self.loaded_from.setdefault(pc, Counter())
-            first = int(writers[0])
-            known.update([first] if (writers == first).all() else np.unique(writers).tolist())
+            self.note_writers(pc, memory.writers[offsets])
             if self.provenance is not None:
                 kind = "device" if data is wave.memories.device.data else "read"
                 self.provenance.copies.append(Copy(pc, kind, np.unique(cells.known())))
         return cells
+
+    def note_writers(self, pc: int, writers: npt.NDArray[np.int32]) -> None:
+        """Note which statements wrote what a statement reads."""
+        known, first = self.loaded_from.setdefault(pc, Counter()), int(writers[0])
+        known.update([first] if (writers == first).all() else np.unique(writers).tolist())
 
 
 def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:

@@ -64,7 +64,7 @@ class Matrices:
 
     def multiplied(self, wave: Wave, execution: MatrixExecution) -> None:
         """Compute and write the keys of D."""
-        work = _Operands(self.algebra, self._turns[execution.pc], execution)
+        work = MatrixOperands(self.algebra, self._turns[execution.pc], execution)
         if not work.keyed():
             work.forget()
             return
@@ -104,7 +104,7 @@ class Matrices:
         return Cells.of(np.repeat(found, WARP), element.kind, element.size, statement.pc)
 
 
-class _Operands:
+class MatrixOperands:
     """The operands of one execution of a matrix instruction, and where D goes."""
 
     def __init__(self, algebra: KeyStore, turn: Turn, execution: MatrixExecution) -> None:
@@ -200,6 +200,12 @@ class _Operands:
 
     def _of_tile(self, place: BehindDescriptor, role: str) -> Keys:
         """Return the keys of a tile in shared memory, ``(executions, rows, columns)``."""
+        return self._in_memory(self.tile_addresses(place, role), role)
+
+    def tile_addresses(self, place: BehindDescriptor, role: str) -> npt.NDArray[np.int64]:
+        """Return ``(executions, rows, columns)``: the byte of the wave's shared memory at which each element
+        of a tile begins.
+        """
         words = self.inputs.descriptor(role)
         assert words is not None
         stride, cta = self.wave.memories.shared_stride, self.wave.cta[WARP * self.execution.warps]
@@ -210,10 +216,9 @@ class _Operands:
         addresses = np.stack([tiles[word] for word in words.tolist()]).astype(np.int64)
         if isinstance(place, DescribedTile):
             size = self.inputs.shared.shape[-1] // place.ctas  # type: ignore[union-attr]
-            addresses = addresses % size + np.array(self._ctas())[addresses // size] * stride
-        else:
-            addresses = addresses + cta[:, None, None] * stride
-        return self._in_memory(addresses, role)
+            cta = np.array(self._ctas())[addresses // size]
+            return np.asarray(addresses % size + cta * stride)
+        return np.asarray(addresses + cta[:, None, None] * stride)
 
     def _ctas(self) -> tuple[int, ...]:
         """Return the CTAs of the wave that a tcgen05.mma works in."""

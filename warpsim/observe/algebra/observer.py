@@ -104,12 +104,18 @@ class Algebra(KeyStore):
             bits.append(lanes.of(source.value(turn.frame, wave.lanes, type_name)))
         turn.inner(wave, turn.path, lanes)
         self.forget(turn, [n for n in statement.writes if n != statement.target])
-        value = turn.frame.values[statement.target] if statement.target >= 0 else None
-        if value is None or value.dtype == np.bool_ or all(each is None for each in cells):
-            self.put(turn, statement.target, None)
-        else:
-            self._write(turn, Call(self.reader, statement, cells, bits, after=lanes.of(value)))
+        if statement.target >= 0:
+            self._result(turn, cells, bits)
         return None
+
+    def _result(self, turn: Turn, cells: list[Cells | None], bits: list[Values]) -> None:
+        """Compute and write the keys of a result."""
+        value = turn.frame.values[turn.statement.target]
+        if value is None or value.dtype == np.bool_ or all(each is None for each in cells):
+            self.put(turn, turn.statement.target, None)
+        else:
+            call = Call(self.reader, turn.statement, cells, bits, after=turn.lanes.of(value))
+            self._write(turn, call, self._outcome(call))
 
     def _outcome(self, call: Call) -> Outcome:
         """Return what the rule of a statement makes of its operands."""
@@ -125,10 +131,9 @@ class Algebra(KeyStore):
             return Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)
         return outcome
 
-    def _write(self, turn: Turn, call: Call) -> None:
-        """Compute a result and write it to the register, extended where that is wider."""
+    def _write(self, turn: Turn, call: Call, outcome: Outcome) -> None:
+        """Write an outcome to the register, extended where that is wider."""
         wave, lanes, statement, width = turn.wave, turn.lanes, turn.statement, call.after.dtype.itemsize
-        outcome = self._outcome(call)
         cells: Cells | None = outcome.cells
         if outcome.keys is not None:
             element = outcome.element or call.element

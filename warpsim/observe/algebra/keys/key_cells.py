@@ -283,6 +283,10 @@ class MemoryCells:
         keys = np.ascontiguousarray(_rows(self.keys, offsets, size).T)
         return Cells(keys, np.ascontiguousarray(tags.T) & _T(0xFFFF - LOOSE), writer)
 
+    def of_bytes(self, places: Any) -> tuple[Keys, Tags]:
+        """Return the keys and the tags of bytes, in any shape."""
+        return self.keys[places], self.tags[places] & _T(0xFFFF - LOOSE)
+
     def store(self, offsets: npt.NDArray[np.int64], size: int, cells: Cells | None, writer: int) -> None:
         """Write the cells of words at each offset, None for bytes without keys."""
         places = _places(offsets, size)
