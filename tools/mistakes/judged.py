@@ -124,15 +124,12 @@ def certain(cause: Any, verdict: Any) -> bool:
 
 
 def lines_of(cause: Any) -> set[int]:
-    """Return the user's lines of a cause: of its statement, and of the statements that it names as well."""
+    """Return lines of the kernel's source where statements of a cause stand, or are inlined."""
     places = [cause.location, *(place for _, place in cause.also)]
-    return {
-        outermost(place.source).line for place in places if place is not None and place.source is not None
-    }
-
-
-def outermost(line: Any) -> Any:
-    """Return the line of the user's source into which a line is inlined."""
-    while line.inlined_at is not None:
-        line = line.inlined_at
-    return line
+    lines = set()
+    for place in places:
+        line = place.source if place is not None else None
+        while line is not None:
+            lines |= {line.line} if line.file.endswith(".cu") else set()
+            line = line.inlined_at
+    return lines
