@@ -103,7 +103,8 @@ def of_causes(planted: Planted, verdict: Any) -> str:
         return "nothing"
     first, guilty = verdict.causes[0], guilty_lines(planted)
     sure = certain(first, verdict)
-    if sure and (lines_of(first) & guilty or first.kind in KINDS.get(planted.category, ())):
+    kinds = KINDS.get(planted.category, ())
+    if sure and (lines_of(first) & guilty or first.kind in kinds):
         return "named"
     near = {line + step for line in guilty for step in range(-NEAR, NEAR + 1)}
     if planted.category in CONSUMED:
@@ -112,7 +113,7 @@ def of_causes(planted: Planted, verdict: Any) -> str:
             for number, text in enumerate(edited(planted).splitlines(), 1)
             if any(name in text for name in PRODUCTS)
         }
-    if any(lines_of(cause) & near for cause in verdict.causes):
+    if any(lines_of(cause) & near or cause.kind in kinds for cause in verdict.causes):
         return "hint"
     return "wrong" if sure else "nothing"
 
