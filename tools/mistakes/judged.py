@@ -31,6 +31,8 @@ def answer_to(planted: Planted) -> Answer:
             verdict = asked(planted.kernel, ptx)
         except warpsim.WarpsimError as error:
             return "nothing", time.perf_counter() - start, f"error: {error}"
+        except Exception as error:
+            return "crash", time.perf_counter() - start, f"{type(error).__name__}: {error}"
         return judged(planted, verdict), time.perf_counter() - start, str(verdict)
 
 
