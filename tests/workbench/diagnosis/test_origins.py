@@ -166,6 +166,15 @@ def test_origins_take_one_launch(launches: list[Launch]) -> None:
         ("shf.l.wrap.b32 %a0, %a0, %a0, 16;", ["A[0, 1]", "A[0, 0]"]),
         ("and.b32 %a0, %a0, 0xffff;", ["A[0, 0]", "constant"]),
         ("shl.b32 %a0, %a0, 16;", ["constant", "A[0, 0]"]),
+        (
+            "{ .reg .b32 %h; shl.b32 %h, %a0, 16; shr.u32 %a0, %a0, 16; add.u32 %a0, %h, %a0; }",
+            ["A[0, 1]", "A[0, 0]"],
+        ),
+        ("{ .reg .b32 %h; shr.u32 %h, %a0, 16; mad.lo.u32 %a0, %a0, 65536, %h; }", ["A[0, 1]", "A[0, 0]"]),
+        (
+            "{ .reg .b32 %h; shr.u32 %h, %a0, 8; add.u32 %a0, %a0, %h; }",
+            ["computed: A[0, 0] + (bits 31..8 of A[0, 0])"] * 2,
+        ),
         ("xor.b32 %a0, %a0, 0x80808080;", ["computed: xor(A[0, 0], 0x80808080)"] * 2),
         (
             "{ .reg .b64 %w; mov.b64 %w, {%a0, %a1}; shr.u64 %w, %w, 16; cvt.u32.u64 %a0, %w; }",
