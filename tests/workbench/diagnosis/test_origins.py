@@ -21,6 +21,7 @@ from warpsim.machine.grid import Launch, run
 from warpsim.observe.recording.recorder import LaunchEvent
 from warpsim.programs.launch.launching import LaunchableKernel, load_text
 from warpsim.show.cli import cli
+from warpsim.show.views.origins import origin_lines
 from warpsim.workbench.diagnosis.origins import traced_launch
 from warpsim.workbench.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
 from warpsim.workbench.vectors.formats.recording import read_recording
@@ -209,8 +210,11 @@ def test_bytes_and_bits_that_move(launches: list[Launch], body: str, sources: li
     ],
 )
 def test_what_is_computed_has_a_formula(body: str, formula: str) -> None:
-    (first, *_) = fragments(body + "\n" + MMA).operands[0].table()
+    origins = fragments(body + "\n" + MMA)
+    (first, *_) = origins.operands[0].table()
     assert first.source == f"computed: {formula}"
+    (line,) = (line for line in origin_lines(origins) if line.startswith("  a: "))
+    assert line.endswith(f" elements computed (such as {formula})")
 
 
 def test_metadata_without_a_meaning_is_traced() -> None:
