@@ -25,8 +25,8 @@ PARTS = {  # room or package -> its parts in order; modules that are not named c
     "workbench": ("inputs", "traces", "vectors", "generation", "diagnosis", "explanation", "debugger"),
     "workbench.generation": ("sums", "cases", "coverage"),
     "workbench.diagnosis": (
-        *("library", "dumps", "locate", "origins", "search", "loops", "recordings", "units"),
-        *("verdicts", "linting"),
+        *("library", "dumps", "solving", "locate", "origins", "search", "loops", "recordings"),
+        *("units", "verdicts", "linting"),
     ),
     "show": ("views", "debugger", "report", "testing", "cli"),
 }

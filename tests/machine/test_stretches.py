@@ -291,9 +291,9 @@ def test_long_stretches_follow_each_other(
 def test_small_launches_compile_nothing() -> None:
     kernel, out = _loop(_ROUNDS.replace("INSIDE", "")), np.zeros(32, np.uint32)
     kernel(1, 32, [out, 2])
-    assert not any(record.stretch for record in kernel._entry.code)
+    assert not any(record.stretch for record in kernel.entry.code)
     kernel(1, 32, [out, 20])
-    assert any(record.stretch for record in kernel._entry.code)
+    assert any(record.stretch for record in kernel.entry.code)
 
 
 def test_other_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,8 @@ class WarpsimError(Exception):
     """The base of every error that warpsim reports to its user.
 
     ``message`` names the rule that was broken and the value that broke it; ``location`` is the place in the
-    text, or None. ``earlier`` holds the findings that a launch had collected before the error.
+    text, or None. ``earlier`` holds the findings that a launch had collected before the error, ``executed``
+    the number of its statements.
     """
 
     def __init__(self, message: str, location: Location | None = None) -> None:
@@ -150,6 +151,7 @@ class WarpsimError(Exception):
         self.message = message
         self.location = location
         self.earlier: tuple[object, ...] = ()
+        self.executed = 0
 
     def at(self, location: Location) -> Self:
         """Return this error with its location set to ``location``."""

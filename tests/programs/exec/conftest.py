@@ -69,17 +69,27 @@ def runtime_modes(programs: Path) -> Path:
     return compiled_c(programs.parent / "runtime_modes")
 
 
+@pytest.fixture(scope="session")
+def cuda_headers() -> Path:
+    """The folder of cuda.h."""
+    return headers()
+
+
+def headers() -> Path:
+    """Return the folder of cuda.h of the nvcc here; skip without it."""
+    if shutil.which("nvcc") is None:
+        pytest.skip("needs nvcc")
+    compiler = Path(os.path.realpath(str(shutil.which("nvcc"))))
+    for folder in (*compiler.parents, Path("/usr/local/cuda")):
+        if (folder / "include/cuda.h").is_file():
+            return folder / "include"
+    pytest.skip("needs cuda.h")
+
+
 def compiled_c(path: Path) -> Path:
     """Compile the source of that name here with the libraries here."""
-    folder = libraries()
-    headers = Path(os.path.realpath(str(shutil.which("nvcc"))))
-    found = [
-        each for each in (*headers.parents, Path("/usr/local/cuda")) if (each / "include/cuda.h").is_file()
-    ]
-    if not found:
-        pytest.skip("needs cuda.h")
-    shared = [str(folder / name) for name in ("libcuda.so.1", "libcudart.so.13")]
-    command = ["cc", "-w", "-o", str(path), str(HERE / f"{path.name}.c"), f"-I{found[0]}/include", *shared]
+    shared = [str(libraries() / name) for name in ("libcuda.so.1", "libcudart.so.13")]
+    command = ["cc", "-w", "-o", str(path), str(HERE / f"{path.name}.c"), f"-I{headers()}", *shared]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"cc cannot compile: {done.stderr[-400:]}")

@@ -492,4 +492,4 @@ def test_shared_memory_of_a_kernel_is_what_it_declares(declared: str, size: int)
     text = f".version 8.0\n.target sm_80\n.address_size 64\n{declared}\n.extern .shared .align 16 .b8 d[];\n"
     body = f"mov.u32 %r, {'s' if declared else 'd'}; ret;"
     kernel = warpsim.load(f"{text}.visible .entry k()\n{{ .reg .b32 %r; {body} }}")["k"]
-    assert declared_shared_bytes(kernel._entry) == size
+    assert declared_shared_bytes(kernel.entry) == size

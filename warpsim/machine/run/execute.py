@@ -189,21 +189,26 @@ class Allowance:
 
     def __init__(self, most: int | None, look: Callable[[], None] | None = None) -> None:
         self._most, self._look = most, look
-        self._left = most
+        self._left, self._spent = most, 0
 
     def run(self, wave: Wave, turn: int) -> bool:
         """Execute at most ``turn`` statements of a wave; return whether it has ended.
 
-        Raises Fault when none is left.
+        Raises Fault when none is left. Errors say how many were executed.
         """
         left = OF_A_WAVE - wave.scheduler.statements if self._left is None else self._left
         before = wave.scheduler.statements
-        ended = run(wave, min(turn, left), self._look)
+        try:
+            ended = run(wave, min(turn, left), self._look)
+            if not ended and wave.scheduler.statements - before >= left:
+                raise _endless(wave, self._most)
+        except WarpsimError as error:
+            error.executed = self._spent + wave.scheduler.statements - before
+            raise
         spent = wave.scheduler.statements - before
+        self._spent += spent
         if self._left is not None:
             self._left -= spent
-        if not ended and spent >= left:
-            raise _endless(wave, self._most)
         return ended
 
 

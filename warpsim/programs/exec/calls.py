@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from .clients.client import Process
+from .cuda_structures import Structure, layout, numbers, unpack
 from .error_codes import CudaError
 from .libraries import function_named
 from .messages import Channel, Message
@@ -72,28 +73,39 @@ class Call:
         """Write bytes to the client's memory. Raises CudaError."""
         self.process.client_memory.write(self.connection.channel, address, content)
 
-    def get(self, address: int, layout: str) -> tuple[Any, ...]:
+    def get(self, address: int, form: str) -> tuple[Any, ...]:
         """Return fields of a structure of the client, as struct names them."""
         try:
-            form = struct.Struct("<" + layout)
+            fields = struct.Struct("<" + form)
         except struct.error:
             raise CudaError("InvalidValue", f"{self.name}: more elements than memory has") from None
-        return form.unpack(self.read(address, form.size))
+        return fields.unpack(self.read(address, fields.size))
 
-    def put(self, address: int, layout: str, *values: Any) -> None:
+    def put(self, address: int, form: str, *values: Any) -> None:
         """Write fields; a null pointer raises CudaError "InvalidValue"."""
+        self._put(address, "<" + form, *values)
+
+    def _put(self, address: int, form: str, *values: Any) -> None:
         if not address:
             raise CudaError("InvalidValue", f"{self.name}: a null pointer for a result")
         try:
-            content = struct.pack("<" + layout, *values)
+            content = struct.pack(form, *values)
         except struct.error:
             raise CudaError("InvalidValue", f"{self.name}: a result leaves its type: {values}") from None
         self.write(address, content)
 
-    def put_some(self, address: int, layout: str, *values: Any) -> None:
+    def structure(self, kind: type[Structure], address: int) -> Structure:
+        """Return a structure of the client."""
+        return unpack(kind, self.read(address, struct.calcsize(layout(kind))))
+
+    def put_structure(self, address: int, value: tuple[Any, ...]) -> None:
+        """Write a structure, as ``put`` writes fields."""
+        self._put(address, layout(type(value)), *numbers(value))
+
+    def put_some(self, address: int, form: str, *values: Any) -> None:
         """Write fields where the client asks for them."""
         if address:
-            self.put(address, layout, *values)
+            self.put(address, form, *values)
 
     def text(self, address: int) -> str:
         """Return a string of the client."""

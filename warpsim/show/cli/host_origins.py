@@ -102,7 +102,7 @@ class HostOrigins:
     @staticmethod
     def _multiplies(launch: HostLaunch) -> bool:
         """Return whether a kernel has matrix instructions."""
-        return any(record.statement.opcode in _MATRIX for record in launch.kernel._entry.code)
+        return any(record.statement.opcode in _MATRIX for record in launch.kernel.entry.code)
 
     def _trace(self, launch: HostLaunch, number: int) -> None:
         """Find the origins of a launch, and keep them as text and as data."""

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Dimensions3 = tuple[int, int, int]
 COOPERATIVE, CLUSTER = 2, 4  # of cudaLaunchAttributeID and CUlaunchAttributeID
-ATTRIBUTE_BYTES = 64  # of cudaLaunchAttributeValue
 _PORTABLE_SHARED = 48 << 10
 _MANY_CTAS = 256  # of a launch that goes to a cluster of machines
 _PATIENCE = 5.0  # seconds without a word
@@ -99,7 +98,7 @@ class LaunchRequest:
     def check(self) -> None:
         """Raise CudaError for what no launch of the kernel can be."""
         kernel = self.kernel
-        static = kernel.launchable._entry.static_shared_bytes
+        static = kernel.launchable.entry.static_shared_bytes
         allowed = kernel.dynamic_bytes
         if allowed is None:
             allowed = max(_PORTABLE_SHARED - static, 0)
@@ -247,14 +246,14 @@ def _spreads(request: LaunchRequest, observers: Sequence[Observer]) -> bool:
         return False
     from ...launch.spreading import why_together
 
-    entry, chip = request.kernel.launchable._entry, request.kernel.image.chip
+    entry, chip = request.kernel.launchable.entry, request.kernel.image.chip
     sizes = sizes_of(entry, request.grid, request.block, request.cluster, request.shared_bytes, chip)
     return not why_together(entry, sizes.cluster.count)
 
 
 def check_sizes(process: Process, request: LaunchRequest) -> None:
     """Raise CudaError for sizes that the kernel cannot have: what a launch says before its work is done."""
-    entry, chip = request.kernel.launchable._entry, request.kernel.image.chip
+    entry, chip = request.kernel.launchable.entry, request.kernel.image.chip
     try:
         sizes_of(entry, request.grid, request.block, request.cluster, request.shared_bytes, chip)
     except WarpsimError as error:

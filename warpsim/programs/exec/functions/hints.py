@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..calls import Call, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client import Process
+from ..cuda_structures import MemoryLocation, size_of
 from ..error_codes import CudaError
 from ..graphs import GraphNode
 from ..memory_transfers import range_of
@@ -25,7 +26,7 @@ _PARTS = {  # of a location, by attributes -> what was said, and which part
     7: (_LAST_PREFETCH, "kind"),
     8: (_LAST_PREFETCH, "number"),
 }
-_LOCATION_BYTES, _UNWRITTEN = 8, 255
+_UNWRITTEN = 255
 _STREAM_VALUE_BYTES = 64  # of cudaLaunchAttributeValue
 _PRIORITY = 8  # of cudaLaunchAttributeID
 _MOST_OF_GRAPHS = (1, 3)  # high watermarks of cudaGraphMemAttributeType: used and reserved
@@ -103,8 +104,8 @@ def prefetch_batch(call: Call, batch: Batch, places: Places, flags: Size, stream
         )
     for number, (address, size) in enumerate(_stretches(call, batch)):
         place = sum(first <= number for first in firsts) - 1
-        location = Location(*call.get(places.locations + _LOCATION_BYTES * place, "ii"))
-        _noted(call.process, address, size)[_LAST_PREFETCH] = location
+        location = call.structure(MemoryLocation, places.locations + size_of(MemoryLocation) * place)
+        _noted(call.process, address, size)[_LAST_PREFETCH] = Location(*location)
 
 
 @row("cudaMemDiscardBatchAsync", "cuMemDiscardBatchAsync")

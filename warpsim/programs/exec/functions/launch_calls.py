@@ -8,7 +8,6 @@ from ....isa.architectures import ARCHITECTURES
 from ....machine.run.wave import Entry
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, Unsigned, row
 from ..clients.client_launches import (
-    ATTRIBUTE_BYTES,
     COOPERATIVE,
     LaunchRequest,
     check_sizes,
@@ -18,6 +17,14 @@ from ..clients.client_launches import (
 )
 from ..clients.client_modules import Kernel
 from ..clients.pending_work import IN_ORDER
+from ..cuda_structures import (
+    ATTRIBUTE_BYTES,
+    DriverLaunchConfig,
+    FunctionAttributes,
+    LaunchAttribute,
+    RuntimeLaunchConfig,
+    size_of,
+)
 from ..error_codes import CudaError
 from ..graphs import GraphNode, NodeKind
 from .registration import kernel_of
@@ -25,6 +32,7 @@ from .registration import kernel_of
 _TOGETHER = {COOPERATIVE: (1).to_bytes(ATTRIBUTE_BYTES, "little")}
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 0  # of the extra parameters of cuLaunchKernel
 _MAX_DYNAMIC, _NON_PORTABLE = 8, 14  # of cudaFuncAttribute and CUfunction_attribute
+_CACHE_MODE = 7
 _SETTABLE = range(8, 16)  # of these; the others are what the compiler has made
 _EXTRA_WORDS = 5
 _MOST_ATTRIBUTES = 256  # of a launch
@@ -104,11 +112,9 @@ def launch_cooperative(call: Call, asked: RuntimeLaunch) -> None:
 @row("cudaLaunchKernelExC")
 def launch_with_attributes(call: Call, config: Pointer, function: Pointer, arguments: Pointer) -> None:
     """Launch with a cudaLaunchConfig_t."""
-    *sizes, shared, stream, attributes, count = call.get(config, "6IQQQI")
     kernel = kernel_of(call, function)
     parameters = parameter_bytes(kernel, call.read, arguments)
-    config_words = (function, *sizes), (shared, stream, attributes, count)
-    _launch_ex(call, kernel, *config_words, parameters)
+    _launch_ex(call, kernel, function, call.structure(RuntimeLaunchConfig, config), parameters)
 
 
 @row("cuLaunchKernelEx")
@@ -116,32 +122,32 @@ def driver_launch_ex(
     call: Call, config: Pointer, function: Handle, arguments: Pointer, extra: Pointer
 ) -> None:
     """Launch with a CUlaunchConfig."""
-    *sizes, shared, stream, attributes, count = call.get(config, "7I4xQQI")
     kernel = kernel_of(call, function)
     parameters = _parameters(call, kernel, arguments, extra)
-    config_words = (function, *sizes), (shared, stream, attributes, count)
-    _launch_ex(call, kernel, *config_words, parameters)
+    _launch_ex(call, kernel, function, call.structure(DriverLaunchConfig, config), parameters)
 
 
 def _launch_ex(
-    call: Call, kernel: Kernel, asked: tuple[int, ...], config: tuple[int, ...], parameters: list[bytes]
+    call: Call,
+    kernel: Kernel,
+    function: int,
+    config: RuntimeLaunchConfig | DriverLaunchConfig,
+    parameters: list[bytes],
 ) -> None:
-    function, *sizes = asked
-    shared, stream, place, count = config
-    if count > _MOST_ATTRIBUTES:
-        raise CudaError("InvalidValue", f"{call.name}: {count} attributes")
-    step = 8 + ATTRIBUTE_BYTES  # behind the number of the attribute
-    attributes = dict(call.get(place + index * step, f"i4x{ATTRIBUTE_BYTES}s") for index in range(count))
+    if config.attribute_count > _MOST_ATTRIBUTES:
+        raise CudaError("InvalidValue", f"{call.name}: {config.attribute_count} attributes")
+    places = (config.attributes + index * size_of(LaunchAttribute) for index in range(config.attribute_count))
+    attributes = dict(call.structure(LaunchAttribute, place) for place in places)
     request = LaunchRequest(
         kernel=kernel,
         function=function,
-        grid=(sizes[0], sizes[1], sizes[2]),
-        block=(sizes[3], sizes[4], sizes[5]),
+        grid=config.grid,
+        block=config.block,
         parameters=parameters,
-        shared_bytes=shared,
+        shared_bytes=config.shared,
         attributes=attributes,
     )
-    submit(call, stream, request)
+    submit(call, config.stream, request)
 
 
 def _driver_request(call: Call, asked: DriverLaunch, *, cooperative: bool) -> LaunchRequest:
@@ -193,7 +199,7 @@ def set_attribute(kernel: Kernel, attribute: int, value: int) -> None:
         raise CudaError("InvalidValue")
     limits = ARCHITECTURES[kernel.image.chip].limits
     if attribute == _MAX_DYNAMIC:
-        static = kernel.launchable._entry.static_shared_bytes
+        static = kernel.launchable.entry.static_shared_bytes
         if not 0 <= value <= limits.shared_bytes - static:
             most = limits.shared_bytes - static
             raise CudaError("InvalidValue", f"{kernel.signature}: {value} dynamic bytes, at most {most}")
@@ -212,7 +218,7 @@ def declared_shared_bytes(entry: Entry) -> int:
 def attribute_of(kernel: Kernel, attribute: int) -> int:
     """Return an attribute of a kernel, by its number in CUfunction_attribute."""
     limits = ARCHITECTURES[kernel.image.chip].limits
-    entry = kernel.launchable._entry
+    entry = kernel.launchable.entry
     number = ARCHITECTURES[kernel.image.chip].number
     known = {
         0: entry.tuning.most_threads or limits.threads,
@@ -235,7 +241,7 @@ def attribute_of(kernel: Kernel, attribute: int) -> int:
 def _dynamic(kernel: Kernel) -> int:
     if kernel.dynamic_bytes is not None:
         return kernel.dynamic_bytes
-    return max((48 << 10) - kernel.launchable._entry.static_shared_bytes, 0)
+    return max((48 << 10) - kernel.launchable.entry.static_shared_bytes, 0)
 
 
 @row("cudaFuncSetAttribute", "cuFuncSetAttribute")
@@ -266,10 +272,9 @@ def kernel_get_attribute(call: Call, result: Pointer, attribute: Int, function: 
 def func_get_attributes(call: Call, result: Pointer, function: Pointer) -> None:
     """Give cudaFuncAttributes."""
     kernel = kernel_of(call, function)
-    value = {number: attribute_of(kernel, number) for number in range(10)}
-    words = [value[1], value[2], value[3]]
-    numbers = [value[0], value[4], value[5], value[6], 0, value[8], value[9]]
-    call.put(result, "3Q7i", *words, *numbers)
+    numbers = (1, 2, 3, 0, 4, 5, 6, _CACHE_MODE, 8, 9)  # of cudaFuncAttribute, in the order of the structure
+    values = (0 if number == _CACHE_MODE else attribute_of(kernel, number) for number in numbers)
+    call.put_structure(result, FunctionAttributes(*values))
 
 
 @row(
@@ -367,7 +372,7 @@ def available_shared(call: Call, result: Pointer, function: Pointer, ctas: Int, 
         raise CudaError("InvalidValue", f"{call.name}: {ctas} CTAs of {threads} threads")
     limits = ARCHITECTURES[kernel.image.chip].limits
     share = limits.multiprocessor_shared_kib * 1024 // max(ctas, 1) - 1024
-    share -= kernel.launchable._entry.static_shared_bytes
+    share -= kernel.launchable.entry.static_shared_bytes
     call.put(result, "Q", max(min(share, attribute_of(kernel, _MAX_DYNAMIC)), 0))
 
 
@@ -389,5 +394,5 @@ def active_clusters(call: Call, result: Pointer, function: Pointer, config: Poin
 def ctas_of_multiprocessor(kernel: Kernel, threads: int, dynamic_bytes: int) -> int:
     """Return the CTAs that a multiprocessor can have at a time; 0 where it cannot have any."""
     limits = ARCHITECTURES[kernel.image.chip].limits
-    static = kernel.launchable._entry.static_shared_bytes
+    static = kernel.launchable.entry.static_shared_bytes
     return limits.ctas_of_multiprocessor(threads, static + dynamic_bytes)

@@ -6,6 +6,7 @@ from ....machine.host.device import symbol_of
 from ..calls import Call, Dimensions3, Handle, Int, Pointer, Size, row
 from ..clients.client import Process
 from ..clients.client_modules import Image, Kernel
+from ..cuda_structures import FatbinaryWrapper
 from ..error_codes import CudaError
 from ..fatbinary import HEADER_BYTES, MAGIC, WRAPPER_MAGIC, container_bytes
 
@@ -26,8 +27,10 @@ def image_bytes(call: Call, address: int) -> bytes:
     header = call.read(address, HEADER_BYTES)
     magic = int.from_bytes(header[:4], "little")
     if magic == WRAPPER_MAGIC:
-        _, version, data, objects = call.get(address, "IIQQ")
-        return image_bytes(call, data) + _objects(call, objects if version == _LINKED else 0)
+        wrapper = call.structure(FatbinaryWrapper, address)
+        return image_bytes(call, wrapper.data) + _objects(
+            call, wrapper.objects if wrapper.version == _LINKED else 0
+        )
     if header[:4] == b"\x7fELF":
         return header
     if magic == MAGIC:

@@ -39,7 +39,6 @@ _STEPS = (32, 64, 128, 256, 512, 1024, 2048)
 _SWIZZLES = ("none", "128B", "64B", "32B")
 _PLACES = {"a": 1, "b": 2}  # operands of the statement
 _EVIDENCE = "the launch was executed with this value in the descriptors: every output is as expected"
-_SECONDS = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +79,13 @@ def descriptor_causes(trial: Trial, roles: Sequence[str] = ("b", "a")) -> list[C
     """Return the field of a descriptor of an operand that makes every output right with another value."""
     noted = Redescribed()
     trial.wrong(noted)
-    search = Trial(launch=trial.launch, expected=trial.expected, tolerance=trial.tolerance, seconds=_SECONDS)
     together = _BOTH if set(roles) == set(_BOTH) == noted.first.keys() else ""
-    for role in (*filter(None, [together]), *roles):
-        words = noted.first.get(role[0], {})
-        for candidate in _candidates(words) if words else ():
-            if search.wrong(Redescribed(role, candidate.change)) == 0:
-                return [_cause(trial, role, min(words), candidate)]
+    with trial.budget.search("fields of descriptors"):
+        for role in (*filter(None, [together]), *roles):
+            words = noted.first.get(role[0], {})
+            for candidate in _candidates(words) if words else ():
+                if trial.wrong(Redescribed(role, candidate.change)) == 0:
+                    return [_cause(trial, role, min(words), candidate)]
     return []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from .repeated_launch import Array, Attempt, RepeatedLaunch
 from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
 
 SCHEDULES = ("program", "earliest", "latest", "random:1", "random:2", "random:3", "random:4")
-_SECONDS = 20.0  # that further schedules may take together
+_FURTHER = "further schedules"
 _WAITED_FOR = {"wgmma", "tcgen05", "mbarrier"}  # opcodes
 _FIXES = {
     "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
@@ -74,14 +73,21 @@ def order_cause(launch: RepeatedLaunch, first: Attempt) -> Cause | None:
     found = _reported(first)
     if not found:
         return None
-    end, least = perf_counter() + _SECONDS, _least_rank(launch)
-    for schedule in SCHEDULES:
-        if any(rank <= least and cause.fix for rank, cause in found) or perf_counter() > end:
-            break  # another schedule would show the same mistake in other words
-        if schedule != first.schedule:
-            found += _reported(launch.attempt(checks="warn", schedule=schedule))
+    least, others = _least_rank(launch), _attempts(launch, first, SCHEDULES)
+    with launch.budget.search(_FURTHER):  # until another schedule shows the same mistake in other words
+        while not any(rank <= least and cause.fix for rank, cause in found) and (other := next(others, None)):
+            found += _reported(other)
     best = min(found, key=lambda item: item[0])
     return replace(best[1], symptoms=_others(best[1], [cause for _, cause in found]))
+
+
+def _attempts(launch: RepeatedLaunch, first: Attempt, schedules: Sequence[str]) -> Iterator[Attempt]:
+    """Yield executions under further schedules that end within the budget."""
+    for schedule in schedules:
+        if schedule != first.schedule and launch.budget.allows():
+            attempt = launch.again(checks="warn", schedule=schedule)
+            if not attempt.cut:
+                yield attempt
 
 
 def _least_rank(launch: RepeatedLaunch) -> int:
@@ -173,32 +179,41 @@ def schedule_cause(
     """Return what other schedules show: a finding, an error, or an output that is wrong under one schedule
     and another, or right, under others.
     """
-    end = perf_counter() + _SECONDS
-    for schedule in ("latest", "random:1"):
-        if schedule == first.schedule or perf_counter() > end:
+    with launch.budget.search(_FURTHER):
+        for other in _attempts(launch, first, ("latest", "random:1")):
+            found = order_cause(launch, other) if _reported(other) else None
+            found = found or _differing(launch, (first, other), expected, tolerance)
+            if found is not None:
+                return found
+    return None
+
+
+def _differing(
+    launch: RepeatedLaunch,
+    attempts: tuple[Attempt, Attempt],
+    expected: Mapping[int, npt.ArrayLike],
+    tolerance: float,
+) -> Cause | None:
+    """Return that an output is another under another schedule, where it is wrong under one of them."""
+    first, other = attempts
+    for index, wanted in expected.items():
+        name, both = launch.name(index), (first.arrays[index], other.arrays[index])
+        errors = [output_error(index, name, array, wanted, tolerance) for array in both]
+        if not any(errors) or both[0].tobytes() == both[1].tobytes():
             continue
-        other = launch.attempt(checks="warn", schedule=schedule)
-        found = order_cause(launch, other) if _reported(other) else None
-        if found is not None:
-            return found
-        for index, wanted in expected.items():
-            name, both = launch.name(index), (first.arrays[index], other.arrays[index])
-            errors = [output_error(index, name, array, wanted, tolerance) for array in both]
-            if not any(errors) or both[0].tobytes() == both[1].tobytes():
-                continue
-            adding = first.report.fidelity[SCHEDULED] if first.report else ()
-            if adding:
-                open_order = _open_order(name, both, np.asarray(wanted), (first.schedule, schedule))
-                if open_order is not None:
-                    return replace(open_order, location=adding[0].location)
-            else:
-                return Cause(
-                    kind="schedule",
-                    message=f"{name} is another under schedule {schedule} than under {first.schedule}",
-                    location=None,
-                    evidence="both were executed",
-                    fix="order the statements that write it, or what they read",
-                )
+        adding = first.report.fidelity[SCHEDULED] if first.report else ()
+        if adding:
+            open_order = _open_order(name, both, np.asarray(wanted), (first.schedule, other.schedule))
+            if open_order is not None:
+                return replace(open_order, location=adding[0].location)
+        else:
+            return Cause(
+                kind="schedule",
+                message=f"{name} is another under schedule {other.schedule} than under {first.schedule}",
+                location=None,
+                evidence="both were executed",
+                fix="order the statements that write it, or what they read",
+            )
     return None
 
 
@@ -242,10 +257,17 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
             continue
         names: Names = {launch.name(index): index for index in chosen}
         sizes = {name: launch.sizes[name] for name in ("shared_bytes", "cluster") if name in launch.sizes}
+        most = {"most_statements": launch.most_statements}  # tags as the bounds of loops
         try:
             with launch.restored():
                 found = find_origins(
-                    launch.kernel, launch.sizes["grid"], launch.sizes["block"], launch.args, names, **sizes
+                    launch.kernel,
+                    launch.sizes["grid"],
+                    launch.sizes["block"],
+                    launch.args,
+                    names,
+                    **sizes,
+                    **most,
                 )
         except WarpsimError:
             continue

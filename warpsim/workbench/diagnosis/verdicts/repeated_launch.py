@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,23 @@ from ....machine.host.arguments import buffer_of, put_bits
 from ....machine.state.device import Buffer, Device
 from ....programs.launch.launching import LaunchableKernel, LaunchReport
 from ....ptx.symbols import shown_variable
+from .budget import Budget
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One execution: its report, or the error that ended it, and the arrays by argument afterwards."""
+    """One execution: its report, or the error that ended it, and the arrays by argument afterwards.
+
+    ``cut`` says that it ended because the budget allows no more statements.
+    """
 
     report: LaunchReport | None
     error: WarpsimError | None
     arrays: Mapping[int, Array]
     schedule: str | int
+    cut: bool = False
 
 
 def _put(buffer: Buffer, content: Array) -> None:
@@ -58,7 +63,7 @@ class RepeatedLaunch:
 
     ``before`` has the content of arrays that a launch has changed, by argument; where it has none, the
     arrays are as they should be at the start. Arguments in device buffers are arrays too: the memory of
-    their device is put back after each execution.
+    their device is put back after each execution. ``budget`` counts the statements of all executions.
     """
 
     kernel: LaunchableKernel
@@ -66,6 +71,7 @@ class RepeatedLaunch:
     args: Sequence[Any]
     options: Mapping[str, Any]  # schedule, engine, undefined, most_statements
     before: Mapping[int, Array]
+    budget: Budget = field(default_factory=Budget, compare=False, repr=False)
 
     @property
     def arrays(self) -> dict[int, Array]:
@@ -122,4 +128,27 @@ class RepeatedLaunch:
             except WarpsimError as fault:
                 error = fault
             after = {index: array.copy() for index, array in self.arrays.items()}
+        self.budget.spend(_executed(report, error))
         return Attempt(report=report, error=error, arrays=after, schedule=chosen.get("schedule", "program"))
+
+    @property
+    def most_statements(self) -> int:
+        """The statements that another execution may run, by the launch's own limit and by the budget."""
+        own = self.options.get("most_statements")
+        return min(own or self.budget.most, self.budget.most)
+
+    def again(self, **options: Any) -> Attempt:
+        """Execute once more, within the budget."""
+        most = self.most_statements
+        attempt = self.attempt(most_statements=most, **options)
+        if attempt.error is None or attempt.error.executed < most:
+            return attempt
+        self.budget.cut()
+        return replace(attempt, cut=True)
+
+
+def _executed(report: LaunchReport | None, error: WarpsimError | None) -> int:
+    """Return how many statements an execution has run."""
+    if report is not None:
+        return sum(report.fidelity.counts.values())
+    return 0 if error is None else error.executed

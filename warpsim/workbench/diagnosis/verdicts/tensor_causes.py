@@ -27,7 +27,6 @@ _EVIDENCE = (
 )
 _OPERANDS = {"d": 0, "a": 1, "b": 2, "idesc": 3}  # places in the statement
 _N_LEAST, _SIZES = 8, {"n": 256, "m": 256}  # of a product: columns at least, and rows and columns at most
-_SECONDS = 20.0
 _COLUMNS = (1, -1, 2, -2, 4, -4)  # by which an address of factors or metadata may be off
 _STRIDES = (128, 256, 512, 1024, 2048, 4096)
 
@@ -52,10 +51,10 @@ def tensor_causes(trial: Trial, origins: Origins | None = None) -> list[Cause]:
     trial.wrong(noted)
     if not noted.issues:
         return []
-    search = Trial(launch=trial.launch, expected=trial.expected, tolerance=trial.tolerance, seconds=_SECONDS)
-    for candidate in _candidates(trial, noted.issues, origins):
-        if search.wrong(Reissued(_tolerant(candidate.change))) == 0:
-            return [_cause(trial, noted.issues[0].pc, candidate)]
+    with trial.budget.search("operands of tcgen05.mma"):
+        for candidate in _candidates(trial, noted.issues, origins):
+            if trial.wrong(Reissued(_tolerant(candidate.change))) == 0:
+                return [_cause(trial, noted.issues[0].pc, candidate)]
     return []
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from time import process_time
 
 import numpy.typing as npt
 
@@ -21,14 +20,17 @@ from .output_errors import output_error
 from .repeated_launch import RepeatedLaunch
 
 Wanted = Mapping[int, npt.ArrayLike]
-_SECONDS = 10.0  # that trials may take together
 _RIGHT = "with the operand put right, every output is as expected"
 
 
 def tried_causes(trial: Trial, origins: Origins) -> list[Cause]:
     """Return causes from the origins of operands that are confirmed."""
+    with trial.budget.search("operands put right"):
+        return _tried(trial, hypotheses(trial.launch, origins))
+
+
+def _tried(trial: Trial, possible: Sequence[Hypothesis]) -> list[Cause]:
     launch = trial.launch
-    possible = hypotheses(launch, origins)
     for hypothesis in possible:
         if trial.of(hypothesis) == 0:
             return _confirmed(launch, [hypothesis], _RIGHT)
@@ -70,11 +72,9 @@ def _compatible(possible: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
 class Trial:
     """Launches whose matrix instructions are computed in another way; counts what stays wrong."""
 
-    def __init__(
-        self, *, launch: RepeatedLaunch, expected: Wanted, tolerance: float, seconds: float = _SECONDS
-    ) -> None:
+    def __init__(self, *, launch: RepeatedLaunch, expected: Wanted, tolerance: float) -> None:
         self.launch, self.expected, self.tolerance = launch, expected, tolerance
-        self.end = process_time() + seconds
+        self.budget = launch.budget
         self._left: dict[tuple[str, str], int | None] = {}  # by kind and operand
 
     def of(self, hypothesis: Hypothesis) -> int | None:
@@ -96,10 +96,10 @@ class Trial:
         return self._left_by(launch, ())
 
     def _left_by(self, launch: RepeatedLaunch, observers: Sequence[MatrixHook]) -> int | None:
-        if process_time() > self.end:
+        if not self.budget.allows():
             return None
         try:
-            attempt = launch.attempt(checks="off", observers=observers)
+            attempt = launch.again(checks="off", observers=observers)
         except OperandError:  # sizes or arguments that no launch has
             return None
         if attempt.error is not None:

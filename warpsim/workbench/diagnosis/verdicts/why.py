@@ -26,6 +26,7 @@ from ....programs.launch.launching import LaunchableKernel
 from ....programs.launch.located_launches import Answer, answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
+from .budget import Budget
 from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
 from .epilogue_causes import epilogue_causes
@@ -55,7 +56,6 @@ from .type_causes import type_causes
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
-_SECONDS = 2.0  # that launches with arguments exchanged may take together
 _BOUNDS = ("setp", "set")  # opcodes that guard stores
 _ALSO = 4  # statements on the way of the data that are listed
 _COPIED = "the operand comes this way"
@@ -239,6 +239,7 @@ def why(
     arguments, "FILE.py:FUNCTION" or the name of a built-in reference: its formula and its values
     are compared. ``launch`` are ``shared_bytes``, ``cluster``, ``cooperative``,
     ``resident``, ``schedule``, ``most_statements`` and ``progress`` as a launch has them.
+    Further executions run ``budget.STATEMENTS`` statements together; a note names searches that they cut.
     Variables of the module keep what launches leave in them; device buffers are put back. Raises OperandError
     for arguments.
     """
@@ -259,6 +260,7 @@ def verdict_of(
     reference: str | Reference | None = None,
 ) -> Verdict:
     """Return why a launch that can be repeated is wrong. Raises OperandError."""
+    launch = replace(launch, budget=Budget())
     if reference is not None:
         return _of_reference(launch, expected, tolerance, reference)
     wanted = {_argument(launch, key): value for key, value in expected.items()}
@@ -269,7 +271,8 @@ def verdict_of(
     if first.error is not None:
         trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
         described = _of_error(trial, first.error) if wanted else []
-        return Verdict(causes=(*described, *([cause] if cause else [])), errors=())
+        causes = [*described, *([cause] if cause else [])]
+        return Verdict(causes=tuple(causes), errors=(), notes=tuple(launch.budget.notes()))
     found = [
         output_error(index, launch.name(index), first.arrays[index], value, tolerance)
         for index, value in wanted.items()
@@ -285,9 +288,9 @@ def verdict_of(
         causes = _of_wrong_outputs(launch, errors, wanted, tolerance) or [*unwritten_causes(first)]
     broken = [] if errors or causes else [*broken_rules(first)]
     causes = causes or broken
-    untraced = _untraced(launch) if errors and not causes else ()
+    open_ends = (*(_untraced(launch) if errors and not causes else ()), *launch.budget.notes())
     harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
-    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes, broken=bool(broken)), *untraced)
+    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes, broken=bool(broken)), *open_ends)
     agreements = _agreements(launch, first, wanted, tolerance)
     return Verdict(causes=tuple(causes), errors=errors, agreements=agreements, notes=notes)
 
@@ -353,7 +356,8 @@ def _checked(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> Ve
     ]
     errors = tuple(error for error in found if error is not None)
     agreements = _agreements(launch, first, wanted, tolerance)
-    return Verdict(causes=() if cause is None else (cause,), errors=errors, agreements=agreements)
+    causes, notes = () if cause is None else (cause,), tuple(launch.budget.notes())
+    return Verdict(causes=causes, errors=errors, agreements=agreements, notes=notes)
 
 
 def _agreements(
@@ -382,8 +386,7 @@ def _described(trial: Trial, error: WarpsimError) -> list[Cause]:
 
 def _exchanged(launch: RepeatedLaunch, wanted: Mapping[int, npt.ArrayLike], tolerance: float) -> list[Cause]:
     """Return arguments, or axes of the grid, that are exchanged."""
-    trial = Trial(launch=launch, expected=wanted, tolerance=tolerance, seconds=_SECONDS)
-    return exchanged_causes(trial)
+    return exchanged_causes(Trial(launch=launch, expected=wanted, tolerance=tolerance))
 
 
 def _of_wrong_outputs(

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...calls import Call, Handle, Pointer, Unsigned, row
 from ...clients.client_memory import DEVICE
+from ...cuda_structures import ConditionalNodeParameters
 from ...error_codes import CudaError
 from ...graphs import Branching, Conditional, Graph, GraphNode, NodeKind, node_of_condition
 from ...streams import Touches
@@ -72,7 +73,7 @@ def condition_create(
 
 def conditional_node(call: Call, graph: Graph, place: int) -> GraphNode:
     """Return a node by cudaConditionalNodeParams, and give where the handles of its graphs are."""
-    handle, kind, size = call.get(place, "QiI")
+    handle, kind, size = call.structure(ConditionalNodeParameters, place)
     condition = call.process.handles.get(handle)
     if not isinstance(condition, DeviceCondition) or condition.graph is not graph or condition.used:
         raise CudaError("InvalidValue", f"{call.name}: {handle:#x} is no condition of the graph that is free")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .....base.files.archives import write_lines
 from ...calls import Call, Handle, Pointer, Size, Unsigned, row
+from ...cuda_structures import InstantiateParameters, UpdateResult
 from ...error_codes import CudaError
 from ...graphs import Graph, GraphNode, NodeKind
 from ...processes import working_folder
@@ -138,9 +139,10 @@ def graph_instantiate(call: Call, result: Pointer, graph: Handle, flags: Size) -
 
 @row("cudaGraphInstantiateWithParams", "cuGraphInstantiateWithParams")
 def graph_instantiate_with(call: Call, result: Pointer, graph: Handle, parameters: Pointer) -> None:
-    """Make the same, and write to a structure that nothing went wrong: no node at 16, success at 24."""
-    graph_instantiate(call, result, graph, *call.get(parameters, "Q"))
-    call.put(parameters + 16, "Qi", 0, 0)
+    """Make the same, and write to cudaGraphInstantiateParams that nothing went wrong."""
+    asked = call.structure(InstantiateParameters, parameters)
+    graph_instantiate(call, result, graph, asked.flags)
+    call.put_structure(parameters, asked._replace(error_node=0, result=0))
 
 
 @row("cudaGraphExecDestroy", "cuGraphExecDestroy")
@@ -172,13 +174,15 @@ def exec_update(call: Call, executable: Handle, graph: Handle, result: Pointer, 
     other = graph_of(call, graph)
     if other.shape() != found.graph.shape():
         same = [after for _, after in other.shape()] == [after for _, after in found.graph.shape()]
-        call.put_some(result, "i4xQQ", _KIND_CHANGED if same else _TOPOLOGY_CHANGED, 0, 0)
+        if result:
+            call.put_structure(result, UpdateResult(_KIND_CHANGED if same else _TOPOLOGY_CHANGED))
         raise CudaError("GraphExecUpdateFailure", f"{call.name}: kinds or dependencies of nodes have changed")
     copied = copied_with_objects(other)
     release_all(call, found.graph)
     found.graph = copied
     found.made |= copied.origins
-    call.put_some(result, "i4xQQ", 0, 0, 0)
+    if result:
+        call.put_structure(result, UpdateResult(0))
 
 
 @row("cudaGraphExecGetFlags", "cuGraphExecGetFlags")

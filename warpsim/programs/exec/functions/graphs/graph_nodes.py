@@ -11,7 +11,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...calls import Call, Handle, Int, Pointer, Size, Unsigned, row
-from ...clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest, parameter_bytes
+from ...clients.client_launches import LaunchRequest, parameter_bytes
+from ...cuda_structures import (
+    ATTRIBUTE_BYTES,
+    DriverKernelNodeParameters,
+    FillParameters,
+    HostNodeParameters,
+    KernelNodeParameters,
+)
 from ...error_codes import CudaError
 from ...graphs import Graph, GraphNode, NodeKind, node_of_graph
 from ...memory_transfers import Plane, Rows
@@ -53,18 +60,19 @@ def _add(call: Call, asked: NewNode, node: GraphNode) -> None:
 
 def _kernel(call: Call, parameters: int) -> GraphNode:
     """Return a launch: cudaKernelNodeParams, which CUDA_KERNEL_NODE_PARAMS begins with."""
-    function, *sizes, shared, arguments, _ = call.get(parameters, "Q7I4xQQ")
+    asked = call.structure(KernelNodeParameters, parameters)
+    function = asked.function
     if not function and call.name.startswith("cu") and not call.name.startswith("cuda"):
-        (function,) = call.get(parameters + 56, "Q")
+        function = call.structure(DriverKernelNodeParameters, parameters).kernel
     kernel = kernel_of(call, function)
     return launch_work(
         LaunchRequest(
             kernel=kernel,
             function=function,
-            grid=(sizes[0], sizes[1], sizes[2]),
-            block=(sizes[3], sizes[4], sizes[5]),
-            parameters=parameter_bytes(kernel, call.read, arguments),
-            shared_bytes=shared,
+            grid=asked.grid,
+            block=asked.block,
+            parameters=parameter_bytes(kernel, call.read, asked.arguments),
+            shared_bytes=asked.shared,
         )
     )
 
@@ -76,7 +84,7 @@ def _copy(call: Call, parameters: int) -> GraphNode:
 
 def _fill(call: Call, parameters: int) -> GraphNode:
     """Return a fill: cudaMemsetParams."""
-    target, pitch, value, size, width, height = call.get(parameters, "2Q2I2Q")
+    target, pitch, value, size, width, height = call.structure(FillParameters, parameters)
     if size not in (1, 2, 4):
         raise CudaError("InvalidValue", f"{call.name}: elements of {size} bytes: 1, 2 or 4")
     pattern = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
@@ -88,7 +96,7 @@ def _fill(call: Call, parameters: int) -> GraphNode:
 
 def _host(call: Call, parameters: int) -> GraphNode:
     """Return a function of the host: cudaHostNodeParams."""
-    function, data = call.get(parameters, "QQ")
+    function, data = call.structure(HostNodeParameters, parameters)
     check_function(call, function)
 
     def run(later: Call) -> Touches:

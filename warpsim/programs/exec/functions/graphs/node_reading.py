@@ -1,20 +1,32 @@
-"""Nodes of graphs, read: the structures of parameters that they were made of.
-
-Knows the same structures as graph_nodes.py, which makes nodes of them.
-"""
+"""Nodes of graphs, read: the structures of parameters that they were made of."""
 
 from __future__ import annotations
 
 import struct
 
 from ...calls import Call, Handle, Pointer, Unsigned, row
-from ...clients.client_launches import ATTRIBUTE_BYTES, LaunchRequest
+from ...clients.client_launches import LaunchRequest
+from ...cuda_structures import (
+    ATTRIBUTE_BYTES,
+    AllocationNodeParameters,
+    DriverCopy3D,
+    DriverKernelNodeParameters,
+    DriverSide3D,
+    Extent,
+    FillParameters,
+    HostNodeParameters,
+    KernelNodeParameters,
+    PitchedPointer,
+    RuntimeCopy3D,
+    RuntimeSide,
+)
 from ...error_codes import CudaError
 from ...graphs import Graph, GraphNode, NodeKind
 from ...memory_transfers import Box, Plane, Rows
 from .graph_calls import node_of
 
 _HOST, _DEVICE = 1, 2  # of CUmemorytype
+_DEFAULT_COPY = 4  # of cudaMemcpyKind: the kinds follow from the addresses
 
 
 def held_node(call: Call, node: int, kind: NodeKind) -> GraphNode:
@@ -32,38 +44,41 @@ def get_kernel_parameters(call: Call, node: Handle, result: Pointer) -> None:
     process, channel = call.process, call.connection.channel
     places = [process.kept_words(channel, content) for content in request.parameters]
     arguments = process.kept_words(channel, struct.pack(f"<{len(places)}Q", *places)) if places else 0
-    sizes = (*request.grid, *request.block, request.shared_bytes)
-    call.put(result, "Q7I4xQQ", request.function, *sizes, arguments, 0)
-    if call.name.endswith("_v2"):
-        call.put(result + 56, "QQ", 0, 0)
+    given = KernelNodeParameters(
+        request.function, request.grid, request.block, request.shared_bytes, arguments
+    )
+    call.put_structure(result, DriverKernelNodeParameters(given) if call.name.endswith("_v2") else given)
 
 
 @row("cudaGraphMemcpyNodeGetParams")
 def get_copy_parameters(call: Call, node: Handle, result: Pointer) -> None:
     """Give cudaMemcpy3DParms."""
     box: Box = held_node(call, node, NodeKind.COPY).fields
-    words = list[int]()
-    for plane in (box.source, box.target):
-        pitch, rows = _layer(plane, box.sizes)
-        words += [0, 0, 0, 0, plane.address, pitch, box.sizes[0], rows]
-    call.put(result, "19Qi", *words, *box.sizes, 4)
+    source, target = (_runtime_side(plane, box.sizes) for plane in (box.source, box.target))
+    call.put_structure(result, RuntimeCopy3D(source, target, box.sizes, _DEFAULT_COPY))
+
+
+def _runtime_side(plane: Plane, sizes: Extent) -> RuntimeSide:
+    pitch, rows = _layer(plane, sizes)
+    return RuntimeSide(0, (0, 0, 0), PitchedPointer(plane.address, pitch, sizes[0], rows))
 
 
 @row("cuGraphMemcpyNodeGetParams")
 def get_driver_copy_parameters(call: Call, node: Handle, result: Pointer) -> None:
-    """Give CUDA_MEMCPY3D: source, target, sizes; a side begins at its address, and is the host's or the
-    device's.
-    """
+    """Give CUDA_MEMCPY3D; a side begins at its address, and is the host's or the device's."""
     box: Box = held_node(call, node, NodeKind.COPY).fields
-    for place, plane in ((result, box.source), (result + 88, box.target)):
-        pitch, rows = _layer(plane, box.sizes)
-        on_device = call.process.on_device(plane.address)
-        kind, host, device = (_DEVICE, 0, plane.address) if on_device else (_HOST, plane.address, 0)
-        call.put(place, "4QI4x6Q", 0, 0, 0, 0, kind, host, device, 0, 0, pitch, rows)
-    call.put(result + 176, "3Q", *box.sizes)
+    source, target = (_driver_side(call, plane, box.sizes) for plane in (box.source, box.target))
+    call.put_structure(result, DriverCopy3D(source, target, box.sizes))
 
 
-def _layer(plane: Plane, sizes: tuple[int, int, int]) -> tuple[int, int]:
+def _driver_side(call: Call, plane: Plane, sizes: Extent) -> DriverSide3D:
+    pitch, rows = _layer(plane, sizes)
+    on_device = call.process.on_device(plane.address)
+    kind, host, device = (_DEVICE, 0, plane.address) if on_device else (_HOST, plane.address, 0)
+    return DriverSide3D((0, 0, 0), 0, kind, host, device, 0, 0, pitch, rows)
+
+
+def _layer(plane: Plane, sizes: Extent) -> tuple[int, int]:
     """Return the bytes from row to row, and the rows of a layer; of a copy without them, those of the box."""
     pitch = plane.pitch or sizes[0]
     return pitch, plane.slice // pitch or sizes[1]
@@ -75,13 +90,13 @@ def get_fill_parameters(call: Call, node: Handle, result: Pointer) -> None:
     rows: Rows = held_node(call, node, NodeKind.FILL).fields
     value = int.from_bytes(rows.pattern, "little")
     sizes = len(rows.pattern), rows.count, rows.rows
-    call.put(result, "2Q2I2Q", rows.target.address, rows.target.pitch, value, *sizes)
+    call.put_structure(result, FillParameters(rows.target.address, rows.target.pitch, value, *sizes))
 
 
 @row("cudaGraphHostNodeGetParams", "cuGraphHostNodeGetParams")
 def get_host_parameters(call: Call, node: Handle, result: Pointer) -> None:
     """Give cudaHostNodeParams."""
-    call.put(result, "QQ", *held_node(call, node, NodeKind.HOST).fields)
+    call.put_structure(result, HostNodeParameters(*held_node(call, node, NodeKind.HOST).fields))
 
 
 @row("cudaGraphChildGraphNodeGetGraph", "cuGraphChildGraphNodeGetGraph")
@@ -109,8 +124,7 @@ def get_wait_event(call: Call, node: Handle, result: Pointer) -> None:
 def get_allocation(call: Call, node: Handle, result: Pointer) -> None:
     """Give cudaMemAllocNodeParams, without its array of accesses."""
     address, size, pool = held_node(call, node, NodeKind.ALLOCATE).fields
-    call.write(result, pool)
-    call.put(result + len(pool), "4Q", 0, 0, size, address)
+    call.put_structure(result, AllocationNodeParameters(pool, 0, 0, size, address))
 
 
 @row("cudaGraphMemFreeNodeGetParams", "cuGraphMemFreeNodeGetParams")

@@ -6,6 +6,14 @@ from typing import NamedTuple
 
 from ...calls import AsyncStream, Call, Extent, Handle, Int, Pitched, Pointer, Size, Unsigned, row
 from ...clients.client import Process
+from ...cuda_structures import (
+    DriverCopy2D,
+    DriverCopy3D,
+    DriverSide2D,
+    DriverSide3D,
+    RuntimeCopy3D,
+    RuntimeSide,
+)
 from ...error_codes import CudaError
 from ...graphs import GraphNode, NodeKind
 from ...memory_transfers import Box, Plane, Rows, check_direction, copy, copy_box, fill_rows
@@ -134,16 +142,18 @@ def memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
 
 def box_at(call: Call, parameters: int) -> Box:
     """Return what cudaMemcpy3DParms says. Raises CudaError for arrays."""
-    words = call.get(parameters, "20Q")
-    from_array, to_array = words[0], words[8]
-    if from_array or to_array:
+    copy = call.structure(RuntimeCopy3D, parameters)
+    source, target = (_runtime_plane(call, side) for side in (copy.source, copy.target))
+    return Box(target=target, source=source, sizes=copy.sizes)
+
+
+def _runtime_plane(call: Call, side: RuntimeSide) -> Plane:
+    if side.array:
         raise CudaError("NotSupported", f"{call.name}: arrays of textures are not there")
-    target = _plane(words[12], words[9:12], words[13], words[15])
-    source = _plane(words[4], words[1:4], words[5], words[7])
-    return Box(target=target, source=source, sizes=(words[16], words[17], words[18]))
+    return _plane(side.memory.address, side.place, side.memory.pitch, side.memory.rows)
 
 
-def _plane(base: int, place: tuple[int, ...], pitch: int, rows: int) -> Plane:
+def _plane(base: int, place: tuple[int, int, int], pitch: int, rows: int) -> Plane:
     """Return where a box begins, at x bytes, y rows and z layers of so many rows."""
     x, y, z = place
     return Plane(address=base + x + y * pitch + z * pitch * rows, pitch=pitch, slice=pitch * rows)
@@ -152,12 +162,12 @@ def _plane(base: int, place: tuple[int, ...], pitch: int, rows: int) -> Plane:
 @row("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy2DAsync_v2")
 def driver_memcpy_2d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
     """Copy rows, as CUDA_MEMCPY2D says."""
-    planes = list[Plane]()
-    for place in (parameters, parameters + 56):
-        x, y, kind, host, device, array, pitch = call.get(place, "2QI4x4Q")
-        planes.append(_plane(_driver_base(call, kind, host, device, array), (x, y, 0), pitch, 0))
-    width, height = call.get(parameters + 112, "2Q")
-    _boxed(call, planes[1], planes[0], (width, height, 1), stream)
+    copy = call.structure(DriverCopy2D, parameters)
+    source, target = (
+        _plane(_driver_base(call, side), (side.x, side.y, 0), side.pitch, 0)
+        for side in (copy.source, copy.target)
+    )
+    _boxed(call, target, source, (copy.width, copy.height, 1), stream)
 
 
 @row("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
@@ -168,19 +178,19 @@ def driver_memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> No
 
 def driver_box_at(call: Call, parameters: int) -> Box:
     """Return what CUDA_MEMCPY3D says. Raises CudaError for arrays."""
-    planes = list[Plane]()
-    for place in (parameters, parameters + 88):
-        x, y, z, _, kind, host, device, array, _, pitch, rows = call.get(place, "4QI4xQQQQQQ")
-        planes.append(_plane(_driver_base(call, kind, host, device, array), (x, y, z), pitch, rows))
-    width, height, depth = call.get(parameters + 176, "3Q")
-    return Box(target=planes[1], source=planes[0], sizes=(width, height, depth))
+    copy = call.structure(DriverCopy3D, parameters)
+    source, target = (
+        _plane(_driver_base(call, side), side.place, side.pitch, side.rows)
+        for side in (copy.source, copy.target)
+    )
+    return Box(target=target, source=source, sizes=copy.sizes)
 
 
-def _driver_base(call: Call, kind: int, host: int, device: int, array: int) -> int:
+def _driver_base(call: Call, side: DriverSide2D | DriverSide3D) -> int:
     """Return the address of a side of a copy. Raises CudaError for arrays."""
-    if array or kind == _DRIVER_ARRAY:
+    if side.array or side.kind == _DRIVER_ARRAY:
         raise CudaError("NotSupported", f"{call.name}: arrays of textures are not there")
-    return host if kind == _DRIVER_HOST else device
+    return side.host if side.kind == _DRIVER_HOST else side.device
 
 
 # --- fills ---------------------------------------------------------------------------------------

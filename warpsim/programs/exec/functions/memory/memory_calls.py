@@ -6,6 +6,7 @@ from .....machine.host.device import Symbol, symbol_of
 from ...calls import Call, Extent, Int, Pointer, Size, Unsigned, row
 from ...clients.client import Registered
 from ...clients.client_memory import DEVICE, MANAGED, PINNED, Kind
+from ...cuda_structures import PitchedPointer, PointerAttributes
 from ...error_codes import CudaError
 from ...memory_transfers import range_of
 from ..registration import image_of
@@ -162,7 +163,7 @@ def malloc_3d(call: Call, result: Pointer, extent: Extent) -> None:
     width, height, depth = extent
     pitch = -(-width // _PITCH_ALIGNMENT) * _PITCH_ALIGNMENT
     address = call.process.allocate(pitch * height * depth, "allocation").address
-    call.put(result, "4Q", address, pitch, width, height)
+    call.put_structure(result, PitchedPointer(address, pitch, width, height))
 
 
 @row("cudaMemGetInfo", "cuMemGetInfo_v2")
@@ -228,7 +229,7 @@ def pointer_attributes(call: Call, result: Pointer, address: Pointer) -> None:
     if registered is not None and registered[1].place is not None:
         on_device = registered[1].place + address - registered[0]
     on_host = address if kind in (_HOST, _MANAGED) else 0
-    call.put(result, "iiQQ", kind, 0 if kind else -2, on_device, on_host)
+    call.put_structure(result, PointerAttributes(kind, 0 if kind else -2, on_device, on_host))
 
 
 @row("cuPointerGetAttribute")

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from ...calls import Call, Handle, Int, Pointer, Size, row
 from ...clients.client_memory import DEVICE, MANAGED, PINNED, Kind
+from ...cuda_structures import POOL_BYTES, AllocationNodeParameters, MemoryLocation, PoolProperties
 from ...error_codes import CudaError
 from ...graphs import GraphNode, NodeKind
 from ...streams import Touches
 from ..device_calls import check_device
 
-_POOL_BYTES = 88  # of cudaMemPoolProps
-_DEFAULT_POOL = struct.pack("<4i72x", 1, 0, 1, 0)  # pinned, no handles of other processes, device 0
+_ON_DEVICE_0 = 1, 0, 1, 0  # pinned, no handles of other processes
+_DEFAULT_POOL = struct.pack(f"@4i{POOL_BYTES - 16}x", *_ON_DEVICE_0)
 _CURRENT, _MOST = frozenset({5, 7}), frozenset({6, 8})  # bytes reserved and used, of cudaMemPoolAttr
 _REUSE = {1: 1, 2: 1, 3: 1}  # attributes that are set at first
 _MANAGED_TYPE = 2  # of cudaMemAllocationType
@@ -73,15 +74,14 @@ def _allocation(name: str, address: int, size: int, pool: bytes = _DEFAULT_POOL)
 
 
 def allocated_in_graph(call: Call, parameters: int) -> GraphNode:
-    """Return the work of cudaMemAllocNodeParams: pool, accesses of 16 bytes, size, address."""
-    place = parameters + _POOL_BYTES + 16
-    (size,) = call.get(place, "Q")
-    if not size:
+    """Return the work of cudaMemAllocNodeParams, and give it the address."""
+    asked = call.structure(AllocationNodeParameters, parameters)
+    if not asked.size:
         raise CudaError("InvalidValue", f"{call.name}: an allocation of 0 bytes")
-    address = call.process.allocate(size, "allocation", DEVICE).address
+    address = call.process.allocate(asked.size, "allocation", DEVICE).address
     call.process.graph_memory.add(address)
-    call.put(place + 8, "Q", address)
-    return _allocation(call.name, address, size, call.read(parameters, _POOL_BYTES))
+    call.put_structure(parameters, asked._replace(address=address))
+    return _allocation(call.name, address, asked.size, asked.pool)
 
 
 @row("cudaMallocAsync", "cuMemAllocAsync")
@@ -171,9 +171,9 @@ def _kind_at(call: Call, location: int, allocation: int) -> Kind:
 
 @row("cudaMemPoolCreate", "cuMemPoolCreate")
 def pool_create(call: Call, result: Pointer, properties: Pointer) -> None:
-    """Make a pool, of cudaMemPoolProps: a type of allocations, of handles, of a place."""
-    allocation, _, location = call.get(properties, "3i")
-    kind = _kind_of(allocation, location)
+    """Make a pool, of cudaMemPoolProps."""
+    asked = call.structure(PoolProperties, properties)
+    kind = _kind_of(asked.kind, asked.location.kind)
     _default(call, kind)
     call.put(result, "Q", call.process.handle(Pool(kind)))
 
@@ -227,7 +227,7 @@ def pool_get_access(call: Call, result: Pointer, pool: Handle, location: Pointer
 
 def location_of(call: Call, location: int) -> int:
     """Return the device of a cudaMemLocation; -1 for the host. Raises CudaError."""
-    kind, number = call.get(location, "ii")
+    kind, number = call.structure(MemoryLocation, location)
     if kind == 1:
         check_device(number)
         return int(number)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ...calls import Call, Handle, Int, Pointer, Size, row
 from ...clients.client_memory import OutOfMemory
+from ...cuda_structures import AccessDescription, AllocationProperties, MemoryLocation, size_of
 from ...error_codes import CudaError
 from .pool_calls import location_of
 
@@ -101,9 +102,9 @@ def granularity(call: Call, result: Pointer, properties: Pointer, option: Int) -
 
 @row("cuMemCreate")
 def create(call: Call, result: Pointer, size: Size, properties: Pointer, flags: Size) -> None:
-    """Make memory without an address: CUmemAllocationProp has kinds of memory and of place first."""
-    kind, _, place, _ = call.get(properties, "4i")
-    if kind != _PINNED or place != _DEVICE:
+    """Make memory without an address, by CUmemAllocationProp."""
+    asked = call.structure(AllocationProperties, properties)
+    if asked.kind != _PINNED or asked.location.kind != _DEVICE:
         raise CudaError("NotSupported", f"{call.name}: memory of the device is there, no other")
     memory = call.process.memory
     if not size or size % _GRANULARITY:
@@ -195,13 +196,13 @@ def unmap(call: Call, address: Pointer, size: Size) -> None:
 
 @row("cuMemSetAccess")
 def set_access(call: Call, address: Pointer, size: Size, descriptions: Pointer, number: Size) -> None:
-    """Let kernels reach what is mapped, or not: CUmemAccessDesc is a place and flags."""
+    """Let kernels reach what is mapped, or not."""
     found, inside = _within(call, address, size)
     for index in range(number):
-        place, _, flags = call.get(descriptions + 12 * index, "3i")
-        if place == _DEVICE:
+        asked = call.structure(AccessDescription, descriptions + size_of(AccessDescription) * index)
+        if asked.location.kind == _DEVICE:
             for each in inside:
-                each.access = bool(flags)
+                each.access = bool(asked.flags)
     _show(call, found)
 
 
@@ -219,7 +220,7 @@ def get_access(call: Call, result: Pointer, location: Pointer, address: Pointer)
 def properties_of(call: Call, result: Pointer, handle: Handle) -> None:
     """Give CUmemAllocationProp: memory of the device."""
     call.process.held(handle, Backing, "handle of memory")
-    call.put(result, "4i16x", _PINNED, 0, _DEVICE, 0)
+    call.put_structure(result, AllocationProperties(_PINNED, 0, MemoryLocation(_DEVICE, 0)))
 
 
 @row("cuMemRetainAllocationHandle")

@@ -38,12 +38,14 @@ class _Candidate:
 
 def exchanged_causes(trial: Trial) -> list[Cause]:
     """Return two arguments, or axes of the grid, with which exchanged every output is as expected."""
-    return _tried(trial, _exchanged(trial), None)
+    with trial.budget.search("arguments exchanged"):
+        return _tried(trial, _exchanged(trial), None)
 
 
 def transposed_causes(trial: Trial, origins: Origins) -> list[Cause]:
     """Return the matrix with which transposed every output is as expected, at what loads it."""
-    return _tried(trial, _transposed(trial), origins)
+    with trial.budget.search("arrays transposed"):
+        return _tried(trial, _transposed(trial), origins)
 
 
 def _tried(trial: Trial, candidates: Iterator[_Candidate], origins: Origins | None) -> list[Cause]:

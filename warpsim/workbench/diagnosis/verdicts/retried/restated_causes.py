@@ -23,7 +23,6 @@ from ..output_errors import OutputError
 from ..repeated_launch import RepeatedLaunch
 from ..tried_causes import Trial
 
-_SECONDS = 4.0
 _SHARE = 1 / 16  # of an output's elements that are wrong
 _FIRST = ("cvt", "setp", "shr", "mul", "mad", "fma", "add")  # opcodes that are tried first
 _FUNCTION = re.compile(r"\.(?:entry|func)\b")
@@ -51,14 +50,13 @@ def restated_causes(trial: Trial, errors: Sequence[OutputError], opcodes: Sequen
     """Return the form that makes every output right in the place of another; of ``opcodes`` alone, if any."""
     if all(error.count < _SHARE * error.wrong.size for error in errors):
         return []
-    search = Trial(launch=trial.launch, expected=trial.expected, tolerance=trial.tolerance, seconds=_SECONDS)
-    for group in _groups(trial.launch):
-        if opcodes and group.opcode not in opcodes:
-            continue
-        for other in _other_forms(group.opcode, group.modifiers):
-            launch = _restated(trial.launch, group, other)
-            if launch is not None and search.wrong_of(launch) == 0:
-                return [_cause(group, ".".join((group.opcode, *other)))]
+    groups = [group for group in _groups(trial.launch) if not opcodes or group.opcode in opcodes]
+    with trial.budget.search("other forms of statements"):
+        for group in groups:
+            for other in _other_forms(group.opcode, group.modifiers):
+                launch = _restated(trial.launch, group, other) if trial.budget.allows() else None
+                if launch is not None and trial.wrong_of(launch) == 0:
+                    return [_cause(group, ".".join((group.opcode, *other)))]
     return []
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ _EVIDENCE = (
     "execution; with this one undone, every output is as expected"
 )
 _LISTED = 2  # mistakes of the same effect
-_OTHERS_SECONDS = 2.0  # that mistakes of the same effect are looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +95,11 @@ def undone_causes(trial: Trial) -> list[Cause]:
     settings = Settings()
     if trial.wrong(settings) is None or not settings.executed:
         return []
-    found, end = dict[str, dict[int, Mistake]](), trial.end
-    for name, chosen in _candidates(settings.executed.values()).items():
-        if process_time() < end and trial.wrong(Undone(chosen)) == 0:
-            found[name] = chosen
-            end = min(end, process_time() + _OTHERS_SECONDS)
+    found = dict[str, dict[int, Mistake]]()
+    with trial.budget.search("known mistakes"):
+        for name, chosen in _candidates(settings.executed.values()).items():
+            if len(found) <= _LISTED and trial.wrong(Undone(chosen)) == 0:
+                found[name] = chosen
     return [_cause(trial.launch, found)] if found else []
 
 
