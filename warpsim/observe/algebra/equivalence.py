@@ -145,7 +145,8 @@ class Equivalence(Displayed):
     ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by
     value,
     ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are
-    statements whose integers wrapped. ``findings`` are those of the checks, whatever the formulas are.
+    statements whose integers wrapped, ``misread`` formats of floats with those that they were read as.
+    ``findings`` are those of the checks, whatever the formulas are.
     """
 
     reference: str
@@ -154,6 +155,7 @@ class Equivalence(Displayed):
     decisions: tuple[str, ...] = ()
     uninterpreted: Mapping[str, int] = field(default_factory=dict)
     overflows: tuple[str, ...] = ()
+    misread: tuple[tuple[str, str], ...] = ()
     findings: Sequence[Any] = ()
     seeds: int = 1
 

@@ -51,7 +51,9 @@ ACTIVATIONS = (
     Activation(apply=relu, inverse=lambda y: np.where(y > 0, y, np.nan)),
     Activation(apply=gelu),
     Activation(apply=silu),
-    Activation(apply=sigmoid, inverse=lambda y: np.where((y > 0.01) & (y < 0.99), np.log(y / (1 - y)), np.nan)),
+    Activation(
+        apply=sigmoid, inverse=lambda y: np.where((y > 0.01) & (y < 0.99), np.log(y / (1 - y)), np.nan)
+    ),
     Activation(apply=np.tanh, inverse=lambda y: np.where(np.abs(y) < 0.99, np.arctanh(y), np.nan)),
     Activation(apply=np.exp, inverse=lambda y: np.where(y > 0, np.log(y), np.nan)),
 )
@@ -118,10 +120,8 @@ def _linear(
     return None
 
 
-def _solved(
-    terms: Sequence[Term], sample: Array, before: Array, near: float
-) -> tuple[Array, Array] | None:
-    """Return the coefficients of terms at some elements, and the sizes of terms; None where no fit is near."""
+def _solved(terms: Sequence[Term], sample: Array, before: Array, near: float) -> tuple[Array, Array] | None:
+    """Return the coefficients of terms at some elements, and the sizes of terms; None without a fit."""
     columns = [np.broadcast_to(each.values, before.shape).reshape(-1)[sample] for each in terms]
     matrix, wanted = np.stack(columns, 1).astype(np.float64), before.reshape(-1)[sample]
     if not np.isfinite(matrix).all() or not np.isfinite(wanted).all():
@@ -141,7 +141,7 @@ def _said(
         if size <= near * sizes.max():
             continue
         chosen = coefficient(factor, numbers, near * sizes.max() / size)
-        named = term if len(terms) == 1 and chosen is None else term.bound("product")
+        named = term.bound("product") if term is terms[0] and (len(terms) > 1 or chosen) else term
         scaled = named if chosen is None else chosen * named
         total = scaled if total is None else total + scaled
     return total

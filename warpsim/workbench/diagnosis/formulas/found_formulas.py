@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..verdicts.repeated_launch import RepeatedLaunch
+from ....programs.launch.reference_runs import Repeatable
 from .epilogues import with_epilogue
 from .functions import FUNCTIONS, causal, softmax
 from .readings import decoded, readings, scales, spread
@@ -75,15 +75,15 @@ class FoundFormula:
     def values(self, args: Sequence[Any]) -> Array:
         """Return the expected values of other arguments, whose arrays are as the launch gets them."""
         initial = {index: np.asarray(args[index]) for index in self.term.kinds}
-        given = [decoded(initial[at], self.term.kinds[at]) if at in initial else x for at, x in enumerate(args)]
+        given = [
+            decoded(initial[at], self.term.kinds[at]) if at in initial else x for at, x in enumerate(args)
+        ]
         other = FoundFormula(output=self.output, term=self.term, names=self.names, initial=initial)
         with np.errstate(all="ignore"):
             return np.asarray(other(*given))
 
 
-def found_formula(
-    launch: RepeatedLaunch, output: int, expected: Array, tolerance: float
-) -> FoundFormula | None:
+def found_formula(launch: Repeatable, output: int, expected: Array, tolerance: float) -> FoundFormula | None:
     """Return the formula of the arguments that expected values are; None where none is near."""
     if expected.dtype.kind in "OSUb" or not 1 <= expected.ndim <= 4 or not expected.astype(np.float64).any():
         return None
@@ -122,7 +122,7 @@ def _formulas(arguments: _Arguments, wanted: Array, near: float) -> list[Term]:
 class _Arguments:
     """The arguments of a launch as terms, for an output of a shape."""
 
-    def __init__(self, launch: RepeatedLaunch, output: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, launch: Repeatable, output: int, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.names = [re.sub(r"\W", "_", launch.name(index)) for index in range(len(launch.args))]
         self.arrays: dict[int, list[Term]] = {}
@@ -137,7 +137,9 @@ class _Arguments:
             for index, value in enumerate(launch.args)
             if isinstance(value, float | np.floating) and np.isfinite(value)
         ]
-        self.addends = [each for terms in self.arrays.values() for term in terms for each in self._added(term)]
+        self.addends = [
+            each for terms in self.arrays.values() for term in terms for each in self._added(term)
+        ]
 
     def _added(self, term: Term) -> Iterator[Term]:
         """Yield a term as an addend: of the output's shape, or a vector for its columns or rows."""
@@ -231,7 +233,9 @@ class _Arguments:
         own = [each for each in self.addends if each.values.shape == self.shape]
         yield from own
         for first in own:
-            yield from (first * second for second in self.addends if not first.kinds.keys() & second.kinds.keys())
+            yield from (
+                first * second for second in self.addends if not first.kinds.keys() & second.kinds.keys()
+            )
             if len(self.shape) > 1:
                 yield first.called(softmax)
 

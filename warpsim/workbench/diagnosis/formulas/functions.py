@@ -68,6 +68,5 @@ def nibbles(x: Any, count: int, axis: int = -1, signed: bool = False) -> Any:
 
 
 FUNCTIONS = {
-    each.__name__: each
-    for each in (softmax, causal, relu, gelu, silu, sigmoid, transposed, blocks, nibbles)
+    each.__name__: each for each in (softmax, causal, relu, gelu, silu, sigmoid, transposed, blocks, nibbles)
 }

@@ -22,7 +22,7 @@ _BYTE = 8
 
 
 def readings(argument: int, name: str, content: Array) -> Iterator[Term]:
-    """Yield an array as numbers: as its dtype has it, as codes of formats of its size, as numbers of 4 bits."""
+    """Yield an array as numbers: as its dtype has it, as codes of its size, as numbers of 4 bits."""
     yield _as_format(argument, name, content, "")
     if content.dtype.kind == "u":
         yield from (_as_format(argument, name, content, kind) for kind in _CODES.get(content.itemsize, ()))

@@ -1,11 +1,12 @@
 """Array expressions of a kernel's arguments: Python text, and values.
 
-The text is executed on keys later (found_formulas.py); the values are compared now. Knows NumPy; does not know
-kernels.
+The text is executed on keys later (found_formulas.py); the values are compared now. Knows NumPy; does not
+know kernels.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,21 +17,22 @@ import numpy.typing as npt
 from .functions import transposed
 
 Array = npt.NDArray[Any]
+_TIGHTER = ("*", "@")  # than +
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Term:
     """An expression: its ``text``, behind assignments in ``lines``, and its ``values``.
 
-    ``kinds`` are the formats that arguments are read as, by their index, "" as their dtype says. ``atom``
-    says that the text needs no parentheses.
+    ``kinds`` are the formats that arguments are read as, by their index, "" as their dtype says. ``sign`` is
+    the operator of the text, "" for a name or a call.
     """
 
     text: str
     values: Array
     lines: tuple[str, ...] = ()
     kinds: Mapping[int, str] = field(default_factory=dict)
-    atom: bool = True
+    sign: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -38,12 +40,12 @@ class Term:
     @property
     def inner(self) -> str:
         """The text as an operand."""
-        return self.text if self.atom else f"({self.text})"
+        return self.text if not self.sign else f"({self.text})"
 
     def mapped(self, text: str, function: Callable[[Array], Array]) -> Term:
         """Return a function of the values, with its text."""
         with np.errstate(all="ignore"):
-            return replace(self, text=text, values=np.asarray(function(self.values)), atom=True)
+            return replace(self, text=text, values=np.asarray(function(self.values)), sign="")
 
     def called(self, function: Callable[..., Any], *more: object) -> Term:
         """Return a function (functions.py) of the term."""
@@ -54,31 +56,32 @@ class Term:
         """Return the term with a name of its own, in a line of its own."""
         if self.text.isidentifier():
             return self
-        return replace(self, text=name, lines=(*self.lines, f"{name} = {self.text}"), atom=True)
+        return replace(self, text=name, lines=(*self.lines, f"{name} = {self.text}"), sign="")
 
-    def _joined(self, other: Term, sign: str, values: Array, *, loose: bool = False) -> Term:
-        left = self.text if loose else self.inner
-        lines = dict.fromkeys((*self.lines, *other.lines))
+    def _joined(self, other: Term, sign: str, function: Callable[[Any, Any], Any]) -> Term:
+        with np.errstate(all="ignore"):
+            values = function(self.values, other.values)
+        left = self.text if sign in ("+", self.sign) else self.inner
+        right = other.text if sign == "+" and other.sign in _TIGHTER else other.inner
         return Term(
-            text=f"{left} {sign} {other.inner}",
+            text=f"{left} {sign} {right}",
             values=values,
-            lines=tuple(lines),
+            lines=tuple(dict.fromkeys((*self.lines, *other.lines))),
             kinds={**self.kinds, **other.kinds},
-            atom=False,
+            sign=sign,
         )
 
     def __matmul__(self, other: Term) -> Term:
-        with np.errstate(all="ignore"):
-            return self._joined(other, "@", self.values @ other.values)
+        return self._joined(other, "@", operator.matmul)
 
     def __mul__(self, other: Term) -> Term:
-        return self._joined(other, "*", self.values * other.values)
+        return self._joined(other, "*", operator.mul)
 
     def __add__(self, other: Term) -> Term:
-        return self._joined(other, "+", self.values + other.values, loose=True)
+        return self._joined(other, "+", operator.add)
 
     def __sub__(self, other: Term) -> Term:
-        return self._joined(other, "-", self.values - other.values)
+        return self._joined(other, "-", operator.sub)
 
     @property
     def transposed(self) -> Term:
