@@ -17,6 +17,7 @@ _MANGLED = re.compile(r"_{1,3}Z\w")
 _ANONYMOUS = "(anonymous namespace)"
 _OPENING, _CLOSING = "<([{", ">)]}"
 _PARAMETER = re.compile(r"(?P<kernel>\w+)(?P<number>_param_\d+)")  # as NVIDIA's compilers name parameters
+_ABI_TAG = re.compile(r"\[abi:[^]]*\]")  # which Numba puts behind names
 _LOCAL = re.compile(r"\)(?: const)?(?: \[[^]]*\])?::(\w+)$")  # a variable of a function
 _MANGLED_WANTED: ContextVar[bool] = ContextVar("names as the PTX has them", default=False)
 
@@ -115,7 +116,7 @@ def _spellings(symbol: str) -> tuple[list[str], ...]:
     """Return texts for a symbol, in steps: signature, name, name without template arguments, without
     scopes.
     """
-    signature = demangled(symbol)
+    signature = _ABI_TAG.sub("", demangled(symbol))
     name = qualified_name(signature)
     parameters = signature[signature.find(name) + len(name) :]
     bare = _without_arguments(name)

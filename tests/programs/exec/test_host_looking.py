@@ -92,8 +92,8 @@ def test_one_launch_of_a_kernel(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--kernel", "fill"), "--kernel goes with --trace-mma, --break or --origins"),
-        (("--launch", "1"), "--launch goes with --trace-mma, --break or --origins"),
+        (("--kernel", "fill"), "--kernel goes with --trace-mma, --break, --origins or --reference"),
+        (("--launch", "1"), "--launch goes with --trace-mma, --break, --origins or --reference"),
         (("--origins", "all", "--select", "cta=0"), "--select goes with --trace-mma or --break"),
         (("--fragment", "1:a"), "--fragment goes with --origins"),
         (("--origins", "A=first"), "--origins A=first: expected the number of an allocation, from 1 on"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,16 +39,22 @@ _FLOATS = {
 
 @dataclass(eq=False)
 class Argument:
-    """An argument of a launch: ``content`` is an array, or a number of shape (); None for anything else.
+    """An argument of a reference: ``content`` is an array, or a number of shape (); None for anything else.
 
-    ``mapped`` says that the parameter is a tensor map. ``keys`` are those of the elements, None of what has
-    no keys; ``kind`` is the format of a float, or "s" or "u".
+    It lies ``offset`` bytes behind the first of ``parameter``, a number of the kernel's, -1 for that of its
+    own ``index``. Those of one ``structure`` are its fields; ``shapeless`` is memory to the end of an
+    allocation. ``mapped`` says that the parameter is a tensor map. ``keys`` are those of the elements, None
+    of what has no keys; ``kind`` is the format of a float, or "s" or "u".
     """
 
     index: int
     name: str
     content: Array | None
     mapped: bool = False
+    parameter: int = -1
+    offset: int = 0
+    structure: str = ""
+    shapeless: bool = False
     keys: Keys | None = None
     kind: str = ""
     places: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -98,14 +105,16 @@ class Leaves:
         """Put keys on the bytes of arguments."""
         self.memory = algebra.memory(wave.memories.device.data)
         parameters = wave.memories.parameters
-        for argument, parameter in zip(self.arguments, wave.entry.parameters, strict=True):
-            raw = parameters[parameter.offset : parameter.offset + parameter.bytes]
-            if argument.content is None:
-                continue
+        for argument in (each for each in self.arguments if each.content is not None):
+            assert argument.content is not None
+            number = argument.index if argument.parameter < 0 else argument.parameter
+            parameter = wave.entry.parameters[number]
+            first, past = parameter.offset + argument.offset, parameter.offset + parameter.bytes
             if not argument.content.ndim:
-                self._bind_number(algebra.memory(parameters), argument, parameter.offset, parameter.bytes)
+                size = argument.size if argument.structure else parameter.bytes
+                self._bind_number(algebra.memory(parameters), argument, first, size)
                 continue
-            address = self._address(argument, raw, wave)
+            address = self._address(argument, parameters[first:past], wave)
             argument.places = address - DEVICE_BASE + _offsets(argument.content)
             if argument.kind:
                 self._bind_array(argument)
@@ -113,7 +122,7 @@ class Leaves:
     def _address(self, argument: Argument, raw: Array, wave: Wave) -> int:
         """Return the address of the first element of an array."""
         if not argument.mapped:
-            return int.from_bytes(raw.tobytes(), "little")
+            return int.from_bytes(raw[:8].tobytes(), "little")
         content = raw.tobytes()
         if len(content) != MAP_BYTES:
             first = int.from_bytes(content, "little") - DEVICE_BASE
@@ -142,10 +151,23 @@ class Leaves:
     # --- what the reference gets ---
 
     def given(self, trace: Trace) -> list[Any]:
-        """Return what a reference is called with: shadows of arrays and floats, other numbers as they are."""
-        return [self._given(trace, argument) for argument in self.arguments]
+        """Return what a reference is called with: shadows of arrays and floats, other numbers as they are.
 
-    def _given(self, trace: Trace, argument: Argument) -> Any:
+        Fields of a structure are attributes of a single argument.
+        """
+        found, structures = list[Any](), dict[str, SimpleNamespace]()
+        for argument in self.arguments:
+            value, name = self.value(trace, argument), argument.structure
+            if not name:
+                found.append(value)
+                continue
+            if name not in structures:
+                found.append(structures.setdefault(name, SimpleNamespace()))
+            setattr(structures[name], argument.name.removeprefix(f"{name}."), value)
+        return found
+
+    def value(self, trace: Trace, argument: Argument) -> Any:
+        """Return what a reference is called with for one argument."""
         content = argument.content
         if content is None:
             return None
@@ -164,8 +186,7 @@ class Leaves:
         """Return an array of integers as the numbers that the kernel reads it as, where that is one type."""
         assert argument.keys is not None
         assert argument.content is not None
-        own = argument.keys.reshape(-1)
-        names = [name for name, keys in self.reader.casts.items() if _share(own, keys)]
+        own, names = argument.keys.reshape(-1), self._casts(argument)
         whole = [name for name in names if name.startswith("as ")]
         codes = argument.content.view(f"u{argument.size}")
         if len(whole) == len(names) == 1:
@@ -182,6 +203,18 @@ class Leaves:
             shape = (*argument.content.shape[:-1], -1)
             return keys.reshape(shape), values.reshape(shape)
         return argument.keys, argument.content
+
+    def _casts(self, argument: Argument) -> list[str]:
+        """Return how the kernel reads integers of an argument as other numbers."""
+        if argument.keys is None:
+            return []
+        own = argument.keys.reshape(-1)
+        return [name for name, keys in self.reader.casts.items() if _share(own, keys)]
+
+    def read_as(self, argument: Argument) -> set[str]:
+        """Return the formats of floats that the kernel reads integers of an argument as, or parts of them."""
+        kinds = {name.rpartition("as ")[2] for name in self._casts(argument)}
+        return {kind for kind in kinds if kind in FORMATS and FORMATS[kind].is_float}
 
     # --- what the kernel left ---
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...machine.host.device import Device
 from ..launch.launching import LaunchableKernel, LoadedModule
@@ -15,7 +16,7 @@ Dimensions3 = tuple[int, int, int]
 @dataclass(frozen=True, kw_only=True)
 class HostLaunch:
     """A launch of a host program that is about to begin: ``parameters`` as bytes of each, the device that it
-    runs on, and what has filled the memory.
+    runs on, what has filled the memory, and how it is executed.
     """
 
     module: LoadedModule
@@ -27,3 +28,4 @@ class HostLaunch:
     cluster: Dimensions3 | None = None
     device: Device = field(default_factory=Device)
     fills: Fills = field(default_factory=Fills)
+    options: Mapping[str, Any] = field(default_factory=dict)  # schedule, undefined, cooperative, resident

@@ -59,7 +59,10 @@ def _names(launch: Repeatable, reference: str | Reference) -> list[str]:
     """Return the names of arguments: those of the reference's parameters, else of the kernel's."""
     parameters = inspect.signature(reference_of(reference)[1]).parameters.values()
     own = [each.name for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD]
-    return [own[i] if i < len(own) else launch.name(i) for i in range(len(launch.args))]
+    arguments = launch.formula_arguments()
+    plain = [each.index for each in arguments if not each.structure]
+    known = dict(zip(plain, own, strict=False)) if len(plain) == len(arguments) else {}
+    return [known.get(each.index, each.name) for each in arguments]
 
 
 def _sides(run: Run, names: list[str]) -> Sides:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,22 +51,11 @@ class Repeatable(Protocol):
     def kernel(self) -> Any:
         """The kernel."""
 
-    @property
-    def args(self) -> Sequence[Any]:
-        """The arguments, in their order."""
-
-    def initial(self, index: int) -> Array:
-        """Return the content of an array before the launch."""
-
-    def name(self, index: int) -> str:
-        """Return the name of a parameter."""
+    def formula_arguments(self) -> list[Argument]:
+        """Return what a reference is called with, as before the launch."""
 
     def attempt(self, **options: Any) -> Any:
-        """Execute once."""
-
-    @property
-    def arrays(self) -> Mapping[int, Array]:
-        """The arrays by argument."""
+        """Execute once; arrays afterwards go by the numbers of these arguments."""
 
 
 class Run(NamedTuple):
@@ -138,6 +128,8 @@ def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
 
 def _plain(given: Any) -> Any:
     """Return an argument of a reference without keys, as an array that cannot be written."""
+    if isinstance(given, SimpleNamespace):
+        return SimpleNamespace(**{name: _plain(each) for name, each in vars(given).items()})
     if not isinstance(given, Shadow):
         return given
     values = given.values.copy()
@@ -158,9 +150,9 @@ def _outputs(run: _Sides, found: Any) -> dict[int, Shadow]:
     outputs = {}
     for key, value in found.items():
         argument = run.argument(key)
-        shadow = run.trace.lift(value)
         content = argument.content
         assert content is not None
+        shadow = _extended(run, run.trace.lift(value), argument)
         packed = (*content.shape[:-1], 2 * content.shape[-1])
         if shadow.shape not in (content.shape, packed):
             if shadow.size != content.size or content.ndim != 1:
@@ -172,13 +164,24 @@ def _outputs(run: _Sides, found: Any) -> dict[int, Shadow]:
     return outputs
 
 
+def _extended(run: _Sides, shadow: Shadow, argument: Argument) -> Shadow:
+    """Return what a reference returns for memory without a shape: what it leaves out stays as it was."""
+    size = 0 if argument.content is None else argument.content.size
+    if not argument.shapeless or shadow.size >= size:
+        return shadow
+    rest = run.leaves.value(run.trace, argument)[shadow.size :]
+    joined: Any = np.concatenate
+    found: Shadow = joined([shadow.reshape(-1), rest])
+    return found
+
+
 class _Sides:
     """The kernel and the reference of a comparison, with keys of one seed."""
 
     def __init__(self, launch: Repeatable, name: str, reference: Reference, seed: int) -> None:
         self.launch, self.name, self.reference = launch, name, reference
         self.reader = KeyReader(seed)
-        self.arguments = [_argument(launch, index, value) for index, value in enumerate(launch.args)]
+        self.arguments = launch.formula_arguments()
         self.leaves = Leaves(self.reader, self.arguments)
         self.trace = trace_of(self.reader)
         self.algebra: Algebra | None = None
@@ -235,8 +238,10 @@ class _Sides:
             return  # it asks for what shadows have
         found = found if isinstance(found, Mapping) else {next(iter(outputs)): found}
         for key, value in found.items():
-            wanted = outputs[self.argument(key).index].values
-            given = np.asarray(value)
+            argument, given = self.argument(key), np.asarray(value)
+            wanted = outputs[argument.index].values
+            if argument.shapeless:
+                given, wanted = given.reshape(-1), wanted[: given.size]
             if given.size != wanted.size or not np.allclose(
                 given.reshape(wanted.shape), wanted, 1e-6, 1e-9, True
             ):
@@ -320,10 +325,10 @@ def _stored(left: Left, given: Array) -> tuple[str, Array]:
     return kind, numbers(given.view(f"u{given.dtype.itemsize}"), kind, given.dtype.itemsize)
 
 
-def _argument(launch: Repeatable, index: int, value: Any) -> Argument:
-    name = launch.name(index)
-    if index in launch.arrays:
-        return Argument(index, name, launch.initial(index), isinstance(value, ArrayMap | BufferMap))
+def launch_argument(index: int, name: str, value: Any, content: Array | None) -> Argument:
+    """Return an argument of a launch as one of a reference; ``content`` is that of an array."""
+    if content is not None:
+        return Argument(index, name, content, isinstance(value, ArrayMap | BufferMap))
     if isinstance(value, bool | int | float | np.generic) or (
         isinstance(value, np.ndarray) and not value.ndim
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -13,6 +13,9 @@ from .cluster import cluster, scheduler_option
 from .host_looking import HostLooking, host_looking_options
 from .host_origins import HostOrigins
 from .output import CONTEXT, UNREADABLE, check_target, complain
+
+if TYPE_CHECKING:
+    from ...programs.exec.references.decisions import References
 
 _GIB, _PAGE = 1 << 30, 4096
 _GIVEN = ParameterSource.COMMANDLINE
@@ -144,7 +147,7 @@ def exec(context: click.Context, /, command: tuple[str, ...], serve: bool, **opt
 
     The program must load the CUDA runtime as a shared library (nvcc -cudart shared) and contain PTX.
     """
-    from ...base.errors import ClusterError
+    from ...base.errors import ClusterError, OperandError
     from ...programs.exec.libraries import HostError
 
     _check(context, command, serve, options)
@@ -154,7 +157,7 @@ def exec(context: click.Context, /, command: tuple[str, ...], serve: bool, **opt
         run = _folder if Path(command[0]).is_dir() else _program
         with cluster(options["scheduler"]) as client:
             return run(command, {**options, "scheduler": client})
-    except (HostError, ClusterError) as error:
+    except (HostError, ClusterError, OperandError) as error:
         complain(f"warpsim exec: error: {error}")
         return UNREADABLE
 
@@ -173,9 +176,11 @@ def _check(context: click.Context, command: tuple[str, ...], serve: bool, option
         raise click.UsageError("--server goes with --serve or --connect")
     if options["scheduler"] and options["connect"]:
         raise click.UsageError("--scheduler goes with a run of this process, without --connect")
-    alone = [name for name in ("trace_mma", "breaks", "origins") if options[name]]
+    alone = [name for name in ("trace_mma", "breaks", "origins", "references") if options[name]]
     if alone and (options["connect"] or Path(command[0]).is_dir()):
-        raise click.UsageError("--trace-mma, --break and --origins go with one program, without --connect")
+        raise click.UsageError(
+            "--trace-mma, --break, --origins and --reference go with one program, without --connect"
+        )
 
 
 def _program(command: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -194,7 +199,7 @@ def _program(command: tuple[str, ...], options: dict[str, Any]) -> int:
     wanted = options["error_exitcode"]
     if wanted is not None and code == 0 and (tally.errors or tally.calls_nothing):
         return int(wanted)
-    return code or (UNREADABLE if looking.unwritten else code)
+    return code or looking.code
 
 
 def _folder(command: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -216,13 +221,23 @@ def _folder(command: tuple[str, ...], options: dict[str, Any]) -> int:
     return code
 
 
+def _references(texts: tuple[str, ...]) -> References | None:
+    """Return the references that are asked for. Raises OperandError."""
+    if not texts:
+        return None
+    from ...programs.exec.references.decisions import References
+
+    return References.named(texts)
+
+
 def _asked(options: dict[str, Any]) -> tuple[runs.Asked, HostLooking]:
     """Return what options ask for. Raises UsageError."""
     from ...programs.exec.settings import DEFAULT_CHIP, Settings, Unobserved
 
     names = ("trace_mma", "breaks", "selection", "kernel", "launch")
     origins = HostOrigins.given(options["origins"], options["fragment"], once=not options["launch"])
-    looking = HostLooking(**{name: options[name] for name in names}, origins=origins)
+    references = _references(options["references"])
+    looking = HostLooking(**{name: options[name] for name in names}, origins=origins, references=references)
     looking.check()
     settings = Settings(
         chip=options["chip"] or DEFAULT_CHIP,

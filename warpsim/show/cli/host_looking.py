@@ -1,4 +1,4 @@
-"""Observe launches of host programs: ``--trace-mma``, ``--break``, ``--origins``, and which of them.
+"""Observe launches of host programs: ``--trace-mma``, ``--break``, ``--origins``, ``--reference``.
 
 Knows the options and the files; which launches there are, the program decides.
 """
@@ -18,7 +18,7 @@ from ...ptx.symbols import matching
 from .host_origins import HostOrigins, host_origins_options
 from .looking import breaks_of
 from .observed import ObservedLaunch, observing, recorder_of, write_recorded
-from .output import complain
+from .output import EXPECTED, MISMATCH, UNREADABLE, complain
 from .sources import selection_option
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...observe.recording.selection import Selection
     from ...observe.recording.source_breaks import Break
     from ...programs.exec.host_launch import HostLaunch
+    from ...programs.exec.references.decisions import References
     from ...programs.launch.launching import LaunchableKernel, LoadedModule
 
     Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,6 +56,15 @@ _OPTIONS = (
     selection_option(
         "Record or show these only: executions by a CTA, by a warp of it, of a line, the so many-th of each "
         "warp, in each launch."
+    ),
+    click.option(
+        "--reference",
+        "references",
+        multiple=True,
+        metavar="[KERNEL=]FILE.py:FUNCTION|NAME",
+        help="Decide of each launch whether it computes this NumPy function of the kernel's arguments, as "
+        "launch --reference does: of KERNEL, by its C++ name, or of every kernel that takes as many "
+        "arguments. Pointers are arrays of one axis, to the end of their allocation.",
     ),
     click.option("--kernel", metavar="NAME", help="Observe launches of this kernel only, by its C++ name."),
     click.option(
@@ -83,6 +93,7 @@ class HostLooking:
     kernel: str | None
     launch: int | None
     origins: HostOrigins | None = None
+    references: References | None = None
     launches: int = 0  # so far, of the kernel
     recordings: list[dict[str, Any]] = field(default_factory=list)
     unwritten: list[dict[str, Any]] = field(
@@ -94,7 +105,12 @@ class HostLooking:
     @property
     def observes(self) -> bool:
         """Whether any launch is to be observed."""
-        return self.trace_mma is not None or bool(self.breaks) or self.origins is not None
+        return self.trace_mma is not None or bool(self.breaks) or self.asks
+
+    @property
+    def asks(self) -> bool:
+        """Whether launches are executed again, for origins or a reference."""
+        return self.origins is not None or self.references is not None
 
     def check(self) -> None:
         """Raise UsageError for options that need others, and for a folder that cannot be made."""
@@ -102,8 +118,8 @@ class HostLooking:
         if self.selection is not None and not looks:
             raise click.UsageError("--select goes with --trace-mma or --break")
         for name, value in {"--kernel": self.kernel, "--launch": self.launch}.items():
-            if value is not None and not looks and self.origins is None:
-                raise click.UsageError(f"{name} goes with --trace-mma, --break or --origins")
+            if value is not None and not looks and not self.asks:
+                raise click.UsageError(f"{name} goes with --trace-mma, --break, --origins or --reference")
         if self.kernel is None and any(isinstance(place, int) for place in self.breaks):
             raise click.UsageError("--break LINE is a line of the PTX of a kernel: it goes with --kernel")
         if self.trace_mma is not None:
@@ -119,6 +135,8 @@ class HostLooking:
         """
         chosen = self._chosen(launch.kernel)
         origins = None if self.origins is None else self.origins.watch(launch, chosen and self.launches)
+        if chosen and self.references is not None:
+            self.references.decide(launch, self.launches)
         if not chosen:
             with observing((origins,), lambda failed: None) as observers:
                 yield observers
@@ -196,6 +214,8 @@ class HostLooking:
         yield from (f"{place} was not executed" for place in self.breaks if place not in self._stopped)
         if self.origins is not None:
             yield from self.origins.lines()
+        if self.references is not None:
+            yield from self.references.lines()
 
     def document(self) -> dict[str, Any]:
         """Return recordings and stops as JSON-ready data, where options ask for them."""
@@ -203,7 +223,15 @@ class HostLooking:
         if self.trace_mma is not None:
             found = {"recordings": self.recordings, "unwritten": self.unwritten}
         found |= {"stops": self.stops} if self.breaks else {}
+        found |= {} if self.references is None else {"references": self.references.documents()}
         return found | ({"origins": self.origins.documents} if self.origins is not None else {})
+
+    @property
+    def code(self) -> int:
+        """The exit code of what was asked, where that of the program is 0."""
+        worst = "equal" if self.references is None else self.references.worst
+        found = {"equal": EXPECTED, "not compared": UNREADABLE}.get(worst, MISMATCH)
+        return UNREADABLE if self.unwritten else found
 
 
 def _readable(signature: str) -> str:

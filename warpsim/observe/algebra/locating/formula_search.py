@@ -63,8 +63,8 @@ class _Search:
     def __init__(self, sides: Sides, output: Output) -> None:
         self.sides, self.output = sides, output
         given = [
-            each if isinstance(each, Shadow) and each.shape else None
-            for each in sides.leaves.given(sides.trace)
+            each if isinstance(each, Shadow) else None
+            for each in (sides.leaves.value(sides.trace, own) for own in sides.leaves.arguments)
         ]
         self.reference = ReferenceGraph(sides.trace, given, sides.names)
         self.kernel = KernelGraph(sides.provenance)

@@ -88,6 +88,12 @@ class LaunchRequest:
             cluster=self.cluster,
             device=process.device,
             fills=process.fills,
+            options={
+                "schedule": process.settings.schedule,
+                "undefined": process.settings.undefined,
+                "cooperative": self.cooperative,
+                "resident": process.settings.resident,
+            },
         )
 
     @property

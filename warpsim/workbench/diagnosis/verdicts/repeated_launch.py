@@ -13,7 +13,9 @@ import numpy.typing as npt
 from ....base.errors import OperandError, WarpsimError
 from ....machine.host.arguments import buffer_of, put_bits
 from ....machine.state.device import Buffer, Device
+from ....observe.algebra.leaves import Argument
 from ....programs.launch.launching import LaunchableKernel, LaunchReport
+from ....programs.launch.reference_runs import launch_argument
 from ....ptx.symbols import shown_variable
 from .budget import Budget
 
@@ -91,6 +93,14 @@ class RepeatedLaunch:
     def initial(self, index: int) -> Array:
         """Return the content of an array before the launch."""
         return self.before.get(index, self.arrays[index])
+
+    def formula_arguments(self) -> list[Argument]:
+        """Return the arguments as a reference is called with them."""
+        arrays = self.arrays
+        return [
+            launch_argument(index, self.name(index), value, self.initial(index) if index in arrays else None)
+            for index, value in enumerate(self.args)
+        ]
 
     @contextmanager
     def restored(self) -> Iterator[None]:

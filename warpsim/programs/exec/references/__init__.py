@@ -1,0 +1,1 @@
+"""References of kernels that host programs launch."""
