@@ -9,10 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from warpsim.programs.launch.launching import load_text
+from warpsim.observe.algebra.leaves import Argument
 from warpsim.workbench.diagnosis.formulas import functions
 from warpsim.workbench.diagnosis.formulas.found_formulas import FoundFormula, found_formula
-from warpsim.workbench.diagnosis.verdicts.repeated_launch import RepeatedLaunch
 
 RANDOM = np.random.default_rng(5)
 
@@ -37,16 +36,9 @@ def f64(array: np.ndarray) -> np.ndarray:
 
 
 def formula(expected: np.ndarray, *args: Any, tolerance: float = 0.0) -> FoundFormula | None:
-    parameters = ", ".join(
-        f".param .{'u64' if isinstance(each, np.ndarray) else 'f32'} x{index}"
-        for index, each in enumerate([*args, expected])
-    )
-    text = f".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k({parameters}) {{ ret; }}"
     given = [*args, np.zeros_like(expected)]
-    launch = RepeatedLaunch(
-        kernel=load_text(text)["k"], sizes={"grid": 1, "block": 1}, args=given, options={}, before={}
-    )
-    return found_formula(launch, len(args), expected, tolerance)
+    arguments = [Argument(index, f"x{index}", np.asarray(each)) for index, each in enumerate(given)]
+    return found_formula(arguments, len(args), expected, tolerance)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

@@ -232,8 +232,8 @@ class Equivalence(Displayed):
             worst = max(self.outputs, key=lambda output: int(output.far.sum()))
             first = list(worst.first(worst.far))
             yield (
-                f"  {far:,} values are out of tolerance, the first at {first}: the mistake is rounding, "
-                "range or an approximation, not a term or an index"
+                f"  {far:,} values are out of tolerance, the first at {first}: rounding, range or an "
+                "approximation makes the difference, not a term or an index"
             )
         elif self.answer == "other" and not far:
             yield "  the values are within tolerance: a test with these data does not see it"

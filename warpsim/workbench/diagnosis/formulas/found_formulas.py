@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ....programs.launch.reference_runs import Repeatable
+from ....observe.algebra.leaves import Argument
 from .epilogues import with_epilogue
 from .functions import FUNCTIONS, causal, softmax
 from .readings import decoded, readings, scales, spread
@@ -83,19 +83,21 @@ class FoundFormula:
             return np.asarray(other(*given))
 
 
-def found_formula(launch: Repeatable, output: int, expected: Array, tolerance: float) -> FoundFormula | None:
+def found_formula(
+    given: Sequence[Argument], output: int, expected: Array, tolerance: float
+) -> FoundFormula | None:
     """Return the formula of the arguments that expected values are; None where none is near."""
     if expected.dtype.kind in "OSUb" or not 1 <= expected.ndim <= 4 or not expected.astype(np.float64).any():
         return None
     wanted = expected.astype(np.float64)
     own = _NEAR.get(expected.dtype.itemsize, _OF_FLOATS)
     own = _OF_INTEGERS if expected.dtype.kind in "iu" else own
-    arguments = _Arguments(launch, output, wanted.shape)
+    arguments = _Arguments(given, wanted.shape)
     for near in (own, tolerance) if tolerance > own else (own,):
         found = _formulas(arguments, wanted, near)
         if found:
             best = min(found, key=lambda term: _distance(term, wanted))
-            initial = {index: launch.initial(index) for index in best.kinds}
+            initial = {index: np.asarray(given[index].content) for index in best.kinds}
             return FoundFormula(output=output, term=best, names=arguments.names, initial=initial)
     return None
 
@@ -120,23 +122,25 @@ def _formulas(arguments: _Arguments, wanted: Array, near: float) -> list[Term]:
 
 
 class _Arguments:
-    """The arguments of a launch as terms, for an output of a shape."""
+    """Arguments as terms, for an output of a shape."""
 
-    def __init__(self, launch: Repeatable, output: int, shape: tuple[int, ...]) -> None:
+    def __init__(self, given: Sequence[Argument], shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self.names = [re.sub(r"\W", "_", launch.name(index)) for index in range(len(launch.args))]
+        self.names = [re.sub(r"\W", "_", each.name) for each in given]
         self.arrays: dict[int, list[Term]] = {}
         self.scales: dict[int, list[Term]] = {}
-        for index in launch.arrays:
-            content = launch.initial(index)
-            if content.dtype.kind not in "OSU" and content.astype(np.float64).any():
-                self.arrays[index] = list(readings(index, self.names[index], content))
-                self.scales[index] = list(scales(index, self.names[index], content))
-        self.numbers = [
-            number(float(value), self.names[index])
-            for index, value in enumerate(launch.args)
-            if isinstance(value, float | np.floating) and np.isfinite(value)
-        ]
+        self.numbers: list[Term] = []
+        for index, (name, content) in enumerate(
+            zip(self.names, (each.content for each in given), strict=True)
+        ):
+            if content is None or content.dtype.kind in "OSU":
+                continue
+            if not content.ndim:
+                if content.dtype.kind == "f" and np.isfinite(content):
+                    self.numbers.append(number(float(content), name))
+            elif content.astype(np.float64).any():
+                self.arrays[index] = list(readings(index, name, content))
+                self.scales[index] = list(scales(index, name, content))
         self.addends = [
             each for terms in self.arrays.values() for term in terms for each in self._added(term)
         ]

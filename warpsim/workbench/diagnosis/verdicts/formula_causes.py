@@ -58,11 +58,14 @@ class Formulas:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """What algebra says of a launch: the formulas of the expected values, whether it computes them, and where
-    it leaves them. ``causes`` are proven, ``hints`` are not.
+    """What algebra says of a launch: whether it computes a reference, and where it leaves it.
+
+    ``formulas`` are those of the expected values, None of a user's reference. ``causes`` are proven,
+    ``hints`` are not.
     """
 
-    formulas: Formulas
+    reference: str | Reference
+    formulas: Formulas | None = None
     equivalence: Equivalence | None = None
     located: Located | None = None
     causes: tuple[Cause, ...] = ()
@@ -73,12 +76,18 @@ class Answered:
         """Whether the launch computes the formulas: roundings alone may differ."""
         return self.equivalence is not None and self.equivalence.answer == "equal"
 
+    @property
+    def nearest(self) -> str:
+        """The answer in a line."""
+        return "" if self.equivalence is None else str(self.equivalence).splitlines()[0]
+
 
 def answered(
     launch: RepeatedLaunch, expected: Mapping[int, npt.ArrayLike], tolerance: float
 ) -> Answered | None:
     """Return what algebra says of outputs whose formulas are found; None where none is."""
-    found = [found_formula(launch, at, np.asarray(value), tolerance) for at, value in expected.items()]
+    given = launch.formula_arguments()
+    found = [found_formula(given, at, np.asarray(value), tolerance) for at, value in expected.items()]
     formulas = Formulas(found=[each for each in found if each is not None])
     if not formulas.found:
         return None
@@ -86,13 +95,17 @@ def answered(
         equivalence, place = answer_of(launch, formulas)
     except WarpsimError:
         causes = () if formulas.other_kind is None else (_of_type(launch, *formulas.other_kind),)
-        return Answered(formulas=formulas, causes=causes)
-    types = [*_of_types(launch, equivalence, formulas)]
-    if place is None or types:
-        return Answered(formulas=formulas, equivalence=equivalence, causes=tuple(types))
-    proven = (cause_of(place),) if place.proven else ()
-    hints = (cause_of(place),) if place.certainty == "located" else ()
-    return Answered(formulas=formulas, equivalence=equivalence, located=place, causes=proven, hints=hints)
+        return Answered(reference=formulas, formulas=formulas, causes=causes)
+    types = tuple(_of_types(launch, equivalence, formulas))
+    own = of_answer(formulas, equivalence, None if types else place)
+    return replace(own, formulas=formulas, causes=types or own.causes)
+
+
+def of_answer(reference: str | Reference, equivalence: Equivalence, place: Located | None) -> Answered:
+    """Return the causes in an answer: what is proven, and what is located."""
+    proven = (cause_of(place),) if place is not None and place.proven else ()
+    hints = (cause_of(place),) if place is not None and place.certainty == "located" else ()
+    return Answered(reference=reference, equivalence=equivalence, located=place, causes=proven, hints=hints)
 
 
 def cause_of(place: Located) -> Cause:

@@ -20,14 +20,14 @@ from ....isa.displayed import Displayed
 from ....observe.algebra.equivalence import Equivalence, tolerance_of
 from ....observe.algebra.locating.located_record import Located
 from ....observe.checks.findings import LaunchFinding
-from ....programs.launch.array_agreement import Agreement, agreement
+from ....programs.launch.array_agreement import Agreement, Mask, agreement
 from ....programs.launch.launching import LaunchableKernel
-from ....programs.launch.located_launches import Answer, answer_of
+from ....programs.launch.located_launches import answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
 from .budget import Budget
 from .descriptor_causes import descriptor_causes, suspected
-from .formula_causes import Answered, answered, cause_of, in_any_order, waiting
+from .formula_causes import Answered, answered, in_any_order, of_answer, waiting
 from .launch_causes import (
     BY_TAGS,
     Cause,
@@ -90,7 +90,8 @@ class Verdict(Displayed):
     @property
     def outputs_as_expected(self) -> bool:
         """Whether outputs were compared, and all are as expected."""
-        return bool(self.agreements) and not self.errors
+        close = self.equivalence is not None and self.equivalence.close
+        return bool(self.agreements or close) and not self.errors
 
     @property
     def as_expected(self) -> bool:
@@ -271,6 +272,41 @@ def verdict_of(
     wanted = {_argument(launch, key): value for key, value in expected.items()}
     if not 0 <= tolerance < 1:
         raise OperandError(f"tolerance={tolerance}: expected a number from 0 to below 1")
+    return _of_launch(launch, wanted, tolerance)
+
+
+def _of_reference(
+    launch: RepeatedLaunch, expected: Expected, tolerance: float, reference: str | Reference
+) -> Verdict:
+    """Return the verdict of a launch whose formula is known: its answer, and what values show besides."""
+    wanted = {_argument(launch, key): value for key, value in expected.items()}
+    try:
+        equivalence, place = answer_of(launch, reference, tolerance or None)
+    except WarpsimError as error:
+        if error.location is None:
+            raise
+        return _of_launch(launch, wanted, tolerance)
+    most = max((tolerance_of(output.kind) for output in equivalence.outputs), default=0.0)
+    values = {
+        output.argument: value for output in equivalence.outputs if (value := output.values()) is not None
+    }
+    far = {output.argument: output.far for output in equivalence.outputs if output.argument not in wanted}
+    wanted = {**({} if equivalence.close else values), **wanted}
+    algebra = of_answer(reference, equivalence, place)
+    found = _of_launch(launch, wanted, tolerance or min(most, 0.5), algebra, far)
+    return replace(found, equivalence=equivalence, located=place)
+
+
+def _of_launch(
+    launch: RepeatedLaunch,
+    wanted: Mapping[int, npt.ArrayLike],
+    tolerance: float,
+    algebra: Answered | None = None,
+    far: Mapping[int, Mask] = {},
+) -> Verdict:
+    """Return the verdict of a launch, by the ladder of evidence; ``far`` are elements of outputs that a
+    reference calls wrong.
+    """
     first = launch.attempt(checks="warn")
     ordered = order_cause(launch, first)
     if first.error is not None:
@@ -279,11 +315,10 @@ def verdict_of(
         causes = [*described, *([ordered] if ordered else [])]
         return Verdict(causes=tuple(causes), errors=(), notes=tuple(launch.budget.notes()))
     compared = [
-        output_error(index, launch.name(index), first.arrays[index], value, tolerance)
-        for index, value in wanted.items()
+        _error(launch, first, index, value, tolerance, far.get(index)) for index, value in wanted.items()
     ]
     errors = tuple(error for error in compared if error is not None)
-    search = _Search(launch, wanted, tolerance, errors)
+    search = _Search(launch, wanted, tolerance, errors, algebra)
     causes = search.causes(first, ordered)
     broken = [] if errors or causes else [*broken_rules(first)]
     harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
@@ -294,66 +329,23 @@ def verdict_of(
         errors=errors,
         agreements=_agreements(launch, first, wanted, tolerance),
         notes=notes,
-        formula="" if search.algebra is None else str(search.algebra.formulas.__name__),
+        formula=str(search.algebra.formulas.__name__) if search.algebra and search.algebra.formulas else "",
     )
 
 
-def _of_reference(
-    launch: RepeatedLaunch, expected: Expected, tolerance: float, reference: str | Reference
-) -> Verdict:
-    """Return the verdict of a launch whose formula is known: its answer, and what values show besides.
-
-    Where the formulas are others, the statement that leaves the reference is the cause, with the proof;
-    findings of the checks come before it. Causes of wrong values are searched where nothing is proven.
-    """
-    try:
-        answer = answer_of(launch, reference, tolerance or None)
-    except WarpsimError as error:
-        if error.location is None:
-            raise
-        return verdict_of(launch, expected, tolerance)
-    equivalence, place = answer
-    most = max((tolerance_of(output.kind) for output in equivalence.outputs), default=0.0)
-    tolerance = tolerance or min(most, 0.5)
-    wanted = dict(expected) | ({} if equivalence.close else _values(answer))
-    if place is None:
-        found = verdict_of(launch, wanted, tolerance)
-    else:
-        found = _of_place(launch, wanted, tolerance, place)
-    return replace(found, equivalence=equivalence, located=place)
-
-
-def _of_place(launch: RepeatedLaunch, expected: Expected, tolerance: float, place: Located) -> Verdict:
-    """Return the verdict of a launch that leaves its reference at a place: findings of the checks, then the
-    place where it is sure, then what the search finds; what is suspected alone comes last."""
-    found = _checked(launch, expected, tolerance)
-    own = cause_of(place)
-    if place.proven or found.causes:
-        return replace(found, causes=(*found.causes, own))
-    found = verdict_of(launch, expected, tolerance)
-    order = (*found.causes, own) if place.certainty == "suspected" else (own, *found.causes)
-    return replace(found, causes=order)
-
-
-def _values(answer: Answer) -> dict[int | str, npt.ArrayLike]:
-    """Return the values of a reference, by argument."""
-    outputs = answer.equivalence.outputs
-    return {output.argument: values for output in outputs if (values := output.values()) is not None}
-
-
-def _checked(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> Verdict:
-    """Return what the checks find, and what is wrong with outputs, without a search for causes."""
-    first = launch.attempt(checks="warn")
-    cause = order_cause(launch, first)
-    wanted = {_argument(launch, key): value for key, value in expected.items()}
-    found = [
-        output_error(index, launch.name(index), first.arrays[index], value, tolerance)
-        for index, value in wanted.items()
-    ]
-    errors = tuple(error for error in found if error is not None)
-    agreements = _agreements(launch, first, wanted, tolerance)
-    causes, notes = () if cause is None else (cause,), tuple(launch.budget.notes())
-    return Verdict(causes=causes, errors=errors, agreements=agreements, notes=notes)
+def _error(
+    launch: RepeatedLaunch,
+    first: Attempt,
+    index: int,
+    value: npt.ArrayLike,
+    tolerance: float,
+    far: Mask | None,
+) -> OutputError | None:
+    """Return what is wrong with an output; of a reference, the elements that its answer calls far."""
+    found = output_error(index, launch.name(index), first.arrays[index], value, tolerance)
+    if found is None or far is None or far.shape != found.wrong.shape:
+        return found
+    return replace(found, wrong=far) if far.any() else None
 
 
 def _agreements(
@@ -389,30 +381,30 @@ class _Search:
         wanted: Mapping[int, npt.ArrayLike],
         tolerance: float,
         errors: Sequence[OutputError],
+        algebra: Answered | None,
     ) -> None:
-        self.launch, self.errors = launch, errors
+        self.launch, self.errors, self.algebra = launch, errors, algebra
         self.trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
         self.given = wanted, tolerance
-        self.algebra: Answered | None = None
         self.origins: Origins | None = None
 
     def causes(self, first: Attempt, ordered: Cause | None) -> list[Cause]:
         """Return the causes; ``ordered`` is a finding under the launch's own order."""
-        if not self.errors:
-            late = ordered or schedule_cause(self.launch, first, *self.given)
-            return [] if late is None else [late]
-        swapped = exchanged_causes(self.trial)
-        if swapped:
+        known = self.algebra
+        if known is None and self.errors and (swapped := exchanged_causes(self.trial)):
             return swapped if ordered is None else [*swapped, ordered]
-        ordered = ordered or schedule_cause(self.launch, first, *self.given)
+        if known is None or not known.causes:
+            ordered = ordered or schedule_cause(self.launch, first, *self.given)
+        if not self.errors and (known is None or not (*known.causes, *known.hints)):
+            return [] if ordered is None else [ordered]
         if ordered is not None and ordered.kind not in _BY_ADDRESS:
-            return [ordered]
-        self.algebra = answered(self.launch, *self.given)
+            return [ordered, *(() if known is None else known.causes)]
+        if known is None:
+            self.algebra = answered(self.launch, *self.given)
         if ordered is not None:
             return self._beside(ordered)
-        found = self._proven() or self._tried() or [*unwritten_causes(first)]
         hints = () if self.algebra is None else self.algebra.hints
-        return [*found, *hints]
+        return [*(self._proven() or self._tried() or [*unwritten_causes(first)]), *hints]
 
     def _beside(self, ordered: Cause) -> list[Cause]:
         """Return a finding of order, or what makes it: an operand that is wrong in any order."""
@@ -420,11 +412,11 @@ class _Search:
             return [ordered]
         if ordered.kind == "in flight":
             landed = waiting(self.launch)
-            self.algebra = None if landed is None else answered(landed, *self.given)
-        elif not in_any_order(self.launch, self.algebra.formulas):
-            return [ordered]
-        if self.algebra is None or not self.algebra.causes:
-            return [ordered]
+            sure = landed is not None and _proves(answered(landed, *self.given))
+        else:
+            sure = in_any_order(self.launch, self.algebra.reference)
+        if not sure:
+            return [ordered, *(() if self.algebra.formulas is not None else self.algebra.causes)]
         first, *others = self._proven()
         consequence = f"{ordered.location}: {ordered.message}"
         return [replace(first, symptoms=(*first.symptoms, consequence)), *others]
@@ -467,7 +459,8 @@ class _Search:
         )
 
     def _trial(self) -> Trial:
-        return self.trial if self.algebra is None else self.trial.with_formulas(self.algebra.formulas)
+        formulas = None if self.algebra is None else self.algebra.formulas
+        return self.trial if formulas is None else self.trial.with_formulas(formulas)
 
     def _trace(self) -> None:
         self.origins = traced(self.launch, [error.argument for error in self.errors])
@@ -487,13 +480,12 @@ class _Search:
         """Return that outputs differ by rounding alone, where the launch computes the expected formulas."""
         if self.algebra is None or not self.algebra.equal:
             return []
-        assert self.algebra.equivalence is not None
         return [
             Cause(
                 kind="rounding",
                 message=text,
                 location=None,
-                evidence=f"proven: {str(self.algebra.equivalence).splitlines()[0]}",
+                evidence=f"proven: {self.algebra.nearest}",
                 fix="compare with a tolerance",
             )
             for error in self.errors
@@ -508,8 +500,12 @@ class _Search:
             return
         if self.algebra is None:
             yield _NO_FORMULA
-        elif self.algebra.equivalence is not None:
-            yield f"nearest: {str(self.algebra.equivalence).splitlines()[0]}"
+        elif self.algebra.formulas is not None and self.algebra.nearest:
+            yield f"nearest: {self.algebra.nearest}"
+
+
+def _proves(found: Answered | None) -> bool:
+    return found is not None and bool(found.causes)
 
 
 def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple[str, ...]:
