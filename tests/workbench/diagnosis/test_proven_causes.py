@@ -104,9 +104,10 @@ def test_the_expected_values_have_a_factor_and_an_addend() -> None:
     assert verdict.formula == "product = dense_f16_param_0 @ dense_f16_param_1; 64 * product"
     assert verdict.kind == "missing"
     assert "64" in verdict.cause
-    added = found(product() + 3.0 * B.astype(np.float64), (SOURCE, halved()))
-    assert added.formula.endswith("product + 3 * dense_f16_param_1")
-    assert added.causes
+    added = found(product() + B.astype(np.float64))
+    assert added.formula.endswith("product + dense_f16_param_1")
+    assert (added.kind, added.location is not None) == ("missing", True)
+    assert "dense_f16_param_1[36, 32] is not added" in added.cause
 
 
 def test_what_no_formula_explains_is_not_claimed() -> None:
