@@ -85,11 +85,35 @@ def placed(role: str, shape: str, kind: str, layout: str, target: str) -> Placed
     return Placed(fragment, stored, turned, fragment.registers(role))
 
 
+def operands_of(statement: Statement, target: str) -> list[Placed | None]:
+    """Return the fragments of D, A, B and C of wmma.mma; None for elements of fewer than 8 bits."""
+    words = [word for word in statement.modifiers if word != "satfinite"]
+    shape = next(word for word in words if word in SHAPES)
+    kinds = [word for word in words[words.index(shape) + 1 :] if word not in ("rn", "rz", "rm", "rp")]
+    if len(kinds) != 4:
+        kinds = [kinds[0], "f16", "f16", kinds[1]]
+    layouts = ("row", "row", "col", "row")
+    return [
+        placed(role, shape, kind, layout, target)
+        for role, kind, layout in zip("dabc", kinds, layouts, strict=True)
+    ]
+
+
+_C = 3  # the operand of C
+
+
 class Fragments:
     """The statements of wmma, for an observer of a module for a target."""
 
     def __init__(self, store: KeyStore) -> None:
         self.store = store
+        self._addend = dict[int, Any]()  # registers of C before D takes their place
+
+    def begin(self, frame: Frame, statement: Statement) -> None:
+        """Keep the bits of C: D may be in the same registers."""
+        if statement.modifiers[0] == "mma":
+            bits = {number: frame.values[number] for number in statement.numbers(3) if number >= 0}
+            self._addend = {number: None if own is None else own.copy() for number, own in bits.items()}
 
     def executed(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement) -> None:
         """Move or multiply keys as a statement has done with values."""
@@ -97,7 +121,7 @@ class Fragments:
         shape = next(word for word in words if word in SHAPES)
         layouts = [word for word in words if word in ("row", "col")]
         if words[0] == "mma":
-            self._multiplied(wave, frame, lanes, statement, shape)
+            self._multiplied(wave, frame, lanes, statement)
             return
         held = placed(words[1], shape, words[-1], layouts[0], self.store.target)
         if held is None or len(self.store.accesses) != -(
@@ -152,21 +176,14 @@ class Fragments:
 
     # --- products ---
 
-    def _multiplied(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement, shape: str) -> None:
-        words = [word for word in statement.modifiers if word != "satfinite"]
-        first = words.index(shape) + 1
-        kinds = [word for word in words[first:] if word not in ("rn", "rz", "rm", "rp")]
-        d, a, b, c = kinds if len(kinds) == 4 else (kinds[0], "f16", "f16", kinds[1])
-        given = [
-            placed(role, shape, kind, "col" if role == "b" else "row", self.store.target)
-            for role, kind in (("a", a), ("b", b), ("c", c), ("d", d))
-        ]
+    def _multiplied(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement) -> None:
+        given = operands_of(statement, self.store.target)
         if any(each is None for each in given):
             self._without_law(wave, frame, lanes, statement)
             return
         matrices = [
             self._matrix(wave, frame, statement, index, held)
-            for index, held in enumerate(given[:3], 1)
+            for index, held in enumerate(given[1:], 1)
             if held
         ]
         result = add(matmul(matrices[0], matrices[1].swapaxes(1, 2)), matrices[2])
@@ -174,8 +191,8 @@ class Fragments:
             some = lanes.warps
             parts = (matrices[0][some], matrices[1].swapaxes(1, 2)[some], matrices[2][some], result[some])
             self.store.provenance.product(Product(statement.pc, *parts, some, place_of_wave(wave)))
-        assert given[3] is not None
-        self._written(wave, frame, lanes, statement, (given[3], result))
+        assert given[0] is not None
+        self._written(wave, frame, lanes, statement, (given[0], result))
 
     def _matrix(self, wave: Wave, frame: Frame, statement: Statement, index: int, held: Placed) -> Keys:
         """Return ``(warps, lines, length)``: the keys of an operand."""
@@ -185,6 +202,7 @@ class Fragments:
         values = np.empty((wave.lanes, len(numbers), width // size), _U)
         for place, number in enumerate(numbers):
             bits = frame.values[number] if number >= 0 else None
+            bits = self._addend.get(number) if index == _C else bits
             bits = np.zeros(wave.lanes, held.fragment.word) if bits is None else bits
             bits = np.broadcast_to(bits, (wave.lanes,))
             for part in range(width // size):

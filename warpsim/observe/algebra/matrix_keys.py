@@ -6,7 +6,7 @@ Block scales multiply A and B. Knows placements; does not know how an opcode spe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,8 @@ class Matrices:
         algebra, frame = self.algebra, path.frame
         self._frames[statement.pc] = frame
         algebra.accesses.clear()
+        if statement.opcode == "wmma":
+            self.fragments.begin(frame, statement)
         changed = inner(wave, path, lanes)
         kind = statement.modifiers[0] if statement.modifiers else ""
         together = algebra.together or (None if changed else lanes)
@@ -69,7 +71,7 @@ class Matrices:
     def multiplied(self, wave: Wave, execution: MatrixExecution) -> None:
         """Compute and write the keys of D."""
         statement = self.algebra.statement(execution.pc)
-        work = _Operands(self.algebra, wave, execution, self._frames[execution.pc], statement)
+        work = MatrixOperands(self.algebra, wave, execution, self._frames[execution.pc], statement)
         if not work.keyed():
             work.forget()
             return
@@ -118,7 +120,7 @@ def _shape(form: Instruction, operand: str) -> tuple[int, ...]:
     return (form.products, *shape) if form.products > 1 else shape
 
 
-class _Operands:
+class MatrixOperands:
     """The operands of one execution of a matrix instruction, and where D goes."""
 
     def __init__(
@@ -161,9 +163,10 @@ class _Operands:
 
     def forget(self) -> None:
         """Let D have no keys."""
-        self.algebra.forget(self.wave, self.frame, self._lanes(), self.numbers_of("d"))
+        self.algebra.forget(self.wave, self.frame, self.lanes(), self.numbers_of("d"))
 
-    def _lanes(self) -> Lanes:
+    def lanes(self) -> Lanes:
+        """Return the lanes that execute."""
         mask = np.zeros(self.wave.lanes, np.bool_)
         mask.reshape(-1, WARP)[self.warps] = True
         return Lanes(mask)
@@ -215,7 +218,7 @@ class _Operands:
         values = np.empty((self.count, place.lanes, len(self.numbers_of(role)), per), _U)
         for j, number in enumerate(self.numbers_of(role)):
             cells = registers.get(number)
-            cells = cells if cells is None or self._every() else cells.of_lanes(self._index())
+            cells = cells if cells is None or self._every() else cells.of_lanes(self.index())
             bits = np.ascontiguousarray(words[..., j]).reshape(-1)
             values[:, :, j] = (
                 self._elements(cells, bits, role, per).reshape(per, self.count, -1).transpose(1, 2, 0)
@@ -223,7 +226,7 @@ class _Operands:
         found = place.layout.collect(values.reshape(self.count, place.lanes, -1))
         return found.reshape(self.count, place.products, *place.matrix) if place.products > 1 else found
 
-    def _index(self) -> npt.NDArray[np.intp]:
+    def index(self) -> npt.NDArray[np.intp]:
         """Return the lanes that execute, execution by execution."""
         return (self.warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
 
@@ -255,23 +258,23 @@ class _Operands:
 
     def _of_tile(self, place: BehindDescriptor, role: str) -> Keys:
         """Return the keys of a tile in shared memory, ``(executions, rows, columns)``."""
+        memory = self.algebra.memory(self.wave.memories.shared)
+        return np.stack([self._in_memory(memory, each, role) for each in self.tile_addresses(place, role)])
+
+    def tile_addresses(self, place: BehindDescriptor, role: str) -> Iterator[npt.NDArray[Any]]:
+        """Yield the byte ``(rows, columns)`` of the wave's shared memory at which each element of a tile
+        begins, execution by execution.
+        """
         word = self.inputs.descriptor(role)
         assert word is not None
-        memory = self.algebra.memory(self.wave.memories.shared)
         stride = self.wave.memories.shared_stride
-        found = []
         for execution in range(self.count):
             addresses = place.element_addresses(int(word[execution]), self.inputs, self.product)
             if isinstance(place, DescribedTile):
                 size = self.inputs.shared.shape[-1] // place.ctas  # type: ignore[union-attr]
-                base = np.array(self.ctas)[addresses // size] * stride
-                addresses = addresses % size + base
+                yield addresses % size + np.array(self.ctas)[addresses // size] * stride
             else:
-                addresses = (
-                    addresses + int(self.wave.cta[WARP * int(self.execution.warps[execution])]) * stride
-                )
-            found.append(self._in_memory(memory, addresses, role))
-        return np.stack(found)
+                yield addresses + int(self.wave.cta[WARP * int(self.execution.warps[execution])]) * stride
 
     def _in_memory(self, memory: MemoryCells, addresses: Any, role: str) -> Keys:
         """Return the keys of elements at bytes of shared memory."""
@@ -377,7 +380,7 @@ class _Operands:
         values = place.layout.distribute(d)  # (executions, lanes, values)
         numbers_ = self.numbers_of("d")
         per = values.shape[-1] // len(numbers_)
-        lanes, index = self._lanes(), self._index()
+        lanes, index = self.lanes(), self.index()
         for j, number in enumerate(numbers_):
             parts = []
             for place_ in range(per):

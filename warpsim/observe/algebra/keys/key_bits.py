@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -96,11 +96,21 @@ def _leaf_rows(name: str, seed: int, index: npt.NDArray[np.intp], width: int) ->
     return random_keys(seed, name, index[:, None] * 64 + np.arange(width))
 
 
+class HasBits(Protocol):
+    """Keys whose bits are made when they are asked for."""
+
+    def find(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Mask]:
+        """Return numbers of keys, and whether they are among these."""
+
+    def rows(self, index: npt.NDArray[np.intp]) -> Keys:
+        """Return ``(n, 33)``: the bits of some, by number."""
+
+
 class BitTable:
     """The bits of values, by key."""
 
     def __init__(self) -> None:
-        self.leaves = list[Leaf]()
+        self.leaves = list[HasBits]()
         self._places = dict[int, int]()
         self._rows = np.zeros((1024, WIDTH), _U)
         self._count = 0

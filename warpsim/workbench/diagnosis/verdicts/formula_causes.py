@@ -141,20 +141,21 @@ def in_any_order(launch: RepeatedLaunch, reference: str | Reference) -> bool:
 _COPY = re.compile(r"(\bcp\.async\.c[ag]\b[^;]*;)")
 
 
-def waiting(launch: RepeatedLaunch) -> RepeatedLaunch | None:
-    """Return the launch with a wait behind each cp.async, which no missing wait can make wrong; None where
-    there is none, or the text is not legal then.
+def wrong_if_waited(launch: RepeatedLaunch, reference: str | Reference) -> bool:
+    """Return whether a mistake is proven of the launch with a wait behind each cp.async, too: then no missing
+    wait has made it.
     """
     module = launch.kernel.module
     source = module.program.source
     text = _COPY.sub(r"\1 cp.async.wait_all;", source.text)
     if text == source.text:
-        return None
+        return False
     try:
         kernel = load_text(text, source.file, module.target)[launch.kernel.entry.name]
+        place = answer_of(replace(launch, kernel=kernel), reference).located
     except WarpsimError:
-        return None
-    return replace(launch, kernel=kernel)
+        return False
+    return place is not None and place.proven
 
 
 # --- types -----------------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def _of_type(launch: RepeatedLaunch, argument: int, wanted: str) -> Cause:
 def _reader(launch: RepeatedLaunch, wanted: str) -> tuple[str, str, Location | None]:
     """Return operand, type and place of the first matrix instruction that reads another type of this size."""
     bits = FORMATS[wanted].bits if wanted in FORMATS else 8 * np.dtype(wanted).itemsize
-    for record in launch.kernel._entry.code:
+    for record in launch.kernel.entry.code:
         try:
             form = decode(record.statement.mnemonic, target=launch.kernel.module.target)
         except WarpsimError:

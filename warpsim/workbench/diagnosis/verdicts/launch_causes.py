@@ -56,7 +56,7 @@ _RANKS = (  # kinds of origins: what says most about the mistake comes first
     "scattered",
 )
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
-BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
+BY_TAGS = "the kernel was executed with keys beside its data, which show where each element is from"
 _LINES = 4  # that a warning names
 _ORDERS = 16  # an output is that much farther off at most than the orders of two schedules differ
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with

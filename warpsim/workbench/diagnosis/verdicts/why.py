@@ -27,7 +27,7 @@ from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
 from .budget import Budget
 from .descriptor_causes import descriptor_causes, suspected
-from .formula_causes import Answered, answered, in_any_order, of_answer, waiting
+from .formula_causes import Answered, answered, in_any_order, of_answer, wrong_if_waited
 from .launch_causes import (
     BY_TAGS,
     Cause,
@@ -411,8 +411,7 @@ class _Search:
         if self.algebra is None or not self.algebra.causes:
             return [ordered]
         if ordered.kind == "in flight":
-            landed = waiting(self.launch)
-            sure = landed is not None and _proves(answered(landed, *self.given))
+            sure = wrong_if_waited(self.launch, self.algebra.reference)
         else:
             sure = in_any_order(self.launch, self.algebra.reference)
         if not sure:
@@ -427,18 +426,18 @@ class _Search:
             return []
         own, place = self.algebra.causes[0], self.algebra.located
         self._trace()
-        if place is None or self.origins is None:
+        if self.origins is None:
             return [*self.algebra.causes]
-        trial = self._trial()
-        fields = tensor_causes(trial, self.origins)
-        fields = fields or descriptor_causes(trial, sorted({*suspected(self.origins), *place.operand}))
-        if fields:
-            return [*fields, own]
+        trial, roles = self._trial(), sorted({*suspected(self.origins), *own.operand})
+        fields = tensor_causes(trial, self.origins) or descriptor_causes(trial, roles)
+        if fields or place is None:
+            return [*fields, *self.algebra.causes]
         if not place.operand and place.kind != "moved":
             return [own]
         arranged = [*origin_causes(self.launch, self.origins, own.evidence)]
         mine = [each for each in arranged if each.operand == place.operand or not place.operand]
-        mine = [replace(each, symptoms=(own.message,)) for each in mine if each.kind != "unused"]
+        mine = [each for each in mine if each.kind != "unused" or place.kind == "moved"]
+        mine = [replace(each, symptoms=(own.message,)) for each in mine]
         besides = [replace(each, evidence=_LOCATED) for each in arranged if each.kind in _ARRANGED]
         return [*(mine or [own]), *(each for each in besides if each.operand != place.operand and mine)]
 
@@ -463,7 +462,9 @@ class _Search:
         return self.trial if formulas is None else self.trial.with_formulas(formulas)
 
     def _trace(self) -> None:
-        self.origins = traced(self.launch, [error.argument for error in self.errors])
+        formulas = None if self.algebra is None else self.algebra.equivalence
+        outputs = () if formulas is None else formulas.outputs
+        self.origins = traced(self.launch, [each.argument for each in (*self.errors, *outputs)])
 
     def _is_located(self) -> bool:
         """Return whether findings say more than that elements are in no order: packed fragments are in
@@ -502,10 +503,6 @@ class _Search:
             yield _NO_FORMULA
         elif self.algebra.formulas is not None and self.algebra.nearest:
             yield f"nearest: {self.algebra.nearest}"
-
-
-def _proves(found: Answered | None) -> bool:
-    return found is not None and bool(found.causes)
 
 
 def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple[str, ...]:
