@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .functions import gelu, relu, sigmoid, silu
-from .terms import Array, Term, number
+from .formula_functions import gelu, relu, sigmoid, silu
+from .formula_terms import Array, Term, number
 
 _SMALL, _LARGE = 1e-9, 24.0  # an activation that has no inverse is inverted between these
 _STEPS = 60  # of a bisection
@@ -25,7 +25,7 @@ _FEW, _ROWS = 128, 4096  # elements that coefficients are solved from: first few
 
 @dataclass(frozen=True, kw_only=True)
 class Activation:
-    """A function, and its inverse where it has one; else it grows for positive arguments, and is inverted
+    """A function, and its inverse, if any; else it grows for positive arguments, and is inverted
     there.
     """
 

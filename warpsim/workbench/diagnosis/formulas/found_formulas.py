@@ -18,9 +18,9 @@ import numpy as np
 
 from ....observe.algebra.leaves import Argument
 from .epilogues import with_epilogue
-from .functions import FUNCTIONS, causal, softmax
+from .formula_functions import FUNCTIONS, causal, softmax
+from .formula_terms import Array, Term, number
 from .readings import decoded, readings, scales, spread
-from .terms import Array, Term, number
 
 _NEAR = {1: 2.0**-3, 2: 2.0**-8}  # of floats of so many bytes
 _OF_FLOATS, _OF_INTEGERS = 2.0**-14, 2.0**-40

@@ -12,8 +12,8 @@ import numpy as np
 
 from ....isa.codes import values_of
 from ....isa.formats import FORMATS
-from .functions import NIBBLE, blocks, nibbles
-from .terms import Array, Term
+from .formula_functions import NIBBLE, blocks, nibbles
+from .formula_terms import Array, Term
 
 _CODES: dict[int, Sequence[str]] = {1: ("e4m3", "e5m2"), 2: ("bf16", "f16")}  # by the bytes of an element
 _SCALE_CODES = ("ue8m0", "ue4m3")

@@ -23,7 +23,7 @@ from ....sums.execution.pipeline import execute_inputs
 from ..origins.element_origins import Origins
 from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
-from .trials import Trial
+from .tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement

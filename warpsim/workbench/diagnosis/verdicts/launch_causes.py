@@ -290,12 +290,10 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
     return None
 
 
-def origin_causes(
-    launch: RepeatedLaunch, origins: Origins, evidence: str = BY_TAGS, operand: str = ""
-) -> Iterator[Cause]:
-    """Yield what does not fit of the operands, or of one, the most significant first, with what brings it."""
-    own = [finding for finding in origins.findings if operand in ("", finding.operand)]
-    yield from causes_of(launch, sorted(own, key=lambda finding: _rank(finding.kind)), evidence)
+def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_TAGS) -> Iterator[Cause]:
+    """Yield what does not fit of the operands, the most significant first, with what brings it."""
+    findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
+    yield from causes_of(launch, findings, evidence)
 
 
 def _rank(kind: str) -> int:

@@ -19,7 +19,7 @@ from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
 from .launch_causes import Cause, number_of
 from .tensor_hooks import Change, Issue, Place, Reissued
-from .trials import Trial
+from .tried_repairs import Trial
 
 _EVIDENCE = (
     "the launch was executed with this in place of what it gives tcgen05.mma: every output is as expected"

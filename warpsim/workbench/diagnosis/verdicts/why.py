@@ -47,7 +47,7 @@ from .retried.restated_causes import restated_causes
 from .retried.uncovered_outputs import uncovered_causes
 from .retried.undone_mistakes import undone_causes
 from .tensor_causes import tensor_causes
-from .trials import Trial
+from .tried_repairs import Trial
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
@@ -462,9 +462,9 @@ class _Search:
         return self.trial if formulas is None else self.trial.with_formulas(formulas)
 
     def _trace(self) -> None:
-        formulas = None if self.algebra is None else self.algebra.equivalence
-        outputs = () if formulas is None else formulas.outputs
-        self.origins = traced(self.launch, [each.argument for each in (*self.errors, *outputs)])
+        equivalence = None if self.algebra is None else self.algebra.equivalence
+        outputs = [] if equivalence is None else [each.argument for each in equivalence.outputs]
+        self.origins = traced(self.launch, [*(each.argument for each in self.errors), *outputs])
 
     def _is_located(self) -> bool:
         """Return whether findings say more than that elements are in no order: packed fragments are in

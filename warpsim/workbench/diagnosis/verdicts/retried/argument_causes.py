@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..launch_causes import Cause
 from ..repeated_launch import RepeatedLaunch
-from ..trials import Trial
+from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _MOST = 64  # launches

@@ -21,7 +21,7 @@ from .....programs.launch.launching import load_text
 from ..launch_causes import Cause
 from ..output_errors import OutputError
 from ..repeated_launch import RepeatedLaunch
-from ..trials import Trial
+from ..tried_repairs import Trial
 
 _SHARE = 1 / 16  # of an output's elements that are wrong
 _FIRST = ("cvt", "setp", "shr", "mul", "mad", "fma", "add")  # opcodes that are tried first

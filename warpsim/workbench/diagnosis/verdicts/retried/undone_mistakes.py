@@ -27,7 +27,7 @@ from ...search.cases import setting_of
 from ..launch_causes import Cause, chain_to
 from ..matrix_hooks import MatrixHook, MatrixStep
 from ..statement_chains import Chain
-from ..trials import Trial
+from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .functions import transposed
+from .formula_functions import transposed
 
 Array = npt.NDArray[Any]
 _TIGHTER = ("*", "@")  # than +
@@ -48,7 +48,7 @@ class Term:
             return replace(self, text=text, values=np.asarray(function(self.values)), sign="")
 
     def called(self, function: Callable[..., Any], *more: object) -> Term:
-        """Return a function (functions.py) of the term."""
+        """Return a function (formula_functions.py) of the term."""
         text = f"{function.__name__}({', '.join(map(str, (self, *more)))})"
         return self.mapped(text, lambda x: function(x, *more))
 
