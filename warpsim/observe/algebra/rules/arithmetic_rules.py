@@ -147,7 +147,7 @@ def _selection(call: Call) -> Outcome:
     first = decides.astype(np.bool_) if call.statement.opcode == "selp" else call.values(2)[0] >= 0
     width = call.after.dtype.itemsize
     a, b = (cells if cells is not None else Cells.empty(width, call.lanes) for cells in call.cells[:2])
-    return Outcome(None, a.merged(first, b))
+    return Outcome(None, a.merged(first, b) or Cells.empty(width, call.lanes))
 
 
 def _sign(call: Call) -> Outcome:

@@ -6,7 +6,7 @@ The key of D says that it is a result. Knows instructions and operands; does not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ....machine.run.events import MatrixExecution
 from ....machine.run.wave import Record, Wave
 from ....machine.state.lanes import Frame, Lanes, Values
 from ....observe.algebra.fragment_keys import Fragments, operands_of
-from ....observe.algebra.key_store import KeyStore
+from ....observe.algebra.key_store import KeyStore, Turn
 from ....observe.algebra.keys.key_cells import Cells
 from ....observe.algebra.matrix_keys import Matrices, MatrixOperands
 from ....observe.algebra.rules.keyed_statements import Statement
@@ -74,7 +74,7 @@ class KeptProducts:
         """Keep an executed wmma; return codes of D."""
         if min(form.a.bits, form.b.bits) >= _BYTE:
             pc, frame = self.now
-            statement, held = self.store.statement(pc), present(frame, "a frame")
+            statement, held = self.store.statement(wave, pc), present(frame, "a frame")
             seen = self._fragments(wave, held, statement, warps)
             if seen["c"].bytes.shape[-1] != codes["c"].dtype.itemsize:  # C is converted
                 seen.pop("c")
@@ -89,9 +89,7 @@ class KeptProducts:
         """Return A, B as its columns, and C of wmma."""
         _, *held = operands_of(statement, self.store.target)
         return {
-            role: self.operands.of_fragment(
-                wave, frame, statement.numbers(index), present(held[index - 1], "a fragment"), warps
-            )
+            role: self.operands.of_fragment(wave, frame, statement.numbers(index), held[index - 1], warps)
             for index, role in enumerate("abc", 1)
         }
 
@@ -149,14 +147,15 @@ class KeptProducts:
         )
         self.events.append(event)
 
-    def write(self, wave: Wave, frame: Frame, lanes: Lanes, numbers: list[int], width: int) -> None:
+    def write(self, turn: Turn, lanes: Lanes, numbers: Sequence[int], width: int) -> None:
         """Let registers hold D."""
+        wave = turn.wave
         if (width, wave.lanes) not in self._results:
             self._results[width, wave.lanes] = Cells.of(
                 np.full(wave.lanes, self.result, np.uint64), "u", width
             )
         for number in numbers:
-            self.store.put(wave, frame, lanes, number, self._results[width, wave.lanes])
+            self.store.put(turn, number, self._results[width, wave.lanes], lanes)
 
 
 class KeptMatrices(Matrices):
@@ -169,17 +168,16 @@ class KeptMatrices(Matrices):
 
     def multiplied(self, wave: Wave, execution: MatrixExecution) -> None:
         """Keep an execution of mma or wgmma, and write D."""
-        statement = self.algebra.statement(execution.pc)
-        work = MatrixOperands(self.algebra, wave, execution, self._frames[execution.pc], statement)
+        work = MatrixOperands(self.algebra, self._turns[execution.pc], execution)
         form, products = execution.instruction, self.products
-        if statement.opcode == "tcgen05":
+        if work.statement.opcode == "tcgen05":
             work.write(np.full((1, *form.product.matrix_shape("d")), products.result, np.uint64))
             return
         where = execution.pc, execution.record, form
         seen, tiles = products.operands.of_execution(work), frozenset(form.tiles(execution.inputs))
         products.keep(wave, execution.warps, where, execution.inputs, seen, tiles=tiles)
         width = form.register_bits // 8
-        products.write(wave, work.frame, work.lanes(), list(work.numbers_of("d")), width)
+        products.write(work.turn, work.lanes, work.numbers_of("d"), width)
 
 
 class _Fragments(Fragments):
@@ -189,8 +187,8 @@ class _Fragments(Fragments):
         super().__init__(store)
         self.products = products
 
-    def _multiplied(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement) -> None:
-        numbers = statement.numbers(0)
-        value = next((frame.values[number] for number in numbers if number >= 0), None)
+    def _multiplied(self, turn: Turn, lanes: Lanes) -> None:
+        numbers = turn.statement.numbers(0)
+        value = next((turn.frame.values[number] for number in numbers if number >= 0), None)
         if value is not None:
-            self.products.write(wave, frame, lanes, numbers, value.dtype.itemsize)
+            self.products.write(turn, lanes, numbers, value.dtype.itemsize)

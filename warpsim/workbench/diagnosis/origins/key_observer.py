@@ -8,23 +8,25 @@ error: the product is zeros then. Knows waves and statements; does not know what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ....machine.run.wave import Record, Step, Wave
-from ....machine.state.lanes import DivergentPath, Frame, Lanes, Values
+from ....machine.state.lanes import DivergentPath, Lanes, Values
+from ....observe.algebra.key_store import Turn
 from ....observe.algebra.keys.finite_fields import hashed
 from ....observe.algebra.keys.key_cells import Cells
 from ....observe.algebra.keys.key_reading import KeyReader
+from ....observe.algebra.moves import Handler
 from ....observe.algebra.observer import RULES, Algebra
 from ....observe.algebra.rules.keyed_statements import Statement, element_of
 from ....observe.algebra.rules.rule_calls import Call, Outcome
 from .byte_keys import BYTE, ByteKeys
 from .element_formulas import Formulas
 from .kept_products import KeptMatrices, KeptProducts
+from .packed_words import packed
 
 _MOVING = ("logic", "shift", "field", "bytes", "selection")  # meanings whose rules move bytes or bits
 _BLOCK = 1 << 20  # bytes that get keys at once
@@ -76,7 +78,7 @@ class KeyObserver(Algebra):
 
         return step
 
-    def _handler(self, statement: Statement) -> Callable[..., Any]:
+    def _handler(self, statement: Statement) -> Handler:
         found = super()._handler(statement)
         if statement.meaning in ("matrices", "matrix product"):
             return partial(self._lawful, found)
@@ -84,47 +86,37 @@ class KeyObserver(Algebra):
             return self._derived
         return found
 
-    def _lawful(
-        self,
-        handler: Callable[..., bool | None],
-        wave: Wave,
-        path: DivergentPath,
-        lanes: Lanes,
-        statement: Statement,
-        inner: Step,
-    ) -> bool | None:
+    def _lawful(self, handler: Handler, turn: Turn) -> bool | None:
         """Execute a statement of matrices; what it reads in a way that has no rule is computed."""
-        frame, before = path.frame, self.uninterpreted[statement.opcode]
-        changed = handler(wave, path, lanes, statement, inner)
-        if self.uninterpreted[statement.opcode] > before:
-            for number in statement.writes:
-                self._decide(wave, frame, self.together or lanes, statement.pc, number)
+        before = self.uninterpreted[turn.statement.opcode]
+        changed = handler(turn)
+        if self.uninterpreted[turn.statement.opcode] > before:
+            for number in turn.statement.writes:
+                self._decide(turn, self.together or turn.lanes, number)
         return changed
 
-    def _derived(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
+    def _derived(self, turn: Turn) -> bool | None:
         """Execute a statement whose results depend on keys in a way that has no rule."""
-        frame, registers = path.frame, self.registers(path.frame)
+        registers, lanes, statement = self.registers(turn.frame), turn.lanes, turn.statement
         keyed = [registers[number] for number in statement.reads if number in registers]
         if not any(lanes.of(np.asarray(cells.tags.any(axis=0))).any() for cells in keyed):
-            return self.forgetting(wave, path, lanes, statement, inner)
-        changed = inner(wave, path, lanes)
+            return self.forgetting(turn)
+        changed = turn.inner(turn.wave, turn.path, lanes)
         together = self.together or (None if changed else lanes)
         if statement.opcode == "brx":
             self.decided.add(statement.pc)
         elif together is not None:
             for number in statement.writes:
-                self._decide(wave, frame, together, statement.pc, number)
+                self._decide(turn, together, number)
         return changed
 
-    def _decide(self, wave: Wave, frame: Frame, lanes: Lanes, pc: int, number: int) -> None:
+    def _decide(self, turn: Turn, lanes: Lanes, number: int) -> None:
         """Write a register that depends on the data; note what a predicate guards."""
-        value = frame.values[number]
+        value, pc = turn.frame.values[number], turn.statement.pc
         if value is None:
             return
-        keys = np.broadcast_to(_DECIDED, (wave.lanes,))
-        self.put(wave, frame, lanes, number, Cells.of(keys, "u", value.dtype.itemsize))
+        keys = np.broadcast_to(_DECIDED, (turn.wave.lanes,))
+        self.put(turn, number, Cells.of(keys, "u", value.dtype.itemsize), lanes)
         if value.dtype == np.bool_ and (pc, number) not in self._predicates:
             self._predicates.add((pc, number))
             self.decided.update(self._guarded(pc, number))
@@ -142,27 +134,20 @@ class KeyObserver(Algebra):
             elif number in record.flow.written:
                 return
 
-    def _result(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        lanes: Lanes,
-        statement: Statement,
-        operands: tuple[list[Cells | None], list[Values]],
-    ) -> None:
+    def _result(self, turn: Turn, cells: list[Cells | None], bits: list[Values]) -> None:
         """Write the keys of a result: bytes and bits that moved, or a key of the operands' keys."""
-        value = path.frame.values[statement.target]
-        live = any(each is not None and each.any for each in operands[0])
-        if value is None or not live:
-            self.put(wave, path.frame, lanes, statement.target, None)
+        statement, lanes = turn.statement, turn.lanes
+        value = turn.frame.values[statement.target]
+        if value is None or not any(each is not None and each.any for each in cells):
+            self.put(turn, statement.target, None)
         elif value.dtype == np.bool_:
-            self._decide(wave, path.frame, lanes, statement.pc, statement.target)
+            self._decide(turn, lanes, statement.target)
         else:
-            call = Call(self.reader, statement, *operands, after=lanes.of(value))
+            call = Call(self.reader, statement, cells, bits, after=lanes.of(value))
             outcome = (_moved(call) or call.hashed())._replace(name="")
             if outcome.keys is not None:
                 self.formulas.add(call, outcome.keys[0])
-            self._write(wave, path, lanes, call, outcome)
+            self._write(turn, call, outcome)
 
 
 def _moved(call: Call) -> Outcome | None:
@@ -174,5 +159,5 @@ def _moved(call: Call) -> Outcome | None:
         kinds = {element_of(word).kind for word in (call.types[0], call.result_type)}
         found = RULES[meaning](call) if kinds <= {"s", "u"} else None
     else:
-        found = RULES[meaning](call) if meaning in _MOVING else None
+        found = RULES[meaning](call) if meaning in _MOVING else packed(call)
     return None if found is None or (found.keys is None and found.cells is None) else found

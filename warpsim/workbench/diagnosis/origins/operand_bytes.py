@@ -95,17 +95,17 @@ class OperandBytes:
         found = {role: self._of_words(work, role) for role in inputs.registers}
         for role, place in form.tiles(inputs).items():
             size = max(form.product.format(role).bits, 8) // 8
-            addresses = np.stack(list(work.tile_addresses(place, role)))
+            addresses = work.tile_addresses(place, role)
             addresses = addresses.swapaxes(1, 2) if role == "b" else addresses
             memory = self.store.memory(work.wave.memories.shared)
             here = addresses[..., None].astype(np.intp) + np.arange(size)
-            found[role] = self.seen(memory.keys[here], memory.tags[here])
+            found[role] = self.seen(*memory.of_bytes(here))
         return found
 
     def _of_words(self, work: MatrixOperands, role: str) -> Seen:
         words = work.inputs.registers[role]
         width, numbers = words.dtype.itemsize, work.numbers_of(role)
-        seen = self.of_registers(work.wave, work.frame, numbers, width, work.index())
+        seen = self.of_registers(work.wave, work.turn.frame, numbers, width, work.index)
         return seen.arranged((work.count, -1, len(numbers), width))
 
     # --- wmma ---
@@ -116,7 +116,7 @@ class OperandBytes:
         """Return ``(warps, lines, length, bytes of an element)`` of a fragment."""
         lanes = (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
         seen = self.of_registers(wave, frame, numbers, held.fragment.word.itemsize, lanes)
-        places, shape = held.in_lines(), (len(warps), held.fragment.lines, held.fragment.length, held.size)
+        places, shape = held.in_lines(), (len(warps), held.fragment.lines, held.fragment.length, -1)
         return seen.moved(lambda each: each.reshape(len(warps), -1)[:, places]).arranged(shape)
 
     # --- tcgen05.mma ---
@@ -138,7 +138,7 @@ class OperandBytes:
             if tile is not None and product.format(role).bits in (product.storage(role).bits, 8):
                 memory, stride = self.store.memory(wave.memories.shared), wave.memories.shared_stride
                 here = np.concatenate([tile.addresses + cta * stride for cta in work.ctas])
-                yield role, _elements(self.seen(memory.keys[here], memory.tags[here]), size[role])
+                yield role, _elements(self.seen(*memory.of_bytes(here)), size[role])
         d = self._of_tensor_memory(wave, work.d.index(work.ctas))
         width = np.dtype(form.c.code_dtype).itemsize
         yield "c", d.moved(lambda each: each[..., :width])
@@ -151,13 +151,13 @@ class OperandBytes:
         """Return ``(..., 4)``: the bytes of cells, by CTA, lane and column."""
         cta, lane, column = index
         memory, here = self.store.memory(tensor_bytes(wave)), byte_places(cta, lane, column)
-        return self.seen(memory.keys[here], memory.tags[here])
+        return self.seen(*memory.of_bytes(here))
 
     def shared(self, wave: Wave, cta: int) -> Bytes:
         """Return the bytes of the shared memory of a CTA."""
         memory, base = self.store.memory(wave.memories.shared), cta * wave.memories.shared_stride
         own = slice(base, base + wave.memories.shared_bytes)
-        return self.keys.indices(self.store.reader.bits, memory.keys[own], memory.tags[own])
+        return self.keys.indices(self.store.reader.bits, *memory.of_bytes(own))
 
 
 def _elements(seen: Seen, size: int) -> Seen:

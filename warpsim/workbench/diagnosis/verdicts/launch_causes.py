@@ -271,7 +271,7 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
             continue
         names: Names = {launch.name(index): index for index in chosen}
         sizes = {name: launch.sizes[name] for name in ("shared_bytes", "cluster") if name in launch.sizes}
-        most = {"most_statements": launch.most_statements}  # tags as the bounds of loops
+        most = {"most_statements": launch.most_statements}
         try:
             with launch.restored():
                 found = find_origins(
