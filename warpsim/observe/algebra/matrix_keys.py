@@ -129,6 +129,12 @@ class MatrixOperands:
 
     def numbers_of(self, role: str) -> Sequence[int]:
         """Return the registers of an operand."""
+        known = self.statement.roles
+        if role not in known:
+            known[role] = self._numbers_of(role)
+        return known[role]
+
+    def _numbers_of(self, role: str) -> list[int]:
         bound = self.execution.record.matrix
         names = getattr(bound, role, None) if bound is not None else None
         if names is None and role == "c":
