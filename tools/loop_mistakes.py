@@ -21,7 +21,7 @@ from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import diagnose_product
 from warpsim.workbench.diagnosis.loops.loop_candidates import Candidate
 from warpsim.workbench.diagnosis.loops.loop_search import stages
-from warpsim.workbench.diagnosis.loops.product_loops import Given, Loop, View
+from warpsim.workbench.diagnosis.solving.product_loops import Given, Loop, View
 
 STEPS = 5
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from warpsim.observe.checks.quiet import LOOPS
+from warpsim.observe.checks.fast_path import LOOPS
 from warpsim.sums.execution.compilation_budget import PROCESS
 
 

@@ -45,7 +45,7 @@ from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
 from .state.device import Device
 from .state.device_runtime import DeviceRuntime
 from .state.freed_memory import keep_freed_memory
-from .state.slots import Slot
+from .state.side_tables import SideTable
 from .state.spaces import DEVICE_BASE, Bytes
 from .state.tensor_cells import RESIDENT
 from .state.undefined_metadata import UNDEFINED_METADATA, UndefinedMetadata
@@ -380,7 +380,7 @@ def _waits_at(entry: Entry) -> frozenset[int]:
 
 
 # What the code of a kernel has, found once.
-_COMMUNICATES, _GIVES_WORK, _WAITS_AT = Slot(_communicates), Slot(_gives_work), Slot(_waits_at)
+_COMMUNICATES, _GIVES_WORK, _WAITS_AT = SideTable(_communicates), SideTable(_gives_work), SideTable(_waits_at)
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..ptx.statements import InstructionStatement
 from .opcodes.control.system_calls import calls_the_system
 from .run.wave import Entry
-from .state.slots import Slot
+from .state.side_tables import SideTable
 
 _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"})
@@ -54,4 +54,4 @@ def _reason(statement: InstructionStatement) -> str:
     return ""
 
 
-_DEPENDENCE = Slot(_dependence)
+_DEPENDENCE = SideTable(_dependence)

@@ -13,7 +13,7 @@ from warpsim.base.errors import WarpsimError
 from warpsim.machine.opcodes.matrix import mma_runs
 from warpsim.machine.run import execute, stretches
 from warpsim.machine.run.events import MatrixExecution, Observer
-from warpsim.machine.run.member_runs import MemberRun
+from warpsim.machine.run.mma_batches import MmaBatch
 from warpsim.machine.run.stretches import STATEMENTS
 from warpsim.machine.run.wave import Wave
 from warpsim.programs.launch.launching import load_text
@@ -86,14 +86,14 @@ AGAIN:
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many statements each run had that was executed at once."""
-    found, run = list[int](), MemberRun.run
+    found, run = list[int](), MmaBatch.run
 
-    def noting(members: MemberRun, *given: Any) -> bool:
+    def noting(members: MmaBatch, *given: Any) -> bool:
         if done := run(members, *given):
             found.append(members.past - members.first)
         return done
 
-    monkeypatch.setattr(MemberRun, "run", noting)
+    monkeypatch.setattr(MmaBatch, "run", noting)
     monkeypatch.setattr(execute, "HOT", 1)
     monkeypatch.setattr(stretches, "HOT", 1)
     return found
@@ -218,8 +218,8 @@ def test_registers_that_some_lanes_have_written(
 
 def test_runs_begin_with_the_first_execution(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other stretches have to be compiled, and wait until they are hot."""
-    found, run = list[bool](), MemberRun.run
-    monkeypatch.setattr(MemberRun, "run", lambda *given: found.append(run(*given)) or found[-1])
+    found, run = list[bool](), MmaBatch.run
+    monkeypatch.setattr(MmaBatch, "run", lambda *given: found.append(run(*given)) or found[-1])
     source = text(Random(6), FORMS[0], 0, PARTIAL.replace("%READ", "%v2"))
     compare(
         monkeypatch, source.replace("@%p bra AGAIN;", ""), arrays_for(np.random.default_rng(5), 32, 64), 64

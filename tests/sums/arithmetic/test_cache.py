@@ -29,9 +29,9 @@ def run(tmp_path: Path) -> Callable[..., tuple[str, str]]:
         "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
     }
 
-    def call(before: str = "", given: str = "21") -> tuple[str, str]:
+    def call(before: str = "", given: str = "21", module: str = "example") -> tuple[str, str]:
         show = f"print(example.twice({given}), sum(example.twice.stats.cache_hits.values()))"
-        script = f"{before}\nimport example\n{show}"
+        script = f"{before}\nimport {module} as example\n{show}"
         words = [sys.executable, "-c", script]
         done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=100, check=True)
         return done.stdout.strip(), done.stderr
@@ -97,6 +97,18 @@ def test_types_that_have_moved_are_no_broken_file(
         assert run(given=f"example.{module}.Pair(21)") == ("42 0", "")
         assert run(given=f"example.{module}.Pair(21)") == ("42 1", "")
         (tmp_path / f"{module}.py").unlink()
+
+
+def test_a_module_that_has_moved_is_no_broken_file(
+    run: Callable[..., tuple[str, str]], tmp_path: Path
+) -> None:
+    """The machine code of a file names its module, which may be called otherwise after an update."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        pytest.skip("no JIT, no cache")
+    assert run() == ("42 0", "")
+    moved = f"import sys; sys.path.remove({str(tmp_path)!r}); sys.path.append({str(tmp_path.parent)!r})"
+    assert run(moved, module=f"{tmp_path.name}.example") == ("42 0", "")
+    assert run(moved, module=f"{tmp_path.name}.example") == ("42 1", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has other permissions")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.mistakes import random_setting, sampled_forms, trial
+from tools.mistakes.injected import random_setting, sampled_forms, trial
 from warpsim import OperandError
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor

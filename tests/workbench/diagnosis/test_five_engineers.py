@@ -24,8 +24,8 @@ from warpsim.show.views.findings import product_lines
 from warpsim.workbench.diagnosis import diagnose_product, held_scales
 from warpsim.workbench.diagnosis.loops import loop_search
 from warpsim.workbench.diagnosis.loops.memory_strides import Strides, read_at
-from warpsim.workbench.diagnosis.loops.solved_causes import solve_lines
-from warpsim.workbench.diagnosis.loops.solved_weights import Equations, of_lines, solve
+from warpsim.workbench.diagnosis.loops.solved_operands import settled
+from warpsim.workbench.diagnosis.solving.lines import Lines, least_squares
 
 FORM = warpsim.decode(F16[0], target=F16[1])
 NAMED = (
@@ -55,31 +55,17 @@ def test_nothing_is_claimed_of_right_kernels(case: Case) -> None:
     assert found == "right", text
 
 
-def test_weights_are_solved_for_every_k_and_c() -> None:
-    rng = np.random.default_rng(3)
-    a, b, c = rng.standard_normal((24, 20)), rng.standard_normal((20, 16)), rng.standard_normal((24, 16))
-    weights = rng.integers(0, 4, 20).astype(float)
-    d = (a * weights) @ b - 0.5 * c
-    found = solve(Equations(a=a, b=b, c=c, d=d, near=np.full(d.shape, 1e-9)))
-    assert found is not None
-    assert np.array_equal(found.k, weights)
-    assert found.c == -0.5
-    d[3, 5] += 1e-6
-    assert solve(Equations(a=a, b=b, c=c, d=d, near=np.full(d.shape, 1e-9))) is None
-    short = Equations(a=a[:4], b=b[:, :16], c=c[:4], d=d[:4], near=np.full((4, 16), 1e-9))
-    assert solve(short) is None  # fewer elements than four for each weight
-
-
 def test_an_operand_is_solved_from_d_alone() -> None:
     rng = np.random.default_rng(4)
     right = rng.standard_normal((12, 16)).astype(np.float16)
     read = right[rng.permutation(12)]
-    other = rng.standard_normal((16, 20))
-    codes = right.view(np.uint16)
-    found = solve_lines(other, read.astype(float) @ other, 1e-6, (codes, FORM.a))
+    other, codes = rng.standard_normal((16, 20)), right.view(np.uint16)
+    target = read.astype(float) @ other
+    solved = least_squares(Lines.of(other, target, np.full(target.shape, 1e-6)))
+    assert solved is not None
+    found = settled(solved, (codes, FORM.a))
     assert found is not None
     assert np.array_equal(found, read.view(np.uint16))
-    assert solve_lines(other, rng.standard_normal((12, 20)), 1e-6, (codes, FORM.a)) is None
 
 
 @pytest.mark.parametrize(("stored", "read"), [(10, 8), (8, 10), (8, 5)])
@@ -104,19 +90,6 @@ def test_a_search_that_was_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.matches
     assert 0 < found.uncomputed < found.tried
     assert any("the search was cut" in line for line in product_lines(found))
-
-
-def test_weights_of_steps_are_solved_in_some_rows() -> None:
-    rng = np.random.default_rng(6)
-    parts, c = rng.standard_normal((3, 32, 16)), rng.standard_normal((32, 16))
-    near = np.full((32, 16), 1e-9)
-    d = parts.sum(axis=0) + c
-    assert not of_lines(parts, c, d, near)
-    assert of_lines(parts, c, d + parts[2], near) == "step 2 twice"
-    d[8:16] -= parts[1, 8:16]
-    assert of_lines(parts, c, d, near) == "step 1 left out (missing) in rows 8-15"
-    turned = (parts.swapaxes(1, 2), c.T, d.T, near.T)
-    assert "in columns 8-15" in of_lines(*turned)
 
 
 def test_scales_are_compared_with_their_matrix() -> None:

@@ -11,7 +11,7 @@ import warpsim
 from tools.loop_mistakes import STEPS, expected, random_given, trials
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import LoopDiagnosis, diagnose_product
-from warpsim.workbench.diagnosis.loops.product_loops import Given
+from warpsim.workbench.diagnosis.solving.product_loops import Given
 
 _SCALED = "row.col.kind::{}.block_scale{}.f32.e2m1.e2m1.f32.{}"
 FORMS = [

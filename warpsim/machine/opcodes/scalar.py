@@ -11,21 +11,12 @@ from ...ptx.constants import Immediate
 from ...ptx.operands import Operand, Pair
 from ..run.wave import Step, Wave
 from ..state.lanes import DivergentPath, Lanes, Values
-from ..state.slots import Slot
+from ..state.side_tables import SideTable
 from .operation import Operation
 from .statement_binder import Reader, StatementBinder, Writer
 
-
-def _no_carries(wave: Wave) -> dict[int, Values]:
-    return {}
-
-
-def _none_borrowed(wave: Wave) -> dict[int, bool]:
-    return {}
-
-
-_CARRIES = Slot(_no_carries)  # by identity of a frame: its condition code register
-_BORROWED = Slot(_none_borrowed)  # whether a subtraction has written it
+_CARRIES = SideTable[dict[int, Values]](lambda _: {})  # by identity of a frame: its condition code register
+_BORROWED = SideTable[dict[int, bool]](lambda _: {})  # whether a subtraction has written it
 CARRY = (
     "CC.CF of a subtraction, which the manual calls the borrow, is inferred to be the carry of a + ~b + 1, "
     "as in ptxas's code: it shows where addc or madc reads it, or subc that of an addition"

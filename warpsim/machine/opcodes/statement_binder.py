@@ -40,7 +40,7 @@ from ..run.clusters import cluster_addresses
 from ..run.wave import Wave
 from ..state import spaces
 from ..state.lanes import DivergentPath, Lanes, Values
-from ..state.slots import Slot
+from ..state.side_tables import SideTable
 from . import special_registers
 from .operation import Compute
 
@@ -527,11 +527,7 @@ class StatementBinder:
         return self.apart(lambda wave, path: base(wave, path) + (offset + shift))
 
 
-def _no_values(wave: Wave) -> dict[str, Values]:
-    return {}
-
-
-_SPECIAL = Slot(_no_values)  # special registers of a wave that stay the same
+_SPECIAL = SideTable[dict[str, Values]](lambda _: {})  # special registers of a wave that stay the same
 _NAMING = ("mov", "cvta", "mapa", "getctarank")  # opcodes that take the name of a variable for its address
 # Opcodes that take _ for a result; in vectors it may always stand.
 _DISCARDING = ("setp", "lop3", "atom", "shfl", "match", "elect", "mbarrier")

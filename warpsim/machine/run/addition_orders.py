@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ...ptx.statements import InstructionStatement
 from ..state.lanes import Values
-from ..state.slots import Slot
+from ..state.side_tables import SideTable
 from ..state.spaces import Bytes, Offsets, words_at
 from .barriers.cta_barriers import Barriers
 from .wave import Wave
@@ -152,9 +152,11 @@ class AdditionOrders:
         return {name: words for name, known in self._formats.items() if (words := known.in_global()).size}
 
 
-ADDITIONS = Slot(lambda wave: AdditionOrders())  # all waves of a launch have the same
-WAITED = Slot(lambda wave: np.zeros(wave.lanes, np.int64))  # how often each lane has waited for its copies
-_SHARED = Slot(lambda wave: ADDITIONS.of(wave).memory())
+ADDITIONS = SideTable(lambda wave: AdditionOrders())  # all waves of a launch have the same
+WAITED = SideTable(
+    lambda wave: np.zeros(wave.lanes, np.int64)
+)  # how often each lane has waited for its copies
+_SHARED = SideTable(lambda wave: ADDITIONS.of(wave).memory())
 
 
 def adder(wave: Wave, pc: int, lane: int) -> Adder:
@@ -268,7 +270,7 @@ def _numbers_of_ctas(wave: Wave) -> npt.NDArray[np.int64]:
     return np.asarray(wave.geometry.ctas @ np.array([1, x, x * y], np.int64))
 
 
-_CTAS = Slot(_numbers_of_ctas)
+_CTAS = SideTable(_numbers_of_ctas)
 _REALS: Mapping[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from ...isa.warps import WARP
 from ..state.lanes import DivergentPath, Lanes
-from ..state.slots import Slot
+from ..state.side_tables import SideTable
 from .barriers.mbarrier import arrive_once, awaited, complete_tx
 from .events import GroupWait, Observer, observers_of
 from .pending import Batch, Pending
@@ -128,7 +128,7 @@ def _at_once(wave: Wave) -> Asynchrony:
     return Asynchrony()
 
 
-ASYNCHRONY = Slot(_at_once)  # set by a launch whose schedule has another moment
+ASYNCHRONY = SideTable(_at_once)  # set by a launch whose schedule has another moment
 
 
 def _first_of_each_cluster(wave: Wave, pendings: Sequence[Pending]) -> Iterable[Pending]:

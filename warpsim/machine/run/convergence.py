@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...base.errors import UndefinedBehavior
 from ...isa.warps import WARP, WARPGROUP
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
-from ..state.slots import Slot
+from ..state.side_tables import SideTable
 from .barriers.waits import LaneWait
 from .events import observers_of
 from .wave import Wave
@@ -62,7 +62,7 @@ def _no_members(wave: Wave) -> Values:
     return np.zeros(wave.lanes, np.uint32)
 
 
-_MEMBERS = Slot(_no_members)  # (lanes,): the members that each lane named when it last met others
+_MEMBERS = SideTable(_no_members)  # (lanes,): the members that each lane named when it last met others
 
 
 def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
@@ -158,7 +158,7 @@ class Warpgroups:
         return f"CTA ({cta}), warpgroup {int(wave.thread[self.first[group]]) // WARPGROUP}"
 
 
-_WARPGROUPS = Slot(Warpgroups)
+_WARPGROUPS = SideTable(Warpgroups)
 
 
 def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups) -> None:

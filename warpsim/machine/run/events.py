@@ -28,7 +28,7 @@ from ...isa.instruction import Instruction
 from ...isa.operand_places.placements import Inputs
 from ..state.lanes import DivergentPath, Lanes, Mask, Values
 from ..state.memory_access import MemoryAccess
-from ..state.slots import Slot
+from ..state.side_tables import SideTable
 from ..state.spaces import Offsets
 from ..state.tensor_cells import Block
 from .pending import Pending
@@ -446,7 +446,7 @@ def _unobserved(wave: Wave) -> Observers:
     return Observers(())
 
 
-_OBSERVERS = Slot(_unobserved)
+_OBSERVERS = SideTable(_unobserved)
 observers_of = _OBSERVERS.of  # the observers of a wave
 
 

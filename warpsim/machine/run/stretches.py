@@ -2,7 +2,7 @@
 
 A stretch has twins of statements (machine/bind/twins.py) without guards, and no label but at its first. It is
 compiled when its first statement has been executed ``HOT`` times, so that small launches pay nothing; runs of
-members (member_runs.py) begin with the first execution. Its function takes what the registers hold, calls
+members (mma_batches.py) begin with the first execution. Its function takes what the registers hold, calls
 what the twins compute, and returns what is left in registers.
 Nothing in it can fail, wait, or be observed; statements count as if each had been executed by itself. The
 interpreter (execute.py) executes it instead where lanes read what they have never written, where another path
@@ -30,8 +30,8 @@ from ..bind.twins import NOWHERE, Source, Twin
 from ..native.array_layout import arrays_are_as_expected
 from ..native.objects import expected
 from ..state.lanes import DivergentPath, Values
-from ..state.slots import Slot
-from .member_runs import run_from
+from ..state.side_tables import SideTable
+from .mma_batches import run_from
 from .native_stretches import LONGEST, NativeStretch, pays
 from .native_stretches import compiles as native_compiles
 from .wave import Entry, Record, Wave
@@ -219,11 +219,7 @@ def _never(entry: Entry) -> npt.NDArray[np.int64]:
     return np.zeros(len(entry.code), np.int64)
 
 
-def _none_seen(entry: Entry) -> set[int]:
-    return set()
-
-
-_LABELS, _EXECUTED, _JOINED = Slot(_labels), Slot(_never), Slot(_none_seen)
+_LABELS, _EXECUTED, _JOINED = SideTable(_labels), SideTable(_never), SideTable[set[int]](lambda _: set())
 
 
 # --- the function ------------------------------------------------------------------------------------------

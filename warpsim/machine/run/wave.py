@@ -5,8 +5,8 @@
     Wave     the state of some CTAs: geometry, memories, scheduler, registers of all lanes
 
 All lanes of a wave execute a statement in one operation. Opcodes and observers keep their own state in
-``slots`` (state/slots.py). Does not know text, arguments, what a statement means or in which order paths run
-(execute.py).
+``side_tables`` (state/side_tables.py). Does not know text, arguments, what a statement means or the order of
+paths (execute.py).
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Entry:
     local_bytes: int
     tuning: Tuning
     lane_registers: int | None = None  # of a lane at entry, where the directives say
-    slots: dict[object, Any] = field(default_factory=dict)  # what is known of it by now (state/slots.py)
+    side_tables: dict[object, Any] = field(default_factory=dict)  # kept for it (state/side_tables.py)
 
 
 class Wave:
@@ -186,7 +186,7 @@ class Wave:
         self.geometry = geometry
         self.memories = memories
         self.code: Sequence[Record] = entry.code
-        self.slots: dict[object, Any] = {}  # what groups of opcodes keep for the wave (state/slots.py)
+        self.side_tables: dict[object, Any] = {}  # of groups of opcodes (state/side_tables.py)
         self.modes = DEFAULT_MODES
         self.compiled = False  # whether stretches of statements are (stretches.py),
         self.native = False  # and to machine code where that pays

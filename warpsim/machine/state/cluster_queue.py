@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .slots import Slot
+from .side_tables import SideTable
 
 
 class ClusterQueue:
@@ -48,4 +48,4 @@ def _nothing_left(owner: object) -> ClusterQueue:
     return ClusterQueue((), bool)
 
 
-CLUSTER_QUEUE = Slot(_nothing_left)  # of a wave: that of its launch
+CLUSTER_QUEUE = SideTable(_nothing_left)  # of a wave: that of its launch

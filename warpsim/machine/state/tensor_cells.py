@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.layouts.tensor_memory import COLUMNS, LANES
-from .slots import Slot
+from .side_tables import SideTable
 
 Cells = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.intp]
@@ -184,4 +184,4 @@ def _alone(owner: object) -> int:
     return 1
 
 
-RESIDENT = Slot(_alone)  # of a wave: CTAs that a multiprocessor has at a time
+RESIDENT = SideTable(_alone)  # of a wave: CTAs that a multiprocessor has at a time

@@ -22,7 +22,7 @@ from ...isa.operand_places.placements import Inputs
 from ...isa.products import Codes
 from ...isa.registers import Words
 from ...isa.sparsity import FIELD_BITS
-from .slots import Slot
+from .side_tables import SideTable
 
 Rows = npt.NDArray[np.bool_]
 _HALF = 16  # bits that are looked at together
@@ -179,7 +179,7 @@ class UndefinedMetadata:
         return np.where(where, drawn.reshape(codes.shape), codes)
 
 
-UNDEFINED_METADATA = Slot(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
+UNDEFINED_METADATA = SideTable(lambda wave: UndefinedMetadata())  # all waves of a launch have the same
 
 
 def _undefined_rows(form: Instruction, inputs: Inputs) -> Rows:

@@ -120,8 +120,8 @@ class KeyStore(Observer):
 
     def _grow(self, wave: Wave, cells: MemoryCells) -> None:
         """Take over the cells of local memory as it was before it grew."""
-        before = wave.slots.get(_LOCAL)
-        wave.slots[_LOCAL] = cells
+        before = wave.side_tables.get(_LOCAL)
+        wave.side_tables[_LOCAL] = cells
         if before is not None:
             self.memories.pop(id(before.data), None)
             old = len(before.keys) // wave.lanes
@@ -132,7 +132,7 @@ class KeyStore(Observer):
     @helper
     def forget_wave(self, wave: Wave) -> None:
         """Forget the memories of a wave that has ended."""
-        for data in (wave.memories.shared, wave.memories.local, wave.slots.pop(_TENSOR, None)):
+        for data in (wave.memories.shared, wave.memories.local, wave.side_tables.pop(_TENSOR, None)):
             self.memories.pop(id(data), None)
 
     @helper
@@ -176,9 +176,9 @@ def spread_over(cells: Cells, lanes: Lanes, count: int) -> Cells:
 def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:
     """Return the bytes of tensor memory: the same array each time."""
     memory = TENSOR_MEMORY.of(wave)
-    known = wave.slots.get(_TENSOR)
+    known = wave.side_tables.get(_TENSOR)
     if known is None:
-        known = wave.slots[_TENSOR] = memory.cells.reshape(-1).view(np.uint8)
+        known = wave.side_tables[_TENSOR] = memory.cells.reshape(-1).view(np.uint8)
     found: npt.NDArray[np.uint8] = known
     return found
 

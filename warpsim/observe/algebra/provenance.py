@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...machine.state.slots import Slot
+from ...machine.state.side_tables import SideTable
 from .keys.finite_fields import Keys
 
 Index = npt.NDArray[np.intp]
@@ -34,7 +34,7 @@ class Place(NamedTuple):
         return tuple(self.ctas[self.cta[lane]].tolist()), int(self.thread[lane])
 
 
-_PLACES = Slot(lambda wave: Place(wave.ctas, wave.cta, wave.thread))
+_PLACES = SideTable(lambda wave: Place(wave.ctas, wave.cta, wave.thread))
 place_of_wave = _PLACES.of
 
 

@@ -36,7 +36,7 @@ from ...machine.run.pending import Pending, Stretches
 from ...machine.state.lanes import DivergentPath, Lanes, Mask
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Offsets
-from . import quiet
+from . import fast_path
 from .clocks import HAPPENED, Clock, Clocks, Warps
 from .copy_words import Words
 from .findings import Findings
@@ -260,7 +260,9 @@ class CopyOrder(Watcher, Observer):
             return False
         ((first, past),) = self.shadow.spans(stretches.ranges)
         written = int(record(end[1], path.pc, end[0], OPERATION))
-        return quiet.covers(wave, self.shadow, self.clocks, pending.lane // WARP, slice(first, past), written)
+        return fast_path.covers(
+            wave, self.shadow, self.clocks, pending.lane // WARP, slice(first, past), written
+        )
 
     def _writes(self, wave: Wave, path: DivergentPath, pending: Pending, cells: Cells, end: _End) -> None:
         shadow, warp, row = self.shadow, pending.lane // WARP, in_a_row(cells)

@@ -16,6 +16,7 @@ from .barrier_checks import BarrierReuse, DivergentBarriers
 from .bounds.pointer_bounds import PointerBounds
 from .cluster_memory import ClusterMemory
 from .copy_order import CopyOrder
+from .fast_path.accesses import Accesses
 from .findings import Findings, LaunchFinding
 from .flags import FlagOrder
 from .map_fences import MapFences
@@ -23,7 +24,6 @@ from .mbarrier_checks import LiveBarriers, SplitArrivals
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .order_kinds import places_of
-from .quiet.accesses import Accesses
 from .register_use import RegisterUse
 from .shared_races import Races
 from .tensor_memory.collector_buffers import CollectorBuffers

@@ -90,7 +90,7 @@ class Findings:
     mode: Mode = "error"
     found: list[LaunchFinding] = field(default_factory=list)
     known: dict[tuple[object, ...], None] = field(default_factory=dict)  # keys, in the same order
-    slots: dict[object, object] = field(default_factory=dict)  # what observers of all waves have in common
+    side_tables: dict[object, object] = field(default_factory=dict)  # of observers of all waves
 
     def __post_init__(self) -> None:
         if self.mode not in ("error", "warn", "off"):

@@ -23,7 +23,7 @@ from ...machine.run.convergence import warps_of
 from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
-from ...machine.state.slots import Slot
+from ...machine.state.side_tables import SideTable
 from .clocks import Clock, Clocks, Warps, joined
 from .findings import Findings
 from .order import Order
@@ -129,7 +129,7 @@ def _launch(findings: Findings) -> _Launch:
     return _Launch()
 
 
-_LAUNCH = Slot(_launch)
+_LAUNCH = SideTable(_launch)
 
 
 class FlagOrder(Observer):

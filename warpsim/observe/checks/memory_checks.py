@@ -20,9 +20,9 @@ from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import DEVICE_BASE, Allocation
 from ...ptx.symbols import shown
-from . import quiet
+from . import fast_path
+from .fast_path.accesses import Accesses
 from .findings import Findings, LaunchFinding
-from .quiet.accesses import Accesses
 from .wgmma.tile_reads import TileFault, tile_finding
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class UninitialisedReads(Observer):
             return
         shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
-            quiet.become(wave, shadow, "filled", 1, access)
+            fast_path.become(wave, shadow, "filled", 1, access)
         elif access.memory is wave.memories.device.data and wave.memories.device.fresh is not None:
             marks, places = access.marks_in(wave.memories.device.fresh)
             marks[places] = 0
@@ -134,7 +134,7 @@ class UninitialisedReads(Observer):
     def _look(self, wave: Wave, access: MemoryAccess) -> None:
         shadow = self.order.shadow_of(wave, access.memory)
         if shadow is not None:
-            if quiet.all_are(wave, shadow, shadow.filled, 1, access):
+            if fast_path.all_are(wave, shadow, shadow.filled, 1, access):
                 return
             cells = shadow.of(access)
             missing = shadow.filled[cells] == 0
@@ -286,7 +286,7 @@ class CopiesInFlight(Observer):
         if seen is not None and not seen.flying:
             return
         shadow = self.order.shared(wave)
-        if quiet.all_are(wave, shadow, shadow.flying, 0, access):
+        if fast_path.all_are(wave, shadow, shadow.flying, 0, access):
             return
         cells = shadow.of(access)
         started = shadow.flying[cells]

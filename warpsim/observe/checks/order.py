@@ -24,30 +24,27 @@ from ...machine.run.asynchronous import ASYNCHRONY
 from ...machine.run.convergence import Warpgroups, warp_words, warps_by_cta, warps_of
 from ...machine.run.events import CHUNK, BarrierArrival, GroupWait, Observer, helper
 from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
-from ...machine.state.slots import Slot
+from ...machine.state.side_tables import SideTable
 from ...machine.state.spaces import Bytes, Offsets
-from . import quiet
+from . import fast_path
 from .clocks import BEGUN, VISIBLE, Barrier, Clock, Clocks, LaneClocks, Warps, joined
+from .fast_path import UNKNOWN, Tiles
 from .findings import Findings
 from .order_kinds import kinds_of
-from .quiet import UNKNOWN, Tiles
 from .shadow import Cells, Shadow, Shadows
 
 if TYPE_CHECKING:
     from ...machine.opcodes.matrix.wgmma_groups import Verb
     from ...machine.run.events import Groups, Share, WgmmaStatement
     from ...machine.run.pending import Pending
-    from ...machine.run.wave import Entry, Record, Wave
+    from ...machine.run.wave import Record, Wave
 
 _WGMMA = "wgmma"  # the family of its groups
 _CLUSTER = "the barrier of the cluster"  # a name of a barrier
 
 
-def _no_widths(entry: Entry) -> dict[str, Cells]:
-    return {}
-
-
-_WIDTHS = Slot(_no_widths)  # of a kernel, by memory: the bytes of cells, as waves before left them
+# Of a kernel, by memory: the bytes of cells, as waves before left them.
+_WIDTHS = SideTable[dict[str, Cells]](lambda _: {})
 
 
 class Watcher:
@@ -145,7 +142,7 @@ class Order(Observer):
             first = groups.cta[share.groups] * wave.memories.shared_stride
             cells, _, pages = shadow.tiles(share.key, lambda: share.chunks * CHUNK + first[:, None])
             known = self.clocks.visible[groups.members(share.groups)].min(axis=1)
-            tiles = quiet.tiles(wave, shadow, known, cells)
+            tiles = fast_path.tiles(wave, shadow, known, cells)
             if tiles is UNKNOWN and not shadow.writes[:, pages].any():  # by warps, whatever they knew
                 tiles = UNKNOWN._replace(generic=False, unordered=False)
             self.looked = share, cells, tiles

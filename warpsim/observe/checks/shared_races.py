@@ -20,8 +20,8 @@ from ...isa.warps import WARP
 from ...machine.run.events import Observer
 from ...machine.state.lanes import Lanes, Mask
 from ...machine.state.memory_access import MemoryAccess
+from .fast_path.accesses import Accesses, Left
 from .findings import Findings
-from .quiet.accesses import Accesses, Left
 from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
 from .shadow import MANY, OPERATION, STRONG, Cells, Records, has, places, record, times, whose
 

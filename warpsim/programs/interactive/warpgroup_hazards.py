@@ -15,10 +15,10 @@ from ...isa.warps import WARP
 from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Mask
 from ...machine.state.memory_access import MemoryAccess
+from ...observe.checks.fast_path.accesses import Accesses
 from ...observe.checks.findings import Findings, Severity
 from ...observe.checks.flags import FlagOrder
 from ...observe.checks.order import Order
-from ...observe.checks.quiet.accesses import Accesses
 from ...observe.checks.race_messages import Reach, Verbs
 from ...observe.checks.shadow import Records, places, whose
 from ...observe.checks.shared_races import Races

@@ -23,7 +23,7 @@ from ...machine.run.pending import Pending
 from ...machine.state.device import Buffer
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import DEVICE_BASE, DeviceMemory
-from ...observe.checks import quiet
+from ...observe.checks import fast_path
 from ...observe.checks.findings import Findings, LaunchFinding, Severity
 from .touched_bytes import gathered, put_pages
 
@@ -215,17 +215,23 @@ class ArrayUse(Observer):
     @helper
     def _is_quiet(self, wave: Wave, access: MemoryAccess) -> bool:
         """Note a store that changes no bytes of other CTAs; false where it has to be looked at."""
-        loops = quiet.loops_for(wave, access)
+        loops = fast_path.loops_for(wave, access)
         if loops is None:
             return False
         self._part(access.size & -access.size)
         place, stored = access.path.pc, access.stored
         tables = self.owner, self.statement, self.written.view(np.uint8), access.memory
         words = loops.Words(
-            quiet.plain(access.lanes.index), quiet.plain(access.offsets), access.size, place, 0, 0, _UNASKED
+            fast_path.plain(access.lanes.index),
+            fast_path.plain(access.offsets),
+            access.size,
+            place,
+            0,
+            0,
+            _UNASKED,
         )
         owners = loops.Owners(self.unit.bit_length() - 1, *tables)
-        given = _NONE if stored is None else quiet.plain(stored)
+        given = _NONE if stored is None else fast_path.plain(stored)
         found = loops.own(owners, words, self._numbers(wave), given)
         if found == loops.SEVERAL and stored is not None:
             self._together(wave, access, access.cells, stored)

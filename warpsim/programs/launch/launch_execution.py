@@ -38,7 +38,7 @@ from ...machine.run.wave import Entry
 from ...machine.state.device import Buffer
 from ...machine.state.device import Device as DeviceState
 from ...machine.state.device_runtime import DeviceRuntime, Printed
-from ...machine.state.slots import Slot
+from ...machine.state.side_tables import SideTable
 from ...machine.state.undefined_metadata import UndefinedMetadata
 from ...observe.checks.defaults import check_declared, check_portable, checks_of, kernel_checks
 from ...observe.checks.findings import Findings, LaunchFinding, Mode
@@ -359,11 +359,8 @@ class LaunchExecution:
         )
 
 
-def _none_reaching(entry: Entry) -> set[int]:
-    return set()
-
-
-_REACHING = Slot(_none_reaching)  # statements whose rows of undefined metadata have reached a result
+# Statements whose rows of undefined metadata have reached a result.
+_REACHING = SideTable[set[int]](lambda _: set())
 
 
 def _rows_reach(repetition: Repetition | None, counts: npt.NDArray[np.int64]) -> Reaches | None:

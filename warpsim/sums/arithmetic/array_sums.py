@@ -1,6 +1,6 @@
 """Fused sums of many matrices, or of large matrices, with NumPy alone, faster than sums of integers.
 
-The sums of kernels.whole, on blocks whose innermost axis is long: cases of a batch lie side by side where
+The sums of kernels.numpy_blocks, on blocks whose innermost axis is long: cases of a batch lie side by side if
 matrices are small, and rows of a matrix where it is large. A sparse A is filled up with zeros, which no sum
 of finite numbers shows; what is not finite, or near overflow, is computed again from the stored elements.
 Knows rules and formats; no lanes. Imports no Numba.
@@ -23,7 +23,7 @@ from ...isa.rules import EmulatedF8, Rule
 from ...isa.sparsity import Pattern
 from .array_planes import Factor, decoded
 from .fused_rules import applies, order_of, step_of
-from .kernels import whole
+from .kernels import numpy_blocks
 from .kernels.variants import SPECIAL, Variant
 from .planes import canonical
 
@@ -82,7 +82,7 @@ def _steps(product: Product, rule: Rule) -> list[tuple[Array, Array | slice]]:
 
 
 def _variant(operands: Operands, rule: Rule) -> Variant:
-    """Return the variant of kernels.whole; it has no lanes, so width and stride have no meaning."""
+    """Return the variant of kernels.numpy_blocks; it has no lanes, so width and stride have no meaning."""
     emulated, stored = isinstance(rule, EmulatedF8), operands.product.stored_k
     step = present(step_of(rule), "step")
     return Variant(
@@ -174,7 +174,7 @@ class _Cases:
         of_a, of_b = (at, *self._at(every, rows, every)), (at, *self._at(every, every, columns))
         x: Factor = (self.whole_a[0][of_a], self.whole_a[1][of_a])
         y: Factor = (self.b[0][of_b], self.b[1][of_b])
-        value, hazard = whole.pass_of(x, y, scale, c, self.sums.numbers, variant)
+        value, hazard = numpy_blocks.pass_of(x, y, scale, c, self.sums.numbers, variant)
         if hazard.any():
             self._settle(stored, place, np.nonzero(hazard), scale, c, value)
         return value
@@ -196,7 +196,7 @@ class _Cases:
         of_a, of_b = (which, *self._at(case, row, 0)), (meets, *self._at(case, 0, column))
         x, y = (self.a[0][of_a], self.a[1][of_a]), (self.b[0][of_b], self.b[1][of_b])
         each = None if scale is None else scale[open_]
-        value[open_] = whole.exact_pass(x, y, each, c[open_], self.sums.numbers, self.sums.variant)
+        value[open_] = numpy_blocks.exact_pass(x, y, each, c[open_], self.sums.numbers, self.sums.variant)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Matrix products of any size, as panels: what is decoded where, and the order and threads of the sums.
 
 Codes in, float32 results out (f16 results are widened). Knows formats and plans; does not know how a panel is
-summed (kernels.panels, or kernels.whole where there is no compiler) and no lanes.
+summed (kernels.panels, or kernels.numpy_blocks where there is no compiler) and no lanes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...base.errors import present
 from ...isa.codes import values_of
 from ...isa.formats import FORMATS, Format
 from ...isa.products import Codes
-from .kernels import decode, distances, whole
+from .kernels import decode, distances, numpy_blocks
 from .kernels._jit import interpreted
 from .kernels.panels import ROWS, canonical_nan, half_codes, panel_kernel
 from .kernels.variants import LIFT_A, LIFT_B, SPECIAL, ZERO, Variant
@@ -264,14 +264,14 @@ def _block_pass(
     x = a[0][:, stored].T[..., None], a[1][:, stored].T[..., None]
     y = b[0][meets], b[1][meets]
     scale = _block_scale(problem, *place, number)
-    value, hazard = whole.pass_of(x, y, scale, c, plan.numbers, plan.variant)
+    value, hazard = numpy_blocks.pass_of(x, y, scale, c, plan.numbers, plan.variant)
     i, j = np.nonzero(hazard)
     if len(i):
         row = i if meets.shape[1] > 1 else np.zeros_like(i)
         x = x[0][:, i, 0], x[1][:, i, 0]
         y = y[0][:, row, j], y[1][:, row, j]
         scale = None if scale is None else scale[i, j]
-        value[i, j] = whole.exact_pass(x, y, scale, c[i, j], plan.numbers, plan.variant)
+        value[i, j] = numpy_blocks.exact_pass(x, y, scale, c[i, j], plan.numbers, plan.variant)
     return value
 
 

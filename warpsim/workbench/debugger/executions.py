@@ -253,9 +253,9 @@ class Execution(Observer):
         )
 
     def _before(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        number = wave.slots.get(_NUMBER)
+        number = wave.side_tables.get(_NUMBER)
         if number is None:
-            number = wave.slots[_NUMBER] = len(self.waves)
+            number = wave.side_tables[_NUMBER] = len(self.waves)
             self.waves = [other if other and other.alive else None for other in self.waves]
             self.waves.append(wave)
         if self.time == len(self.history):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from warpsim.workbench.diagnosis.solving.step_tiles import Mixture, Tiles, mixture, ordered, simple, weights
+from warpsim.workbench.diagnosis.solving.step_words import k_text, line_text, order_text, weights_text
 
 R, S, C, M, K, N = 2, 4, 3, 16, 8, 8
 RNG = np.random.default_rng(0)
@@ -91,6 +92,30 @@ def test_a_d_of_something_else_has_no_weights() -> None:
     assert mixture(Tiles(a=A, b=B, c=C_, d=d, near=np.full(d.shape, 4e-6))) is None
 
 
+def test_weights_of_every_k_are_solved() -> None:
+    """Steps of a single k: an operand that is scaled, or zero, at some k."""
+    of_k = RNG.integers(0, 4, S * K).astype(float)
+    scaled = A * of_k.reshape(S, 1, K)[None]
+    d = C_ + np.stack(
+        [sum(scaled[r, s] @ B[s].swapaxes(0, 1).reshape(K, -1) for s in range(S)) for r in range(R)]
+    )
+    found = mixture(Tiles(a=A, b=B, c=C_, d=d, near=np.full(d.shape, 1e-6)).of_every_k, kinds=1)
+    assert found is not None
+    assert np.array_equal(found.own, [of_k])
+
+
+def test_a_step_left_out_in_some_rows_of_a_tile() -> None:
+    tiles = product(right())
+    tiles.d[0, 4:12] -= A[0, 1, 4:12] @ B[1].swapaxes(0, 1).reshape(K, -1)
+    assert mixture(tiles) is None
+    found = mixture(tiles.of_lines, kinds=1)
+    assert found is not None
+    assert found.own is not None
+    assert np.array_equal(np.flatnonzero((found.own != 1).any(axis=1)), np.arange(4, 12))
+    assert np.array_equal(found.own[5], [1, 0, 1, 1])
+    assert line_text(found.own, "row") == "step 1 left out (missing) in rows 4-11"
+
+
 def test_elements_that_are_not_finite_are_left_out() -> None:
     tiles = product(right())
     tiles.d[0, 0, 0] = np.inf
@@ -137,3 +162,54 @@ def test_a_mixture_of_fractions_has_no_sources() -> None:
     found = Mixture(theta=theta, c=np.ones(R))
     assert found.sources is None
     assert found.partners is None
+
+
+@pytest.mark.parametrize(
+    ("weights_", "of_c", "text"),
+    [
+        ((1, 0, 1, 1), 1, "step 1 left out (missing)"),
+        ((1, 1, 0, 0), 1, "steps 2, 3 left out (missing): the loop ends early"),
+        ((0, 0, 1, 1), 1, "steps 0, 1 left out (missing): the loop starts late"),
+        ((1, 1, 2, 1), 0, "step 2 twice; C not added (forgotten)"),
+        ((0, 0, 0, 1), 0, "accumulators cleared (reset) before step 3, or in every step (scale-d)"),
+        ((0.5, 0.5, 0.5), 1, "A·B is taken times 0.5 (alpha)"),
+        ((1, 1), -0.5, "C times -0.5 (beta)"),
+        (
+            (0.125, 0.25, 0.5),
+            1,
+            "a scale of 0.5 is applied in the loop, after every step, and not once in the end",
+        ),
+    ],
+)
+def test_weights_have_sentences(weights_: Any, of_c: float, text: str) -> None:
+    assert weights_text(list(weights_), of_c).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ((0, 0, 1, 2), "every step reads B of the previous step"),
+        ((1, 2, 3, 0), "every step reads B of the next step, around the end"),
+        ((0, 0, 0, 0), "every step reads B of step 0"),
+        ((0, 3, 2, 3), "step 1 reads B of step 3"),
+        ((0, 2, 1, 3), "steps 1 and 2 read each other's B"),
+        ((3, 2, 1, 0), "steps read B in reverse order"),
+        ((1, 3, 0, 2), "steps read B of steps 1, 3, 0, 2"),
+        ((-1, 0, 1, 2), "every step reads B of the previous step, and zero beyond the end"),
+        (
+            (0, 0, 0, 0, 4, 4, 4, 4),
+            "every step reads B of the first step of its stage of 4 steps (not advanced)",
+        ),
+        ((0, 1, 2, 3, 0, 1, 2, 3), "every stage of 4 steps reads B of the first stage"),
+    ],
+)
+def test_orders_have_sentences(order: Any, text: str) -> None:
+    assert order_text(order, "B") == text
+
+
+def test_weights_of_k_have_sentences() -> None:
+    own = np.ones(64)
+    own[16:24] = 0
+    assert k_text(own) == "k 16 to 23 left out (missing)"
+    assert k_text(np.tile([1, 1, 0, 1], 16)) == "k % 4 in 2 left out (missing)"
+    assert k_text(np.arange(1, 65) / 8).startswith("every k has a factor of its own, from 0.125 to 8")

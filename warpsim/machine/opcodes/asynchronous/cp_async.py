@@ -23,7 +23,7 @@ from ...run.wave import Step, Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Mask, Values, for_each
 from ...state.memory_access import MemoryAccess
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..effect import Effect
 from ..memory.transfers import load
 from ..statement_binder import Reader, StatementBinder
@@ -89,7 +89,7 @@ def _no_copies(wave: Wave) -> Copies:
     return Copies(np.zeros(wave.lanes, np.int64))
 
 
-_COPIES = Slot(_no_copies)
+_COPIES = SideTable(_no_copies)
 
 
 def flights(wave: Wave) -> list[Flight]:

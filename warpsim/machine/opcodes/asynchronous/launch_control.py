@@ -26,7 +26,7 @@ from ...run.pending import Pending, Stretches
 from ...run.wave import Step, Wave
 from ...state.cluster_queue import CLUSTER_QUEUE
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..effect import Effect
 from ..statement_binder import StatementBinder, Writer
 from ..wide import word_readers
@@ -37,11 +37,7 @@ _GRANTED, _REFUSED = 0xC1A57E01, 0xC1A57E00  # the last word of an answer
 Answer = tuple[int, int, int, int]
 
 
-def _nothing_seen(wave: Wave) -> set[int]:
-    return set()
-
-
-_FAILED = Slot(_nothing_seen)  # CTAs that have seen a request fail
+_FAILED = SideTable[set[int]](lambda _: set())  # CTAs that have seen a request fail
 
 
 # --- requests ----------------------------------------------------------------------------------------

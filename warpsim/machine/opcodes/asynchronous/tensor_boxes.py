@@ -28,7 +28,7 @@ from ...run.events import observers_of
 from ...run.wave import Wave
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ...state.spaces import InvalidAccess
 from ..memory.transfers import load, store
 from .tensor_moves import REDUCTIONS, Landed
@@ -125,11 +125,8 @@ def boxes_of(box: Box, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[Na
 # --- maps --------------------------------------------------------------------------------------------
 
 
-def _no_maps(wave: Wave) -> dict[int, TensorMap]:
-    return {}
-
-
-_PARAMETER_MAPS = Slot(_no_maps)  # by address: maps among the parameters, which stay the same
+# By address: maps among the parameters, which stay the same.
+_PARAMETER_MAPS = SideTable[dict[int, TensorMap]](lambda _: {})
 
 
 def map_at(wave: Wave, path: DivergentPath, lane: Lanes, address: int) -> TensorMap:

@@ -17,7 +17,7 @@ from ...run.barriers.waits import BarrierWait
 from ...run.convergence import meet
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes, Mask, Values
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 
@@ -131,11 +131,8 @@ def _barrier(binder: StatementBinder, level: str, kind: str, aligned: str = "") 
 # --- reductions ------------------------------------------------------------------------------------
 
 
-def _no_ballots(wave: Wave) -> dict[int, tuple[Mask, Mask]]:
-    return {}
-
-
-_BALLOTS = Slot(_no_ballots)  # by number of a barrier: lanes that have voted, and those that voted yes
+# By number of a barrier: lanes that have voted, and those that voted yes.
+_BALLOTS = SideTable[dict[int, tuple[Mask, Mask]]](lambda _: {})
 
 
 def _ballots(wave: Wave, number: int) -> tuple[Mask, Mask]:

@@ -29,7 +29,7 @@ from ...run.convergence import EVERYONE, together
 from ...run.events import observers_of
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..effect import Effect
 from ..statement_binder import StatementBinder
 
@@ -149,7 +149,7 @@ def _pool(wave: Wave) -> Pool | None:
     return None if begun is None else Pool(wave, -(-begun // STEP) * STEP)  # they are allocated in steps
 
 
-_POOL = Slot(_pool)
+_POOL = SideTable(_pool)
 
 
 def _short(wave: Wave, path: DivergentPath) -> str:

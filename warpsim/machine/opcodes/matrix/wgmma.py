@@ -26,7 +26,7 @@ from ...run.events import Groups, Share, observers_of
 from ...run.pending import Pending, Stretches
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..effect import Effect
 from ..statement_binder import Reader, StatementBinder
 from .mma import MatrixRow, bound_of, numbers_of, source_of, sources_of, targets_of
@@ -137,11 +137,7 @@ class Completion:
         self.later.multiply(wave, [self.group])
 
 
-def _no_operations(wave: Wave) -> dict[int, Pending]:
-    return {}
-
-
-_LATEST = Slot(_no_operations)  # by warpgroup: the wgmma that it has issued last
+_LATEST = SideTable[dict[int, Pending]](lambda _: {})  # by warpgroup: the wgmma that it has issued last
 
 
 def _issue(wave: Wave, path: DivergentPath, wgmma: Multiplication, share: Share) -> None:

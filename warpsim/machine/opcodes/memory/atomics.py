@@ -23,7 +23,7 @@ from ...run.windows import WINDOWS
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ...state.spaces import Bytes, Offsets
 from ..effect import Effect
 from ..operation import Version
@@ -108,7 +108,7 @@ def _uses_old(entry: Entry) -> bool:
     return any(opcode == "atom" and not read.isdisjoint(flow.written) for opcode, _, flow in flows)
 
 
-_USES_OLD = Slot(_uses_old)
+_USES_OLD = SideTable(_uses_old)
 
 
 def _results(binder: StatementBinder, kind: str, count: int) -> list[tuple[int, Writer]]:

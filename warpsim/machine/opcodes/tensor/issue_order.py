@@ -15,16 +15,12 @@ from ...run.events import Observer, TensorAccess, observers_of
 from ...run.pending import Action, Moved, Pending, Stretches
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ...state.tensor_cells import Block
 from ..asynchronous.tensor_boxes import single
 
-
-def _nothing_issued(wave: Wave) -> dict[tuple[int, int], Pending]:
-    return {}
-
-
-_LATEST = Slot(_nothing_issued)  # by lane and CTAs of the group: what it has issued last
+# By lane and CTAs of the group: what it has issued last.
+_LATEST = SideTable[dict[tuple[int, int], Pending]](lambda _: {})
 
 
 def family_of(ctas: int) -> str:

@@ -17,7 +17,7 @@ from ....ptx.operands import Address, Displacement, Operand, Register
 from ...run.asynchronous import ASYNCHRONY
 from ...run.wave import Wave
 from ...state.lanes import DivergentPath, Values
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ...state.tensor_cells import RESIDENT, TensorMemory
 from ..statement_binder import Reader, StatementBinder
 
@@ -26,7 +26,7 @@ def _made(wave: Wave) -> TensorMemory:
     return TensorMemory(len(wave.ctas), wave.cluster.count, RESIDENT.of(wave))
 
 
-TENSOR_MEMORY = Slot(_made)
+TENSOR_MEMORY = SideTable(_made)
 
 
 class Place(NamedTuple):
@@ -130,7 +130,7 @@ def _salt_of(wave: Wave) -> str:
     return str(asynchrony.random.random()) if asynchrony.moment == "random" else asynchrony.moment
 
 
-_SALT = Slot(_salt_of)
+_SALT = SideTable(_salt_of)
 
 
 def chosen_column(wave: Wave, count: int, room: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...state.lanes import DivergentPath, Lanes, Mask
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..events import Observer, observers_of
 from ..wave import Wave
 from .mbarrier import undefined
@@ -94,7 +94,7 @@ class ClusterBarrier:
         return np.bincount(self.cluster[mask], minlength=self.phase.size)
 
 
-_BARRIER = Slot(ClusterBarrier)
+_BARRIER = SideTable(ClusterBarrier)
 
 
 def _missing(wave: Wave, path: DivergentPath) -> str:

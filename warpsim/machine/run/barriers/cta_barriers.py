@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ....isa.warps import WARP
 from ...state.lanes import DivergentPath, Lanes, Mask
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..events import BarrierArrival, Observer, observers_of
 from ..wave import Wave
 from .waits import BarrierWait, Deliver
@@ -138,7 +138,7 @@ class Barriers:
         return wave.count_of(Lanes(warps & ~here & ~wave.alive_mask))
 
 
-_BARRIERS = Slot(Barriers)
+_BARRIERS = SideTable(Barriers)
 
 
 def _waiting(wave: Wave, number: int) -> list[DivergentPath]:

@@ -25,7 +25,7 @@ from ...bind.variable_names import place_name
 from ...state import spaces
 from ...state.lanes import DivergentPath, Lanes, Values
 from ...state.memory_access import MemoryAccess
-from ...state.slots import Slot
+from ...state.side_tables import SideTable
 from ..clusters import RANK_BYTES
 from ..events import observers_of
 from ..pending import Pending
@@ -39,12 +39,7 @@ def _asleep_nowhere(wave: Wave) -> Values:
     return np.full(wave.lanes, -1)
 
 
-def _no_histories(wave: Wave) -> dict[int, History]:
-    return {}
-
-
-_SLEEPERS = Slot(_asleep_nowhere)  # (lanes,): offsets of the mbarriers that lanes wait for, -1 for none
-_HISTORIES = Slot(_no_histories)  # by offset
+_SLEEPERS = SideTable(_asleep_nowhere)  # (lanes,): offsets of the mbarriers that lanes wait for, -1 for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +179,9 @@ class History:
 
     over: int = 0
     arrivals: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+_HISTORIES = SideTable[dict[int, History]](lambda _: {})  # by offset
 
 
 def history_of(wave: Wave, offset: int) -> History:

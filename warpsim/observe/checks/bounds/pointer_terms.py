@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ....machine.bind.scope import RegisterName, Scope, Variable
 from ....machine.bind.value_types import bits_of
 from ....machine.run.wave import Entry, Record
-from ....machine.state.slots import Slot
+from ....machine.state.side_tables import SideTable
 from ....ptx.operands import Address, Arguments, Displacement, Operand, Register, Vector
 from ....ptx.statements import operand_names
 
@@ -236,4 +236,4 @@ def _registers(record: Record) -> Iterator[int]:
                 yield found.number
 
 
-POINTER_TERMS = Slot(PointerTerms)  # of a kernel
+POINTER_TERMS = SideTable(PointerTerms)  # of a kernel

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ....isa.instruction import Instruction
 from ....machine.bind.scope import RegisterName
 from ....machine.run.wave import Entry, Record
-from ....machine.state.slots import Slot
+from ....machine.state.side_tables import SideTable
 from ....ptx.binding import WarpBound
 from .open_products import is_one
 
@@ -112,7 +112,7 @@ class Statements:
             return found
 
 
-STATEMENTS = Slot(Statements)
+STATEMENTS = SideTable(Statements)
 
 
 def _statement(record: Record) -> Statement:

@@ -16,14 +16,14 @@ from itertools import count
 import numpy as np
 
 from ....machine.run.wave import Entry
-from ....machine.state.slots import Slot
+from ....machine.state.side_tables import SideTable
 from ....machine.state.spaces import DEVICE_BASE, Bytes
 from ....machine.state.undefined_metadata import UndefinedMetadata
 from ....observe.checks.findings import Findings, LaunchFinding
 from .repetition import Counts, Repetition
 
 _FIRST = (1, 2)  # seeds of the bytes that are tried in the first launch of a kernel
-_TURNS = Slot(lambda entry: count(_FIRST[-1]))  # the last seed that a launch has used
+_TURNS = SideTable(lambda entry: count(_FIRST[-1]))  # the last seed that a launch has used
 _PROVED = "; proved: no result depends on them, as the values that come of them reach none"
 _FILLINGS = {1: "another filling", 2: "two other fillings"}
 

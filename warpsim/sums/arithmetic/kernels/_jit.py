@@ -136,7 +136,10 @@ class _CheckedFiles(IndexDataCacheFile):
         path = self._data_path(name)  # type: ignore[no-untyped-call]
         with open(path, "rb") as file:
             _check(file.read())
-        return super()._load_data(name)  # type: ignore[no-untyped-call]
+        try:
+            return super()._load_data(name)  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError) as error:  # whole, but of modules that have moved
+            raise FileNotFoundError(path) from error
 
 
 def _check(content: bytes) -> None:

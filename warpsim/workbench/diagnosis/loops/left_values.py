@@ -16,8 +16,8 @@ from ....isa.codes import codes_of, matrix_of
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
 from ..dumps.closeness import numbers
+from ..solving.product_loops import Loop, Matrix, View
 from .loop_candidates import Candidate
-from .product_loops import Loop, Matrix, View
 
 Values = npt.NDArray[Any]
 Tiles = list[tuple[slice, slice]]

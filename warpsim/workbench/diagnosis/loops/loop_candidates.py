@@ -1,8 +1,7 @@
-"""What goes wrong with whole steps of a loop along k: left out, doubled, added to another C, or in
-another order.
+"""The sums of a loop in another order, and C from elsewhere.
 
-A candidate knows what it would change in one tile, roughly, and D of all tiles, exactly. Operands of other
-steps, and mistakes within an instruction, are elsewhere.
+A candidate knows what it would change in one tile, roughly, and D of all tiles, exactly. Steps and operands
+are solved elsewhere.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import numpy as np
 
 from ....isa.codes import codes_of, matrix_of
 from ....isa.formats import FORMATS, floats_of
-from ....isa.fragments import codes_from, registers_of
+from ....isa.fragments import codes_from
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
 from ..dumps.closeness import numbers
+from ..solving.product_loops import Loop, Matrix, Step, View
 from .memory_strides import other_c
-from .product_loops import Loop, Matrix, Step, View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +49,12 @@ def exactly(
 
 
 class Candidates:
-    """Those of whole steps, of C and of the order, judged on one view."""
+    """Those of C and of the order of sums, judged on one view."""
 
     def __init__(self, loop: Loop, view: View) -> None:
         self.loop, self.view, self.each = loop, view, loop.contributions(view)
 
     def __iter__(self) -> Iterator[Candidate]:
-        yield from self._of_steps()
-        yield from self._of_accumulators()
-        yield from self._of_cleared()
         yield from self._of_other_c()
         yield from self._of_order()
 
@@ -66,70 +62,6 @@ class Candidates:
         self, name: str, advice: str, change: Matrix, steps: list[Step], c: Any = None
     ) -> Candidate:
         return Candidate(name=name, advice=advice, change=change, exact=exactly(self.loop, steps, c))
-
-    # --- steps ---
-
-    def _of_steps(self) -> Iterator[Candidate]:
-        """Yield steps left out, or doubled."""
-        each, plain, count = self.each, self.loop.plain(), self.loop.steps
-        if self.loop.tail:
-            name = f"the tail left out: k from {(count - 1) * self.loop.form.shape.k} on, step {count - 1}"
-            advice = "k is no multiple of the instruction's: add its rest"
-            yield self._candidate(name, advice, -each[-1], plain[:-1])
-        advice = "check the bounds of the loop along k"
-        for at in range(count):
-            name = f"step {at} left out (missing)"
-            yield self._candidate(name, advice, -each[at], plain[:at] + plain[at + 1 :])
-            yield self._candidate(f"step {at} twice", advice, each[at], plain[: at + 1] + plain[at:])
-            if 0 < at < count - 1:
-                name = f"steps {at} to {count - 1} left out (missing): the loop ends early"
-                yield self._candidate(name, advice, -each[at:].sum(axis=0), plain[:at])
-                name = f"steps 0 to {at} left out (missing): the loop starts late"
-                yield self._candidate(name, advice, -each[: at + 1].sum(axis=0), plain[at + 1 :])
-
-    # --- C ---
-
-    def _of_accumulators(self) -> Iterator[Candidate]:
-        """Yield C forgotten, twice, scaled."""
-        form, plain = self.loop.form, self.loop.plain()
-        c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
-        if not c.any():
-            return
-        zero = np.zeros_like(self.loop.accumulators)
-        tile = self.view.part.of_result(c[self.view.tile])
-        yield self._candidate(
-            "C not added (forgotten)", "start from C, or add it in the end", -tile, plain, zero
-        )
-        advice = "C enters once, with a factor of 1"
-        for factor, text in _FACTORS.items():
-            scaled = registers_of(codes_of((c * factor).astype(form.c.dtype), form.c, "C"), form, "c")
-            yield self._candidate(text, advice, (factor - 1) * tile, plain, scaled)
-            yield Candidate(
-                name=f"{text}, added in the end",
-                advice=advice,
-                change=(factor - 1) * tile,
-                exact=exactly(self.loop, plain, zero, lambda d, f=factor: self._plus(d, c, f)),  # type: ignore[misc]
-            )
-        yield Candidate(
-            name="C twice: once in the beginning and once in the end",
-            advice="C enters once",
-            change=tile,
-            exact=exactly(self.loop, plain, None, lambda d: self._plus(d, c, 1.0)),
-        )
-
-    def _of_cleared(self) -> Iterator[Candidate]:
-        """Yield accumulators that start anew on the way."""
-        form, plain, last = self.loop.form, self.loop.plain(), self.loop.steps - 1
-        zero = np.zeros_like(self.loop.accumulators)
-        c = numbers(codes_from(self.loop.accumulators[self.view.tile], form, "c"), form.c)
-        tile = self.view.part.of_result(c)
-        for at in range(1, len(plain)):
-            name = f"accumulators cleared (reset) before step {at}"
-            name += ", or in every step (scale-d)" if at == last else ""
-            change = -self.each[:at].sum(axis=0) - tile
-            yield self._candidate(name, "clear them once, before the loop", change, plain[at:], zero)
-            name = f"accumulators start from C again at step {at}"
-            yield self._candidate(name, "load C once, before the loop", change + tile, plain[at:])
 
     def _plus(self, codes: Codes, c: Matrix, factor: float) -> Codes:
         element = self.loop.form.d
@@ -221,7 +153,6 @@ class Candidates:
         return loop.tiles_of(codes_of(d, loop.form.d, "D"))
 
 
-_FACTORS = {2.0: "C twice", 0.5: "C times 0.5 (beta)", -1.0: "C times -1 (beta)"}
 _ORDERS = (
     ("split_k", 2, ": split in {} runs along k"),
     ("split_k", 4, ": split in {} runs along k"),

@@ -23,9 +23,9 @@ from ....isa.formats import Format
 from ....isa.layouts.swizzle import SWIZZLE_BYTES, Swizzle, swizzled
 from ..library.grids import Registers
 from ..library.tile_mistakes import codes_at
+from ..solving.product_loops import Loop, View
 from .loop_candidates import Candidate
 from .loop_mistakes import Change, Tiles, WithinSteps
-from .product_loops import Loop, View
 
 Addresses = npt.NDArray[np.int64]
 _ROW = 128  # bytes of k in a row of a tile

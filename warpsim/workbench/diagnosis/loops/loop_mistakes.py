@@ -18,8 +18,8 @@ from ..dumps.closeness import numbers
 from ..library.arithmetic_mistakes import Arithmetic
 from ..library.grids import Registers
 from ..library.mistake import Mistake
+from ..solving.product_loops import Loop, Matrix, Step, View
 from .loop_candidates import Candidate
-from .product_loops import Loop, Matrix, Step, View
 
 Tiles = int | slice  # a single tile, or all
 # registers (steps, …) or (steps, tiles, …), of which steps and tiles -> those that change

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from ....sums.execution.pipeline import rule_for
 from ..dumps.closeness import numbers
+from ..solving.product_loops import Loop, Matrix, View
 from .loop_candidates import Candidate
-from .product_loops import Loop, Matrix, View
 
 _ROUNDINGS = 8  # of the unit, of a step: products cut, groups, the sum, in the right D and in the candidate's
 _OTHER = 2.0**-10  # the unit of candidates with another arithmetic, such as f16 accumulators

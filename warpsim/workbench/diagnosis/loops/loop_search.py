@@ -7,8 +7,8 @@ mistakes are tried first. Does not know what the candidates change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any
@@ -37,16 +37,16 @@ from ..library.store_mistakes import stored_mistakes
 from ..search.masked_results import masked
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
+from ..solving.product_loops import Given, Loop, View
+from ..solving.step_causes import Solution, StepCauses, plain_sum
 from .left_values import kept_accumulators, tails
 from .loop_candidates import Candidate, Candidates
 from .loop_memory import Memory
 from .loop_mistakes import Around, WithinSteps
 from .loop_pairs import Pairs
 from .loop_screen import Screen
-from .loop_sources import Sources
 from .memory_strides import found_in_memory
-from .product_loops import Given, Loop, View
-from .solved_causes import Solution, SolvedCauses
+from .solved_operands import of_operands
 from .whole_matrices import whole_matrices
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
@@ -77,6 +77,8 @@ class LoopCause:
     closeness: float
     also: tuple[str, ...] = ()
     moves_c_and_d: bool = False
+    kind: str = "candidate"
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.advice}" if self.advice else self.name
@@ -205,8 +207,10 @@ class _Search:
             return tuple(_stored_cause(name) for name in stored), ()
         seen: list[LoopCause] = []
         self.cut = False
+        if exact := self._exact(self._steps):
+            return tuple(cause for cause, _ in exact), ()
         located: tuple[tuple[LoopCause, bool], ...] = ()
-        for number, stage in enumerate(chain(stages(self.loop, self.view), ((),))):
+        for number, stage in enumerate(chain(stages(self.loop, self.view, self._pairs), ((),))):
             if number == CHEAP:
                 located = self._solved_causes()
                 if any(rule for _, rule in located) or self._is_explained:
@@ -239,17 +243,59 @@ class _Search:
         """
         if any(found.is_certain for found in self._seen_in_d):
             return ()
-        for solution in SolvedCauses(self.loop, *self.whole, self.printed):
-            self.tried += 1
-            codes = None if solution.computed is None else solution.computed()
-            made = None if codes is None else self._settled(codes, self.wanted_tiles)
-            if made is not None and (made == self.wanted_tiles)[self.inside].all():
-                name = f"{solution.text} (solved from D)"
-                cause = LoopCause(name=name, advice=solution.advice, fraction=1.0, closeness=1.0)
-                return ((cause, solution.is_rule),)
-            if made is None or solution.within_rounding:
-                self.solved.append(solution)
-        return ()
+        self.solved = [
+            solution for solution in self._steps if solution.within_rounding or not solution.computed
+        ]
+        if self.solved or self.printed is not None:
+            return ()
+        return self._exact(of_operands(self.loop, self.whole[1], self._near))
+
+    def _exact(self, solutions: Iterable[Solution]) -> tuple[tuple[LoopCause, bool], ...]:
+        """Return the first solution that gives every bit, and whether it is a rule; others give the same."""
+        exact = [solution for solution in solutions if any(map(self._gives_d, solution.computed))]
+        if not exact:
+            return ()
+        first = exact[0]
+        cause = LoopCause(
+            name=first.text,
+            advice=first.advice,
+            kind=first.kind,
+            facts=first.facts,
+            fraction=1.0,
+            closeness=1.0,
+            also=(*first.also, *(other.text for other in exact[1:])),
+        )
+        return ((cause, first.is_rule),)
+
+    def _gives_d(self, computed: Callable[[], Codes]) -> bool:
+        """Return whether computed codes of all tiles are those of D, as far as these are known."""
+        self._count()
+        made = self._settled(computed(), self.wanted_tiles)
+        return bool((made == self.wanted_tiles)[self.inside].all())
+
+    @cached_property
+    def _near(self) -> npt.NDArray[np.float64]:
+        """``(m, n)``: how far roundings may take D: 8 times what they take the right D from its plain sum,
+        and in proportion where D is larger.
+        """
+        loop, form = self.loop, self.loop.form
+        plain = plain_sum(loop)
+        right, d = (numbers(codes, form.d) for codes in self.whole)
+        with np.errstate(all="ignore"):
+            apart = np.abs(right - plain)
+            size, other = (float(np.abs(x[np.isfinite(x)]).max(initial=0)) for x in (plain, d))
+        most = float(apart[np.isfinite(apart)].max(initial=0))
+        larger = max(1.0, other / max(size, 1e-300))
+        near = np.full(plain.shape, (8 * most + 2.0**-40 * size) * larger)
+        return near if self.printed is None else near + self.printed.spread(d)
+
+    @cached_property
+    def _steps(self) -> tuple[Solution, ...]:
+        """What the steps multiplied, solved from D."""
+        wanted = self.whole[1]
+        known = ~((numbers(wanted, self.loop.form.d) == 0) & self.cut)
+        with np.errstate(all="ignore"):
+            return tuple(StepCauses(self.loop, wanted, self._near, known, self.view))
 
     def _before_relu(self) -> tuple[LoopCause, ...]:
         """Return causes that give every bit of a D whose negative values were set to zero afterwards."""
@@ -260,9 +306,11 @@ class _Search:
         if (values < 0).any() or zero.mean() < _CUT or (right < 0).mean() < _CUT:
             return ()
         self.cut = True
+        del self._steps  # zeros of D are not known now
         stage = chain.from_iterable(islice(stages(self.loop, self.view), CHEAP))
-        causes = [self._together(alike) for alike in self._best(stage)]
-        exact = [cause for cause in causes if cause.fraction == 1]
+        exact = [cause for cause, _ in self._exact(self._steps)]
+        causes = [self._together(alike) for alike in self._best(stage)] if not exact else []
+        exact += [cause for cause in causes if cause.fraction == 1]
         return tuple(
             replace(cause, name=f"{cause.name}, then ReLU (negative values are zero)") for cause in exact
         )
@@ -349,6 +397,13 @@ class _Search:
         )
         return remarks(seen)
 
+    @cached_property
+    def _pairs(self) -> Pairs:
+        """Mistakes in every step together with weights of steps, which the view of D is solved for."""
+        of_tile = (self.loop.tiles_of(x)[self.view.tile] for x in (self.whole[1], self._near))
+        wanted, near = (self.view.part.of_result(x) for x in of_tile)
+        return Pairs(self.loop, self.view, numbers(wanted, self.loop.form.d), near)
+
     # --- candidates ---
 
     def _best(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
@@ -428,13 +483,12 @@ CHEAP = 2  # stages that are tried whatever the remarks on D
 _ALL_LOCAL = 16  # steps, up to which mistakes of one lane or row, and pairs, are tried
 
 
-def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
+def stages(loop: Loop, view: View, pairs: Pairs | None = None) -> Iterator[Iterator[Candidate]]:
     """Yield candidates by stage; a stage is tried if earlier stages explain nothing exactly."""
     within, around = WithinSteps(loop, view), Around(loop, view)
     library = mistakes(loop.setting)
     first: list[Iterable[Candidate]] = [
         Candidates(loop, view),
-        Sources(loop, view),
         within(library),
         around(library),
     ]
@@ -445,8 +499,8 @@ def stages(loop: Loop, view: View) -> Iterator[Iterator[Candidate]]:
         yield chain(within(local_mistakes(loop.setting)), _of_registers(loop, view, local_mistakes))
     if loop.setting.tiles is not None:
         yield Memory(loop, view).candidates(within)
-    if loop.steps <= _ALL_LOCAL:
-        yield Pairs(loop, view)(library)
+    if pairs is not None:
+        yield pairs(library)
 
 
 def _of_registers(

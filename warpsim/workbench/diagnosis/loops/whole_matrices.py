@@ -18,9 +18,9 @@ from ....isa.formats import FORMATS, Format, floats_of
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
 from ..locate.changed_lines import VALUE_CHANGES, value_changed
+from ..solving.product_loops import Given, Loop, Step, View
 from .loop_candidates import Candidate
 from .memory_strides import read_at, strides_of
-from .product_loops import Given, Loop, Step, View
 
 Values = npt.NDArray[Any]  # A as (m, k), B as (n, k)
 _CHUNK = 128  # bits that swizzles move

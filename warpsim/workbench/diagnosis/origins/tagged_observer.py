@@ -22,7 +22,7 @@ from ....machine.run.events import MatrixExecution, Observer, helper
 from ....machine.run.wave import Record, Step, Wave
 from ....machine.state.lanes import DivergentPath, Lanes
 from ....machine.state.memory_access import MemoryAccess
-from ....machine.state.slots import Slot
+from ....machine.state.side_tables import SideTable
 from .tensor_tags import places_of_tiles, settings_of, tags_of
 
 Words = npt.NDArray[Any]
@@ -204,7 +204,7 @@ def _numbers_of_threads(wave: Wave) -> Sums:
     return numbers
 
 
-_THREAD_NUMBERS = Slot(_numbers_of_threads)
+_THREAD_NUMBERS = SideTable(_numbers_of_threads)
 
 
 def _sum_of(numbers: Sums) -> int:

@@ -23,6 +23,8 @@ _DEVIATIONS = 8.0  # of the error of a weight
 _LEAST = 2.0**-20  # error of a weight, at least
 _MOST = 0.25  # error of a weight, at most: else the equations do not decide it
 _LARGEST = 1 << 24  # elements of the equations
+_FLOOR = 2.0**-10  # of the largest bound, of others
+_TINY = 2.0**-1000
 _MORE = 2  # elements of D for each weight
 
 
@@ -39,29 +41,35 @@ def weights(parts: Numbers, rest: Numbers, near: Numbers) -> Weights | None:
     None where the equations do not decide them or do not hold, and with fewer than two elements a weight.
     Elements that are not finite are left out.
     """
-    known = np.isfinite(rest) & np.isfinite(parts).all(axis=0)
-    count = len(parts)
-    if known.sum() < _MORE * count or parts.size > _LARGEST:
+    near = np.broadcast_to(near, rest.shape)
+    known = np.isfinite(rest) & np.isfinite(near) & np.isfinite(parts).all(axis=0)
+    if known.sum() < _MORE * len(parts) or parts.size > _LARGEST:
         return None
-    parts, rest, near = parts[:, known], rest[known], np.broadcast_to(near, known.shape)[known]
+    parts, rest, near = parts[:, known], rest[known], near[known]
+    scale = np.maximum(near, _FLOOR * near.max() + _TINY)  # elements weigh as they are known
+    found, error = _least_squares(parts / scale, rest / scale)
+    if found is None or (error > _MOST).any():
+        return None
+    theta = np.array([simple(x, by) for x, by in zip(found, error, strict=True)])
+    if any((np.abs(rest - each @ parts) <= near).all() for each in (theta, found)):
+        return Weights(theta, error)
+    return None
+
+
+def _least_squares(parts: Numbers, rest: Numbers) -> tuple[Numbers | None, Numbers]:
+    """Return the weights and their errors: roundings may be biased by as much as 1, in units of ``rest``."""
     size = np.sqrt((parts * parts).sum(axis=1))
     size[size == 0] = 1.0
     scaled = parts / size[:, None]
-    gram = scaled @ scaled.T
     try:
-        inverse = np.linalg.inv(gram)
+        inverse = np.linalg.inv(scaled @ scaled.T)
     except np.linalg.LinAlgError:
-        return None
+        return None, size
     found = inverse @ (scaled @ rest)
     found += inverse @ (scaled @ (rest - found @ scaled))  # one step of refinement
-    left = rest - found @ scaled
-    if not (np.abs(left) <= near).all():
-        return None
-    variance = float((left * left).mean())
-    off = (_DEVIATIONS * np.sqrt(np.maximum(np.diag(inverse), 0) * variance)) / size + _LEAST
-    if (off > _MOST).any() or not np.isfinite(found).all():
-        return None
-    return Weights(np.array([simple(x, by) for x, by in zip(found / size, off, strict=True)]), off)
+    deviation = np.sqrt(float(((rest - found @ scaled) ** 2).mean()))
+    error = max(_DEVIATIONS * deviation, 1.0) * np.sqrt(np.maximum(np.diag(inverse), 0)) / size + _LEAST
+    return (found / size if np.isfinite(found).all() else None), error
 
 
 def simple(value: float, off: float) -> float:
@@ -102,6 +110,23 @@ class Tiles:
         steps, columns, k, n = self.b.shape
         found: Numbers = self.b.swapaxes(1, 2).reshape(steps, k, columns * n)
         return found
+
+    @property
+    def of_every_k(self) -> Tiles:
+        """The same product as a single tile, with steps of one k."""
+        rows, steps, m, k = self.a.shape
+        a = self.a.transpose(1, 3, 0, 2).reshape(1, steps * k, rows * m, 1)
+        b = self.across.reshape(steps * k, 1, 1, -1)
+        c, d, near = (x.reshape(1, rows * m, -1) for x in (self.c, self.d, self.near))
+        return Tiles(a=a, b=b, c=c, d=d, near=near)
+
+    @property
+    def of_lines(self) -> Tiles:
+        """The same product with tiles of a single row of D."""
+        rows, steps, m, k = self.a.shape
+        lines = self.a.swapaxes(1, 2).reshape(rows * m, steps, 1, k)
+        c, d, near = (x.reshape(rows * m, 1, -1) for x in (self.c, self.d, self.near))
+        return Tiles(a=lines, b=self.b, c=c, d=d, near=near)
 
     @property
     def turned(self) -> Tiles:
@@ -158,12 +183,13 @@ class Mixture:
         return np.where(found.any(axis=1), found.argmax(axis=1), -1)
 
 
-def mixture(tiles: Tiles) -> Mixture | None:
+def mixture(tiles: Tiles, kinds: int = 3) -> Mixture | None:
     """Return theta of every row of tiles, of the fewest sources that fit; None where none do.
 
-    Sources are first the row's own tiles at their own step, then at any step, then tiles of any row.
+    Sources are first the row's own tiles at their own step, then at any step, then tiles of any row;
+    ``kinds`` of these three are tried.
     """
-    for kind in range(3):
+    for kind in range(kinds):
         found = [_of_row(tiles, row, kind) for row in range(tiles.rows)]
         if all(each is not None for each in found):
             both = [each for each in found if each is not None]

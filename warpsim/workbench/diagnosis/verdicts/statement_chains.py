@@ -19,7 +19,7 @@ from ....machine.run.events import Observer
 from ....machine.run.pending import Pending
 from ....machine.run.wave import Record, Wave
 from ....machine.state.memory_access import MemoryAccess
-from ....machine.state.slots import Slot
+from ....machine.state.side_tables import SideTable
 
 Writers = npt.NDArray[np.int32]
 
@@ -37,7 +37,7 @@ class SharedWriters(Observer):
     """Notes which statements wrote the bytes of shared memory that each statement reads."""
 
     written_by: dict[int, set[int]] = field(default_factory=dict)  # pc of a reader: pcs of writers
-    _last: Slot[Writers] = field(default_factory=lambda: Slot(_unwritten))
+    _last: SideTable[Writers] = field(default_factory=lambda: SideTable(_unwritten))
     _number: dict[int, int] = field(default_factory=dict)  # id of a record: its pc
 
     def instrument(self, code: Sequence[Record]) -> Sequence[Record]:

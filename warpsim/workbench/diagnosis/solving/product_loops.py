@@ -7,13 +7,14 @@ of a wgmma in shared memory are tiles of codes. Does not know mistakes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.errors import present
 from ....isa.codes import codes_of, matrix_of, scale_codes_of, zero_ranks
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Instruction
@@ -111,8 +112,7 @@ class Loop:
         form = self.form
         if form.scale is None:
             return {}
-        a = scale_codes_of(self.given.scale_a, form.scale, "scale_a").astype(np.uint8)
-        b = scale_codes_of(self.given.scale_b, form.scale, "scale_b").astype(np.uint8).T
+        a, b = self.scale_lines
         lane = np.arange(WARP)
         held = {"scale_a": (a, self.rows, form.shape.m, lane // 4 + 8 * (lane % 2))}
         held["scale_b"] = (b, self.columns, form.shape.n, lane // 4)
@@ -124,6 +124,17 @@ class Loop:
             words = words[:, row].transpose(2, 0, 1, 3)  # (steps, tiles, lanes, 1)
             found[name] = words[:, :, None] if name == "scale_a" else words[:, None]
         return found
+
+    @cached_property
+    def scale_lines(self) -> tuple[Codes, Codes]:
+        """Codes of the scales ``(m, chunks)`` of A and ``(n, chunks)`` of B. Raises for other forms."""
+        element = present(self.form.scale, "scale")
+        a = scale_codes_of(self.given.scale_a, element, "scale_a").astype(np.uint8)
+        return a, scale_codes_of(self.given.scale_b, element, "scale_b").astype(np.uint8).T
+
+    def with_matrices(self, **read: Any) -> Loop:
+        """Return the loop of other matrices A and B of the same shape."""
+        return Loop(self.form, replace(self.given, **read))
 
     @cached_property
     def accumulators(self) -> Any:

@@ -26,12 +26,12 @@ from warpsim.machine.state.device import Device
 from warpsim.machine.state.lanes import DivergentPath, Lanes
 from warpsim.machine.state.memory_access import MemoryAccess
 from warpsim.machine.state.spaces import padded
-from warpsim.observe.checks import quiet
+from warpsim.observe.checks import fast_path
 from warpsim.observe.checks.copy_order import CopyOrder
+from warpsim.observe.checks.fast_path.accesses import Accesses
 from warpsim.observe.checks.findings import Findings
 from warpsim.observe.checks.memory_checks import CopiesInFlight, UninitialisedReads
 from warpsim.observe.checks.order import Order
-from warpsim.observe.checks.quiet.accesses import Accesses
 from warpsim.observe.checks.shadow import OPERATION, Shadow, has, record, times, whose
 from warpsim.observe.checks.shared_races import Races
 from warpsim.programs.launch.launching import load_text
@@ -344,7 +344,7 @@ def test_what_is_known_of_tiles(seed: int) -> None:
         known = rng.integers(3, 6, (rows, 9)).astype(np.int32)
         cells = rng.integers(0, shadow.wrote.size, (rows, int(rng.choice([1, 3, 40]))))
         with loops_at_once():
-            found = quiet.tiles(wave, shadow, known, cells)
+            found = fast_path.tiles(wave, shadow, known, cells)
         wrote, operation = shadow.wrote[cells], has(shadow.wrote[cells], OPERATION)
         component = np.where(operation, whose(wrote), whose(wrote) // 32)
         late = (wrote != 0) & (times(wrote) > known[np.arange(rows)[:, None], component])
@@ -396,7 +396,7 @@ def test_an_access_is_looked_at_once_for_all_rules() -> None:
     operands = case.grid, case.block, case.passed(case.arguments), case.shared_bytes
     with loops_at_once():
         launch(*operands)
-        counted = vars(quiet.LOOPS)["found"] = Counted(quiet.LOOPS.found)
+        counted = vars(fast_path.LOOPS)["found"] = Counted(fast_path.LOOPS.found)
         launch(*operands, observers=[accessed])
     assert counted.calls["load"] == accessed.calls["load"] > 0
     assert counted.calls["store"] == accessed.calls["store"] > 0
@@ -451,9 +451,9 @@ def test_accesses_of_few_words_bring_loops_soon(
     """The calls around an access cost as much as two thousand words: a few hundred accesses are worth loading
     loops that are kept, where Numba is loaded, and thousands are where it is not.
     """
-    monkeypatch.setattr(quiet, "_are_kept", lambda: True)
-    monkeypatch.setattr(quiet, "import_module", lambda *name: SimpleNamespace(compile_all=lambda: None))
-    monkeypatch.setattr(quiet, "sys", SimpleNamespace(modules={"numba": None} if is_there else {}))
-    loops = quiet._Loops()
+    monkeypatch.setattr(fast_path, "_are_kept", lambda: True)
+    monkeypatch.setattr(fast_path, "import_module", lambda *name: SimpleNamespace(compile_all=lambda: None))
+    monkeypatch.setattr(fast_path, "sys", SimpleNamespace(modules={"numba": None} if is_there else {}))
+    loops = fast_path._Loops()
     loops.refused = False
     assert few < next(count for count in range(10_000) if loops.after(32)) < many

@@ -1,7 +1,7 @@
 """Typed state that groups of opcodes keep for an owner, such as a wave.
 
-A slot is made once, at the top of a module; its value is made when an owner is first asked for it, so the
-owner does not depend on the groups. Knows no opcode.
+A side table is declared once, at the top of a module; its value is made when an owner is first asked for it,
+so the owner does not depend on the groups. Knows no opcode.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Owner(Protocol):
-    """What keeps values of slots."""
+    """What keeps values of side tables."""
 
     @property
-    def slots(self) -> dict[object, Any]:
-        """By slot, what it keeps."""
+    def side_tables(self) -> dict[object, Any]:
+        """The value of each table."""
 
 
 Kept = TypeVar("Kept")
 
 
-class Slot(Generic[Kept]):
+class SideTable(Generic[Kept]):
     """A value that every owner has of its own: ``make(owner)`` returns the first."""
 
     def __init__(self, make: Callable[[Any], Kept]) -> None:
@@ -30,11 +30,11 @@ class Slot(Generic[Kept]):
     def of(self, owner: Owner) -> Kept:
         """Return the value of an owner."""
         try:
-            value: Kept = owner.slots[self]
+            value: Kept = owner.side_tables[self]
         except KeyError:
-            value = owner.slots[self] = self._make(owner)
+            value = owner.side_tables[self] = self._make(owner)
         return value
 
     def set(self, owner: Owner, value: Kept) -> None:
         """Give an owner another value."""
-        owner.slots[self] = value
+        owner.side_tables[self] = value

@@ -15,7 +15,7 @@ from .wave import Record, Wave
 _LONGEST = 64  # statements
 
 
-class MemberRun:
+class MmaBatch:
     """The statements from ``first`` to before ``past`` of a module's ``code``."""
 
     __slots__ = ("code", "first", "members", "past", "records")
@@ -39,7 +39,7 @@ class MemberRun:
         return True
 
 
-def run_from(code: list[Record], pc: int, labels: frozenset[int]) -> MemberRun | None:
+def run_from(code: list[Record], pc: int, labels: frozenset[int]) -> MmaBatch | None:
     """Return the run that begins at a statement; None where it begins inside of a run, or alone."""
     first, least = pc, max(pc - _LONGEST, 0)
     while first not in labels and first > least and _is_alike(code[first - 1], code[pc]):
@@ -49,7 +49,7 @@ def run_from(code: list[Record], pc: int, labels: frozenset[int]) -> MemberRun |
         last = next((place for place in range(first + 1, past) if place in labels), past)
         count = at_once([*_members(code[first:last])])
         if first == pc:
-            return MemberRun(code, pc, pc + count) if count > 1 else None
+            return MmaBatch(code, pc, pc + count) if count > 1 else None
         first += max(count, 1)
     return None
 

@@ -1,4 +1,4 @@
-"""How well ``warpsim diff`` finds mistakes: ``python tools/mistakes.py [--forms N] [--pairs N]``.
+"""How well ``warpsim diff`` finds mistakes: ``python -m tools.mistakes.injected [--forms N] [--pairs N]``.
 
 Injects every mistake of the library, alone, into random correct instructions of every family, and N random
 pairs of each form, and counts: a hit is a match that acts like the injected mistakes on other random

@@ -1,0 +1,435 @@
+"""What the steps of a loop multiplied, solved from D, and D computed from that again.
+
+Weights of steps and of C, steps and tiles whose operands are those of others, for all operands of a row or
+column of tiles together, and for metadata, scales and values alone. Every solution is computed again by the
+engine, whose bits decide. Does not know rearrangements within a tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ....isa.codes import codes_of, matrix_of, values_of
+from ....isa.fragments import codes_from, registers_of
+from ....isa.products import Codes
+from ..dumps.closeness import numbers
+from ..library.mistake import SPELLED
+from .product_loops import Loop, Matrix, Step, View
+from .step_tiles import Mixture, Tiles, mixture, ordered, weights
+from .step_words import NOTHING, k_text, line_text, order_text, orders, weights_text
+
+Index = npt.NDArray[np.intp]
+Run = Callable[[], Codes]
+_ROWS = ("a", "e", "scale_a")  # operands along the rows of D
+_LARGEST = 64  # steps, up to which operands are solved apart
+_NEAR = 2.0**-5  # of D's size: with larger roundings nothing is solved
+_STEPS_ADVICE = "check the bounds of the loop along k, and what each step adds"
+_SOURCE_ADVICE = "check the stage of the pipeline: what is read is not what was loaded for this step"
+_TILE_ADVICE = "check the index of the tile in the addresses"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """What was solved: its ``kind`` with ``facts``, in words, and functions that compute D from it.
+
+    ``also`` are other causes of the same D. ``within_rounding``: it holds in every element, whatever the bits
+    are; ``is_rule``: it is not only a list of what is wrong.
+    """
+
+    text: str
+    advice: str
+    kind: str = "lines"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    computed: tuple[Run, ...] = ()
+    also: tuple[str, ...] = ()
+    within_rounding: bool = False
+    is_rule: bool = True
+
+
+class StepCauses:
+    """Solutions of one product: ``wanted (m, n)`` are codes of D, ``near (m, n)`` is how far roundings reach.
+
+    Elements where ``known (m, n)`` is not set may be anything.
+    """
+
+    def __init__(self, loop: Loop, wanted: Codes, near: Matrix, known: Any, view: View) -> None:
+        self.loop, self.view = loop, view
+        form = loop.form
+        d = numbers(wanted, form.d)
+        with np.errstate(all="ignore"):
+            size = float(np.abs(d[np.isfinite(d)]).max(initial=0))
+        self.d = np.where(known, d, np.nan)
+        self.near = near
+        bound = float(near[np.isfinite(near)].max(initial=0))
+        self.solvable = size > 0 and bound <= _NEAR * size and loop.steps > 0
+
+    def __iter__(self) -> Iterator[Solution]:
+        if not self.solvable:
+            return
+        for part in (self._of_steps, self._of_operands, self._of_lines, self._of_every_k):
+            found = list(part())
+            yield from found
+            if found:
+                return
+
+    # --- all operands of a row or column of tiles ---
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        """The product in numbers."""
+        loop, shape = self.loop, self.loop.form.shape
+        a, b = _matrices(loop)
+        a = a.reshape(loop.rows, shape.m, loop.steps, shape.k).swapaxes(1, 2)
+        b = b.reshape(loop.steps, shape.k, loop.columns, shape.n).swapaxes(1, 2)
+        c = numbers(loop.c, loop.form.c)
+
+        c, d, near = (
+            np.pad(x, [(0, len(c) - len(x)), (0, c.shape[1] - x.shape[1])]).reshape(loop.rows, shape.m, -1)
+            for x in (c, self.d, self.near)
+        )
+        return Tiles(a=a, b=b, c=c, d=d, near=near)
+
+    def _of_steps(self) -> Iterator[Solution]:
+        """Yield weights of steps, or the operands that each step multiplied, if they are not its own."""
+        tiles = self.tiles
+        found, turned = mixture(tiles), None
+        if found is None or (found.own is None and found.sources is None):
+            turned = mixture(tiles.turned)
+        for mixed, tile_rows in ((found, True), (turned, False)):
+            if mixed is not None:
+                yield from self._of_mixture(mixed, tile_rows)
+                return
+        yield from self._of_single_tiles()
+
+    def _of_mixture(self, found: Mixture, rows: bool) -> Iterator[Solution]:
+        """Yield what a mixture says; ``rows``: of rows of tiles, else of columns."""
+        own = found.own
+        if own is not None:
+            whole = np.broadcast_to(own[:, None], (len(own), self.loop.columns, self.loop.steps))
+            of_c = np.broadcast_to(found.c[:, None], whole.shape[:2])
+            if not rows:
+                whole = np.broadcast_to(own[None], (self.loop.rows, len(own), self.loop.steps))
+                of_c = np.broadcast_to(found.c[None], whole.shape[:2])
+            if (whole != 1).any() or (of_c != 1).any():
+                yield self._weighed(whole, of_c)
+                if (whole == whole[0, 0]).all() and (of_c == 1).all():
+                    yield from self._in_order(whole[0, 0])
+            return
+        if found.sources is not None:
+            yield self._moved(found.sources, found.c, rows)
+        if found.partners is not None and (found.partners == found.partners[0]).all():
+            order = np.stack([np.zeros_like(found.partners[0]), found.partners[0]], axis=1)
+            count = self.loop.columns if rows else self.loop.rows
+            each = np.repeat(order[None], count, axis=0)
+            each[:, :, 0] = np.where(each[:, :, 1] < 0, NOTHING, np.arange(count)[:, None])
+            yield self._moved(each, np.full(count, found.c[0]), not rows)
+
+    def _in_order(self, of_steps: Matrix) -> Iterator[Solution]:
+        """Yield orders of steps, for all operands together, in which steps are as often as their weights."""
+        tables, _ = orders(len(of_steps))
+        names = tuple(self.loop.registers)
+        for order in tables if of_steps.min() >= 0 and of_steps.sum() == len(of_steps) else ():
+            counts = np.bincount(order[order >= 0], minlength=len(order))
+            if order.min() >= 0 and (counts == of_steps).all():
+                yield self._steps_of(names, order)
+
+    def _of_single_tiles(self) -> Iterator[Solution]:
+        """Yield weights of steps that differ from tile to tile."""
+        tiles, n = self.tiles, self.loop.form.shape.n
+        whole, of_c = [], []
+        for column in range(self.loop.columns if self.loop.columns > 1 else 0):
+            cut = slice(column * n, column * n + n)
+            part = Tiles(
+                a=tiles.a,
+                b=tiles.b[:, column : column + 1],
+                c=tiles.c[..., cut],
+                d=tiles.d[..., cut],
+                near=tiles.near[..., cut],
+            )
+            found = mixture(part, kinds=1)
+            if found is None or found.own is None:
+                break
+            whole.append(found.own)
+            of_c.append(found.c)
+        else:
+            if whole:
+                yield self._weighed(np.stack(whole, axis=1), np.stack(of_c, axis=1))
+
+    def _of_lines(self) -> Iterator[Solution]:
+        """Yield weights of steps in each row of D, else in each column."""
+        for tiles, name in ((self.tiles, "row"), (self.tiles.turned, "column")):
+            found = mixture(tiles.of_lines, kinds=1)
+            if found is None or found.own is None or (found.own == 0).all(axis=1).any():
+                continue
+            if (found.own != 1).any() and not ((found.own == found.own[:, :1]).all()):
+                text = line_text(found.own, name)
+                facts = {"weights": found.own, "by": name}
+                advice = "check what accumulators are multiplied with between steps"
+                yield Solution(text=text, advice=advice, kind="steps", facts=facts)
+                return
+
+    def _of_every_k(self) -> Iterator[Solution]:
+        """Yield weights of every k, where these are not those of steps."""
+        found = mixture(self.tiles.of_every_k, kinds=1)
+        k = np.asarray(self.loop.given.A).shape[1]
+        if found is None or found.own is None or (found.own[0, :k] == 1).all():
+            return
+        own = found.own[0, :k]
+        kind = np.append(own, found.c[0])
+        yield Solution(
+            text="; ".join(filter(None, [k_text(own), weights_text([1], float(found.c[0]))])),
+            advice=_STEPS_ADVICE,
+            kind="k",
+            facts={"weights": own},
+            computed=(lambda: self._of_scaled(kind),),
+            within_rounding=True,
+        )
+
+    # --- weights ---
+
+    def _weighed(self, whole: Matrix, of_c: Matrix) -> Solution:
+        """Return the solution of weights ``(rows, columns, steps)`` of the steps of every tile."""
+        flat = np.concatenate([whole, of_c[..., None]], axis=2).reshape(-1, whole.shape[2] + 1)
+        kinds, which = np.unique(flat, axis=0, return_inverse=True)
+        wrong = [at for at, kind in enumerate(kinds) if (kind != 1).any()]
+        texts = []
+        for at in wrong:
+            tiles = np.flatnonzero(which.reshape(-1) == at)
+            text = weights_text(kinds[at, :-1].tolist(), float(kinds[at, -1]))
+            only = f", in tiles {self._named(tiles)} only" if len(kinds) > 1 else ""
+            texts.append(text + only)
+        first = kinds[wrong[0]]
+        facts: dict[str, Any] = {"weights": tuple(first[:-1].tolist()), "c": float(first[-1])}
+        if len(kinds) > 1:
+            facts["tiles"] = tuple(np.flatnonzero(which.reshape(-1) == wrong[0]).tolist())
+        return Solution(
+            text="; ".join(texts),
+            advice=_STEPS_ADVICE if (first[:-1] != 1).any() else "C enters once, with a factor of 1",
+            kind="steps" if (first[:-1] != 1).any() else "c",
+            facts=facts,
+            computed=tuple(self._weighed_runs(kinds, which.reshape(-1))),
+            also=self._also(first[:-1], float(first[-1])) if len(kinds) == 1 else (),
+            within_rounding=True,
+        )
+
+    def _named(self, tiles: Index) -> str:
+        columns = self.loop.columns
+        named = ", ".join(f"({at // columns}, {at % columns})" for at in tiles[:4].tolist())
+        return named + ", …" * (len(tiles) > 4)
+
+    def _also(self, of_steps: Matrix, of_c: float) -> tuple[str, ...]:
+        """Return other causes of the same weights."""
+        found, last = [], len(of_steps) - 1
+        if self.loop.tail and of_c == 1 and of_steps[last] == 0 and (of_steps[:last] == 1).all():
+            found.append(f"the tail left out: k from {last * self.loop.form.shape.k} on, step {last}")
+        first = int(of_steps.argmax())
+        if of_c == 1 and first and (of_steps[first:] == 1).all():
+            found.append(f"accumulators start from C again at step {first}")
+        return tuple(found)
+
+    def _weighed_runs(self, kinds: Matrix, which: Index) -> Iterator[Run]:
+        """Yield functions that compute D of weights; several where C may enter in several ways."""
+        if (kinds[:, :-1] < 0).any() or (kinds[:, :-1] % 1).any() or len(kinds) > 4:
+            if len(kinds) == 1:
+                yield lambda: self._of_scaled(kinds[0])
+            return
+        for c_first in (True, False):
+
+            def run(c_first: bool = c_first) -> Codes:
+                each = np.stack([self._chained(kind, c_first) for kind in kinds])
+                return np.asarray(each[which, np.arange(len(which))])
+
+            yield run
+
+    def _chained(self, kind: Matrix, c_first: bool) -> Codes:
+        """Return D of all tiles: every step as often as its weight, C times its weight first or last."""
+        loop, plain = self.loop, self.loop.plain()
+        steps = [plain[at] for at, count in enumerate(kind[:-1].tolist()) for _ in range(int(count))]
+        c, of_c = loop.accumulators, float(kind[-1])
+        if of_c == 1 and c_first:
+            return loop.chain(steps, c)
+        if c_first:
+            return loop.chain(steps, self._times(of_c))
+        if of_c == 2:
+            return self._plus(loop.chain(steps, c), 1.0)
+        return self._plus(loop.chain(steps, np.zeros_like(c)), of_c)
+
+    def _times(self, factor: float) -> Any:
+        """Return registers of C times a factor."""
+        form = self.loop.form
+        c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
+        with np.errstate(all="ignore"):
+            return registers_of(codes_of((c * factor).astype(form.c.dtype), form.c, "C"), form, "c")
+
+    def _plus(self, codes: Codes, factor: float) -> Codes:
+        """Return D and C times a factor, added afterwards."""
+        form = self.loop.form
+        c = numbers(codes_from(self.loop.accumulators, form, "c"), form.c)
+        with np.errstate(all="ignore"):
+            total = matrix_of(codes, form.d) + (c * factor).astype(form.d.dtype)
+            return codes_of(np.asarray(total, form.d.dtype), form.d, "D")
+
+    def _of_scaled(self, kind: Matrix) -> Codes:
+        """Return D with A of each step, and C, times their weights, as their types hold them."""
+        loop, form = self.loop, self.loop.form
+        k = np.asarray(loop.given.A).shape[1]
+        with np.errstate(all="ignore"):
+            of_k = kind[:-1] if len(kind) > k else np.repeat(kind[:-1], form.shape.k)[:k]
+            a = numbers(loop.a, form.a)[: loop.shape[0], :k] * of_k
+            other = loop.with_matrices(A=a.astype(form.a.dtype))
+            return other.chain(other.plain(), self._times(float(kind[-1])))
+
+    # --- operands of other steps and tiles ---
+
+    def _moved(self, sources: Index, of_c: Matrix, rows: bool) -> Solution:
+        """Return the solution of ``sources (tiles, steps, 2)``: tile and step whose operands are read."""
+        names = tuple(name for name in self.loop.registers if (name in _ROWS) == rows)
+        what = "A" if rows else "B"
+        tiles, steps = self._separate(sources)
+        texts: list[str] = []
+        facts: dict[str, Any] = {"operand": what}
+        if steps is not None and (steps != np.arange(len(steps))).any():
+            texts.append(order_text(steps.tolist(), what))
+            facts["order"] = tuple(steps.tolist())
+        if tiles is not None and (tiles != np.arange(len(tiles))).any():
+            texts.append(order_text(tiles.tolist(), what, "tile"))
+            facts["tiles"] = tuple(tiles.tolist())
+        if steps is None or tiles is None:
+            texts = [f"{what} is read from other steps and tiles, and not by one order of steps"]
+            facts["sources"] = sources
+        texts += [text for text in [weights_text([1], float(of_c[0]))] if text]
+        alone = "order" in facts or "sources" in facts
+        return Solution(
+            text="; ".join(texts),
+            advice=_SOURCE_ADVICE if alone else f"{_TILE_ADVICE} of {what}",
+            kind="sources",
+            facts=facts,
+            computed=(lambda: self._with_sources(names, sources, rows, float(of_c[0])),),
+            within_rounding=True,
+            is_rule=steps is not None,
+        )
+
+    @staticmethod
+    def _separate(sources: Index) -> tuple[Index | None, Index | None]:
+        """Return the order of tiles and that of steps, if every tile and step follows them."""
+        read = (sources[:, :, 1] >= 0).any(axis=0)
+        steps, tiles = sources[0, :, 1], sources[:, int(read.argmax()), 0]
+        same = (sources[:, :, 1] == steps).all()
+        alike = ((sources[:, :, 0] == tiles[:, None]) | (sources[:, :, 1] < 0)).all()
+        return tiles if alike else None, steps if same else None
+
+    def _with_sources(self, names: Sequence[str], sources: Index, rows: bool, of_c: float) -> Codes:
+        """Return D of all tiles with operands of other tiles and steps."""
+        loop, held = self.loop, self.loop.registers
+        place = np.arange(loop.rows * loop.columns).reshape(loop.rows, loop.columns)
+        steps: list[Step] = []
+        for at, (registers, how) in enumerate(loop.plain()):
+            tile, step = sources[:, at].T
+            from_tiles = place[tile] if rows else place[:, tile]
+            from_steps = np.broadcast_to(step[:, None] if rows else step, from_tiles.shape).reshape(-1)
+            read = {name: held[name][from_steps, from_tiles.reshape(-1)] for name in names}
+            nothing = from_steps < 0
+            for words in read.values():
+                words[nothing] = 0
+            steps.append((registers | read, how))
+        return loop.chain(steps, loop.accumulators if of_c == 1 else self._times(of_c))
+
+    # --- single operands ---
+
+    def _of_operands(self) -> Iterator[Solution]:
+        """Yield operands of other steps, then of other tiles, that are read without those beside them."""
+        if not 1 < self.loop.steps <= _LARGEST:
+            return
+        for names in self._together():
+            found = [self._steps_of(names, order) for order in self._solved_orders(names)]
+            yield from found
+            if found:
+                return
+
+    def _together(self) -> Iterator[tuple[str, ...]]:
+        """Yield operands that may be wrong together: each, the scales, and everything of A, and of B."""
+        held = list(self.loop.registers)
+        yield from ((name,) for name in held)
+        yield from (pair for pair in combinations(held, 2) if pair[0][:-1] == pair[1][:-1])
+        for rows in (True, False):
+            both = tuple(name for name in held if (name in _ROWS) == rows)
+            if len(both) > 1:
+                yield both
+        if len(held) > 2:
+            yield tuple(held)
+
+    def _solved_orders(self, names: tuple[str, ...]) -> list[Index]:
+        """Return the orders of steps in which operands of the view's tile were read."""
+        loop, view = self.loop, self.view
+        count, place = loop.steps, np.arange(loop.steps)
+        each = []
+        for by in range(count):
+            changed = {name: loop.registers[name][(place + by) % count, view.tile] for name in names}
+            each.append(loop.contributions(view, **changed).reshape(count, -1))
+        parts = np.empty((count, count, each[0].shape[1]))
+        for by, added in enumerate(each):
+            parts[place, (place + by) % count] = added
+        of_tile = [loop.tiles_of(x)[view.tile] for x in (self.d, numbers(loop.c, loop.form.c), self.near)]
+        d, c, near = (view.part.of_result(x).reshape(-1) for x in of_tile)
+        if (solved := weights(parts.reshape(count * count, -1), d - c, near)) is not None:
+            theta = solved.theta.reshape(count, count)
+            if np.isin(theta, (0, 1)).all() and (theta.sum(axis=1) == 1).all():
+                return [theta.argmax(axis=1)]
+            return []
+        tables, _ = orders(count)
+        return [tables[at] for at in ordered(parts, d - c, near, tables).tolist() if tables[at].min() >= 0]
+
+    def _steps_of(self, names: tuple[str, ...], order: Index) -> Solution:
+        spelled = [SPELLED.get(name, name.upper()) for name in names]
+        if names == tuple(self.loop.registers):
+            spelled = ["A", "B"]
+        what = f"{', '.join(spelled[:-1])} and {spelled[-1]}" if len(spelled) > 1 else spelled[0]
+        held = self.loop.registers
+
+        def run() -> Codes:
+            steps = [
+                (registers | {name: held[name][order[at]] for name in names}, how)
+                for at, (registers, how) in enumerate(self.loop.plain())
+            ]
+            return self.loop.chain(steps, self.loop.accumulators)
+
+        return Solution(
+            text=order_text(order.tolist(), what),
+            advice=_SOURCE_ADVICE,
+            kind="sources",
+            facts={"operand": what, "order": tuple(order.tolist())},
+            computed=(run,),
+        )
+
+
+def plain_sum(loop: Loop) -> Matrix:
+    """Return ``(m, n)``: D in float64, without the instruction's roundings."""
+    (m, n), c = loop.shape, numbers(loop.c, loop.form.c)
+    with np.errstate(all="ignore"):
+        a, b = _matrices(loop)
+        total: Matrix = a[:m] @ b[:, :n] + c[:m, :n]
+    return total
+
+
+def _matrices(loop: Loop) -> tuple[Matrix, Matrix]:
+    """Return A and B as numbers, filled up to whole tiles, with their scales multiplied in."""
+    form = loop.form
+    a, b = numbers(loop.a, form.a), numbers(loop.b, form.b)
+    if form.scale is None:
+        return a, b
+    for_a, for_b = (values_of(codes, form.scale) for codes in loop.scale_lines)
+    return a * _stretched(for_a, a.shape), b * _stretched(for_b, b.T.shape).T
+
+
+def _stretched(scales: Matrix, shape: tuple[int, ...]) -> Matrix:
+    """Return scales ``(lines, chunks)`` for every element of lines ``(lines, k)``."""
+    lines, k = shape
+    wide = np.repeat(scales, k // scales.shape[1], axis=1)
+    return np.asarray(np.pad(wide, [(0, lines - len(wide)), (0, k - wide.shape[1])]))
