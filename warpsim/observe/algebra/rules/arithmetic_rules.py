@@ -81,6 +81,9 @@ def _quotient(call: Call) -> Outcome | None:
     b = call.keys(1)
     if call.element.kind in ("s", "u"):
         return Outcome(hashed("//", a, b), None, "//", (a, b))
+    if call.cells[1] is None:
+        divisor = call.reader.constants.inverses(call.values(1), call.element.kind)
+        return Outcome(mul(a, divisor), None, "/", (a, b))
     return Outcome(mul(a, inv(b)), None, "/", (a, b))
 
 
