@@ -585,6 +585,39 @@ def test_a_full_disk_is_reported() -> None:
     )
 
 
+@pytest.mark.parametrize("stream", [">&-", "<&- >&-", ">/dev/full"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "run pass.ptx",
+            "run pass.ptx --json",
+            "lint pass.ptx",
+            "verify pass.ptx",
+            "view pass.ptx -o page.html",
+        ),
+        *("--help", "--version", "run --help", "info", "layout FORM", "info FORM"),
+        *("vectors FORM --target sm_80 -n 2 -o v.npz", "vectors FORM --target sm_80 -n 2 --coverage"),
+    ],
+)
+def test_a_stdout_that_takes_no_text_is_an_output_that_cannot_be_written(
+    words: str, stream: str, folder: Path
+) -> None:
+    words = words.replace("FORM", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    command = f'"{sys.executable}" -m warpsim {words} {stream}'
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False, cwd=folder)
+    reason = "No space left on device" if "full" in stream else "Bad file descriptor"
+    assert (done.returncode, done.stderr) == (3, f"warpsim: error: cannot write the output: {reason}\n")
+
+
+def test_a_closed_stdout_is_not_replaced_by_a_file(folder: Path) -> None:
+    """Its number is taken: what a child prints gets into no file that is open."""
+    command = f'"{sys.executable}" -m warpsim exec sh -c "echo text" >&-'
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False, cwd=folder)
+    assert done.returncode == 1, done.stderr
+    assert "echo: " in done.stderr
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams_are_no_mishap(closed: str) -> None:
     command = f'"{sys.executable}" -m warpsim run fail.ptx broken.ptx {closed}'

@@ -13,7 +13,7 @@ import pytest
 
 from warpsim.base.errors import TraceError
 from warpsim.base.files.archives import read_arrays
-from warpsim.base.files.escaping import escaped
+from warpsim.base.files.escaping import escaped, note_names
 from warpsim.show.cli import main, output
 
 HOSTILE = "a\x1b[31m\x07\nverify: passed\u202e\x9b2J"
@@ -59,6 +59,7 @@ def test_no_verb_prints_what_a_terminal_obeys(
     (tmp_path / f"{HOSTILE}.ptx").write_text(f".version 8.0 // {HOSTILE}\n{HOSTILE}\n")
     (tmp_path / f"{HOSTILE}.log").write_text(f"{HOSTILE}\n")
     np.save(tmp_path / f"{HOSTILE}.npy", np.zeros(3))
+    monkeypatch.setattr("warpsim.base.files.escaping._blanks", {})
     text = printed(capsys, *(word.replace("NAME", HOSTILE) for word in words))
     wrong = [each for each in text if unicodedata.category(each) in ("Cc", "Cf") and each not in "\n\t"]
     assert text.strip()
@@ -73,6 +74,47 @@ def test_names_are_shown_as_python_spells_them(
     monkeypatch.chdir(tmp_path)
     assert printed(capsys, "verify", HOSTILE + ".npz").count(f"{SHOWN}.npz: error: ") == 1
     assert "b\\nc.npy: error: " in printed(capsys, "unpack", FORM, "a", "b\nc.npy")
+
+
+@pytest.mark.parametrize("name", [" ", "\t", "\n \n", "\u2028", "\u3000 "])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["verify", "NAME"], ["check", "NAME"], ["lint", "NAME"], ["run", "NAME"], ["launch", "NAME"]),
+        *(
+            ["view", "NAME"],
+            ["replay", "--target", "sm_80", "NAME"],
+            ["debug", "NAME"],
+            ["desc", "--map", "NAME"],
+        ),
+        *(["unpack", FORM, "a", "NAME"], ["explore", "-o", "NAME"], ["exec", "NAME"], ["metadata", "NAME"]),
+        ["vectors", FORM, "--target", "sm_80", "-n", "2", "-o", "NAME", "--format", "npz"],
+    ],
+)
+def test_names_of_white_space_alone_are_quoted(
+    words: list[str],
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("warpsim.base.files.escaping._names", {})
+    monkeypatch.setattr("warpsim.base.files.escaping._blanks", {})
+    if words[0] != "vectors" and words[0] != "exec":
+        (tmp_path / name).write_text("x")
+    text = printed(capsys, *(word.replace("NAME", name) for word in words))
+    shown = "".join(each.encode("unicode_escape").decode() if each in "\t\n\u2028" else each for each in name)
+    assert f"'{shown}'" in text
+    assert f"{name}:" not in text.replace(f"'{shown}'", "quoted"), text
+
+
+def test_a_blank_name_leaves_other_text_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpsim.base.files.escaping._blanks", {})
+    note_names([" ", "d=\t"])
+    text = "a : b\n  x : y\n\tc\td: e\n = f, of g"
+    assert escaped(text) == text
+    assert escaped(" : error: it\n2= : no array\nwrote \t") == "' ': error: it\n2=' ': no array\nwrote '\\t'"
 
 
 def test_text_that_is_no_control_stays() -> None:

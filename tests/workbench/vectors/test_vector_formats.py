@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
+import re
 import shutil
 import subprocess
 import tracemalloc
@@ -20,6 +22,7 @@ import pytest
 import warpsim
 from tests.helpers.example_sets import example, kinds_of_form, sparse_form, unexecuted
 from warpsim.base.errors import OperandError, TraceError
+from warpsim.show.cli import main
 from warpsim.workbench.generation.cases.assembly import joined_sets
 from warpsim.workbench.vectors.formats import FORMATS, format_of, npz, read_vectors, write_vectors
 from warpsim.workbench.vectors.formats.manifest import manifest_from, manifest_of
@@ -513,6 +516,28 @@ def test_a_spooled_set_is_written_as_one_in_memory(one, tmp_path, monkeypatch):
     assert not [path for path in tmp_path.iterdir() if path.is_file()]
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes()
+
+
+def test_labels_that_are_too_long_are_refused_before_cases_are_made(tmp_path, monkeypatch, capsys):
+    form = "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32"
+    made = list[int]()
+    monkeypatch.setattr(npz, "LARGEST_MANIFEST", npz._REST + 40_000)
+    monkeypatch.setattr(SpooledSet, "add", lambda self, part: made.append(len(part)))
+    with pytest.raises(SystemExit) as caught:
+        main(["vectors", form, "--target", "sm_80", "-n", "2000", "-o", str(tmp_path / "a.npz")])
+    found = capsys.readouterr().err
+    assert caught.value.code == 3
+    assert re.search(r"the labels of 2,000 cases take 9\d,\d{3} bytes: a set has at most 40,000; make", found)
+    assert not made
+    monkeypatch.undo()
+    monkeypatch.setattr(npz, "LARGEST_MANIFEST", npz._REST + 40_000)
+    with pytest.raises(SystemExit) as caught:
+        main(["vectors", form, "--target", "sm_80", "-n", "800", "-o", str(tmp_path / "a.npz")])
+    assert caught.value.code == 0
+    assert len(read_vectors(tmp_path / "a.npz")) == 800
+    with pytest.raises(OperandError, match="the labels of 3 cases take 108,048 bytes"):
+        write_vectors(tmp_path / "b.npz", replace(unexecuted(FORM, 3, 0), labels=("x" * 9_000,) * 3))
+    assert os.listdir(tmp_path) == ["a.npz"]
 
 
 def test_one_part_keeps_its_constants(tmp_path):

@@ -30,11 +30,22 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 Result = TypeVar("Result")
 
 
+class UnwritableStream(OSError):
+    """Stdout or stderr takes no text: its disk is full, or it is closed. No file of a verb is at fault."""
+
+
 def prepare_streams() -> None:
-    """Make the streams take any text: file names may be any bytes, and a stream may be closed (``>&-``)."""
-    for name in ("stdout", "stderr"):
+    """Make the streams take any text: file names may be any bytes, and a stream may be closed (``>&-``).
+
+    What is printed on a closed stdout is an error, as on a full disk; a closed stderr is none.
+    """
+    for name, number, mode in (("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (open until the process ends)
+            free = os.open(os.devnull, mode)  # no file that is opened later gets the number of the stream
+            os.dup2(free, number)
+            if free != number:
+                os.close(free)
+            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115 (open until the end)
         stream = getattr(sys, name)
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -75,11 +86,13 @@ def echo(text: str, stream: Any, *, colour: str | None = None) -> None:
 
 
 def _print(text: str, stream: Any, *, line_end: bool = True) -> None:
-    """Print; the reader may close the pipe at any time."""
+    """Print; the reader may close the pipe at any time. Raises UnwritableStream."""
     try:
         click.echo(text, file=stream, nl=line_end, color=None if colourful() else False)
     except BrokenPipeError:
         give_up(stream)
+    except OSError as error:
+        raise UnwritableStream(error.errno, error.strerror) from None
 
 
 def give_up(stream: Any) -> None:
@@ -151,6 +164,8 @@ def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Resul
 
     try:
         return action(path, *arguments)
+    except UnwritableStream:
+        raise
     except WarpsimError as error:
         failure = Failure(path, error)
     except OSError as error:

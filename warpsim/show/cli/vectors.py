@@ -188,6 +188,7 @@ def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | N
     A set of a given number of cases is in memory only where a bench is made of it.
     """
     from ...workbench.vectors.formats import format_of, read_vectors
+    from ...workbench.vectors.formats.npz import NpzFormat
     from ...workbench.vectors.parted import SpooledSet
 
     if request.is_file:
@@ -199,8 +200,11 @@ def _cases(request: Request, stack: ExitStack) -> tuple[SetInParts, Coverage | N
     if folder is not None and not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(request.out))
     made = stack.enter_context(SpooledSet(folder))
+    written = None if request.out is None else format_of(request.out, request.format)
     try:
         for part in _parts(request):
+            if isinstance(written, NpzFormat) and not len(made) and request.count:
+                written.check_labels(part.labels, request.count)  # the labels of further parts are as long
             made.add(part)
     except OSError as error:  # of a file without a name
         raise OSError(error.errno, error.strerror, str(request.out or tempfile.gettempdir())) from None

@@ -10,7 +10,7 @@ import hashlib
 import json
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -35,6 +35,8 @@ from .manifest import Manifest, manifest_from, manifest_of
 
 MANIFEST = "manifest"
 LARGEST_MANIFEST = 1 << 28  # bytes
+_REST = 1 << 20  # bytes of a manifest without labels, at most
+_CHARACTER = np.dtype("U1").itemsize
 COMPRESSED_BYTES = 1 << 26  # larger sets are stored uncompressed: compressing takes longer than computing
 
 
@@ -47,16 +49,22 @@ class NpzFormat:
     summary: str = "NumPy archive, the canonical form"
 
     def write(self, path: Path, vectors: SetInParts) -> None:
-        """Write a set atomically."""
+        """Write a set atomically. Raises OperandError for labels that are too long together."""
+        self.check_labels(vectors.labels, len(vectors))
         specs = vectors.specs()
         streams = {name: Streamed(*spec, vectors.blocks(name)) for name, spec in specs.items()}
         manifest = np.array(json.dumps(manifest_of(vectors)))
-        if manifest.nbytes > LARGEST_MANIFEST:
-            raise OperandError(
-                f"the labels of {len(vectors):,} cases are more than a manifest holds: make fewer"
-            )
         size = sum(prod(shape) * dtype.itemsize for dtype, shape in specs.values())
         write_arrays(path, {MANIFEST: manifest, **streams}, compressed=size <= COMPRESSED_BYTES)
+
+    def check_labels(self, labels: Sequence[str], cases: int) -> None:
+        """Raise OperandError if ``cases`` labels do not fit into a manifest; these are the first of them."""
+        size = _CHARACTER * sum(len(json.dumps(label)) + len(", ") for label in labels)
+        if labels and size * (cases // len(labels)) > LARGEST_MANIFEST - _REST:
+            raise OperandError(
+                f"the labels of {cases:,} cases take {size * cases // len(labels):,} bytes: a set has "
+                f"at most {LARGEST_MANIFEST - _REST:,}; make several, each with a seed of its own"
+            )
 
     def read(self, path: Path) -> VectorSet:
         """Return the set in a file; raises TraceError, OSError."""
