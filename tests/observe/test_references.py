@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 import warpsim
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.formulas import compared, kernel_of, repeatable
-from warpsim.base.errors import OperandError
+from warpsim.base.errors import OperandError, SourceLine
+from warpsim.observe.algebra.equivalence import Output
 from warpsim.observe.algebra.keys import finite_fields as fields
 from warpsim.observe.algebra.keys.key_reading import KeyReader
+from warpsim.observe.algebra.locating.located_record import Located, user_line
+from warpsim.observe.algebra.locating.output_maps import whole_output
 from warpsim.observe.algebra.numpy_functions import trace_of
 from warpsim.observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
 from warpsim.programs.launch.launching import load_text
@@ -287,3 +291,45 @@ def test_findings_stand_beside_equal_formulas() -> None:
     assert found.equivalence.answer == "equal"
     assert not found.as_expected
     assert "race" in str(found) or "order" in str(found)
+
+
+def test_evidence_says_on_how_many_elements() -> None:
+    found = Located(
+        kind="operand", pc=1, location=None, output="d", first=(0, 1), elements=9, tried=9, checked=9,
+        certainty="proven",
+    )  # fmt: skip
+    assert found.evidence.startswith("proven: with this put right, all 9 wrong elements of d")
+    fewer = replace(found, elements=700, tried=9)
+    assert fewer.evidence.startswith("proven for 9 of 700 wrong elements of d, as [0, 1]")
+    part = replace(found, elements=700, tried=10, certainty="located")
+    assert part.evidence.startswith("located, not proven: with this put right, 9 of 10 tried")
+
+
+def test_lines_of_the_user() -> None:
+    """The innermost line in the folder of the kernel; asm and toolkit headers lead out to it."""
+    kernel = SourceLine("/home/k.cu", 30)
+    helper = SourceLine("/home/tiles.cuh", 7, text="store(x);", inlined_at=kernel)
+    asm = SourceLine("/home/tiles.cuh", 9, text='asm volatile("st.global")', inlined_at=helper)
+    header = SourceLine("/usr/local/cuda/include/cuda_fp16.hpp", 80, inlined_at=helper)
+    assert [user_line(each) for each in (kernel, helper, asm, header, None)] == [kernel, *3 * [helper], None]
+
+
+def test_elements_that_stand_elsewhere_are_moved_whatever_the_map() -> None:
+    """A store that lands on the next tile: no terms are too many in what stands there."""
+    random = np.random.default_rng(2)
+    keys = fields.random_keys(1, "d", np.arange(64)).reshape(8, 8)
+    left, writers = keys.copy(), np.full((8, 8), 5, np.int32)
+    places = random.permutation(64)[:24]
+    left.flat[places], writers.flat[places[12:]] = np.roll(keys.flat[places], 1), -1
+    left.flat[places[12:]] = 0
+    same = fields.equal(left, keys)
+    numbers = np.zeros((8, 8))
+    output = Output(
+        argument=0, name="d", kernel=left, reference=keys, equal=same, undecided=same & False,
+        writers=writers, expected=numbers, given=numbers, far=same & False, kind="f32",
+        dtype=np.dtype(np.float32),
+    )  # fmt: skip
+    found = whole_output(output, [], np.arange(64).reshape(8, 8))
+    assert found is not None
+    assert (found.kind, found.elements, found.pc) == ("moved", 12, 5)
+    assert "has what belongs to" in found.words

@@ -73,12 +73,13 @@ def _rescaling(run: Run, gauge: Run, names: list[str]) -> Located | None:
         return None if found is None else replace(found, certainty="suspected")
     step, kinds = steps[0], len({each.pc for each in steps})
     output = next(each for each in run.equivalence.outputs if each.other.any())
+    tried = len(_some(output))
     checked = max(_rescaled(output, true, rescaled(steps, operand=operand)) for operand in (0, 1))
     return Located(
         kind="rescaling", pc=step.pc, location=user_location(run.algebra.code[step.pc].statement.location()),
         operation="a quotient" if step.name == "/" else "a sum", output=names[output.argument], places=kinds,
-        first=output.first(output.other), elements=int(output.other.sum()), checked=checked,
-        certainty="proven" if checked == len(_some(output)) else "located",
+        first=output.first(output.other), elements=int(output.other.sum()), tried=tried, checked=checked,
+        certainty="proven" if checked == tried else "located",
     )  # fmt: skip
 
 

@@ -428,8 +428,8 @@ class KernelGraph:
         todo = sorted(order[key] for key in {*deltas, *fixed} if key in order)
         keys = {order[key]: key for key in {*deltas, *fixed} if key in order}
         while todo:
-            key = keys.pop(place) if (place := heappop(todo)) in keys else 0
-            if not key:
+            key = keys.pop(heappop(todo), None)
+            if key is None:
                 continue  # evaluated already
             self.evaluated += 1
             found = fixed.get(key, self._made_again(key, new))
