@@ -133,9 +133,9 @@ if TYPE_CHECKING:  # types in the signatures of those
     from .workbench.diagnosis.linting.subject import Finding as Finding
     from .workbench.diagnosis.origins.element_origins import OperandOrigins as OperandOrigins
     from .workbench.diagnosis.origins.packing_checks import PackingFinding as PackingFinding
-    from .workbench.diagnosis.origins.tagged_runs import Dependence as Dependence
-    from .workbench.diagnosis.origins.tagged_runs import Movement as Movement
-    from .workbench.diagnosis.origins.tagged_runs import TaggedBuffer as TaggedBuffer
+    from .workbench.diagnosis.origins.traced_launch import Dependence as Dependence
+    from .workbench.diagnosis.origins.traced_launch import Movement as Movement
+    from .workbench.diagnosis.origins.traced_launch import TracedBuffer as TracedBuffer
     from .workbench.diagnosis.search.diagnose import Diagnosis as Diagnosis
     from .workbench.diagnosis.verdicts.launch_causes import Cause as Cause
     from .workbench.diagnosis.verdicts.output_errors import OutputError as OutputError
@@ -275,7 +275,7 @@ _TYPES = {  # types in signatures of those: public, but not among the names that
     "workbench.diagnosis.linting.subject": "Finding",
     "workbench.diagnosis.origins.element_origins": "OperandOrigins",
     "workbench.diagnosis.origins.packing_checks": "PackingFinding",
-    "workbench.diagnosis.origins.tagged_runs": "Dependence Movement TaggedBuffer",
+    "workbench.diagnosis.origins.traced_launch": "Dependence Movement TracedBuffer",
     "workbench.diagnosis.search.diagnose": "Diagnosis",
     "workbench.diagnosis.verdicts.launch_causes": "Cause",
     "workbench.diagnosis.verdicts.output_errors": "OutputError",

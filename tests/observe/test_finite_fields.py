@@ -63,6 +63,27 @@ def test_sums_and_products_of_matrices() -> None:
     assert fields.matmul(largest, largest.T).item() == fields.key_of(4096)
 
 
+@pytest.mark.parametrize("shape", [(3, 16, 16, 8), (2, 5, 33, 7), (2, 3, 0, 5), (1, 1, 600, 1)])
+def test_compiled_products_are_those_of_numpy(
+    shape: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    e, m, k, n = shape
+    a, b = (fields.random_keys(1, name, np.arange(e * m * k * n)) for name in "ab")
+    a[::3], b[::5] = fields.exp2(a[::3]), 0
+    a, b = a[: e * m * k].reshape(e, m, k), b[: e * k * n].reshape(e, k, n)
+    a[:1, :1] = (Q - 1) << 32 | (P - 1)
+    found = list[Keys]()
+    for many in (0, 1 << 60):
+        monkeypatch.setattr(fields._BUDGET, "many", many)
+        monkeypatch.setattr(fields._BUDGET, "small", {})
+        found.append(fields.matmul(a, b))
+    terms = [fields.mul(a[:, :, i, None], b[:, None, i]) for i in range(k)]
+    assert (found[0] == found[1]).all()
+    assert (found[0] == reduce(fields.add, terms, np.zeros((e, m, n), np.uint64))).all()
+    monkeypatch.setattr(fields, "_LARGE", 0)
+    assert (fields.matmul(a, b) == found[0]).all()
+
+
 def test_exponential_is_a_homomorphism() -> None:
     together, apart = fields.exp2(fields.add(A, B)), fields.mul(fields.exp2(A), fields.exp2(B))
     assert fields.equal(together, apart).all()

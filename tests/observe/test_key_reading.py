@@ -6,7 +6,7 @@ import numpy as np
 
 from warpsim.observe.algebra.keys import finite_fields as fields
 from warpsim.observe.algebra.keys.key_bits import Leaf
-from warpsim.observe.algebra.keys.key_cells import Cells, MemoryCells, cells_of_rows
+from warpsim.observe.algebra.keys.key_cells import Cells, MemoryCells
 from warpsim.observe.algebra.keys.key_reading import KeyReader
 
 N = 40
@@ -102,15 +102,15 @@ def test_memories_move_cells_and_know_writers() -> None:
     memory = MemoryCells(np.zeros(1024, np.uint8))
     offsets = np.arange(N) * 4
     cells = Cells.of(KEYS, "f32", 4)
-    memory.store(offsets, 4, (cells.keys.T, cells.tags.T), 17)
-    found = cells_of_rows(*memory.load(offsets[::-1], 4))
+    memory.store(offsets, 4, cells, 17)
+    found = memory.load(offsets[::-1], 4)
     assert found is not None
     assert (found.kind, found.size) == ("f32", 4)
     assert (found.keys[0] == KEYS[::-1]).all()
-    assert (memory.writers_of(offsets, 4) == 17).all()
-    halves = cells_of_rows(*memory.load(offsets + 2, 4))
+    assert (memory.writers[offsets[:, None] + np.arange(4)] == 17).all()
+    halves = memory.load(offsets + 2, 4)
     assert halves is not None
     assert not halves.kind
     memory.store(offsets[:1], 4, None, 18)
-    assert not memory.load(offsets[:1], 4)[1].any()
-    assert memory.writers_of(offsets[:2], 4)[:, 0].tolist() == [18, 17]
+    assert memory.load(offsets[:1], 4) is None
+    assert memory.writers[offsets[:2]].tolist() == [18, 17]

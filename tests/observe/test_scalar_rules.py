@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import warpsim
 from tests.helpers.formulas import compared, kernel_of
 from warpsim.machine.opcodes import rows
+from warpsim.observe.algebra.equivalence import Equivalence
 
 Function = Callable[..., Any]
 NO_MEANING = {"addc", "madc", "subc"}  # a carry links two statements
@@ -137,6 +139,37 @@ def test_half_made_of_bits() -> None:
     arrays = [a, a, a, np.zeros(64, np.float32)]
     found = compared(kernel_of(text, "s32", "sm_80"), arrays, lambda a, b, c: (a & 15) + 1024)
     assert found.answer == "equal"
+
+
+LENGTHENED = [
+    ("and.b32 %i, %a, -65536;", 1),
+    ("shl.b32 %i, %a, 16;", 0),
+    ("mov.b16 %h, 0; mov.b32 {_, %g}, %a; mov.b32 %i, {%h, %g};", 1),
+    ("mov.b32 {%h, %g}, %a; cvt.u32.u16 %i, %h; shl.b32 %i, %i, 16;", 0),
+    ("mov.b32 {%h, %g}, %a; cvt.s32.s16 %i, %g; shl.b32 %i, %i, 16;", 1),
+    ("prmt.b32 %i, %a, 0, 0x3244;", 1),
+]
+
+
+def _of_codes(text: str, reference: Function) -> Equivalence:
+    text = f"{text} mov.b32 %f, %i; add.f32 %f, %f, %f; mov.b32 %d, %f;"
+    codes = np.random.default_rng(1).standard_normal(128).astype(ml_dtypes.bfloat16).view(np.uint16)
+    arrays = [codes, codes.copy(), codes.copy(), np.zeros(64, np.float32)]
+    return compared(kernel_of(text, "b32", "sm_80"), arrays, reference)
+
+
+@pytest.mark.parametrize(("text", "place"), LENGTHENED, ids=[text for text, _ in LENGTHENED])
+def test_halves_above_zeros_are_bf16(text: str, place: int) -> None:
+    assert _of_codes(text, lambda a, b, c: 2 * a.reshape(-1, 2)[:, place]).answer == "equal"
+    assert _of_codes(text, lambda a, b, c: 2 * a.reshape(-1, 2)[:, 1 - place]).answer == "other"
+
+
+def test_floats_of_an_unknown_type_are_undecided() -> None:
+    found = _of_codes(
+        "mov.b32 {%h, %g}, %a; mov.b32 %i, {%g, %h};", lambda a, b, c: 2 * a.reshape(-1, 2)[:, 0]
+    )
+    assert found.answer == "undecided"
+    assert "made of the integers of pa, of no known type" in str(found)
 
 
 def test_wrong_statement_is_another_formula() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,16 @@ def test_what_pyproject_says() -> None:
     names = ["numpy", "ml_dtypes", "numba", "llvmlite", "click", "cxxfilt", "rich", "jinja2"]
     assert versions.direct(details) == names
     assert set(versions.EXTRAS) <= details["optional-dependencies"].keys()
+
+
+def test_pythons_that_are_claimed_are_those_that_tests_ran_on() -> None:
+    """Debian's newest were among the classifiers, and on no machine."""
+    page = (versions.ROOT / "tools" / "digests" / "README.md").read_text()
+    stated = re.search(r"Tests run on Python ([\d., and]+), which `pyproject.toml` claims", page)
+    assert stated is not None
+    names = (line.rpartition(":: ") for line in versions.project()["classifiers"])
+    claimed = [minor for kind, _, minor in names if kind.startswith("Programming Language") and "." in minor]
+    assert re.findall(r"3\.\d+", stated[1]) == claimed
 
 
 def test_every_dependency_has_a_lowest_version() -> None:

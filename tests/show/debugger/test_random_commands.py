@@ -55,7 +55,7 @@ WORDS = (
         "1 2 3",
     ),
 )
-SLOW = ("origins", "why")  # execute the launch on tags
+SLOW = ("origins", "why")  # execute the launch again
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -15,7 +15,7 @@ from tools import generate_kernels
 from warpsim.programs.launch.launching import load_text
 from warpsim.show.views.origins import origin_lines
 from warpsim.workbench.diagnosis.origins.element_origins import Origins, find_origins, unused_text
-from warpsim.workbench.diagnosis.origins.tagged_runs import TaggedBuffer
+from warpsim.workbench.diagnosis.origins.traced_launch import TracedBuffer
 
 FOLDER = Path(__file__).parents[3] / "traces" / "mistakes"
 M, K, STEPS = 64, 128, 4
@@ -226,7 +226,7 @@ def test_an_array_that_never_arrives_is_named() -> None:
     ],
 )
 def test_what_of_an_array_is_used(used: list[list[int]], text: str) -> None:
-    buffer = TaggedBuffer(name="X", parameter=0, shape=(2, 4), dtype=np.dtype(np.uint16), start=1, size=16)
+    buffer = TracedBuffer(name="X", parameter=0, shape=(2, 4), dtype=np.dtype(np.uint16), start=1, size=16)
     bits = np.repeat(np.array(used, np.bool_), 16)
     assert unused_text(buffer, bits) == text
 

@@ -10,22 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import warpsim
 from tests.helpers import kernel_cases, kernel_texts, packing_kernels, ptxas
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.packing_kernels import Packing
-from warpsim.base.errors import Fault, OperandError, present
+from warpsim.base.errors import Fault, OperandError, UndefinedBehavior
 from warpsim.isa.fragments import gather
 from warpsim.machine.grid import Launch, run
 from warpsim.observe.recording.recorder import LaunchEvent
 from warpsim.programs.launch.launching import LaunchableKernel, load_text
 from warpsim.show.cli import cli
-from warpsim.workbench.diagnosis.origins import tagged_runs
+from warpsim.show.views.origins import origin_lines
+from warpsim.workbench.diagnosis.origins import traced_launch
 from warpsim.workbench.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
-from warpsim.workbench.diagnosis.origins.tags import COMPUTED, CONSTANT, Tagging
 from warpsim.workbench.vectors.formats.recording import read_recording
 
 NAMES = {"A": "a", "E": "e", "B": "b"}
@@ -49,71 +47,6 @@ def launched(*switches: str) -> Any:
     arguments = packing_kernels.arguments()
     packing_kernel(*switches)((2, 2), 128, arguments, checks="off")
     return arguments[3]
-
-
-# --- tags ------------------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 2**40), st.lists(st.floats(0, 1), min_size=1, max_size=20))
-@settings(deadline=None)
-def test_tags_that_are_moved_are_decoded(total: int, parts: list[float]) -> None:
-    tagging = Tagging(total=total)
-    index = np.array([1 + int(part * total) for part in parts], np.int64)
-    seen = np.stack([tagging.tags(index, run) for run in range(tagging.runs)])
-    np.testing.assert_array_equal(tagging.decoded(seen), index)
-
-
-def test_no_constant_is_taken_for_a_tag() -> None:
-    for total in (1, 255, 256, 70_000, 20_000_000):
-        tagging = Tagging(total=total)
-        seen = np.tile(np.arange(256, dtype=np.uint8), (tagging.runs, 1))
-        assert (tagging.decoded(seen) == CONSTANT).all()
-
-
-def test_sums_of_tags_are_computed() -> None:
-    tagging = Tagging(total=100_000)
-    index = np.arange(1, 100_001)
-    tags = np.stack([tagging.tags(index, run) for run in range(tagging.runs)])
-    made = tagging.decoded(tags ^ np.roll(tags, 37, axis=1))
-    assert (made == COMPUTED).mean() > 0.999
-
-
-@pytest.mark.parametrize("total", [600, 70_000, 819_200, 5_000_000])
-def test_bytes_next_to_their_neighbours_are_known_from_the_first_runs(total: int) -> None:
-    tagging = Tagging(total=total)
-    assert tagging.first_runs < tagging.runs
-    index = np.random.default_rng(total).integers(1, total - 3, (40, 3))
-    index[0, 0], index[-1, -1] = 1, total - 3
-    moved = index[..., None] + np.arange(4)
-    moved[2] = tagging.result
-    moved[3, :, 2:] = moved[5, :, :2]  # halves of two words
-    seen = [tagging.tags(moved, run) for run in range(tagging.first_runs)]
-    for tags in seen:
-        tags[1] = 0, 0, 60, 1
-    moved[1] = CONSTANT
-    words = [tags.view(np.uint32)[..., 0] for tags in seen]
-    np.testing.assert_array_equal(present(tagging.of_neighbours(words), "indices"), moved)
-    halves = [tags.view(np.uint16) for tags in seen]
-    np.testing.assert_array_equal(
-        present(tagging.of_neighbours(halves), "indices"), moved.reshape(40, 3, 2, 2)
-    )
-    np.testing.assert_array_equal(tagging.decoded(np.stack(seen)), moved)
-
-
-@pytest.mark.parametrize("mask", [0x80808080, 0x80000000, 0x8000, 0x01010101, 0xFFFFFFFF])
-@pytest.mark.parametrize("total", [600, 819_200, 900_000, 5_000_000])
-def test_words_of_computed_bytes_need_all_runs(total: int, mask: int) -> None:
-    """The sign of integers turned round, or of fp8, in every word of a buffer."""
-    tagging = Tagging(total=total)
-    index = np.arange(1, 497).reshape(-1, 4) + total - 500
-    words = [tagging.tags(index, run).view(np.uint32) for run in range(tagging.first_runs)]
-    assert tagging.of_neighbours(words) is not None
-    assert tagging.of_neighbours([each ^ np.uint32(mask) for each in words]) is None
-    assert tagging.of_neighbours([each + np.uint32(mask) for each in words]) is None
-    order = np.ascontiguousarray(index[:, [1, 0, 3, 2]])
-    exchanged = [tagging.tags(order, run) for run in range(tagging.first_runs)]
-    assert tagging.of_neighbours([each.view(np.uint32) for each in exchanged]) is None
-    assert tagging.of_neighbours([each[:3, 0] for each in exchanged]) is None  # bytes without a neighbour
 
 
 # --- every element of every kernel -----------------------------------------------------------------
@@ -202,18 +135,18 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
         executed.append(launch)
         run(launch)
 
-    monkeypatch.setattr(tagged_runs, "run", noted)
+    monkeypatch.setattr(traced_launch, "run", noted)
     return executed
 
 
-def test_origins_of_the_benchmark_take_three_launches(launches: list[Launch]) -> None:
+def test_origins_take_one_launch(launches: list[Launch]) -> None:
     """Findings take none, and a wrong kernel takes no more."""
     case = kernel_cases.case(kernel_cases.BENCHMARK)
     kernel = load_text((kernel_cases.FOLDER / case.file).read_text(), case.file)[case.entry]
     sizes = {"shared_bytes": case.shared_bytes, "cluster": case.cluster}
     origins = find_origins(kernel, case.grid, case.block, case.arguments, {"A": 0, "E": 1, "B": 2}, **sizes)
     assert origins.findings == ()
-    assert len(launches) == 3
+    assert len(launches) == 1
     kept = {id(one.operand.kept): one for one in origins.operands}
     assert (len(origins.operands), len(kept)) == (
         128,
@@ -223,20 +156,76 @@ def test_origins_of_the_benchmark_take_three_launches(launches: list[Launch]) ->
     wrong = packing_kernel("metadata_rows", "stride")
     origins = find_origins(wrong, (2, 2), 128, packing_kernels.arguments(), NAMES)
     assert len({finding.kind for finding in origins.findings}) == 2
-    assert len(launches) == 3 + Tagging(total=origins.movement.tagging.total).first_runs == 6
+    assert len(launches) == 2
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "sources"),
     [
-        "prmt.b32 %a0, %a0, 0, 0x2301;\n",  # bytes are exchanged
-        "xor.b32 %a0, %a0, 0x80808080;\n",  # computed
-        "{ .reg .pred %p; setp.eq.u32 %p, %a0, 0; @%p mov.b32 %a1, %a2; }\n",  # goes by the data
+        ("prmt.b32 %a0, %a0, 0, 0x1032;", ["A[0, 1]", "A[0, 0]"]),
+        ("prmt.b32 %a0, %a0, 0, 0x2301;", ["computed", "computed"]),  # bytes of each half are exchanged
+        ("shf.l.wrap.b32 %a0, %a0, %a0, 16;", ["A[0, 1]", "A[0, 0]"]),
+        ("and.b32 %a0, %a0, 0xffff;", ["A[0, 0]", "constant"]),
+        ("shl.b32 %a0, %a0, 16;", ["constant", "A[0, 0]"]),
+        (
+            "{ .reg .b32 %h; shl.b32 %h, %a0, 16; shr.u32 %a0, %a0, 16; add.u32 %a0, %h, %a0; }",
+            ["A[0, 1]", "A[0, 0]"],
+        ),
+        ("{ .reg .b32 %h; shr.u32 %h, %a0, 16; mad.lo.u32 %a0, %a0, 65536, %h; }", ["A[0, 1]", "A[0, 0]"]),
+        (
+            "{ .reg .b32 %h; shr.u32 %h, %a0, 8; add.u32 %a0, %a0, %h; }",
+            ["computed: A[0, 0] + (bits 31..8 of A[0, 0])"] * 2,
+        ),
+        ("xor.b32 %a0, %a0, 0x80808080;", ["computed: xor(A[0, 0], 0x80808080)"] * 2),
+        (
+            "{ .reg .b64 %w; mov.b64 %w, {%a0, %a1}; shr.u64 %w, %w, 16; cvt.u32.u64 %a0, %w; }",
+            ["A[0, 1]", "A[0, 2]"],
+        ),
+        ("{ .reg .b16 %h<2>; mov.b32 {%h0, %h1}, %a0; mov.b32 %a0, {%h1, %h0}; }", ["A[0, 1]", "A[0, 0]"]),
+    ],
+)  # fmt: skip
+def test_bytes_and_bits_that_move(launches: list[Launch], body: str, sources: list[str]) -> None:
+    found = fragments(body + "\n" + MMA)
+    assert [one.source for one in found.operands[0].table()[:2]] == sources
+    assert len(launches) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "formula"),
+    [
+        ("{ .reg .b32 %z; mov.b32 %z, 0; max.f16x2 %a0, %a0, %z; }", "relu(A[0, 0..1])"),
+        ("mul.rn.f16x2 %a0, %a0, %b0; neg.f16x2 %a0, %a0;", "-(A[0, 0..1] * B[0, 0..1])"),
+        ("fma.rn.f16x2 %a0, %a0, %b0, %b1;", "A[0, 0..1] * B[0, 0..1] + B[0, 2..3]"),
+        (
+            "{ .reg .b16 %h<2>; .reg .f32 %x; mov.b32 {%h0, %h1}, %a0; cvt.f32.f16 %x, %h1;"
+            "ex2.approx.f32 %x, %x; add.f32 %x, %x, 0f3F000000; cvt.rn.f16.f32 %h1, %x;"
+            "mov.b32 %a0, {%h1, %h0}; }",
+            "ex2(A[0, 1]) + 0.5",
+        ),
+        (
+            "{ .reg .b32 %q; .reg .f32 %x; .reg .b16 %h; bfe.u32 %q, %a0, 20, 4; cvt.rn.f32.u32 %x, %q;"
+            "mul.f32 %x, %x, %c0; cvt.rn.f16.f32 %h, %x; mov.b32 %a0, {%h, %h}; }",
+            "(bits 23..20 of A[0, 0]) * C[0, 0]",
+        ),
     ],
 )
-def test_more_launches_where_three_are_not_enough(launches: list[Launch], body: str) -> None:
-    tagging = fragments(body + MMA).movement.tagging
-    assert len(launches) == tagging.runs == 4
+def test_what_is_computed_has_a_formula(body: str, formula: str) -> None:
+    origins = fragments(body + "\n" + MMA)
+    (first, *_) = origins.operands[0].table()
+    assert first.source == f"computed: {formula}"
+    (line,) = (line for line in origin_lines(origins) if line.startswith("  a: "))
+    assert line.endswith(f" elements computed (such as {formula})")
+
+
+def test_metadata_without_a_meaning_is_traced() -> None:
+    """Nothing is refused: what is wrong is what is asked for."""
+    arguments = packing_kernels.arguments()
+    arguments[1] = np.zeros_like(arguments[1])  # both indices of a pair are equal
+    with pytest.raises(UndefinedBehavior):
+        packing_kernel()((2, 2), 128, arguments, checks="off")
+    origins = find_origins(packing_kernel(), (2, 2), 128, arguments, NAMES)
+    assert origins.findings == ()
+    assert origins.used(origins.buffers[1]) == 1
 
 
 # --- mistakes by name ------------------------------------------------------------------------------
@@ -441,7 +430,8 @@ def test_what_is_computed_is_not_traced() -> None:
     origins = fragments(body + MMA)
     a, b, c = origins.operands[:3]
     sources = [one.source for one in a.table()[:8]]
-    assert sources == ["computed"] * 4 + ["constant"] * 2 + ["A[0, 6]", "another buffer"]
+    computed = ["computed: -A[0, 0..1]"] * 2 + ["computed: A[0, 1] + A[0, 2]"] * 2
+    assert sources == [*computed, *["constant"] * 2, "A[0, 6]", "another buffer"]
     assert a.counts == {"moved": 64, "constant": 64, "computed": 128, "a result": 0}
     assert b.counts["moved"] == 128
     assert [one.source for one in c.table()[:4]] == ["C[0, 0]", "C[0, 1]", "C[0, 2]", "C[0, 3]"]
@@ -467,6 +457,20 @@ def test_a_branch_on_the_data_is_named() -> None:
     assert dependence.message.endswith("depends on values in A, B, C")
 
 
+def test_a_guard_that_no_lane_passes_is_named() -> None:
+    body = "{ .reg .pred %p; setp.ne.u32 %p, %a0, 0; @%p mov.b32 %a1, %a2;"
+    body += "setp.eq.u32 %p, %lane, 3; @%p mov.b32 %a2, 0; }\n"
+    (dependence,) = fragments(body + MMA).dependences
+    assert "@%p mov.b32 %a1, %a2" in dependence.location.text
+
+
+def test_selections_by_the_data_are_no_control() -> None:
+    body = "{ .reg .pred %p; setp.gt.u32 %p, %a0, 77; selp.b32 %a1, %a1, %a2, %p; }\n"
+    origins = fragments(body + MMA)
+    assert origins.dependences == ()
+    assert origins.operands[0].table()[2].source == "computed: selp(A[0, 1], A[0, 2], ...)"
+
+
 def test_an_address_from_the_data_is_named() -> None:
     body = """{ .reg .b64 %w; .reg .b32 %i; ld.param.u64 %w, [p1]; and.b32 %i, %a0, 12;
     mul.wide.u32 %w, %i, 1; .reg .b64 %v; ld.param.u64 %v, [p1]; add.u64 %w, %w, %v;
@@ -476,11 +480,11 @@ def test_an_address_from_the_data_is_named() -> None:
     (dependence,) = origins.dependences
     assert "ld.global.b32 %b0, [%w]" in dependence.location.text
     assert dependence.message == "its addresses depend on values in A, B, C"
-    sources = [one.source for one in origins.operands[1].table() if not one.register]
-    assert sources.count("computed") > 32  # a few of the 64 have one address by chance
+    sources = {one.source for one in origins.operands[1].table() if not one.register}
+    assert sources == {"B[0, 0]", "B[0, 1]"}  # where these data lead
 
 
-def test_pointers_in_the_data_are_told_and_nothing_is_traced() -> None:
+def test_pointers_in_the_data_are_followed() -> None:
     body = "{ .reg .b64 %w; mov.b64 %w, {%a0, %a1}; ld.global.b32 %b0, [%w+16]; }\n"
     inputs = {
         "a": np.zeros((32, 4), np.uint32),
@@ -498,14 +502,14 @@ def test_pointers_in_the_data_are_told_and_nothing_is_traced() -> None:
     origins = find_origins(kernel, 1, 32, [a, b, inputs["c"], outputs["d"]], {"A": 0, "B": 1})
     (dependence,) = origins.dependences
     assert "ld.global.b32 %b0, [%w+16]" in dependence.location.text
-    assert origins.operands == ()
+    assert origins.operands[1].table()[0].source == "B[2, 0]"
     np.testing.assert_array_equal(device.memory.data[: before.size], before)
     traced = find_origins(kernel, 1, 32, [a, b, inputs["c"], outputs["d"]], {"B": 1})
     assert traced.dependences == ()
     assert traced.operands[1].table()[0].source == "B[2, 0]"
 
 
-def test_what_is_wrong_without_tags_is_raised() -> None:
+def test_what_is_wrong_is_raised() -> None:
     body = "{ .reg .b64 %w; mov.b64 %w, 16; ld.global.b32 %b0, [%w]; }\n"
     with pytest.raises(Fault, match="is in no allocation"):
         fragments(body + MMA)

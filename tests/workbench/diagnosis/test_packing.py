@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.machine.state.lanes import Lanes
 from warpsim.workbench.diagnosis.loops.loop_memory import Memory
 from warpsim.workbench.diagnosis.origins.packing_checks import _stage_text, tile_findings
-from warpsim.workbench.diagnosis.origins.tagged_observer import _sum_of, _threads
 from warpsim.workbench.diagnosis.origins.tile_patterns import permutation_text
 from warpsim.workbench.diagnosis.origins.words.metadata_checks import _step_count
 from warpsim.workbench.diagnosis.recordings.event_chains import diagnose_stretch
@@ -66,20 +64,6 @@ def test_one_operand_is_looked_at_without_the_other() -> None:
         tiles=None, outer=np.zeros(2, np.intp), inner=np.zeros(2, np.intp), clean=np.ones(2, np.bool_)
     )
     assert list(tile_findings(whole, None)) == list(tile_findings(None, whole)) == []
-
-
-def test_every_thread_has_a_number_that_counts_in_sums() -> None:
-    """Sums tell sets of threads apart: no thread is 0."""
-    wave: Any = SimpleNamespace(
-        slots={},
-        grid=(2, 3, 1),
-        ctas=np.array([[x, y, 0] for y in range(3) for x in range(2)]),
-        cta=np.repeat(np.arange(6), 64),
-        thread=np.tile(np.arange(64), 6),
-    )
-    numbers = _threads(wave, Lanes(np.ones(384, np.bool_)))
-    assert np.unique(numbers).size == 384
-    assert len({int(_sum_of(numbers[:count])) for count in range(385)}) == 385
 
 
 def test_products_along_k_are_those_of_warps() -> None:

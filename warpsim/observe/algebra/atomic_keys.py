@@ -9,18 +9,16 @@ import numpy.typing as npt
 
 from ...isa.formats import FORMATS
 from ...machine.run.pending import Moved
-from ...machine.run.wave import Wave
-from ...machine.state.lanes import Frame
 from ...machine.state.memory_access import MemoryAccess
-from .key_store import KeyStore
+from .key_store import KeyStore, Turn
 from .keys.finite_fields import Keys, add, hashed
-from .keys.key_cells import Cells, MemoryCells, tag_of
-from .keys.key_reading import KeyReader, numbers
-from .provenance import Place, Step, place_of_wave
-from .rules.keyed_statements import Element, Statement, element_of, elements_of
+from .keys.key_cells import Cells, MemoryCells
+from .keys.key_reading import numbers
+from .provenance import Step, place_of_wave
+from .rules.keyed_statements import Element, element_of, elements_of
 from .rules.rule_calls import chosen, unwrapped
 
-Rows = tuple[Keys, npt.NDArray[np.uint16]]
+Words = npt.NDArray[Any]
 
 
 class Update(NamedTuple):
@@ -30,49 +28,47 @@ class Update(NamedTuple):
     before: npt.NDArray[np.uint8]
 
 
-def loaded_before(statement: Statement, frame: Frame, lanes: int, index: int) -> npt.NDArray[np.uint8]:
+def loaded_before(turn: Turn, index: int) -> npt.NDArray[np.uint8]:
     """Return ``(lanes, bytes)``: the content of an operand, that of a vector side by side."""
-    kind = statement.modifiers[-1]
+    statement, lanes = turn.statement, turn.wave.lanes
     values = [
-        statement.source(each).value(frame, lanes, kind) for each in elements_of(statement.spread(index))
+        statement.source(each).value(turn.frame, lanes, statement.modifiers[-1])
+        for each in elements_of(statement.spread(index))
     ]
     parts = [np.ascontiguousarray(each).view(np.uint8).reshape(lanes, -1) for each in values]
     return np.concatenate(parts, axis=1)
 
 
 def update(
-    algebra: KeyStore, statement: Statement, each: Update, operands: tuple[list[Cells], list[Any]], wave: Wave
-) -> Rows:
+    algebra: KeyStore, turn: Turn, each: Update, operands: list[Cells], bits: list[Words]
+) -> Cells | None:
     """Update the cells of memory, lane by lane where several share a place; return those before."""
-    access, memory = each.access, algebra.memory(each.access.memory)
-    cells, bits = operands
-    if not any(each.any for each in cells) and not memory.load(access.offsets, access.size)[1].any():
-        memory.store(access.offsets, access.size, None, statement.pc)
-        return memory.load(access.offsets, access.size)
-    lane_of, done = access.lane_of, np.zeros(access.offsets.size, np.bool_)
+    access, pc, memory = each.access, turn.statement.pc, algebra.memory(each.access.memory)
     before = memory.load(access.offsets, access.size)
-    content = each.before.copy()
+    if before is None and not any(cells.any for cells in operands):
+        memory.store(access.offsets, access.size, None, pc)
+        return None
+    lane_of, done = access.lane_of, np.zeros(access.offsets.size, np.bool_)
+    content, kept = each.before.copy(), before or Cells.empty(access.size, len(lane_of))
     while not done.all():
         left = np.flatnonzero(~done)
         _, first = np.unique(access.offsets[left], return_index=True)
-        turn = left[first]
-        work = _Turn(
-            algebra, statement, memory, access.offsets[turn], access.size, lane_of[turn], place_of_wave(wave)
-        )
+        place = left[first]
+        mask = np.zeros(len(done), np.bool_)
+        mask[place] = True
+        work = _Turn(algebra, turn, memory, access.offsets[place], access.size, lane_of[place])
         old, new_bytes = work.run(
-            content[turn], [c.of_lanes(lane_of[turn]) for c in cells], [b[lane_of[turn]] for b in bits]
+            content[place], [c.of_lanes(lane_of[place]) for c in operands], [b[lane_of[place]] for b in bits]
         )
-        before[0][turn], before[1][turn] = old
-        done[turn] = True
-        _pass_on(content, access.offsets, turn, new_bytes, done)
-    algebra.stored(
-        wave,
-        statement.pc,
-        (access.offsets, *memory.load(access.offsets, access.size)),
-        access.memory,
-        lane_of,
-    )
-    return before
+        if old is not None and done.any():  # what lanes before have left
+            keys, tags = kept.keys.copy(), kept.tags.copy()
+            keys[:, place], tags[:, place] = old.keys, old.tags
+            kept = Cells(keys, tags)
+        done[place] = True
+        _pass_on(content, access.offsets, place, new_bytes, done)
+    after = memory.load(access.offsets, access.size)
+    algebra.stored(turn.wave, pc, access.memory, access.offsets, after, lane_of)
+    return kept if kept.any else None
 
 
 def _pass_on(content: Any, offsets: Any, turn: Any, new: Any, done: Any) -> None:
@@ -88,37 +84,36 @@ class _Turn(NamedTuple):
     """Words of different places that are updated at once."""
 
     algebra: KeyStore
-    statement: Statement
+    turn: Turn
     memory: MemoryCells
     offsets: npt.NDArray[np.int64]
     size: int
     lanes: npt.NDArray[np.intp]
-    place: Place
 
-    def run(self, content: Any, cells: list[Cells], bits: list[Any]) -> tuple[Rows, Any]:
+    def run(self, content: Words, cells: list[Cells], bits: list[Words]) -> tuple[Cells | None, Words]:
         """Update the words; return their cells before, and their bytes after as far as they are known."""
-        old = self.memory.load(self.offsets, self.size)
-        name = next(word for word in self.statement.modifiers if word in _NAMES)
-        operand = np.ascontiguousarray(cells[-1].keys.T), np.ascontiguousarray(cells[-1].tags.T)
+        statement, old = self.turn.statement, self.memory.load(self.offsets, self.size)
+        name = next(word for word in statement.modifiers if word in _NAMES)
         if name in ("exch", "cas"):
             takes = np.ones(len(self.offsets), np.bool_) if name == "exch" else (content == bits[0]).all(1)
-            new = tuple(np.where(takes[:, None], operand[place], old[place]) for place in (0, 1))
-            self.memory.store(self.offsets, self.size, (new[0], new[1]), self.statement.pc)
+            new = cells[-1].merged(takes, old) if cells[-1].any or old is not None else None
+            self.memory.store(self.offsets, self.size, new, statement.pc)
             return old, np.where(takes[:, None], bits[-1], content)
-        element = element_of(self.statement.modifiers[-1])
-        after = content.copy()
+        element, after = element_of(statement.modifiers[-1]), content.copy()
         for first in range(0, self.size, element.size):
             part = slice(first, first + element.size)
-            held = [Cells(k[:, part].T, t[:, part].T) for k, t in (old, operand)]
+            held = [None if c is None else c.part(first, element.size) for c in (old, cells[-1])]
             words = [_words(each[:, part]) for each in (content, bits[-1])]
             keys, after[:, part] = self._number(name, element, held, words)
-            rows = np.repeat(keys[:, None], element.size, 1), _tags(element, len(keys))
-            self.memory.store(self.offsets + first, element.size, rows, self.statement.pc)
+            own = Cells.of(keys, element.kind, element.size)
+            self.memory.store(self.offsets + first, element.size, own, statement.pc)
         return old, after
 
-    def _number(self, name: str, element: Element, held: list[Cells], words: list[Any]) -> tuple[Keys, Any]:
+    def _number(
+        self, name: str, element: Element, held: list[Cells | None], words: list[Words]
+    ) -> tuple[Keys, Words]:
         """Return the keys of updated numbers, and their bytes."""
-        reader = self.algebra.reader
+        reader, provenance, pc = self.algebra.reader, self.algebra.provenance, self.turn.statement.pc
         keys = [reader.read(c, w, element.kind, element.size) for c, w in zip(held, words, strict=True)]
         values = [numbers(w, element.kind, element.size) for w in words]
         after = _bytes(_value(name, values), element)
@@ -126,11 +121,10 @@ class _Turn(NamedTuple):
         if name == "add" and element.kind in ("s", "u"):
             exact = values[0].astype(np.float64) + values[1].astype(np.float64)
             found = unwrapped(found, exact, numbers(_words(after), element.kind, element.size), element.size)
-        if self.algebra.provenance is not None:
-            step = Step(
-                self.statement.pc, "+" if name == "add" else name, found, tuple(keys), self.lanes, self.place
-            )
-            self.algebra.provenance.step(step)
+        if provenance is not None:
+            name = "+" if name == "add" else name
+            place = place_of_wave(self.turn.wave)
+            provenance.step(Step(pc, name, found, tuple(keys), self.lanes, place))
         return found, after
 
 
@@ -168,24 +162,25 @@ def _bytes(values: Any, element: Element) -> Any:
     return np.ascontiguousarray(words).view(np.uint8).reshape(len(values), -1)
 
 
-def _tags(element: Element, count: int) -> npt.NDArray[np.uint16]:
-    first = tag_of(element.kind, element.size)
-    return np.broadcast_to(np.arange(first, first + element.size, dtype=np.uint16), (count, element.size))
+def reduced(
+    algebra: KeyStore, memory: MemoryCells, offsets: Any, operand: Cells | None, given: Words, moved: Moved
+) -> Cells | None:
+    """Return the cells of numbers at offsets that a reduction has updated: ``memory`` has their values now.
 
-
-def updated_words(
-    reader: KeyReader, memory: MemoryCells, target: npt.NDArray[np.int64], rows: Rows, moved: Moved
-) -> None:
-    """Update the numbers of a reduction that has landed; ``memory.data`` has their values afterwards."""
-    element = element_of(moved.type)
-    size = element.size
-    places, keys, tags = target.reshape(-1, size), rows[0].reshape(-1, size), rows[1].reshape(-1, size)
-    after = _words(memory.data[places])
-    old = Cells(memory.keys[places].T, memory.tags[places].T)
-    operand = Cells(np.ascontiguousarray(keys.T), np.ascontiguousarray(tags.T))
-    zero = np.zeros_like(after)
-    read = [reader.read(each, zero, element.kind, size) for each in (old, operand)]
-    values = [numbers(zero, element.kind, size), numbers(after, element.kind, size)]
-    found = combined(moved.update, read, values)
-    memory.keys[places] = found[:, None]
-    memory.tags[places] = _tags(element, len(found))
+    ``operand`` and ``given (numbers, bytes)`` are those of the operand.
+    """
+    (kind, size, _), old = element_of(moved.type), memory.load(offsets, given.shape[1])
+    if old is None and operand is None:
+        return None
+    after, own = _words(memory.data[offsets[:, None] + np.arange(size)]), _words(given)
+    adds, integer = moved.update == "add", kind in ("s", "u")
+    before = after - own if adds and integer else np.zeros_like(after)
+    keys = [algebra.reader.read(old, before, kind, size), algebra.reader.read(operand, own, kind, size)]
+    if moved.update in ("min", "max"):
+        return Cells.of(np.where(own == after, keys[1], keys[0]), kind, size)
+    values = [numbers(each, kind, size) for each in (before, own)]
+    found = combined(moved.update, keys, values)
+    if adds and integer:
+        exact = values[0].astype(np.float64) + values[1].astype(np.float64)
+        found = unwrapped(found, exact, numbers(after, kind, size), size)
+    return Cells.of(found, kind, size)

@@ -79,8 +79,12 @@ class Stored:
     dtype: np.dtype[Any]
 
 
-def output_of(stored: Stored, shadow: Shadow, tolerance: float | None, *, lawless: bool = False) -> Output:
-    """Compare the keys and the values of one output; ``lawless`` says that some opcode had no law."""
+def output_of(
+    stored: Stored, shadow: Shadow, tolerance: float | None, *, lawless: bool = False, untyped: bool = False
+) -> Output:
+    """Compare the keys and the values of one output; ``lawless`` says that some opcode had no law, and
+    ``untyped`` that the reference got some array as numbers of another type than the kernel reads.
+    """
     wrapped = _wrapped(stored, shadow)
     same = equal(stored.keys, shadow.keys) | wrapped
     doubt = np.zeros(same.shape, np.bool_) if shadow.doubt is None else shadow.doubt
@@ -92,7 +96,7 @@ def output_of(stored: Stored, shadow: Shadow, tolerance: float | None, *, lawles
         kernel=stored.keys,
         reference=np.broadcast_to(shadow.keys, stored.keys.shape),
         equal=same,
-        undecided=~same & (doubt | ((stored.bare | lawless) & ~far)),
+        undecided=~same & (doubt | untyped | ((stored.bare | lawless) & ~far)),
         writers=stored.writers,
         expected=expected,
         given=values,
@@ -145,7 +149,8 @@ class Equivalence(Displayed):
     ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by
     value,
     ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are
-    statements whose integers wrapped. ``findings`` are those of the checks, whatever the formulas are.
+    statements whose integers wrapped, ``untyped`` arrays of integers whose type as floats is not known.
+    ``findings`` are those of the checks, whatever the formulas are.
     """
 
     reference: str
@@ -154,6 +159,7 @@ class Equivalence(Displayed):
     decisions: tuple[str, ...] = ()
     uninterpreted: Mapping[str, int] = field(default_factory=dict)
     overflows: tuple[str, ...] = ()
+    untyped: tuple[str, ...] = ()
     findings: Sequence[Any] = ()
     seeds: int = 1
 
@@ -213,8 +219,14 @@ class Equivalence(Displayed):
         count, first = int(output.undecided.sum()), list(output.first(output.undecided))
         return (
             f"undecided: {count:,} of {total:,} elements of {output.name}, the first at {first}: they depend "
-            f"on {_OPEN[bool(self.uninterpreted)]}"
+            f"on {self._open()}"
         )
+
+    def _open(self) -> str:
+        """Return what undecided elements depend on."""
+        if self.untyped:
+            return f"floats that are made of the integers of {', '.join(self.untyped)}, of no known type"
+        return _OPEN[bool(self.uninterpreted)]
 
     def _suspects(self) -> Iterator[str]:
         never = sum(int((output.other & (output.writers < 0)).sum()) for output in self.outputs)

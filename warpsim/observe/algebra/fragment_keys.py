@@ -1,7 +1,6 @@
 """wmma on keys: loads, stores and products of fragments, by the places that wmma_fragments.py gives bytes.
 
-Where a byte goes is asked of the fragment itself, with the numbers of bytes in place of content. Elements of
-fewer than 8 bits have no keys here.
+Where a byte goes is asked of the fragment itself, with the numbers of bytes in place of content.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...isa.formats import FORMATS
 from ...isa.warps import WARP
 from ...machine.opcodes.matrix.wmma import Stored
 from ...machine.opcodes.matrix.wmma_fragments import SHAPES, Fragment
-from ...machine.run.wave import Wave
-from ...machine.state.lanes import Frame, Lanes
-from .key_store import KeyStore
+from ...machine.state.lanes import Lanes
+from .key_store import KeyStore, Turn, spread
 from .keys.finite_fields import Keys, add, matmul
-from .keys.key_cells import Cells, cells_of_rows
+from .keys.key_bits import complement
+from .keys.key_cells import Cells
 from .provenance import Product, place_of_wave
 from .rules.keyed_statements import Statement, element_of
 
 Index = npt.NDArray[np.intp]
-_U, _T = np.uint64, np.uint16
 
 
 class Placed(NamedTuple):
@@ -34,11 +33,6 @@ class Placed(NamedTuple):
     stored: Stored
     turned: bool
     registers: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of an element."""
-        return self.fragment.bits // 8
 
     def in_registers(self) -> Index:
         """Return ``(32, registers, bytes)``: which byte of the lines in memory each byte of registers is."""
@@ -74,15 +68,27 @@ def _through(numbers: Index, move: Any) -> Index:
 
 
 @lru_cache(maxsize=256)
-def placed(role: str, shape: str, kind: str, layout: str, target: str) -> Placed | None:
-    """Return a fragment and how it lies in memory; None for elements of fewer than 8 bits."""
+def placed(role: str, shape: str, kind: str, layout: str, target: str) -> Placed:
+    """Return a fragment and how it lies in memory."""
     fragment = Fragment.of(role, shape, kind, target)
-    if fragment.bits < 8:
-        return None
     turned = layout != ("col" if role == "b" else "row")
     lines, length = (fragment.length, fragment.lines) if turned else (fragment.lines, fragment.length)
     stored = Stored(lines, length * fragment.bits // 8, fragment.bits)
     return Placed(fragment, stored, turned, fragment.registers(role))
+
+
+def operands_of(statement: Statement, target: str) -> list[Placed]:
+    """Return the fragments of D, A, B and C of wmma.mma."""
+    words = [word for word in statement.modifiers if word != "satfinite"]
+    shape = next(word for word in words if word in SHAPES)
+    kinds = [word for word in words[words.index(shape) + 1 :] if word in FORMATS]
+    if len(kinds) != 4:
+        kinds = [kinds[0], "f16", "f16", kinds[1]]
+    layouts = ("row", "row", "col", "row")
+    return [
+        placed(role, shape, kind, layout, target)
+        for role, kind, layout in zip("dabc", kinds, layouts, strict=True)
+    ]
 
 
 class Fragments:
@@ -91,118 +97,94 @@ class Fragments:
     def __init__(self, store: KeyStore) -> None:
         self.store = store
 
-    def executed(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement) -> None:
+    def executed(self, turn: Turn, lanes: Lanes) -> None:
         """Move or multiply keys as a statement has done with values."""
-        words = statement.modifiers
+        words = turn.statement.modifiers
         shape = next(word for word in words if word in SHAPES)
-        layouts = [word for word in words if word in ("row", "col")]
         if words[0] == "mma":
-            self._multiplied(wave, frame, lanes, statement, shape)
+            self._multiplied(turn, lanes)
             return
-        held = placed(words[1], shape, words[-1], layouts[0], self.store.target)
-        if held is None or len(self.store.accesses) != -(
-            -held.stored.lines * held.stored.line_bytes // (WARP * held.stored.chunk)
-        ):
-            self._without_law(wave, frame, lanes, statement)
-        elif words[0] == "load":
-            self._loaded(wave, frame, lanes, statement, held)
-        else:
-            self._stored(wave, frame, lanes, statement, held)
+        layout = next(word for word in words if word in ("row", "col"))
+        held = placed(words[1], shape, words[-1], layout, self.store.target)
+        (self._loaded if words[0] == "load" else self._stored)(turn, lanes, held)
 
-    def _without_law(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement) -> None:
-        self.store.uninterpreted["wmma"] += 1
-        self.store.forget(wave, frame, lanes, statement.writes)
+    def _offsets(self, turn: Turn, lanes: Lanes, chunk: int) -> Index:
+        """Return ``(warps, chunks)``: where the lanes of each access of a warp move so many bytes."""
+        found = np.zeros((turn.wave.lanes // WARP, len(self.store.accesses), WARP), np.int64)
+        for number, access in enumerate(self.store.accesses):
+            assert access.size == chunk
+            warp, lane = np.divmod(access.lanes.index, WARP)
+            found[warp, number, lane] = access.offsets
+        return found[lanes.warps].reshape(len(lanes.warps), -1)
 
-    def _loaded(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement, held: Placed) -> None:
+    def _loaded(self, turn: Turn, lanes: Lanes, held: Placed) -> None:
         """Write the registers of a load."""
-        chunk, warps = held.stored.chunk, wave.lanes // WARP
-        shape = (warps, len(self.store.accesses), WARP, chunk)
-        keys, tags = np.zeros(shape, _U), np.zeros(shape, _T)
-        for number, access in enumerate(self.store.accesses):
-            warp, lane = np.divmod(access.lanes.index, WARP)
-            memory = self.store.memory(access.memory)
-            keys[warp, number, lane], tags[warp, number, lane] = memory.load(access.offsets, chunk)
-            self.store.note_writers(statement.pc, memory.writers_of(access.offsets, chunk))
-        places = held.in_registers()
-        for register, number in enumerate(statement.numbers(0)):
-            here = places[:, register]
-            own = keys.reshape(warps, -1)[:, here].reshape(wave.lanes, -1)
-            marks = tags.reshape(warps, -1)[:, here].reshape(wave.lanes, -1)
-            self.store.put(wave, frame, lanes, number, cells_of_rows(own, marks, statement.pc))
+        offsets, memory = self._offsets(turn, lanes, held.stored.chunk), self.store.accesses[0].memory
+        cells = self.store.read(turn.wave, turn.statement.pc, memory, offsets.reshape(-1), held.stored.chunk)
+        self._write(turn, lanes, held, cells)
 
-    def _cells(self, wave: Wave, frame: Frame, statement: Statement, index: int, width: int) -> list[Cells]:
-        registers = self.store.registers(frame)
-        empty = Cells.empty(width, wave.lanes)
-        return [registers.get(number) or empty for number in statement.numbers(index)]
+    def _write(self, turn: Turn, lanes: Lanes, held: Placed, cells: Cells | None) -> None:
+        """Write registers whose bytes are those of the lines of a matrix, in the order of memory."""
+        places, warps = held.in_registers(), Lanes(np.repeat(lanes.mask[::WARP], WARP))
+        for register, number in enumerate(turn.statement.numbers(0)):
+            here = np.ascontiguousarray(places[:, register])
+            own = cells and cells.rearranged(len(lanes.warps), here, turn.statement.pc)
+            self.store.put(turn, number, spread(own, warps, turn.wave.lanes), lanes)
 
-    def _stored(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement, held: Placed) -> None:
+    def _lines(self, turn: Turn, lanes: Lanes, index: int, held: Placed, size: int) -> Cells | None:
+        """Return the bytes of an operand in the order of memory, in words of ``size`` bytes."""
+        registers, width = self.store.registers(turn.frame), held.fragment.word.itemsize
+        empty = Cells.empty(width, turn.wave.lanes)
+        numbers = turn.statement.numbers(index)
+        if registers.keys().isdisjoint(numbers):
+            return None
+        whole = Cells.joined([registers.get(number) or empty for number in numbers])
+        chosen = (lanes.warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
+        return whole.of_lanes(chosen).rearranged(len(lanes.warps), held.in_lines().reshape(-1, size))
+
+    def _stored(self, turn: Turn, lanes: Lanes, held: Placed) -> None:
         """Write the cells of a store."""
-        cells = self._cells(wave, frame, statement, 1, held.fragment.word.itemsize)
-        chunk, places = held.stored.chunk, held.in_lines()
-        for number, access in enumerate(self.store.accesses):
-            warp, lane = np.divmod(access.lanes.index, WARP)
-            first = (number * WARP + lane) * chunk
-            here = warp[:, None], places[first[:, None] + np.arange(chunk)]
-            size = WARP * len(cells) * cells[0].width
-            keys = np.concatenate([each.keys for each in cells]).T.reshape(-1, size)[here]
-            tags = np.concatenate([each.tags for each in cells]).T.reshape(-1, size)[here]
-            self.store.memory(access.memory).store(access.offsets, chunk, (keys, tags), statement.pc)
-            stored = access.offsets, keys, tags
-            self.store.stored(wave, statement.pc, stored, access.memory, access.lane_of)
+        chunk, pc, memory = held.stored.chunk, turn.statement.pc, self.store.accesses[0].memory
+        cells = self._lines(turn, lanes, 1, held, chunk)
+        count = held.stored.lines * held.stored.line_bytes // chunk
+        offsets = self._offsets(turn, lanes, chunk)[:, :count].reshape(-1)
+        self.store.memory(memory).store(offsets, chunk, cells, pc)
+        threads = lanes.warps[:, None] * WARP + np.arange(count) % WARP
+        self.store.stored(turn.wave, pc, memory, offsets, cells, threads.reshape(-1))
 
     # --- products ---
 
-    def _multiplied(self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement, shape: str) -> None:
-        words = [word for word in statement.modifiers if word != "satfinite"]
-        first = words.index(shape) + 1
-        kinds = [word for word in words[first:] if word not in ("rn", "rz", "rm", "rp")]
-        d, a, b, c = kinds if len(kinds) == 4 else (kinds[0], "f16", "f16", kinds[1])
-        given = [
-            placed(role, shape, kind, "col" if role == "b" else "row", self.store.target)
-            for role, kind in (("a", a), ("b", b), ("c", c), ("d", d))
-        ]
-        if any(each is None for each in given):
-            self._without_law(wave, frame, lanes, statement)
-            return
-        matrices = [
-            self._matrix(wave, frame, statement, index, held)
-            for index, held in enumerate(given[:3], 1)
-            if held
-        ]
-        result = add(matmul(matrices[0], matrices[1].swapaxes(1, 2)), matrices[2])
+    def _multiplied(self, turn: Turn, lanes: Lanes) -> None:
+        given = operands_of(turn.statement, self.store.target)
+        left, right, more = (self._matrix(turn, lanes, i, held) for i, held in enumerate(given[1:], 1))
+        right = right.swapaxes(1, 2)
+        if "xor" in turn.statement.modifiers:
+            left, right = exclusive(left, right)
+        result = add(matmul(left, right), more)
         if self.store.provenance is not None:
-            some = lanes.warps
-            parts = (matrices[0][some], matrices[1].swapaxes(1, 2)[some], matrices[2][some], result[some])
-            self.store.provenance.product(Product(statement.pc, *parts, some, place_of_wave(wave)))
-        assert given[3] is not None
-        self._written(wave, frame, lanes, statement, (given[3], result))
+            place = place_of_wave(turn.wave)
+            made = Product(turn.statement.pc, left, right, more, result, lanes.warps, place)
+            self.store.provenance.product(made)
+        d = given[0]
+        cells = Cells.of(result.reshape(-1), element_of(d.fragment.kind).kind, d.fragment.bits // 8)
+        self._write(turn, lanes, d, cells)
 
-    def _matrix(self, wave: Wave, frame: Frame, statement: Statement, index: int, held: Placed) -> Keys:
+    def _matrix(self, turn: Turn, lanes: Lanes, index: int, held: Placed) -> Keys:
         """Return ``(warps, lines, length)``: the keys of an operand."""
-        kind, size, _ = element_of(held.fragment.kind)
-        width, warps = held.fragment.word.itemsize, wave.lanes // WARP
-        registers, numbers = self.store.registers(frame), statement.numbers(index)
-        values = np.empty((wave.lanes, len(numbers), width // size), _U)
-        for place, number in enumerate(numbers):
-            bits = frame.values[number] if number >= 0 else None
-            bits = np.zeros(wave.lanes, held.fragment.word) if bits is None else bits
-            bits = np.broadcast_to(bits, (wave.lanes,))
-            for part in range(width // size):
-                values[:, place, part] = self.store.reader.read(
-                    registers.get(number), bits, kind, size, part * size
-                )
-        elements = held.in_lines().reshape(-1, size)[:, 0] // size
-        found: Keys = values.reshape(warps, -1)[:, elements]
-        return found.reshape(warps, held.fragment.lines, held.fragment.length)
+        fragment, size = held.fragment, held.fragment.word.itemsize
+        values = [
+            turn.frame.values[number] if number >= 0 else None for number in turn.statement.numbers(index)
+        ]
+        zero = np.zeros(turn.wave.lanes, fragment.word)
+        full = [zero if each is None else np.broadcast_to(each, zero.shape) for each in values]
+        words = np.stack(full, axis=-1).reshape(-1, WARP, len(full))[lanes.warps].astype(fragment.word)
+        content = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)[:, held.in_lines()]
+        bits = np.ascontiguousarray(content).view(fragment.word).reshape(-1)
+        cells = self._lines(turn, lanes, index, held, size)
+        found = self.store.reader.elements(cells, bits, FORMATS[fragment.kind], 8 * size // fragment.bits)
+        return np.ascontiguousarray(found.T).reshape(len(words), fragment.lines, fragment.length)
 
-    def _written(
-        self, wave: Wave, frame: Frame, lanes: Lanes, statement: Statement, made: tuple[Placed, Keys]
-    ) -> None:
-        """Write the registers of D."""
-        held, result = made
-        kind, size, _ = element_of(held.fragment.kind)
-        elements = held.in_registers()[..., ::size] // size
-        for register, number in enumerate(statement.numbers(0)):
-            keys = result.reshape(len(result), -1)[:, elements[:, register]].reshape(wave.lanes, -1)
-            parts = [Cells.of(np.ascontiguousarray(each), kind, size, statement.pc) for each in keys.T]
-            self.store.put(wave, frame, lanes, number, Cells.joined(parts, statement.pc))
+
+def exclusive(a: Keys, b: Keys) -> tuple[Keys, Keys]:
+    """Return the factors of sums of ``a xor b`` of bits: a (1 - b) + (1 - a) b."""
+    return np.concatenate([a, complement(a)], axis=-1), np.concatenate([complement(b), b], axis=-2)

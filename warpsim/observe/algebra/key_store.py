@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,15 +18,33 @@ from ...machine.run.events import Observer, helper
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Frame, Lanes
 from ...machine.state.memory_access import MemoryAccess
-from .keys.finite_fields import Keys
+from ...machine.state.side_tables import SideTable
 from .keys.key_cells import Cells, MemoryCells
 from .keys.key_reading import KeyReader
 from .provenance import Copy, Provenance, Stores, place_of_wave
 from .rules.functions_by_value import ByValue
-from .rules.keyed_statements import Statement
+from .rules.keyed_statements import Statement, elements_of
 
 Registers = dict[int, Cells]
-_LOCAL, _TENSOR = "local memory of keys", "tensor memory of keys"  # slots of a wave
+
+
+class Turn(NamedTuple):
+    """One execution of a statement: ``inner`` is what it does without keys."""
+
+    wave: Wave
+    path: DivergentPath
+    lanes: Lanes
+    frame: Frame  # before the statement, which may leave it
+    statement: Statement
+    inner: Step
+
+
+def _none(entry: object) -> dict[int, Statement]:
+    return {}
+
+
+_STATEMENTS = SideTable(_none)
+_LOCAL, _TENSOR = "local memory of keys", "tensor memory of keys"  # side tables of a wave
 
 
 class KeyStore(Observer):
@@ -53,23 +71,20 @@ class KeyStore(Observer):
         self.together: Lanes | None = None
         self._frames: WeakKeyDictionary[Frame, Registers] = WeakKeyDictionary()
         self._last: tuple[Frame | None, Registers] = (None, {})
-        self._statements = dict[int, Statement]()
-
-    def statement(self, pc: int) -> Statement:
-        """Return what is known of a statement."""
-        found = self._statements.get(pc)
-        if found is None:
-            found = self._statements[pc] = Statement(pc, self.code[pc])
-        return found
 
     @helper
-    def forgetting(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
+    def statement(self, wave: Wave, pc: int) -> Statement:
+        """Return what is known of a statement: the same in all launches."""
+        known = _STATEMENTS.of(wave.entry)
+        found = known.get(pc)
+        if found is None:
+            found = known[pc] = Statement(pc, wave.entry.code[pc])
+        return found
+
+    def forgetting(self, turn: Turn) -> bool | None:
         """Execute a statement whose results have no keys."""
-        frame = path.frame
-        changed = inner(wave, path, lanes)
-        self.forget(wave, frame, lanes, statement.writes)
+        changed = turn.inner(turn.wave, turn.path, turn.lanes)
+        self.forget(turn, turn.statement.writes)
         return changed
 
     # --- registers ---
@@ -83,29 +98,44 @@ class KeyStore(Observer):
             self._last = frame, found
         return self._last[1]
 
-    @helper
-    def forget(self, wave: Wave, frame: Frame, lanes: Lanes, numbers: Sequence[int]) -> None:
+    def forget(self, turn: Turn, numbers: Sequence[int], lanes: Lanes | None = None) -> None:
         """Let registers have no keys in lanes that have written them."""
-        registers = self.registers(frame)
+        registers = self.registers(turn.frame)
         for number in numbers:
             if number in registers:
-                self.put(wave, frame, lanes, number, None)
+                self.put(turn, number, None, lanes)
 
-    @helper
-    def put(self, wave: Wave, frame: Frame, lanes: Lanes, number: int, cells: Cells | None) -> None:
-        """Write the cells of a register, of all lanes of the wave, in some lanes; None for no keys."""
-        registers = self.registers(frame)
+    def put(self, turn: Turn, number: int, cells: Cells | None, lanes: Lanes | None = None) -> None:
+        """Write the cells of a register, of all lanes of the wave, in some lanes; None for no keys.
+
+        The lanes are those of the turn, if none are given.
+        """
+        registers, lanes = self.registers(turn.frame), lanes or turn.lanes
         before = registers.get(number)
         if number < 0 or (cells is None and before is None):
             return
-        if lanes.count != wave.alive:
-            width = (cells or before).width  # type: ignore[union-attr]
-            empty = Cells.empty(width, wave.lanes)
-            cells = (cells or empty).merged(lanes.mask, before if before is not None else empty)
+        if lanes.count != turn.wave.alive:
+            if cells is not None:
+                cells = cells.merged(lanes.mask, before)
+            elif before is not None:
+                cells = before.merged(~lanes.mask, None)
         if cells is None or not cells.any:
             registers.pop(number, None)
         else:
             registers[number] = cells
+
+    def joined(self, turn: Turn, index: int) -> Cells:
+        """Return the cells of an operand, those of a vector side by side."""
+        statement, registers = turn.statement, self.registers(turn.frame)
+        elements = list(elements_of(statement.spread(index)))
+        sizes = [statement.width(each) for each in elements]
+        known = max(sizes) or statement.width(statement.operands[0]) // len(elements) or 4
+        return Cells.joined(
+            [
+                registers.get(statement.number(each)) or Cells.empty(size or known, turn.wave.lanes)
+                for each, size in zip(elements, sizes, strict=True)
+            ]
+        )
 
     # --- memories ---
 
@@ -136,41 +166,45 @@ class KeyStore(Observer):
             self.memories.pop(id(data), None)
 
     @helper
-    def stored(self, wave: Wave, pc: int, access: tuple[Any, Any, Any], memory: Any, lanes: Any) -> None:
-        """Note keys ``(words, size)`` that lanes store in the memory of the device."""
-        if self.provenance is not None and memory is wave.memories.device.data:
-            self.provenance.stores.append(Stores(pc, *access, lanes, place_of_wave(wave)))
+    def stored(
+        self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], cells: Cells | None, lanes: Any
+    ) -> None:
+        """Note what a statement has stored, for lanes, in the memory of the device, or copied elsewhere."""
+        if self.provenance is None or cells is None or not cells.any:
+            return
+        if data is wave.memories.device.data:
+            rows = np.ascontiguousarray(cells.keys.T), np.ascontiguousarray(cells.tags.T)
+            self.provenance.stores.append(Stores(pc, offsets, *rows, lanes, place_of_wave(wave)))
+        else:
+            self.provenance.copies.append(Copy(pc, "write", np.unique(cells.known())))
 
     @helper
-    def copied(
-        self, wave: Wave, pc: int, data: Any, rows: tuple[Keys, Any], *, written: bool = False
-    ) -> None:
-        """Note keys and tags that a statement reads in a memory, or writes in shared memory."""
-        if self.provenance is None or not rows[1].any():
-            return
-        device = data is wave.memories.device.data
-        if not (device and written):
-            kind = "device" if device else "write" if written else "read"
-            self.provenance.copies.append(Copy(pc, kind, np.unique(rows[0][rows[1] != 0])))
+    def read(self, wave: Wave, pc: int, data: Any, offsets: npt.NDArray[np.int64], size: int) -> Cells | None:
+        """Return the cells of words that a statement reads, and note which statements wrote them."""
+        memory = self.memory(data, wave)
+        cells = memory.load(offsets, size, pc)
+        if cells is not None:
+            self.note_writers(pc, memory.writers[offsets])
+            if self.provenance is not None:
+                kind = "device" if data is wave.memories.device.data else "read"
+                self.provenance.copies.append(Copy(pc, kind, np.unique(cells.known())))
+        return cells
 
     def note_writers(self, pc: int, writers: npt.NDArray[np.int32]) -> None:
         """Note which statements wrote what a statement reads."""
-        self.loaded_from.setdefault(pc, Counter()).update(np.unique(writers).tolist())
+        known, first = self.loaded_from.setdefault(pc, Counter()), int(writers[0])
+        known.update([first] if (writers == first).all() else np.unique(writers).tolist())
 
 
-def spread(cells: Cells, lanes: Lanes) -> Cells:
-    """Return the cells of all lanes of a wave from those of some."""
-    if lanes.whole:
+def spread(cells: Cells | None, lanes: Lanes, count: int = 0) -> Cells | None:
+    """Return the cells of all lanes of a wave, so many, from those of some."""
+    if cells is None or lanes.whole or cells.lanes == count:
         return cells
-    if cells.kind:
-        return Cells.of(lanes.spread(cells.keys[0]), cells.kind, cells.size, cells.writer)
     writer = lanes.spread(cells.writer) if np.ndim(cells.writer) else cells.writer
+    if cells.kind:
+        there = None if cells.there is None else lanes.spread(cells.there)
+        return Cells.of(lanes.spread(cells.numbers.T).T, cells.kind, cells.size, writer, there)
     return Cells(lanes.spread(cells.keys.T).T, lanes.spread(cells.tags.T).T, writer)
-
-
-def spread_over(cells: Cells, lanes: Lanes, count: int) -> Cells:
-    """Return the cells of all lanes of a wave, of an access of some."""
-    return cells if cells.keys.shape[1] == count else spread(cells, lanes)
 
 
 def tensor_bytes(wave: Wave) -> npt.NDArray[np.uint8]:

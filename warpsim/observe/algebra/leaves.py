@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from ...machine.run.wave import Wave
 from ...machine.state.spaces import DEVICE_BASE
 from .keys.finite_fields import Keys, hashed, random_keys
 from .keys.key_bits import Leaf
-from .keys.key_cells import NAMES, PAIRED, Cells, MemoryCells, cells_of_rows, tag_of
+from .keys.key_cells import NAMES, PAIRED, Cells, Mask, MemoryCells
 from .keys.key_reading import KeyReader, numbers
 from .observer import Algebra
 from .shadow_arrays import Shadow, Trace
@@ -133,20 +133,18 @@ class Leaves:
         if argument.keys is None:
             return
         kind = {2: "f16", 4: "f32", 8: "f64"}[size]
-        memory.keys[offset : offset + size] = argument.keys
-        memory.tags[offset : offset + size] = tag_of(kind, size) + np.arange(size)
+        memory.store(np.array([offset]), size, Cells.of(argument.keys.reshape(1), kind, size), -1)
 
     def _bind_array(self, argument: Argument) -> None:
         assert self.memory is not None
         assert argument.keys is not None
         size, memory = argument.size, self.memory
-        places = argument.places.reshape(-1)[:, None] + np.arange(size)
-        if memory.tags[places].any():  # another argument's memory: its keys
-            argument.keys = memory.keys[places[:, 0]].reshape(argument.places.shape)
+        places = argument.places.reshape(-1)
+        if memory.load(places, size) is not None:  # another argument's memory: its keys
+            argument.keys = memory.keys[places].reshape(argument.places.shape)
             self.rebound = True
             return
-        memory.keys[places] = argument.keys.reshape(-1)[:, None]
-        memory.tags[places] = tag_of(argument.kind, size) + np.arange(size, dtype=np.uint16)
+        memory.store(places, size, Cells.of(argument.keys.reshape(-1), argument.kind, size), -1)
 
     # --- what the reference gets ---
 
@@ -204,12 +202,23 @@ class Leaves:
             return keys.reshape(shape), values.reshape(shape)
         return argument.keys, argument.content
 
+    def untyped(self) -> list[str]:
+        """Return the names of arrays of integers of which floats of an unknown type were made."""
+        return [
+            each.name
+            for each in self.arguments
+            if each.kind in ("s", "u")
+            and each.keys is not None
+            and not self.reader.unread.isdisjoint(each.keys.reshape(-1).tolist())
+            and not self._casts(each)
+        ]
+
     def _casts(self, argument: Argument) -> list[str]:
         """Return how the kernel reads integers of an argument as other numbers."""
         if argument.keys is None:
             return []
-        own = argument.keys.reshape(-1)
-        return [name for name, keys in self.reader.casts.items() if _share(own, keys)]
+        own = argument.keys.reshape(-1).tolist()
+        return [name for name, keys in self.reader.casts.items() if not keys.isdisjoint(own)]
 
     def read_as(self, argument: Argument) -> set[str]:
         """Return the formats of floats that the kernel reads integers of an argument as, or parts of them."""
@@ -219,12 +228,10 @@ class Leaves:
     # --- what the kernel left ---
 
     def left(self, argument: Argument) -> Left:
-        """Return the keys that the kernel left in an array."""
+        """Return the cells that the kernel left in an array."""
         assert self.memory is not None
-        assert argument.content is not None
-        size = argument.size
-        places = argument.places.reshape(-1)[:, None] + np.arange(size)
-        return Left(self.memory.keys[places], self.memory.tags[places], self.memory.writers[places[:, 0]])
+        places = argument.places.reshape(-1)
+        return Left(self.memory.load(places, argument.size), self.memory.writers[places])
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
@@ -235,29 +242,29 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
     return found
 
 
-def _share(own: Keys, casts: list[Keys]) -> bool:
-    some = np.unique(np.concatenate([each.reshape(-1)[:: max(each.size // 64, 1)] for each in casts]))
-    return bool(np.isin(some, own).any())
-
-
-@dataclass(frozen=True, eq=False)
-class Left:
-    """Keys and tags ``(elements, bytes)`` that a kernel left in an array, and the statement that stored
-    each.
+class Left(NamedTuple):
+    """The cells that a kernel left in the elements of an array, None where none has a key, and the statement
+    that stored each.
     """
 
-    keys: Keys
-    tags: npt.NDArray[np.uint16]
+    cells: Cells | None
     writers: npt.NDArray[np.int32]
+
+    @property
+    def bare(self) -> Mask:
+        """Elements that were stored without any key."""
+        stored: Mask = self.writers >= 0
+        return stored if self.cells is None else stored & ~self.cells.tags.any(0)
 
     def kind(self, dtype: Any) -> str:
         """Return the format of what was stored: that of all numbers with keys, or that of the array's
         dtype.
         """
         own = _FLOATS.get(np.dtype(dtype), "s" if np.dtype(dtype).kind == "i" else "u")
-        first = self.tags[:, 0][self.tags[:, 0] != 0]
+        tags = np.zeros(0, np.uint16) if self.cells is None else self.cells.tags[0]
+        first = tags[tags != 0]
         kinds = np.unique(first >> 8).tolist()
-        if len(kinds) != 1 or ((first >> 4 & 15) != self.keys.shape[1]).any():
+        if len(kinds) != 1 or ((first >> 4 & 15) != np.dtype(dtype).itemsize).any():
             return own
         kind = NAMES[kinds[0]]
         return own if kind in ("s", "u") and own in ("s", "u") else kind
@@ -267,9 +274,8 @@ class Left:
 
         ``content`` are the elements themselves. Two numbers of 4 bits in a byte are an axis more, the last.
         """
-        size, kind = self.keys.shape[1], self.kind(content.dtype)
+        size, kind = content.dtype.itemsize, self.kind(content.dtype)
         bits = np.ascontiguousarray(content).reshape(-1).view(f"u{size}")
-        cells = cells_of_rows(self.keys, self.tags)
         if kind == PAIRED:
-            return reader.nibbles(cells, bits, kind, 0).T.reshape(*content.shape[:-1], -1)
-        return reader.read(cells, bits, kind, size).reshape(content.shape)
+            return reader.nibbles(self.cells, bits, kind, 0).T.reshape(*content.shape[:-1], -1)
+        return reader.read(self.cells, bits, kind, size).reshape(content.shape)

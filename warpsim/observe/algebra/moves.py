@@ -7,7 +7,7 @@ and redux, which add.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,19 +17,18 @@ from ...isa.warps import WARP
 from ...machine.opcodes.control.exchange import sources_of
 from ...machine.opcodes.matrix.tiles import byte_places as matrix_bytes
 from ...machine.run.pending import Moved, Pending
-from ...machine.run.wave import Step, Wave
-from ...machine.state.lanes import DivergentPath, Frame, Lanes
+from ...machine.run.wave import Wave
+from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...ptx.operands import Address, Pair
-from .atomic_keys import Update, loaded_before, update, updated_words
-from .key_store import KeyStore, bytes_of_space, spread_over
-from .keys.key_cells import Cells, MemoryCells, cells_of_rows, tag_of
+from .atomic_keys import Update, loaded_before, reduced, update
+from .key_store import KeyStore, Turn, bytes_of_space, spread
+from .keys.key_cells import Cells, tag_of
 from .keys.key_reading import numbers
 from .matrix_keys import Matrices
-from .rules.keyed_statements import Statement, elements_of
+from .rules.keyed_statements import element_of, elements_of
 
-Rows = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]
-Handler = Callable[..., Any]
+Handler = Callable[[Turn], "bool | None"]
 
 
 class _Flight(NamedTuple):
@@ -37,7 +36,7 @@ class _Flight(NamedTuple):
 
     offsets: npt.NDArray[np.int64]
     lanes: Lanes
-    rows: Rows
+    cells: Cells | None
     pc: int
 
     def holds(self, access: MemoryAccess) -> bool:
@@ -46,6 +45,18 @@ class _Flight(NamedTuple):
             return True
         here = np.isin(self.lanes.index, access.lanes.index)
         return int(here.sum()) == access.lanes.count and bool((self.offsets[here] == access.offsets).all())
+
+    def of(self, chosen: npt.NDArray[np.bool_], mask: npt.NDArray[np.bool_]) -> _Flight:
+        """Return some of the copies, of a mask of lanes."""
+        cells = None if self.cells is None else self.cells.of_lanes(np.flatnonzero(chosen))
+        return _Flight(self.offsets[chosen], Lanes(self.lanes.mask & mask), cells, self.pc)
+
+
+class _Held(NamedTuple):
+    """The cells of words that an operation has read, None for no keys, and the words ``(words, bytes)``."""
+
+    cells: Cells | None
+    words: npt.NDArray[np.uint8]
 
 
 class Moves:
@@ -56,7 +67,7 @@ class Moves:
         self.matrices = Matrices(algebra)
         self._updates = list[Update]()
         self._flying = dict[int, list[_Flight]]()  # copies of cp.async, by wave
-        self._held = dict[Pending, Rows]()
+        self._held = dict[Pending, _Held]()
         self.handlers: dict[str, Handler] = {
             "copy": self._copy,
             "load": self._load,
@@ -64,310 +75,227 @@ class Moves:
             "atomic": self._atomic,
             "matrices": self._matrix,
             "exchange": self._exchange,
-            "asynchronous": self._forgetting,
             "matrix product": self.matrices.executed,
         }
 
-    def _forgetting(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        self.algebra.accesses.clear()
-        return self.algebra.forgetting(wave, path, lanes, statement, inner)
-
     # --- registers ---
 
-    def _copy(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        algebra, frame = self.algebra, path.frame
-        registers = algebra.registers(frame)
-        if registers.keys().isdisjoint(statement.reads):
-            return algebra.forgetting(wave, path, lanes, statement, inner)
-        whole = self._joined(wave, frame, statement, 1)
-        inner(wave, path, lanes)
+    def _copy(self, turn: Turn) -> bool | None:
+        algebra, statement = self.algebra, turn.statement
+        if algebra.registers(turn.frame).keys().isdisjoint(statement.reads):
+            return algebra.forgetting(turn)
+        whole = algebra.joined(turn, 1)
+        turn.inner(turn.wave, turn.path, turn.lanes)
         targets = list(elements_of(statement.spread(0)))
         size = whole.width // len(targets)
         for place, target in enumerate(targets):
-            number, width = statement.number(target), statement.width(target)
-            algebra.put(wave, frame, lanes, number, whole.part(place * size, size).resized(width or size))
+            part = whole.part(place * size, size).resized(statement.width(target) or size)
+            algebra.put(turn, statement.number(target), part)
         return None
 
-    def _joined(self, wave: Wave, frame: Frame, statement: Statement, index: int) -> Cells:
-        """Return the cells of an operand, those of a vector side by side."""
-        registers, elements = self.algebra.registers(frame), list(elements_of(statement.spread(index)))
-        sizes = [statement.width(each) for each in elements]
-        known = max(sizes) or statement.width(statement.operands[0]) // len(elements) or 4
-        parts = [
-            registers.get(statement.number(each)) or Cells.empty(size or known, wave.lanes)
-            for each, size in zip(elements, sizes, strict=True)
-        ]
-        return Cells.joined(parts)
-
-    def _exchange(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        algebra, frame = self.algebra, path.frame
+    def _exchange(self, turn: Turn) -> bool | None:
+        algebra, wave, statement = self.algebra, turn.wave, turn.statement
         sources = [statement.source(each) for each in statement.operands[1:]]
-        cells = algebra.registers(frame).get(sources[0].number)
-        values = [each.value(frame, wave.lanes, "b32") for each in sources]
-        changed = inner(wave, path, lanes)
+        cells = algebra.registers(turn.frame).get(sources[0].number)
+        values = [each.value(turn.frame, wave.lanes, "b32") for each in sources]
+        changed = turn.inner(wave, turn.path, turn.lanes)
         first = statement.operands[0]
         target = statement.number(first.first if isinstance(first, Pair) else first)
-        together = algebra.together or (None if changed else lanes)
+        together = algebra.together or (None if changed else turn.lanes)
         if together is None:
             return changed
-        if cells is None:
-            algebra.forget(wave, frame, together, [target])
-        elif statement.opcode == "shfl":
+        if cells is not None and statement.opcode == "shfl":
             mode = next(word for word in statement.modifiers if word in ("up", "down", "bfly", "idx"))
             lane = wave.thread % WARP
             source, _ = sources_of(mode, lane, values[1], values[2])
-            algebra.put(wave, frame, together, target, cells.of_lanes(np.arange(wave.lanes) - lane + source))
-        else:
-            found = self.matrices.reduced(statement, cells, values[0], together)
-            algebra.put(wave, frame, together, target, found)
+            cells = cells.of_lanes(np.arange(wave.lanes) - lane + source)
+        elif cells is not None:
+            cells = self.matrices.reduced(statement, cells, values[0], together)
+        algebra.put(turn, target, cells, together)
         return changed
 
     # --- memory ---
 
-    def _load(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        self.algebra.accesses.clear()
-        changed = inner(wave, path, lanes)
+    def _load(self, turn: Turn) -> bool | None:
+        changed = turn.inner(turn.wave, turn.path, turn.lanes)
         for access in self.algebra.accesses:
-            self._loaded(wave, path.frame, statement, access)
+            cells = self.algebra.read(
+                turn.wave, turn.statement.pc, access.memory, access.offsets, access.size
+            )
+            self._loaded(turn, cells, access.lanes)
         if not self.algebra.accesses:
-            self.algebra.forget(wave, path.frame, lanes, statement.writes)
+            self.algebra.forget(turn, turn.statement.writes)
         return changed
 
-    def _loaded(self, wave: Wave, frame: Frame, statement: Statement, access: MemoryAccess) -> None:
-        """Write the registers of a load."""
-        algebra, memory = self.algebra, self._memory(wave, access)
-        elements = list(elements_of(statement.spread(0)))
-        size = access.size // len(elements)
-        keys, tags = memory.load(access.offsets, access.size)
-        if not tags.any():
-            algebra.forget(wave, frame, access.lanes, statement.writes)
+    def _loaded(self, turn: Turn, cells: Cells | None, lanes: Lanes) -> None:
+        """Write the registers of a load, or of what an atomic returns."""
+        algebra, statement = self.algebra, turn.statement
+        if cells is None:
+            algebra.forget(turn, statement.writes, lanes)
             return
-        self.algebra.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
-        algebra.copied(wave, statement.pc, access.memory, (keys, tags))
+        elements = list(elements_of(statement.spread(0)))
+        size = cells.width // len(elements)
         for place, element in enumerate(elements):
-            number, width = statement.number(element), statement.width(element)
-            part = slice(place * size, (place + 1) * size)
-            cells = cells_of_rows(keys[:, part], tags[:, part], statement.pc)
-            if cells is not None and width > size:
-                cells = self._extended(frame, statement, number, (cells, access.lanes, width))
-            if cells is not None:
-                self._open(wave, frame, access.lanes, number, cells)
-                cells = spread_over(cells, access.lanes, wave.lanes)
-            algebra.put(wave, frame, access.lanes, number, cells)
+            number, own = statement.number(element), cells.part(place * size, size)
+            if not own.any:
+                algebra.put(turn, number, None, lanes)
+                continue
+            if statement.width(element) > size:
+                own = self._extended(turn, number, own, (lanes, statement.width(element)))
+            value = turn.frame.values[number]
+            if algebra.by_value.names and own.kind == "f32" and own.number is not None and value is not None:
+                algebra.by_value.follow(turn.wave, lanes, own.number, numbers(lanes.of(value), "f32"))
+            algebra.put(turn, number, spread(own, lanes, turn.wave.lanes), lanes)
 
-    def _open(self, wave: Wave, frame: Frame, lanes: Lanes, number: int, cells: Cells) -> None:
-        """Let functions of what is loaded follow, that are recognised by value."""
-        value = frame.values[number]
-        if self.algebra.by_value.names and cells.kind == "f32" and value is not None:
-            self.algebra.by_value.follow(wave, lanes, cells.keys[0], numbers(lanes.of(value), "f32"))
-
-    def _extended(
-        self, frame: Frame, statement: Statement, number: int, loaded: tuple[Cells, Lanes, int]
-    ) -> Cells:
+    def _extended(self, turn: Turn, number: int, cells: Cells, into: tuple[Lanes, int]) -> Cells:
         """Return the cells of a load into a wider register."""
-        cells, lanes, width = loaded
-        value = frame.values[number]
-        if cells.kind not in ("s", "u") or value is None:
+        lanes, width = into
+        value = turn.frame.values[number]
+        if cells.number is None or cells.kind not in ("s", "u") or value is None:
             return cells.resized(width)
-        kind = "s" if statement.modifiers[-1][0] == "s" else "u"
+        kind = "s" if turn.statement.modifiers[-1][0] == "s" else "u"
         bits = lanes.of(value).astype(f"u{cells.size}")
-        return Cells.of(self.algebra.reader.read(cells, bits, kind, cells.size), kind, width, statement.pc)
+        keys = self.algebra.reader.read(cells, bits, kind, cells.size)
+        return Cells.of(keys, kind, width, turn.statement.pc)
 
-    def _store(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        self.algebra.accesses.clear()
-        frame, elements = path.frame, list(elements_of(statement.spread(1)))
-        registers = self.algebra.registers(frame)
-        held = [registers.get(statement.number(each)) for each in elements]
-        values = [
-            frame.values[number] if (number := statement.number(each)) >= 0 else None for each in elements
-        ]
-        changed = inner(wave, path, lanes)
-        for access in self.algebra.accesses:
+    def _store(self, turn: Turn) -> bool | None:
+        algebra, statement = self.algebra, turn.statement
+        elements = [statement.number(each) for each in elements_of(statement.spread(1))]
+        registers, values = algebra.registers(turn.frame), turn.frame.values
+        held = [(registers.get(each), values[each] if each >= 0 else None) for each in elements]
+        changed = turn.inner(turn.wave, turn.path, turn.lanes)
+        for access in algebra.accesses:
             size = access.size // len(elements)
-            for place, (cells, value) in enumerate(zip(held, values, strict=True)):
-                offsets = access.offsets + place * size
-                rows = self._stored_rows(cells, value, access.lane_of, size)
-                self._put(wave, statement.pc, access.memory, (offsets, rows), access.lane_of, size)
+            memory = algebra.memory(access.memory, turn.wave)
+            own = [self._stored(*each, access.lane_of, size) for each in held]
+            whole = None
+            if any(own):
+                whole = Cells.joined([each or Cells.empty(size, len(access.offsets)) for each in own])
+            memory.store(access.offsets, access.size, whole, statement.pc)
+            where = access.memory, access.offsets
+            algebra.stored(turn.wave, statement.pc, *where, whole, access.lane_of)
         return changed
 
-    def _stored_rows(self, cells: Cells | None, value: Any, lane_of: Any, size: int) -> Rows | None:
-        """Return the low bytes ``(words, size)`` of a register; an integer is the number that these hold."""
+    def _stored(self, cells: Cells | None, value: Any, lane_of: Any, size: int) -> Cells | None:
+        """Return the low bytes of a register; an integer is the number that these hold."""
         if cells is None:
             return None
         own = cells.of_lanes(lane_of)
-        if own.width <= size:
-            return np.ascontiguousarray(own.keys.T), np.ascontiguousarray(own.tags.T)
-        keys, tags = own.keys[:size].T.copy(), own.tags[:size].T.copy()
+        if own.width <= size or value is None:
+            return own
+        keys = own.keys[:size].copy()
+        tags = own.tags[:size].copy()
         for kind in ("s", "u"):
             some = np.flatnonzero(own.tags[0] == tag_of(kind, own.width))
             if some.size:
                 bits = value[lane_of][some]
-                keys[some] = self.algebra.reader.read(own.of_lanes(some), bits, kind, size)[:, None]
-                tags[some] = tag_of(kind, size) + np.arange(size)
-        return keys, tags
-
-    def _put(
-        self, wave: Wave, pc: int, data: Any, stored: tuple[Any, Rows | None], lane_of: Any, size: int
-    ) -> None:
-        offsets, rows = stored
-        self.algebra.memory(data, wave).store(offsets, size, rows, pc)
-        if rows is not None:
-            self.algebra.stored(wave, pc, (offsets, *rows), data, lane_of)
-            self.algebra.copied(wave, pc, data, rows, written=True)
-
-    def _memory(self, wave: Wave, access: MemoryAccess) -> MemoryCells:
-        return self.algebra.memory(access.memory, wave)
+                read = self.algebra.reader.read(own.of_lanes(some), bits, kind, size)
+                if some.size == own.lanes:
+                    return Cells.of(read, kind, size)
+                keys[:, some], tags[:, some] = read, Cells.of(read, kind, size).tags
+        return own.part(0, size) if own.kind and own.size <= size else Cells(keys, tags)
 
     def updating(self, access: MemoryAccess) -> None:
         """Keep the content of words that are about to be updated."""
         self._updates.append(Update(access, access.memory[access.cells]))
 
-    def _atomic(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
+    def _atomic(self, turn: Turn) -> bool | None:
         self._updates.clear()
-        algebra, frame = self.algebra, path.frame
-        returns = int(statement.opcode == "atom")
-        operands = [self._joined(wave, frame, statement, returns + 1)]
-        bits = [loaded_before(statement, frame, wave.lanes, returns + 1)]
-        if "cas" in statement.modifiers:
-            operands.append(self._joined(wave, frame, statement, returns + 2))
-            bits.append(loaded_before(statement, frame, wave.lanes, returns + 2))
-        changed = inner(wave, path, lanes)
+        returns = int(turn.statement.opcode == "atom")
+        places = [returns + 1, returns + 2][: 1 + ("cas" in turn.statement.modifiers)]
+        cells = [self.algebra.joined(turn, place) for place in places]
+        bits = [loaded_before(turn, place) for place in places]
+        changed = turn.inner(turn.wave, turn.path, turn.lanes)
         for each in self._updates:
-            before = update(algebra, statement, each, (operands, bits), wave)
+            before = update(self.algebra, turn, each, cells, bits)
             if returns:
-                self._results(wave, frame, statement, each, before)
+                self._loaded(turn, before, each.access.lanes)
         return changed
-
-    def _results(self, wave: Wave, frame: Frame, statement: Statement, each: Update, before: Rows) -> None:
-        """Write what an atomic returns: what the memory had."""
-        elements = list(elements_of(statement.spread(0)))
-        size = each.access.size // len(elements)
-        for place, element in enumerate(elements):
-            part = slice(place * size, (place + 1) * size)
-            cells = cells_of_rows(before[0][:, part], before[1][:, part], statement.pc)
-            if cells is not None:
-                cells = spread_over(cells, each.access.lanes, wave.lanes)
-            self.algebra.put(wave, frame, each.access.lanes, statement.number(element), cells)
 
     # --- matrices of 8 rows ---
 
-    def _matrix(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        self.algebra.accesses.clear()
-        algebra, frame = self.algebra, path.frame
+    def _matrix(self, turn: Turn) -> bool | None:
+        algebra, wave, statement = self.algebra, turn.wave, turn.statement
         places = matrix_bytes(statement.opcode, statement.modifiers)
-        source = self._joined(wave, frame, statement, 1) if statement.opcode != "ldmatrix" else None
-        changed = inner(wave, path, lanes)
-        together = algebra.together or (None if changed else lanes)
+        source = algebra.joined(turn, 1) if statement.opcode != "ldmatrix" else None
+        changed = turn.inner(wave, turn.path, turn.lanes)
+        together = algebra.together or (None if changed else turn.lanes)
         if together is None:
             return changed
-        warps = together.warps
-        if statement.opcode == "stmatrix" and source is not None and places is not None:
-            self._matrix_stored(wave, statement, source, places, warps)
-        elif places is None or (source is not None and not source.any):
-            algebra.uninterpreted.update([statement.opcode] if places is None else [])
-            algebra.forget(wave, frame, together, statement.writes)
+        if source is not None:  # the lanes of its warps, their bytes one behind the other
+            chosen = np.flatnonzero(np.repeat(together.mask.reshape(-1, WARP).any(1), WARP))
+            source = source.of_lanes(chosen) if len(chosen) < wave.lanes else source
+        if places is None:
+            algebra.uninterpreted[statement.opcode] += 1
+            algebra.forget(turn, statement.writes, together)
+        elif statement.opcode == "stmatrix":
+            self._matrix_stored(turn, source, places, len(together.warps))
         else:
-            rows = self._matrix_rows(wave, statement, source, warps)
-            self._matrix_loaded(wave, frame, statement, together, (rows, places))
+            if source is None:
+                (access,) = algebra.accesses
+                source = algebra.read(wave, statement.pc, access.memory, access.offsets, access.size)
+            self._matrix_loaded(turn, source, places, together)
         return changed
 
-    def _matrix_rows(self, wave: Wave, statement: Statement, source: Cells | None, warps: Any) -> Rows:
-        """Return keys and tags ``(warps, bytes of all rows)``."""
-        if source is not None:  # movmatrix: the registers are the rows
-            by_lane = [each.T.reshape(-1, WARP, each.shape[0])[warps] for each in (source.keys, source.tags)]
-            return by_lane[0].reshape(len(warps), -1), by_lane[1].reshape(len(warps), -1)
-        (access,) = self.algebra.accesses
-        memory = self._memory(wave, access)
-        keys, tags = memory.load(access.offsets, access.size)
-        if tags.any():
-            self.algebra.note_writers(statement.pc, memory.writers_of(access.offsets, access.size))
-            self.algebra.copied(wave, statement.pc, access.memory, (keys, tags))
-        return keys.reshape(len(warps), -1), tags.reshape(len(warps), -1)
+    def _matrix_loaded(self, turn: Turn, rows: Cells | None, places: Any, lanes: Lanes) -> None:
+        """Write registers: of the bytes of all rows of a warp, those at ``places (registers, 32, 4)``."""
+        if rows is None or not rows.any:
+            self.algebra.forget(turn, turn.statement.writes, lanes)
+            return
+        warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
+        for here, number in zip(places, turn.statement.numbers(0), strict=True):
+            cells = rows.rearranged(len(lanes.warps), here, turn.statement.pc)
+            self.algebra.put(turn, number, spread(cells, warps, turn.wave.lanes), lanes)
 
-    def _matrix_loaded(
-        self, wave: Wave, frame: Frame, statement: Statement, lanes: Lanes, given: tuple[Rows, Any]
-    ) -> None:
-        (keys, tags), places = given
-        for register, number in enumerate(statement.numbers(0)):
-            here = places[register]
-            full = np.zeros((wave.lanes, 4), np.uint64), np.zeros((wave.lanes, 4), np.uint16)
-            full[0].reshape(-1, WARP, 4)[lanes.warps] = keys[:, here]
-            full[1].reshape(-1, WARP, 4)[lanes.warps] = tags[:, here]
-            self.algebra.put(wave, frame, lanes, number, cells_of_rows(*full, statement.pc))
-
-    def _matrix_stored(
-        self, wave: Wave, statement: Statement, source: Cells, places: Any, warps: Any
-    ) -> None:
+    def _matrix_stored(self, turn: Turn, source: Cells | None, places: Any, warps: int) -> None:
+        """Store the rows of stmatrix: their bytes are those of registers, by the inverse of ``places``."""
         (access,) = self.algebra.accesses
-        found = []
-        for table in (source.keys, source.tags):
-            by_warp = table.reshape(-1, 4, table.shape[1] // WARP, WARP)[
-                :, :, warps
-            ]  # register, byte, warp, lane
-            rows = np.zeros((len(warps), places.size), table.dtype)
-            rows[:, places] = by_warp.transpose(2, 0, 3, 1)
-            found.append(rows.reshape(len(access.offsets), -1))
-        self._put(
-            wave,
-            statement.pc,
-            access.memory,
-            (access.offsets, (found[0], found[1])),
-            access.lane_of,
-            access.size,
-        )
+        assert source is not None
+        back = np.empty(places.size, np.intp)  # of each byte of the rows: which of a lane's, lane by lane
+        lane, byte = np.meshgrid(np.arange(WARP), np.arange(4), indexing="ij")
+        for register, here in enumerate(places):
+            back[here] = lane * source.width + 4 * register + byte
+        cells = source.rearranged(warps, back.reshape(-1, access.size)) if source.any else None
+        pc = turn.statement.pc
+        self.algebra.memory(access.memory, turn.wave).store(access.offsets, access.size, cells, pc)
+        self.algebra.stored(turn.wave, pc, access.memory, access.offsets, cells, access.lane_of)
 
     # --- asynchronous copies ---
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Take the cells that cp.async has read: whole copies, and bytes of those that zeros fill."""
-        keys = np.zeros((len(access.offsets), access.size), np.uint64)
-        tags = np.zeros(keys.shape, np.uint16)
+        pc, count = access.path.pc, len(access.offsets)
         row = np.zeros(wave.lanes, np.intp)
-        row[access.lanes.index] = np.arange(len(access.offsets))
-        done = np.zeros(len(keys), np.intp)
+        row[access.lanes.index] = np.arange(count)
+        done, cells = np.zeros(count, np.intp), None
         for source in self.algebra.accesses:
+            own = self.algebra.read(wave, pc, source.memory, source.offsets, source.size)
             here = row[source.lanes.index]
-            places = done[here][:, None] + np.arange(source.size)
-            own = self._memory(wave, source).load(source.offsets, source.size)
-            keys[here[:, None], places], tags[here[:, None], places] = own
+            if own is not None and len(here) == count and source.size == access.size:
+                cells = own
+            elif own is not None:
+                cells = Cells.empty(access.size, count) if cells is None else cells
+                keys, tags = cells.keys.copy(), cells.tags.copy()
+                places = done[here] + np.arange(source.size)[:, None]
+                keys[places, here], tags[places, here] = own.keys, own.tags
+                cells = Cells(keys, tags)
             done[here] += source.size
-            self.algebra.copied(wave, access.path.pc, source.memory, own)
         self.algebra.accesses.clear()
-        self._flying.setdefault(id(wave), []).append(
-            _Flight(access.offsets, access.lanes, (keys, tags), access.path.pc)
-        )
+        flight = _Flight(access.offsets, access.lanes, cells, pc)
+        self._flying.setdefault(id(wave), []).append(flight)
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Put the cells of copies that have landed, the first that were issued to each place."""
         flights, offsets = self._flying[id(wave)], access.offsets
         place = next(place for place, each in enumerate(flights) if each.holds(access))
-        flight = flights[place]
-        if flight.offsets is offsets:
-            rows = flights.pop(place).rows
-        else:
+        flight = flights.pop(place)
+        if flight.offsets is not offsets:
             chosen = np.isin(flight.lanes.index, access.lanes.index)
-            rows = flight.rows[0][chosen], flight.rows[1][chosen]
-            rest = Lanes(flight.lanes.mask & ~access.lanes.mask)
-            left = flight.rows[0][~chosen], flight.rows[1][~chosen]
-            flights[place : place + 1] = (
-                [_Flight(flight.offsets[~chosen], rest, left, flight.pc)] if rest.count else []
-            )
-        self.algebra.memory(access.memory).store(offsets, access.size, rows, flight.pc)
-        self.algebra.copied(wave, flight.pc, access.memory, rows, written=True)
+            if not chosen.all():
+                flights.insert(place, flight.of(~chosen, ~access.lanes.mask))
+            flight = flight.of(chosen, access.lanes.mask)
+        self.algebra.memory(access.memory).store(offsets, access.size, flight.cells, flight.pc)
+        self.algebra.stored(wave, flight.pc, access.memory, offsets, flight.cells, access.lane_of)
 
     def forget_wave(self, wave: Wave) -> None:
         """Forget the copies of a wave that has ended."""
@@ -378,56 +306,64 @@ class Moves:
         moved = None if pending.moved is None else pending.moved(wave)
         if moved is None or moved.space != "registers":
             return
-        statement = self.algebra.statement(path.pc)
+        statement = self.algebra.statement(wave, path.pc)
         index = next(place for place, each in enumerate(statement.operands) if not isinstance(each, Address))
-        cells = self._joined(wave, path.frame, statement, index)
-        first = pending.lane
-        part = cells.of_lanes(np.arange(first, first + moved.lanes))
-        rows = np.ascontiguousarray(part.keys.T).reshape(-1), np.ascontiguousarray(part.tags.T).reshape(-1)
-        self._held[pending] = _chosen(rows, moved)
+        turn = Turn(wave, path, path.lanes, path.frame, statement, statement.record.step)
+        lanes, places = np.arange(moved.lanes) + pending.lane, moved.source.reshape(-1, _words_of(moved))
+        cells, words = self.algebra.joined(turn, index).of_lanes(lanes), loaded_before(turn, index)[lanes]
+        found = cells.rearranged(1, np.maximum(places, 0)) if cells.any else None
+        self._held[pending] = _Held(_filled(found, places[:, 0] < 0), words.reshape(-1)[places])
 
     def fetched(self, wave: Wave, pending: Pending) -> None:
         """Take the cells that an operation has read."""
         if pending.moved is not None and pending not in self._held:
             moved = pending.moved(wave)
-            memory = self.algebra.memory(bytes_of_space(wave, moved.space))
-            self._held[pending] = _chosen((memory.keys, memory.tags), moved)
+            size, data = _words_of(moved), bytes_of_space(wave, moved.space)
+            first = moved.source.reshape(-1, size)[:, 0]
+            cells = self.algebra.read(wave, self._pc_of(wave, pending), data, np.maximum(first, 0), size)
+            words = data[first[:, None] + np.arange(size)] if moved.update else np.zeros((0, size), np.uint8)
+            self._held[pending] = _Held(_filled(cells, first < 0), words)
 
     def completed(self, wave: Wave, pending: Pending) -> None:
         """Put the cells of an operation where its bytes are."""
         if pending.moved is None:
             return
         self.fetched(wave, pending)
-        rows, moved = self._held.pop(pending), pending.moved(wave)
+        (cells, words), moved = self._held.pop(pending), pending.moved(wave)
+        size = words.shape[1]
         if moved.lossy:
             self.algebra.uninterpreted[pending.record.statement.opcode] += 1
-        pc = next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
-        if moved.space == "global":
-            self.algebra.copied(wave, pc, wave.memories.device.data, rows)
+        pc = self._pc_of(wave, pending)
         for space, target in moved.targets:
             data = bytes_of_space(wave, space)
-            memory = self.algebra.memory(data)
-            if moved.update:
-                self._reduced(memory, target, rows, moved)
-            else:
-                memory.keys[target], memory.tags[target] = rows
-            memory.writers[target] = pc
-            keys = rows if not moved.update else (memory.keys[target], memory.tags[target])
-            lanes = np.full(len(target), pending.lane)
-            self.algebra.copied(wave, pc, data, rows, written=True)
-            self.algebra.stored(wave, pc, (target, keys[0][:, None], keys[1][:, None]), data, lanes)
+            memory, offsets = self.algebra.memory(data), target.reshape(-1, size)[:, 0]
+            own = reduced(self.algebra, memory, offsets, cells, words, moved) if moved.update else cells
+            memory.store(offsets, size, own, pc)
+            lanes = np.full(len(offsets), pending.lane)
+            self.algebra.stored(wave, pc, data, offsets, own, lanes)
 
-    def _reduced(self, memory: MemoryCells, target: Any, rows: Rows, moved: Moved) -> None:
-        """Update words of a memory, one behind the other."""
-        updated_words(self.algebra.reader, memory, target, rows, moved)
+    def _pc_of(self, wave: Wave, pending: Pending) -> int:
+        return next((pc for pc, record in enumerate(wave.code) if record is pending.record), -1)
 
 
-def _chosen(rows: Rows, moved: Moved) -> Rows:
-    """Return the cells of the bytes that an operation reads; those that are filled have no keys."""
-    keys, tags = rows[0][moved.source], rows[1][moved.source]
-    filled = moved.source < 0
-    return (
-        (np.where(filled, np.uint64(0), keys), np.where(filled, np.uint16(0), tags))
-        if filled.any()
-        else (keys, tags)
+def _filled(cells: Cells | None, mask: npt.NDArray[np.bool_]) -> Cells | None:
+    """Return cells without those of words that are filled."""
+    return cells if cells is None or not mask.any() else cells.merged(~mask, None)
+
+
+def _words_of(moved: Moved) -> int:
+    """Return the most bytes that stay together, aligned, wherever an operation moves them."""
+    if moved.update:
+        return element_of(moved.type).size
+    places: Sequence[npt.NDArray[np.int64]] = [moved.source, *(target for _, target in moved.targets)]
+    return next(size for size in (16, 8, 4, 2, 1) if all(_in_words(each, size) for each in places))
+
+
+def _in_words(places: npt.NDArray[np.int64], size: int) -> bool:
+    if len(places) % size:
+        return False
+    rows = places.reshape(-1, size)
+    first = rows[:, :1]
+    return bool(
+        (((rows == first + np.arange(size)) & (first % size == 0)) | ((rows < 0) & (first < 0))).all()
     )

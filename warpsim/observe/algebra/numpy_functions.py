@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -582,6 +583,75 @@ METHODS: dict[str, Callable[..., Any]] = {
     "max": _max,
     "min": _min,
 }
+
+
+class _Scout(np.ndarray):
+    """An array that notes in a trace which functions and numbers a reference applies, and computes values."""
+
+    notes: Trace
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.notes = getattr(source, "notes", None)  # type: ignore[assignment]
+
+    def _scouting(self, result: Any) -> Any:
+        if isinstance(result, tuple | list):
+            return type(result)(map(self._scouting, result))
+        if not isinstance(result, np.ndarray | np.generic):
+            return result
+        found = np.asarray(result).view(_Scout)
+        found.notes = self.notes
+        return found
+
+    def _noted(self, args: Sequence[Any]) -> list[Any]:
+        """Note numbers among arguments; return plain arrays."""
+        plain = list[Any]()
+        for each in args:
+            if isinstance(each, tuple | list):
+                plain.append(type(each)(self._noted(each)))
+                continue
+            if isinstance(each, float | np.generic | np.ndarray) and not isinstance(each, _Scout):
+                self.notes.lift(each)
+            plain.append(np.asarray(each) if isinstance(each, _Scout) else each)
+        return plain
+
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Any:
+        plain = self._noted(inputs)
+        if ufunc.__name__ in _UNARY:
+            self.notes.functions.add(_UNARY[ufunc.__name__])
+        if ufunc.__name__ in ("power", "float_power") and np.any(np.asarray(plain[1]) % 1):
+            self.notes.functions.add("sqrt")
+        named = dict(zip(kwargs, self._noted(list(kwargs.values())), strict=True))
+        return self._scouting(getattr(ufunc, method)(*plain, **named))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, more: Any) -> Any:
+        named = dict(zip(more, self._noted(list(more.values())), strict=True))
+        return self._scouting(function(*self._noted(args), **named))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._scouting(np.asarray(self)[index])
+
+    def __iter__(self) -> Any:
+        return (self[place] for place in range(len(self)))
+
+
+def scout(trace: Trace, reference: Callable[..., Any], given: Sequence[Any]) -> Any:
+    """Call a reference on values alone, and return what it returns: the trace gets the functions, and the
+    numbers, that it applies.
+
+    Raises what the reference raises. What it hides, the trace of its call on keys has.
+    """
+    with np.errstate(all="ignore"):
+        return reference(*(_scouted(trace, each) for each in given))
+
+
+def _scouted(trace: Trace, given: Any) -> Any:
+    if isinstance(given, SimpleNamespace):
+        return SimpleNamespace(**{name: _scouted(trace, each) for name, each in vars(given).items()})
+    if not isinstance(given, Shadow):
+        return given
+    found = np.array(given.values).view(_Scout)
+    found.notes = trace
+    return found
 
 
 def listed() -> str:

@@ -11,7 +11,6 @@ Knows waves and statements; does not know what arguments mean (leaves.py) or wha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,18 +20,17 @@ from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Offsets
-from .key_store import KeyStore, spread
+from .key_store import KeyStore, Turn, spread
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
 from .keys.key_reading import KeyReader
-from .moves import Moves
+from .moves import Handler, Moves
 from .provenance import Provenance, place_of_wave
 from .provenance import Step as Made
 from .rules import arithmetic_rules, bit_rules
 from .rules.keyed_statements import Element, Statement
 from .rules.rule_calls import Call, Outcome, Rule
 
-Registers = dict[int, Cells]
 RULES: dict[str, Rule] = arithmetic_rules.RULES | bit_rules.RULES
 
 
@@ -68,82 +66,75 @@ class Algebra(KeyStore):
 
     def _wrapped(self, pc: int, record: Record) -> Step:
         inner = record.step
-        kept: list[tuple[Statement, Callable[..., Any]]] = []
+        kept: list[tuple[Statement, Handler]] = []
 
         def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             if not kept:
-                statement = self.statement(pc)
+                statement = self.statement(wave, pc)
                 kept.append((statement, self._handler(statement)))
             if self._bind is not None:
                 bind, self._bind = self._bind, None
                 bind(self, wave)
             statement, handler = kept[0]
             self.together = None
-            changed: bool | None = handler(wave, path, lanes, statement, inner)
-            return changed
+            self.accesses.clear()
+            return handler(Turn(wave, path, lanes, path.frame, statement, inner))
 
         return step
 
-    def _handler(self, statement: Statement) -> Callable[..., Any]:
+    def _handler(self, statement: Statement) -> Handler:
         """Return what executes a statement and keeps its keys."""
-        meaning = statement.meaning
-        own = self.moves.handlers.get(meaning)
+        own = self.moves.handlers.get(statement.meaning)
         if own is not None:
             return own
-        if meaning in ("control", "decision", "count"):
-            return self.forgetting
-        return self._scalar if statement.operation is not None else self.forgetting
+        decides = statement.meaning in ("control", "decision", "count") or statement.operation is None
+        return self.forgetting if decides else self._scalar
 
-    def _scalar(
-        self, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement, inner: Step
-    ) -> bool | None:
-        registers = self.registers(path.frame)
+    def _scalar(self, turn: Turn) -> bool | None:
+        wave, lanes, statement = turn.wave, turn.lanes, turn.statement
+        registers = self.registers(turn.frame)
         if registers.keys().isdisjoint(statement.reads):
-            inner(wave, path, lanes)
-            self.forget(wave, path.frame, lanes, statement.writes)
-            return None
+            return self.forgetting(turn)
         operation = statement.operation
         assert operation is not None
         cells, bits = list[Cells | None](), list[Values]()
         for source, type_name in zip(statement.sources, operation.sources, strict=False):
             held = registers.get(source.number)
             cells.append(held if held is None or lanes.whole else held.of_lanes(lanes.index))
-            bits.append(lanes.of(source.value(path.frame, wave.lanes, type_name)))
-        inner(wave, path, lanes)
-        self.forget(wave, path.frame, lanes, [n for n in statement.writes if n != statement.target])
+            bits.append(lanes.of(source.value(turn.frame, wave.lanes, type_name)))
+        turn.inner(wave, turn.path, lanes)
+        self.forget(turn, [n for n in statement.writes if n != statement.target])
         if statement.target >= 0:
-            self._result(wave, path, lanes, statement, (cells, bits))
+            self._result(turn, cells, bits)
         return None
 
-    def _result(
-        self,
-        wave: Wave,
-        path: DivergentPath,
-        lanes: Lanes,
-        statement: Statement,
-        operands: tuple[list[Cells | None], list[Values]],
-    ) -> None:
+    def _result(self, turn: Turn, cells: list[Cells | None], bits: list[Values]) -> None:
         """Compute and write the keys of a result."""
-        value = path.frame.values[statement.target]
-        if value is None or value.dtype == np.bool_ or all(each is None for each in operands[0]):
-            self.put(wave, path.frame, lanes, statement.target, None)
-            return
-        call = Call(self.reader, statement, *operands, after=lanes.of(value))
+        value = turn.frame.values[turn.statement.target]
+        if value is None or value.dtype == np.bool_ or all(each is None for each in cells):
+            self.put(turn, turn.statement.target, None)
+        else:
+            call = Call(self.reader, turn.statement, cells, bits, after=turn.lanes.of(value))
+            self._write(turn, call, self._outcome(call))
+
+    def _outcome(self, call: Call) -> Outcome:
+        """Return what the rule of a statement makes of its operands."""
+        statement = call.statement
         outcome = RULES[statement.meaning](call) if statement.meaning in RULES else None
         if outcome is None or (outcome.keys is None and outcome.cells is None):
             self.uninterpreted[statement.opcode] += 1
             outcome = call.hashed()
         if call.overflowed:
             self.overflows.add(statement.pc)
-        several = sum(each is not None for each in operands[0]) > 1
+        several = sum(each is not None for each in call.cells) > 1
         if self.at_zero and several and statement.opcode == "max" and outcome.keys is not None:
-            outcome = Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)
-        self._write(wave, path, lanes, call, outcome)
+            return Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)
+        return outcome
 
-    def _write(self, wave: Wave, path: DivergentPath, lanes: Lanes, call: Call, outcome: Outcome) -> None:
+    def _write(self, turn: Turn, call: Call, outcome: Outcome) -> None:
         """Write an outcome to the register, extended where that is wider."""
-        statement, width = call.statement, call.after.dtype.itemsize
-        cells = outcome.cells
+        wave, lanes, statement, width = turn.wave, turn.lanes, turn.statement, call.after.dtype.itemsize
+        cells: Cells | None = outcome.cells
         if outcome.keys is not None:
             element = outcome.element or call.element
             outcome = self._by_value(wave, lanes, call, outcome, element)
@@ -153,8 +144,8 @@ class Algebra(KeyStore):
             cells = _cells_of(outcome.keys, element, width, statement.pc)
         assert cells is not None
         if not call.live.all():
-            cells = cells.merged(call.live, Cells.empty(cells.width, call.lanes))
-        self.put(wave, path.frame, lanes, statement.target, spread(cells, lanes))
+            cells = cells.merged(call.live, None)
+        self.put(turn, statement.target, spread(cells, lanes, wave.lanes))
 
     def _by_value(self, wave: Wave, lanes: Lanes, call: Call, outcome: Outcome, element: Element) -> Outcome:
         """Return a result as the function of an earlier result that it is by value, if it is any."""
@@ -164,7 +155,7 @@ class Algebra(KeyStore):
         for place, cells in enumerate(call.cells):
             if cells is not None and cells.kind == "f32" and call.bits[place].itemsize == element.size:
                 loaded = call.values(place, element)[0]
-                self.by_value.loaded(wave, lanes, np.asarray(cells.keys[0]), loaded)
+                self.by_value.loaded(wave, lanes, cells.numbers[0], loaded)
         found = self.by_value.looked_at(wave, lanes, call.statement.pc, outcome.keys[0], values)
         if found is None:
             return outcome
@@ -241,7 +232,6 @@ class Algebra(KeyStore):
 def _cells_of(keys: Keys, element: Element, width: int, pc: int) -> Cells:
     """Return the cells of a register that holds numbers; integers fill it, extended."""
     kind, size, count = element
-    if count == 1 and kind in ("s", "u"):
-        return Cells.of(keys[0], kind, width, pc)
-    found = Cells.joined([Cells.of(each, kind, size, pc) for each in keys], pc)
+    size = width if count == 1 and kind in ("s", "u") else size
+    found = Cells.of(keys, kind, size, pc)
     return found if found.width == width else found.resized(width)

@@ -9,39 +9,39 @@ from ...isa.layouts.tensor_memory import TRANSFERS
 from ...isa.warps import WARP
 from ...machine.opcodes.tensor.tensor_places import Place
 from ...machine.run.wave import Wave
-from ...machine.state.lanes import DivergentPath, Lanes
+from ...machine.state.lanes import Lanes
 from ...machine.state.tensor_cells import byte_places
 from ...ptx.operands import Address
-from .key_store import KeyStore, tensor_bytes
-from .keys.key_cells import cells_of_rows
+from .key_store import KeyStore, Turn, spread, tensor_bytes
+from .keys.key_cells import Cells
 from .rules.keyed_statements import Statement
 
 
-def tensor_loaded(
-    algebra: KeyStore, wave: Wave, path: DivergentPath, lanes: Lanes, statement: Statement
-) -> None:
+def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
     """Write the registers of tcgen05.ld."""
-    memory = algebra.memory(tensor_bytes(wave))
-    cells, packed = transfer_of(statement)
+    wave, statement = turn.wave, turn.statement
+    if "red" in statement.modifiers:
+        algebra.uninterpreted["tcgen05"] += 1
+        algebra.forget(turn, statement.writes, lanes)
+        return
+    memory, (cells, packed) = algebra.memory(tensor_bytes(wave)), transfer_of(statement)
     address = statement.operands[1]
     assert isinstance(address, Address)
-    base = statement.source(address.base).value(path.frame, wave.lanes, "b32")
-    numbers = statement.numbers(0)
-    keys = np.zeros((wave.lanes, len(numbers), 4), np.uint64)
-    tags = np.zeros(keys.shape, np.uint16)
-    for warp in lanes.warps.tolist():
+    base = statement.source(address.base).value(turn.frame, wave.lanes, "b32")
+    offsets = np.zeros((len(lanes.warps), *cells.shape[:2]), np.int64)
+    for place, warp in enumerate(lanes.warps.tolist()):
         where = place_of(wave, warp, int(base[WARP * warp]) + address.offset)
-        here = byte_places(
-            int(wave.cta[WARP * warp]), cells[..., 0] + where.lane, cells[..., 1] + where.column
-        )
+        own = cells[..., 0] + where.lane, cells[..., 1] + where.column
+        offsets[place] = byte_places(int(wave.cta[WARP * warp]), *own)[..., 0]
+    warps = Lanes(np.repeat(lanes.mask[::WARP], WARP))
+    for place, number in enumerate(statement.numbers(0)):
+        here = np.ascontiguousarray(offsets[..., place]).reshape(-1)
+        found = memory.load(here, 4, statement.pc)
         if packed:
-            here = np.concatenate([here[..., :2], here[..., :2] + 4], axis=-1)
-        rows = slice(WARP * warp, WARP * warp + WARP)
-        keys[rows], tags[rows] = memory.keys[here], memory.tags[here]
-    for place, number in enumerate(numbers):
-        algebra.put(
-            wave, path.frame, lanes, number, cells_of_rows(keys[:, place], tags[:, place], statement.pc)
-        )
+            halves = [memory.load(here + 4 * half, 2, statement.pc) for half in (0, 1)]
+            full = [each or Cells.empty(2, len(here)) for each in halves]
+            found = Cells.joined(full, statement.pc) if any(halves) else None
+        algebra.put(turn, number, spread(found, warps, wave.lanes), lanes)
 
 
 def place_of(wave: Wave, warp: int, address: int) -> Place:

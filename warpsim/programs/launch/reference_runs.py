@@ -28,7 +28,7 @@ from ...observe.algebra.created_arrays import created_in
 from ...observe.algebra.equivalence import Equivalence, Output, Stored, output_of
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
 from ...observe.algebra.leaves import Argument, Leaves, Left
-from ...observe.algebra.numpy_functions import trace_of
+from ...observe.algebra.numpy_functions import scout, trace_of
 from ...observe.algebra.observer import Algebra
 from ...observe.algebra.provenance import Provenance
 from ...observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
@@ -188,7 +188,7 @@ class _Sides:
         self.trace = trace_of(self.reader)
         self.algebra: Algebra | None = None
         self.attempt: Any = None
-        self._found: Any = None
+        self._plain: Any = None  # what the reference returns for the arrays as they are
 
     def argument(self, key: int | str) -> Argument:
         """Return an argument that is an array, by number or name; raises ReferenceError."""
@@ -215,17 +215,22 @@ class _Sides:
             )
         return stored[0]
 
-    def functions(self) -> set[str]:
-        """Return the functions that the reference applies, from a first run on what arrays have; those of a
-        list where that fails, as it may with other types."""
+    def _scouted(self) -> frozenset[str]:
+        """Return the functions that the reference applies, on what arrays have, and know its constants.
+
+        Those of a list where it fails, as it may on plain arrays and other types.
+        """
+        trace, state = trace_of(self.reader), np.random.get_state()
         try:
-            self._found = _called(self.name, self.reference, self.leaves.given(self.trace), self.trace)
-        except ReferenceError:
-            return {"tanh", "exp", "erf", "sqrt", "log"}
-        for argument in self.unused():
-            self.reader.constants.note(float(argument.content))  # type: ignore[arg-type]
-            argument.keys, self._found = None, None
-        return set(self.trace.functions)
+            self._plain = scout(trace, self.reference, self.leaves.given(trace))
+        except Exception:
+            try:
+                _called(self.name, self.reference, self.leaves.given(trace), trace)
+            except ReferenceError:
+                return frozenset({"tanh", "exp", "erf", "sqrt", "log"})
+        finally:
+            np.random.set_state(state)
+        return frozenset(trace.functions)
 
     def unused(self) -> list[Argument]:
         """Return arguments that are floats and that no operation of the reference takes: constants for it."""
@@ -238,21 +243,16 @@ class _Sides:
         floats = ((each, each.keys) for each in self.arguments if each.keys is not None)
         return [each for each, keys in floats if not keys.ndim and int(keys) not in used]
 
-    def _again(self) -> Any:
-        """Return what the reference returns for the numbers that the kernel read."""
-        if self._found is None or self.reader.casts or self.leaves.rebound:
-            self.trace = trace_of(self.reader, gauge=self.trace.gauge)
-            self._found = _called(self.name, self.reference, self.leaves.given(self.trace), self.trace)
-        return self._found
-
     def _check_same(self, outputs: Mapping[int, Shadow]) -> None:
         """Raise ReferenceError where the function returns other values when it is called on plain arrays."""
-        plain = [_plain(each) for each in self.leaves.given(self.trace)]
-        try:
-            with np.errstate(all="ignore"):
-                found = self.reference(*plain)
-        except Exception:
-            return  # it asks for what shadows have
+        found = self._plain
+        if found is None or self.reader.casts or self.leaves.rebound:
+            plain = [_plain(each) for each in self.leaves.given(self.trace)]
+            try:
+                with np.errstate(all="ignore"):
+                    found = self.reference(*plain)
+            except Exception:
+                return  # it asks for what shadows have
         found = found if isinstance(found, Mapping) else {next(iter(outputs)): found}
         for key, value in found.items():
             argument, given = self.argument(key), np.asarray(value)
@@ -268,15 +268,26 @@ class _Sides:
                 )
 
     def run(self, provenance: Provenance | None, *, gauge: bool = False) -> dict[int, Shadow]:
-        """Execute the kernel, then the reference on the numbers that the kernel read."""
-        self.trace.gauge = gauge
-        names = self.functions()
-        self.algebra = Algebra(self.reader, self.leaves.bind, sorted(names), provenance, at_zero=gauge)
-        self.algebra.target = self.launch.kernel.module.target
-        self.attempt = self.launch.attempt(checks="warn", observers=(self.algebra,))
-        if self.attempt.error is not None:
-            raise self.attempt.error
-        outputs = _outputs(self, self._again())
+        """Execute the kernel, then the reference on the numbers that the kernel read; both again where the
+        reference applies functions or constants that were not known before.
+        """
+        names, known = self._scouted(), self.reader.constants.count
+        for _ in range(3):
+            self.algebra = Algebra(self.reader, self.leaves.bind, sorted(names), provenance, at_zero=gauge)
+            self.algebra.target = self.launch.kernel.module.target
+            self.attempt = self.launch.attempt(checks="warn", observers=(self.algebra,))
+            if self.attempt.error is not None:
+                raise self.attempt.error
+            self.trace = trace_of(self.reader, gauge=gauge)
+            found = _called(self.name, self.reference, self.leaves.given(self.trace), self.trace)
+            for argument in (unused := self.unused()):
+                self.reader.constants.note(float(argument.content))  # type: ignore[arg-type]
+                argument.keys = None
+            if not unused and names >= self.trace.functions and known == self.reader.constants.count:
+                break
+            names, known = names | self.trace.functions, self.reader.constants.count
+            provenance = None if provenance is None else Provenance()
+        outputs = _outputs(self, found)
         self._check_same(outputs)
         return outputs
 
@@ -302,6 +313,7 @@ class _Sides:
             decisions=tuple(sorted(chosen)),
             uninterpreted=self.algebra.uninterpreted,
             overflows=tuple(place[pc] for pc in sorted(self.algebra.overflows)),
+            untyped=tuple(self.leaves.untyped()),
             findings=() if report is None else report.hazards,
         )
 
@@ -315,7 +327,6 @@ class _Sides:
             )
         kind, values = _stored(left, given)
         each = keys.size // max(left.writers.size, 1)  # 2 where a byte holds two numbers
-        bare = ~left.tags.any(1) & (left.writers >= 0)
         stored = Stored(
             argument=index,
             name=argument.name,
@@ -323,10 +334,12 @@ class _Sides:
             keys=keys,
             values=values,
             writers=np.repeat(left.writers, each).reshape(keys.shape),
-            bare=np.repeat(bare, each).reshape(keys.shape),
+            bare=np.repeat(left.bare, each).reshape(keys.shape),
             dtype=given.dtype,
         )
-        return output_of(stored, shadow, tolerance, lawless=bool(self.algebra and self.algebra.uninterpreted))
+        lawless = bool(self.algebra and self.algebra.uninterpreted)
+        untyped = bool(self.leaves.untyped())
+        return output_of(stored, shadow, tolerance, lawless=lawless, untyped=untyped)
 
 
 _PACKED = 4  # bits of codes of which an array has two in a byte

@@ -210,7 +210,8 @@ class HostLooking:
             lost, why = len(self.unwritten), self.unwritten[0]["error"]
             yield f"error: {lost} recording{'s'[: lost != 1]} could not be written to {self.trace_mma}: {why}"
         elif self.trace_mma is not None and not self.recordings:
-            yield f"nothing is recorded in {self.trace_mma}: no launch that was observed multiplies matrices"
+            why = "no launch that was observed executes mma, wgmma or tcgen05.mma (wmma is not recorded)"
+            yield f"nothing is recorded in {self.trace_mma}: {why}"
         yield from (f"{place} was not executed" for place in self.breaks if place not in self._stopped)
         if self.origins is not None:
             yield from self.origins.lines()

@@ -1,7 +1,7 @@
 """``warpsim exec --origins``: find which allocation each element of matrix instructions comes from.
 
-Before a launch executes it is executed on tags, as ``launch --origins`` does, and memory is restored. Knows
-the options; which launches there are, and what fills memory, the program decides.
+Before a launch executes it is executed with keys beside its data, as ``launch --origins`` does, and memory is
+restored. Knows the options; which launches there are, and what fills memory, the program decides.
 """
 
 from __future__ import annotations

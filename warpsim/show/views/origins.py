@@ -9,7 +9,7 @@ from ...base.text_columns import words
 from ...workbench.diagnosis.origins.element_origins import OperandOrigins, Origins
 from ...workbench.diagnosis.origins.given_operands import Given
 from ...workbench.diagnosis.origins.packing_checks import PackingFinding
-from ...workbench.diagnosis.origins.tagged_runs import TaggedBuffer
+from ...workbench.diagnosis.origins.traced_launch import TracedBuffer
 
 Document = dict[str, Any]
 _STATEMENTS = 4  # that are shown
@@ -36,10 +36,10 @@ def origin_lines(origins: Origins, fills: Mapping[str, str] | None = None) -> It
     if len(statements) > _STATEMENTS:
         yield f"and {len(statements) - _STATEMENTS} more matrix statements"
     if not statements:
-        yield "no matrix instruction was executed alike with all tags"
+        yield "no matrix instruction was executed"
 
 
-def _place(buffer: TaggedBuffer) -> str:
+def _place(buffer: TracedBuffer) -> str:
     """Return which parameter a buffer is, or which allocation."""
     if buffer.parameter >= 0 or buffer.allocation is None:
         return f"parameter {buffer.parameter}, {buffer.dtype} {buffer.shape}"
@@ -102,9 +102,10 @@ def _operand_text(traced: OperandOrigins) -> str:
 def _counts_text(traced: OperandOrigins, names: Sequence[str]) -> str:
     source = f"from {traced.buffer.name}" if traced.buffer else "moved"
     unit = f" {traced.counted}"
-    shown = [
-        (traced.counts[name], source if name == "moved" else name) for name in names if traced.counts[name]
-    ]
+    names_shown = {"moved": source}
+    if traced.example:
+        names_shown["computed"] = f"computed (such as {traced.example})"
+    shown = [(traced.counts[name], names_shown.get(name, name)) for name in names if traced.counts[name]]
     return ", ".join(f"{count}{unit} {what}" for count, what in shown)
 
 
@@ -163,7 +164,7 @@ def origins_document(origins: Origins) -> Document:
     }
 
 
-def _place_document(buffer: TaggedBuffer) -> Document:
+def _place_document(buffer: TracedBuffer) -> Document:
     """Return the parameter, or the allocation."""
     if buffer.parameter >= 0 or buffer.allocation is None:
         return {"parameter": buffer.parameter}

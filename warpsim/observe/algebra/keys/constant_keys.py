@@ -64,6 +64,11 @@ class ConstantKeys:
         self._note(np.log2(np.e), LOG2E)
         self._note(np.log(2), int(inv(LOG2E)))
 
+    @property
+    def count(self) -> int:
+        """Constants that are known."""
+        return len(self._keys)
+
     def note(self, value: float) -> None:
         """Know a constant of the reference, and its reciprocal."""
         value = abs(float(value))

@@ -13,41 +13,21 @@ key stands for.
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from ....sums.execution.compilation_budget import CompilationBudget, limit_here
+
 Keys = npt.NDArray[np.uint64]
 _U = np.uint64
 
 
-def _is_prime(number: int) -> bool:
-    """Miller-Rabin with bases that decide every number below 3.2e12."""
-    if number < 2 or any(number % small == 0 for small in (2, 3, 5, 7, 11, 13)):
-        return number in (2, 3, 5, 7, 11, 13)
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    for base in (2, 3, 5, 7, 11):
-        found = pow(base, odd, number)
-        if found in (1, number - 1):
-            continue
-        if all((found := found * found % number) != number - 1 for _ in range(twos - 1)):
-            return False
-    return True
-
-
-def _primes() -> tuple[int, int]:
-    """Return the largest Q below 2^29 with a prime P = 2 Q + 1: below 2^30, so that sums do not carry."""
-    candidate = (1 << 29) - 1
-    while not (_is_prime(candidate) and _is_prime(2 * candidate + 1)):
-        candidate -= 2
-    return candidate, 2 * candidate + 1
-
-
-Q, P = _primes()
+Q = (1 << 29) - 693  # the largest prime below 2^29 whose P is prime, too, and below 2^30: sums do not carry
+P = 2 * Q + 1
 W = 4  # a square, so that its order is Q
 NONE = 1 << 30  # an upper half that stands for no value
 _BITS, _LOW = _U(32), _U((1 << 32) - 1)
@@ -145,37 +125,61 @@ def total(keys: Any, axis: int) -> Keys:
 
 
 _LIMB, _LIMB_MASK = _U(15), _U((1 << 15) - 1)
-_MOST = 1 << 22  # products that are summed at a time, each below 2^30: exact in 53 bits
+_LARGE = 1 << 25  # products from which on floating-point matrices are faster than sums of integers
+_MOST = 256  # products of 30 and 15 bits that float64 sums exactly
+_EXACT = 16  # products below 2^60 whose sum has 64 bits
+_BUDGET = CompilationBudget(many=limit_here())
 
 
 def matmul(a: Any, b: Any) -> Keys:
-    """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``.
-
-    Each half is cut into limbs of 15 bits, whose products float64 sums exactly, in one matmul.
-    """
+    """Return ``(..., m, n)``: the product of matrices ``(..., m, k)`` and ``(..., k, n)``."""
     a, b = np.asarray(a, _U), np.asarray(b, _U)
-    k = a.shape[-1]
-    if k > _MOST:
-        return add(matmul(a[..., :_MOST], b[..., :_MOST, :]), matmul(a[..., _MOST:], b[..., _MOST:, :]))
-    none_a, none_b = a & _HIGH_NONE != 0, b & _HIGH_NONE != 0
-    found = joined(*(_product(x, y, m) for x, y, m in zip(halves(a), halves(b), (_Q, _P), strict=True)))
-    if not (none_a.any() or none_b.any()):
+    count, k = a.size * b.shape[-1], a.shape[-1]
+    if count < _LARGE and a.shape[:-2] == b.shape[:-2] and _BUDGET.earns("keys", count):
+        from ....sums.arithmetic.kernels.modular_products import modular_product
+
+        lead = a.shape[:-2]
+        left, right = (np.ascontiguousarray(x).reshape(prod(lead), *x.shape[-2:]) for x in (a, b))
+        three = np.empty((len(left), a.shape[-2], b.shape[-1]), _U)
+        modular_product(Q, P, 30)(left, right, three)
+        found = three.reshape(*lead, *three.shape[1:])
+    else:
+        most, product = (_EXACT, _summed) if count < _LARGE else (_MOST, _product)
+        parts = [
+            joined(
+                *(product(x[..., i : i + most], y[..., i : i + most, :], m) for x, y, m in _by_field(a, b))
+            )
+            for i in range(0, max(k, 1), most)
+        ]
+        found = total(np.stack(parts), 0) if len(parts) != 1 else parts[0]
+    if not (_has_none(a) or _has_none(b)):
         return found
+    none_a, none_b = a & _HIGH_NONE != 0, b & _HIGH_NONE != 0
     lacking = np.matmul(none_a.astype(float), (b & _LOW != 0).astype(float))
     lacking = lacking + np.matmul((a & _LOW != 0).astype(float), none_b.astype(float))
     return _without_upper(found, (lacking != 0) * _HIGH_NONE)
 
 
+def _by_field(a: Keys, b: Keys) -> tuple[tuple[Keys, Keys, np.uint64], ...]:
+    """Return the matrices in each field, and its modulus; what is NONE is 0."""
+    used = _U(NONE - 1)
+    return (a >> _BITS & used, b >> _BITS & used, _Q), (a & _LOW, b & _LOW, _P)
+
+
+def _summed(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
+    """Return the product of matrices modulo a number below 2^30, of at most 16 terms, summed as integers."""
+    return _modulo(np.einsum("...mk,...kn->...mn", a, b), modulus)
+
+
 def _product(a: Keys, b: Keys, modulus: np.uint64) -> Keys:
-    """Return the product of matrices modulo a number below 2^30; upper halves that are NONE give anything."""
-    m, n = a.shape[-2], b.shape[-1]
-    left = np.concatenate([(a >> _LIMB & _LIMB_MASK), a & _LIMB_MASK], axis=-2).astype(np.float64)
-    right = np.concatenate([(b >> _LIMB & _LIMB_MASK), b & _LIMB_MASK], axis=-1).astype(np.float64)
-    limbs = np.matmul(left, right).astype(_U)
-    high, low = limbs[..., :m, :n], limbs[..., m:, n:]
-    middle = limbs[..., :m, n:] + limbs[..., m:, :n]
-    found = _modulo(_modulo(high, modulus) * _U(1 << 15) + middle, modulus)
-    return _modulo(found * _U(1 << 15) + low, modulus)
+    """Return the product of matrices modulo a number below 2^30, of at most 256 terms: that of A and of each
+    limb of 15 bits of B is exact in float64.
+    """
+    n = b.shape[-1]
+    limbs = np.concatenate([b >> _LIMB & _LIMB_MASK, b & _LIMB_MASK], axis=-1).astype(np.float64)
+    found = np.matmul(a.astype(np.float64), limbs).astype(_U)
+    high = _modulo(found[..., :n], modulus) << _LIMB
+    return _modulo(high + found[..., n:], modulus)
 
 
 # --- powers, quotients, the exponential --------------------------------------------------------------

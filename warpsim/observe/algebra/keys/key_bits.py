@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .finite_fields import ONE, ZERO, Keys, add, key_of, mul, random_keys, sub, total
-from .finite_fields import neg as negated
+from .finite_fields import ONE, ZERO, Keys, add, inv, key_of, mul, neg, random_keys, sub, total
 
 WIDTH = 33
 LEAF = 32  # bits of an element of an array that have keys
@@ -31,7 +30,7 @@ def weighted(rows: Keys, *, signed: bool = False) -> Keys:
     used = np.flatnonzero(rows.any(axis=0)) if len(rows) else np.arange(0)
     weights = WEIGHTS[:width].copy()
     if signed:
-        weights[-1] = negated(weights[-1])
+        weights[-1] = neg(weights[-1])
     if not used.size:
         return np.zeros(len(rows), _U)
     return total(mul(rows[:, used], weights[used]), 1)
@@ -54,7 +53,9 @@ def constant_rows(values: npt.NDArray[Any], width: int = WIDTH) -> Keys:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An array of integers: ``keys (n,)`` of its elements."""
+    """An array of integers: ``keys (n,)`` of its elements. All bits but the highest have random keys,
+    and that of the highest follows.
+    """
 
     name: str
     seed: int
@@ -66,21 +67,16 @@ class Leaf:
     @classmethod
     def of(cls, name: str, seed: int, count: int, width: int, *, signed: bool) -> Leaf:
         """Return the leaf of so many elements of so many bits."""
-        used = min(width, LEAF)
-        keys = np.concatenate(
-            [
-                weighted(
-                    _leaf_rows(name, seed, np.arange(first, min(first + _AT_ONCE, count)), used),
-                    signed=signed,
-                )
-                for first in range(0, count, _AT_ONCE)
-            ]
-        )
-        return cls(name, seed, used, signed, keys, np.argsort(keys))
+        keys = random_keys(seed, name, np.arange(count))
+        return cls(name, seed, min(width, LEAF), signed, keys, np.argsort(keys))
 
     def rows(self, index: npt.NDArray[np.intp]) -> Keys:
         """Return ``(n, 33)``: the bits of some elements."""
-        return extended(_leaf_rows(self.name, self.seed, index, self.width), signed=self.signed)
+        top = self.width - 1
+        low = random_keys(self.seed, f"{self.name} bits", index[:, None] * 64 + np.arange(top))
+        weight = neg(WEIGHTS[top]) if self.signed else WEIGHTS[top]
+        highest = mul(sub(self.keys[index], weighted(low)), inv(weight))
+        return extended(np.concatenate([low, highest[:, None]], axis=1), signed=self.signed)
 
     def find(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Mask]:
         """Return the index of elements by key, and whether they are elements."""
@@ -89,18 +85,21 @@ class Leaf:
         return index, self.keys[index] == keys
 
 
-_AT_ONCE = 1 << 18
+class HasBits(Protocol):
+    """Keys whose bits are made when they are asked for."""
 
+    def find(self, keys: Keys) -> tuple[npt.NDArray[np.intp], Mask]:
+        """Return numbers of keys, and whether they are among these."""
 
-def _leaf_rows(name: str, seed: int, index: npt.NDArray[np.intp], width: int) -> Keys:
-    return random_keys(seed, name, index[:, None] * 64 + np.arange(width))
+    def rows(self, index: npt.NDArray[np.intp]) -> Keys:
+        """Return ``(n, 33)``: the bits of some, by number."""
 
 
 class BitTable:
     """The bits of values, by key."""
 
     def __init__(self) -> None:
-        self.leaves = list[Leaf]()
+        self.leaves = list[HasBits]()
         self._places = dict[int, int]()
         self._rows = np.zeros((1024, WIDTH), _U)
         self._count = 0

@@ -4,7 +4,7 @@ A byte has a key and a tag: the format of the number that it is a part of, the s
 byte of it this is. Tag 0 is a byte without a key: its value is all there is to know. Copies move cells and
 compute nothing, so packed pairs, detours through wider registers and shuffles need no rules.
 
-    register  Cells: keys and tags (bytes, lanes)
+    register  Cells: numbers of one format (count, lanes), or else keys and tags (bytes, lanes)
     memory    MemoryCells: keys, tags and last writer (bytes,)
 
 Knows bytes; does not know what reads them (key_reading.py).
@@ -12,6 +12,8 @@ Knows bytes; does not know what reads them (key_reading.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,34 +41,76 @@ def tag_of(kind: str, size: int) -> int:
     return KINDS[kind] << 8 | size << 4
 
 
-class Cells:
-    """The keys and tags ``(bytes, lanes)`` of a register, never changed in place.
+@cache
+def pattern_of(kind: str, size: int, width: int) -> Tags:
+    """Return the tags of the bytes of numbers side by side."""
+    return np.resize(np.arange(tag_of(kind, size), tag_of(kind, size) + size, dtype=_T), width)
 
-    ``kind`` and ``size`` are those of the numbers where every lane holds a number from byte 0 on with nothing
-    behind it, whose keys are then ``keys[0]``; "" otherwise. ``writer`` is the statement that made or copied
-    the cells, or those of each lane ``(lanes,)``; -1 for none.
+
+LOOSE = 8  # in the tags of a memory: bytes that may be of several numbers, whose keys have to be compared
+
+
+_NONE = np.zeros((0, 0), _U)
+
+
+class Cells:
+    """The keys and tags of a register, or of words of a memory in place of lanes; never changed in place.
+
+    Where lanes hold numbers of one format side by side, or nothing, ``kind`` and ``size`` are those of the
+    numbers, ``numbers (count, lanes)`` their keys, and ``there (lanes,)`` the lanes that do, None for all.
+    Otherwise ``kind`` is "". ``writer`` is the statement that made or copied the cells, or those of each lane
+    ``(lanes,)``; -1 for none.
     """
 
-    __slots__ = ("keys", "kind", "size", "tags", "writer")
+    __slots__ = ("_keys", "_tags", "kind", "numbers", "size", "there", "width", "writer")
 
-    def __init__(self, keys: Keys, tags: Tags, writer: Any = -1, kind: str = "", size: int = 0) -> None:
-        self.keys, self.tags, self.writer = keys, tags, writer
-        self.kind, self.size = kind, size
-
-    @classmethod
-    def of(cls, keys: Keys, kind: str, size: int, writer: Any = -1) -> Cells:
-        """Return cells that hold one number in each lane, of keys ``(lanes,)``."""
-        tags = np.arange(tag_of(kind, size), tag_of(kind, size) + size, dtype=_T)
-        shape = (size, len(keys))
-        return cls(np.broadcast_to(keys, shape), np.broadcast_to(tags[:, None], shape), writer, kind, size)
+    def __init__(self, keys: Any, tags: Any, writer: Any = -1) -> None:
+        self._keys, self._tags, self.writer, self.width = keys, tags, writer, len(keys)
+        self.kind, self.size = "", 0
+        self.numbers: Keys = _NONE
+        self.there: Mask | None = None
 
     @classmethod
-    def joined(cls, parts: list[Cells], writer: Any = -1) -> Cells:
+    def of(cls, keys: Keys, kind: str, size: int, writer: Any = -1, there: Mask | None = None) -> Cells:
+        """Return cells that hold a number in each lane, of keys ``(lanes,)``, or several ``(count, lanes)``;
+        where lanes without are given, their keys are 0.
+        """
+        found = cls.__new__(cls)
+        found.numbers = keys if keys.ndim > 1 else keys[None]
+        found.kind, found.size, found.writer = kind, size, writer
+        found.there = None if there is None or there.all() else there
+        found.width = len(found.numbers) * size
+        found._keys = found._tags = None
+        return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cells], writer: Any = -1) -> Cells:
         """Return the cells of parts, the lowest first."""
+        first = parts[0]
         if len(parts) == 1:
-            return parts[0]
+            return first
+        if all(_alike(first, each) and first.there is each.there for each in parts):
+            numbers = np.concatenate([each.numbers for each in parts])
+            return cls.of(numbers, first.kind, first.size, writer, first.there)
         keys = np.concatenate([part.keys for part in parts])
         return cls(keys, np.concatenate([part.tags for part in parts]), writer)
+
+    @classmethod
+    def beside(cls, registers: Sequence[Cells | None], width: int, lanes: int) -> Cells | None:
+        """Return the cells of the lanes of several registers in a row; None for registers without keys."""
+        first = next((each for each in registers if each is not None), None)
+        if first is None:
+            return None
+        if all(each is None or _alike(first, each) for each in registers):
+            none, every = np.zeros_like(first.numbers), np.ones(lanes, np.bool_)
+            numbers = np.concatenate([none if each is None else each.numbers for each in registers], axis=1)
+            there = [
+                ~every if each is None else every if each.there is None else each.there for each in registers
+            ]
+            return cls.of(numbers, first.kind, first.size, -1, np.concatenate(there))
+        full = [cls.empty(width, lanes) if each is None else each for each in registers]
+        keys, tags = (np.concatenate([getattr(e, name) for e in full], axis=1) for name in ("keys", "tags"))
+        return cls(keys, tags)
 
     @classmethod
     def empty(cls, size: int, lanes: int) -> Cells:
@@ -74,41 +118,145 @@ class Cells:
         return cls(np.zeros((size, lanes), _U), np.zeros((size, lanes), _T))
 
     @property
-    def width(self) -> int:
-        """Bytes."""
-        return len(self.keys)
+    def keys(self) -> Keys:
+        """``(bytes, lanes)``."""
+        if self._keys is None:
+            self._keys = self.numbers if self.size == 1 else np.repeat(self.numbers, self.size, axis=0)
+        found: Keys = self._keys
+        return found
+
+    @property
+    def tags(self) -> Tags:
+        """``(bytes, lanes)``."""
+        if self._tags is None:
+            own = pattern_of(self.kind, self.size, self.width)[:, None]
+            lanes = self.numbers.shape[1]
+            self._tags = np.broadcast_to(own, (self.width, lanes)) if self.there is None else own * self.there
+        found: Tags = self._tags
+        return found
+
+    @property
+    def number(self) -> Keys | None:
+        """The keys ``(lanes,)`` where every lane holds one number and nothing else; None otherwise."""
+        whole = self.kind and self.size == self.width and self.there is None
+        return self.numbers[0] if whole else None
+
+    @property
+    def lanes(self) -> int:
+        """Lanes."""
+        count: int = (self.numbers if self.kind else self._keys).shape[1]
+        return count
 
     @property
     def any(self) -> bool:
         """Whether any byte has a key."""
-        return bool(self.kind) or bool(self.tags.any())
+        return bool(self.kind) or bool(self._tags.any())
+
+    def known(self) -> Keys:
+        """Return every key that some byte has, once or more often."""
+        if not self.kind:
+            return np.asarray(self.keys[self.tags != 0])
+        return (self.numbers if self.there is None else self.numbers[:, self.there]).reshape(-1)
+
+    def tagged(self, byte: int) -> Iterator[tuple[int, Any, Keys]]:
+        """Yield the tags that a byte has, and of each the numbers of its lanes and their keys."""
+        if self.kind:
+            every = np.arange(self.lanes) if self.there is None else np.flatnonzero(self.there)
+            tag = tag_of(self.kind, self.size) + byte % self.size
+            yield tag, every, self.numbers[byte // self.size, every]
+            return
+        for tag in np.unique(self.tags[byte]).tolist():
+            if tag:
+                some = np.flatnonzero(self.tags[byte] == tag)
+                yield tag, some, self.keys[byte][some]
 
     def part(self, first: int, size: int) -> Cells:
         """Return some bytes."""
         if first == 0 and size == self.width:
             return self
+        if self.kind and first % self.size == size % self.size == 0:
+            some = self.numbers[first // self.size : (first + size) // self.size]
+            return Cells.of(some, self.kind, self.size, self.writer, self.there)
         return Cells(self.keys[first : first + size], self.tags[first : first + size], self.writer)
 
     def resized(self, width: int) -> Cells:
         """Return the low bytes, or more bytes without keys above."""
         if width <= self.width:
             return self.part(0, width)
-        return Cells.joined([self, Cells.empty(width - self.width, self.keys.shape[1])], self.writer)
+        return Cells.joined([self, Cells.empty(width - self.width, self.lanes)], self.writer)
 
     def of_lanes(self, index: Any) -> Cells:
         """Return the cells of some lanes, by number."""
         writer = self.writer[index] if np.ndim(self.writer) else self.writer
         if self.kind:
-            return Cells.of(self.keys[0][index], self.kind, self.size, writer)
+            there = None if self.there is None else self.there[index]
+            if there is None or there.any():
+                return Cells.of(self.numbers[:, index], self.kind, self.size, writer, there)
         return Cells(self.keys[:, index], self.tags[:, index], writer)
 
-    def merged(self, mask: Mask, others: Cells) -> Cells:
-        """Return these cells where a mask of lanes is set, others elsewhere."""
+    def merged(self, mask: Mask, others: Cells | None) -> Cells | None:
+        """Return these cells where a mask of lanes is set, others elsewhere; None where no key is left."""
+        if others is None or (self.kind and not others.any):
+            return self._only(mask)
+        if others.kind and not self.any:
+            return others._only(~mask)
         writer = self.writer if self.writer is others.writer else np.where(mask, self.writer, others.writer)
-        if self.kind and (self.kind, self.size) == (others.kind, others.size):
-            return Cells.of(np.where(mask, self.keys[0], others.keys[0]), self.kind, self.size, writer)
+        if _alike(self, others):
+            numbers: Keys = np.where(mask, self.numbers, others.numbers)
+            there = None
+            if self.there is not None or others.there is not None:
+                there = np.where(mask, _mask(self), _mask(others))
+                if not there.any():
+                    return None
+            return Cells.of(numbers, self.kind, self.size, writer, there)
         keys, tags = np.where(mask, self.keys, others.keys), np.where(mask, self.tags, others.tags)
+        return Cells(keys, tags, writer) if tags.any() else None
+
+    def _only(self, mask: Mask) -> Cells | None:
+        """Return the cells of a mask of lanes alone; None where these have no keys."""
+        if self.kind:
+            there = mask if self.there is None else mask & self.there
+            if not there.any():
+                return None
+            return Cells.of(self.numbers * there, self.kind, self.size, self.writer, there)
+        tags = self.tags * mask
+        return Cells(self.keys * mask, tags, self.writer) if tags.any() else None
+
+    def rearranged(self, groups: int, places: npt.NDArray[np.intp], writer: Any = -1) -> Cells:
+        """Return ``(bytes, groups * n)``: of each group of lanes the bytes ``places (n, bytes)``, counted
+        lane by lane.
+        """
+        count, width = places.shape
+        size = self.size
+        if size and (self.there is None or self.there.all()) and _in_rows(places, size):
+            flat = self.numbers.T.reshape(groups, -1)
+            found = flat[:, places[:, ::size] // size].reshape(groups * count, width // size)
+            return Cells.of(np.ascontiguousarray(found.T), self.kind, size, writer)
+        keys, tags = (
+            np.ascontiguousarray(
+                np.ascontiguousarray(each.T).reshape(groups, -1)[:, places].reshape(groups * count, width).T
+            )
+            for each in (self.keys, self.tags)
+        )
         return Cells(keys, tags, writer)
+
+
+def _alike(a: Cells, b: Cells) -> bool:
+    return bool(a.kind) and (a.kind, a.size, a.width) == (b.kind, b.size, b.width)
+
+
+def _mask(cells: Cells) -> Any:
+    return True if cells.there is None else cells.there
+
+
+def _in_rows(places: npt.NDArray[np.intp], size: int) -> bool:
+    """Return whether bytes stay together in numbers of a size."""
+    if size == 1:
+        return True
+    if places.shape[1] % size:
+        return False
+    rows = places.reshape(-1, size)
+    return bool((rows[:, 0] % size == 0).all() and (rows == rows[:, :1] + np.arange(size)).all())
 
 
 class MemoryCells:
@@ -119,24 +267,49 @@ class MemoryCells:
         self.keys, self.tags = np.zeros(data.size, _U), np.zeros(data.size, _T)
         self.writers = np.full(data.size, -1, np.int32)
 
-    def load(self, offsets: npt.NDArray[np.int64], size: int) -> tuple[Keys, Tags]:
-        """Return keys and tags ``(words, size)`` of so many bytes at each offset."""
-        return _rows(self.keys, offsets, size), _rows(self.tags, offsets, size)
+    def load(self, offsets: npt.NDArray[np.int64], size: int, writer: Any = -1) -> Cells | None:
+        """Return the cells of so many bytes at each offset, None where they have no keys."""
+        tags = _rows(self.tags, offsets, size)
+        if not tags.any():
+            return None
+        some = tags[:, 0] != 0
+        first = int(tags[np.argmax(some), 0])
+        own = first >> 4 & 15
+        if own and not first & 15 and size % own == 0:
+            wanted = np.resize(np.arange(first, first + own, dtype=_T), size)
+            if (tags == (wanted if some.all() else wanted * some[:, None])).all():
+                numbers = self.keys[offsets + np.arange(0, size, own)[:, None]]
+                return Cells.of(numbers, NAMES[first >> 8], own, writer, some)
+        keys = np.ascontiguousarray(_rows(self.keys, offsets, size).T)
+        return Cells(keys, np.ascontiguousarray(tags.T) & _T(0xFFFF - LOOSE), writer)
 
-    def writers_of(self, offsets: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int32]:
-        """Return ``(words, size)``: the statements that have written these bytes."""
-        return _rows(self.writers, offsets, size)
+    def of_bytes(self, places: Any) -> tuple[Keys, Tags]:
+        """Return the keys and the tags of bytes, in any shape."""
+        return self.keys[places], self.tags[places] & _T(0xFFFF - LOOSE)
 
-    def store(
-        self, offsets: npt.NDArray[np.int64], size: int, cells: tuple[Keys, Tags] | None, writer: int
-    ) -> None:
-        """Write keys and tags ``(words, size)`` at each offset, None for bytes without keys."""
+    def store(self, offsets: npt.NDArray[np.int64], size: int, cells: Cells | None, writer: int) -> None:
+        """Write the cells of words at each offset, None for bytes without keys."""
         places = _places(offsets, size)
         width = _width(offsets, size)
-        for table, value in ((self.keys, 0), (self.tags, 1)):
-            rows = table[: len(table) // width * width].reshape(-1, width)
-            rows[places] = 0 if cells is None else cells[value].reshape(len(offsets), -1, width)
-        self.writers[: len(self.writers) // width * width].reshape(-1, width)[places] = writer
+        keys: Any = 0
+        tags: Any = 0
+        if cells is not None:
+            shape = len(offsets), -1, width
+            keys = np.repeat(cells.numbers.T, cells.size, axis=1) if cells.kind else cells.keys.T
+            keys, tags = keys.reshape(shape), _marked(cells).T.reshape(shape)
+        for table, value in ((self.keys, keys), (self.tags, tags), (self.writers, writer)):
+            table[: len(table) // width * width].reshape(-1, width)[places] = value
+
+
+def _marked(cells: Cells) -> Tags:
+    """Return the tags of cells as memories have them: ``LOOSE`` unless all bytes are of whole numbers."""
+    tags, keys = cells.tags, cells.keys
+    if cells.kind:
+        return tags
+    follows = np.zeros((len(tags) + 1, tags.shape[1]), np.bool_)
+    follows[1:-1] = (tags[1:] == tags[:-1] + 1) & (keys[1:] == keys[:-1])
+    whole = (follows[:-1] | (tags & 15 == 0)) & (follows[1:] | ((tags & 15) + 1 == tags >> 4 & 15))
+    return tags if (whole | (tags == 0)).all() else np.where(tags != 0, tags | _T(LOOSE), tags)
 
 
 def _width(offsets: npt.NDArray[np.int64], size: int) -> int:
@@ -155,16 +328,3 @@ def _rows(table: npt.NDArray[Any], offsets: npt.NDArray[np.int64], size: int) ->
     width = _width(offsets, size)
     rows = table[: len(table) // width * width].reshape(-1, width)
     return rows[_places(offsets, size)].reshape(len(offsets), size)
-
-
-def cells_of_rows(keys: Keys, tags: Tags, writer: Any = -1) -> Cells | None:
-    """Return the cells of a register from ``(lanes, bytes)`` of memory; None for bytes without keys."""
-    if not tags.any():
-        return None
-    first = int(tags[0, 0])
-    size, width = first >> 4 & 15, tags.shape[1]
-    if first and size == width and first & 15 == 0:
-        expected = np.arange(first, first + size, dtype=_T)
-        if (tags == expected).all() and (keys == keys[:, :1]).all():
-            return Cells.of(np.ascontiguousarray(keys[:, 0]), NAMES[first >> 8], size, writer)
-    return Cells(np.ascontiguousarray(keys.T), np.ascontiguousarray(tags.T), writer)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....isa.codes import values_of
-from ....isa.formats import FORMATS
+from ....isa.formats import FORMATS, Format
 from .constant_keys import ConstantKeys, integer_keys, two_to
 from .finite_fields import ONE, ZERO, Keys, add, hashed, key_of, mul, neg, sub
 from .key_bits import BitTable, constant_rows, weighted
@@ -45,7 +45,8 @@ class KeyReader:
         self.seed = seed
         self.constants = ConstantKeys()
         self.bits = BitTable()
-        self.casts = dict[str, list[Keys]]()  # keys of integers that were read as floats, by how
+        self.casts = dict[str, set[int]]()  # some keys of integers that were read as others, by how
+        self.unread = set[int]()  # of integers of which floats were made that have no law
         self._pairs = dict[int, tuple[int, int]]()  # numbers of 4 bits that share a byte
 
     def constant(self, bits: Values, kind: str, size: int) -> Keys:
@@ -62,15 +63,20 @@ class KeyReader:
         own = bits >> bits.dtype.type(8 * place) if place else bits
         if cells is None:
             return self.constant(own, kind, size)
-        if cells.kind == kind and cells.size == size and place == 0:
-            return np.asarray(cells.keys[0])
+        whole = self._whole(cells, kind, size) if place % size == 0 else None
+        if whole is not None:
+            found: Keys = whole[place // size]
+            if cells.there is not None:
+                found, none = found.copy(), ~cells.there
+                found[none] = self.constant(own[none], kind, size)
+            return found
         keys, tags = cells.keys[place : place + size], cells.tags[place : place + size]
         whole = tags[0] == tag_of(kind, size)
         for byte in range(1, size):
             whole &= (tags[byte] == tag_of(kind, size) + byte) & (keys[byte] == keys[0])
         if whole.all():
             return np.asarray(keys[0])
-        found: Keys = keys[0].copy()
+        found = np.asarray(keys[0]).copy()
         none = (tags == 0).all(0)
         if none.any():
             found[none] = self.constant(own[none], kind, size)
@@ -78,6 +84,19 @@ class KeyReader:
         if odd.size:
             found[odd] = self._odd(_Piece(self, keys[:, odd], tags[:, odd], own[odd], kind, size))
         return found
+
+    def _whole(self, cells: Cells, kind: str, size: int) -> Keys | None:
+        """Return ``(count, lanes)``: the keys of numbers side by side that are of a type, or elements of an
+        array of integers of its size that are read as floats; None for others.
+        """
+        if cells.size != size:
+            return None
+        if cells.kind == kind:
+            return cells.numbers
+        cast = kind not in ("s", "u") and cells.kind in ("s", "u") and cells.there is None
+        if cast and self.bits.of_leaf(cells.numbers[0, :1]).all():
+            return self.cast(cells.numbers, f"as {kind}")
+        return None
 
     def _odd(self, piece: _Piece) -> Keys:
         """Return the keys of numbers whose bytes are no whole number of the type."""
@@ -96,18 +115,14 @@ class KeyReader:
         lanes = len(bits)
         if cells is None:
             return constant_rows(bits, 8 * width), np.ones(lanes, np.bool_)
-        if cells.kind in ("s", "u") and cells.size == width <= 4:
-            rows, known = self.bits.rows(cells.keys[0])
+        if cells.number is not None and cells.kind in ("s", "u") and cells.size == width <= 4:
+            rows, known = self.bits.rows(cells.number)
             return rows[:, : 8 * width], known
         found, known = constant_rows(bits, 8 * width), np.ones(lanes, np.bool_)
         for byte in range(width):
-            tags = cells.tags[byte]
-            for tag in np.unique(tags).tolist():
-                if tag:
-                    some = np.flatnonzero(tags == tag)
-                    rows, have = self._byte(cells.keys[byte][some], tag)
-                    found[some[:, None], np.arange(8 * byte, 8 * byte + 8)] = rows
-                    known[some] &= have
+            for tag, some, keys in cells.tagged(byte):
+                found[some, 8 * byte : 8 * byte + 8], have = self._byte(keys, tag)
+                known[some] &= have
         return found, known
 
     def _byte(self, keys: Keys, tag: int) -> tuple[Keys, Mask]:
@@ -120,17 +135,32 @@ class KeyReader:
 
     def cast(self, keys: Keys, name: str) -> Keys:
         """Return the keys of the floats that bits of integers are read as, in words such as "as bf16"."""
-        self.casts.setdefault(name, []).append(keys)
+        self.casts.setdefault(name, set()).update(_some(keys))
         return hashed(name, keys)
 
     def multiplied(self, cells: Cells | None, bits: Values, kind: str, size: int, place: int = 0) -> Keys:
         """Return ``read`` of a matrix's element; integers of the other sign are noted as casts."""
         other = {"s": "u", "u": "s"}.get(kind)
-        if cells is not None and other is not None:
+        if cells is not None and other is not None and cells.kind in ("", other):
             some = cells.tags[place] == tag_of(other, size)
             if some.any():
-                self.casts.setdefault(f"as {kind}{8 * size}", []).append(cells.keys[place][some])
+                self.casts.setdefault(f"as {kind}{8 * size}", set()).update(_some(cells.keys[place][some]))
         return self.read(cells, bits, kind, size, place)
+
+    def elements(self, cells: Cells | None, bits: Values, element: Format, count: int) -> Keys:
+        """Return ``(count, lanes)``: the elements of a matrix in words, the lowest first."""
+        kind = element.name if element.is_float else element.name[0]
+        if element.bits == 1:
+            rows, known = self.rows(cells, bits, -(-count // 8))
+            return np.where(known[:, None], rows, hashed("bits", rows)).T
+        if element.bits == 4:
+            pairs = [self.nibbles(cells, bits, kind, byte) for byte in range(-(-count // 2))]
+            return np.concatenate(pairs)
+        kind, size = "f32" if kind == "tf32" else kind, element.code_dtype.itemsize
+        whole = None if cells is None or cells.there is not None else self._whole(cells, kind, size)
+        if whole is not None:
+            return whole
+        return np.stack([self.multiplied(cells, bits, kind, size, size * place) for place in range(count)])
 
     # --- two numbers in a byte ---
 
@@ -153,11 +183,8 @@ class KeyReader:
             found = np.stack([self.constant(half.astype(np.uint8), kind, 1) for half in halves])
         if cells is None:
             return found
-        keys, tags = cells.keys[byte], cells.tags[byte]
-        for tag in np.unique(tags).tolist():
-            if tag:
-                some = np.flatnonzero(tags == tag)
-                found[:, some] = self._nibbles_of(keys[some], tag, kind)
+        for tag, some, keys in cells.tagged(byte):
+            found[:, some] = self._nibbles_of(keys, tag, kind)
         return found
 
     def _nibbles_of(self, keys: Keys, tag: int, kind: str) -> Keys:
@@ -263,6 +290,8 @@ class _Piece:
         return np.where(near, moved, hashed(f"low {self.size} bytes", self.keys[0]))
 
     def _float_of_bits(self, tags: tuple[int, ...]) -> Keys:
+        if self.kind == "f32" and (lengthened := self._lengthened()) is not None:
+            return lengthened
         known = np.zeros(1, np.bool_)
         if self.kind in _FIELDS and self._may_be_made():
             rows, known = self.reader.rows(Cells(self.keys, self.tags), self.bits, self.size)
@@ -274,7 +303,22 @@ class _Piece:
             size, place = tags[0] >> 4 & 15, tags[0] & 15
             part = "" if size == self.size else f"bytes {place} to {place + self.size - 1} "
             return self.reader.cast(self.keys[0], f"{part}as {self.kind}")
+        self.reader.unread.update(_some(self.keys))
         return self._hash(tags)
+
+    def _lengthened(self) -> Keys | None:
+        """Return bf16 above 16 zeros, as f32, where the upper half are elements of an array of integers."""
+        found: Keys | None = None
+        for lanes in (slice(0, 1), slice(None)):
+            cells = Cells(self.keys[:, lanes], self.tags[:, lanes])
+            rows, known = self.reader.rows(cells, self.bits[lanes], self.size)
+            if not known.all() or rows[:, :16].any():
+                return None
+            halves = [weighted(rows[:, 16:], signed=signed) for signed in (False, True)]
+            found = next((each for each in halves if self.reader.bits.of_leaf(each).all()), None)
+            if found is None:
+                return None
+        return None if found is None else self.reader.cast(found, "as bf16")
 
     def _may_be_made(self) -> bool:
         """Return whether the first lane's float has a sign and an exponent of constant bits."""
@@ -295,6 +339,15 @@ class _Piece:
     def _hash(self, tags: tuple[int, ...]) -> Keys:
         concrete = self.bits if 0 in tags else np.zeros(len(self.bits), _U)
         return hashed(f"bytes {self.kind} {tags}", *self.keys, concrete.astype(_U))
+
+
+def _some(keys: Keys) -> list[int]:
+    """Return some of the keys, from all parts of an array."""
+    found: list[int] = keys.reshape(-1)[:: max(keys.size // _SAMPLES, 1)].tolist()
+    return found
+
+
+_SAMPLES = 32
 
 
 def _of_fields(rows: Keys, fraction: int, exponent: int) -> tuple[Keys, Mask]:

@@ -150,9 +150,10 @@ def _selection(call: Call) -> Outcome:
     first = decides.astype(np.bool_) if call.statement.opcode == "selp" else call.values(2)[0] >= 0
     width = call.after.dtype.itemsize
     a, b = (cells if cells is not None else Cells.empty(width, call.lanes) for cells in call.cells[:2])
-    found = a.merged(first, b)
-    if found.kind == "f32":  # a number, which may be a function by value: its branches meet here
-        return Outcome(found.keys[:1], None, "", (), Element("f32", 4, 1))
+    found = a.merged(first, b) or Cells.empty(width, call.lanes)
+    if found.kind == "f32" and found.width == width == found.size and found.there is None:
+        # A number, which may be a function by value: its branches meet here.
+        return Outcome(found.numbers[:1], None, "", (), Element("f32", 4, 1))
     return Outcome(None, found)
 
 

@@ -79,9 +79,9 @@ def _whole_integer(call: Call, count: int) -> Outcome | None:
     """
     keyed = [place for place in range(count) if call.cells[place] is not None]
     cells = call.cells[keyed[0]] if len(keyed) == 1 else None
-    if cells is None or cells.kind not in ("s", "u") or cells.size != cells.width:
+    if cells is None or cells.number is None or cells.kind not in ("s", "u"):
         return None
-    if cells.size <= 4 and call.reader.bits.rows(cells.keys[0])[1].all():
+    if cells.size <= 4 and call.reader.bits.rows(cells.number)[1].all():
         return None
     same = bool((call.bits[keyed[0]] == call.after).all())
     return Outcome(None, cells) if same else Outcome()
@@ -198,7 +198,11 @@ def _shift(call: Call) -> Outcome | None:
         return None
     if amount == width and not signed:
         return Outcome(None, Cells.empty(width // 8, call.lanes))
-    if amount % 8 == 0 and not (cells.kind in ("s", "u") and width <= 32) and not signed:
+    if (
+        amount % 8 == 0
+        and not (cells.kind in ("s", "u") and cells.number is not None and width <= 32)
+        and not signed
+    ):
         return Outcome(None, _byte_shifted(cells, amount // 8, left=left))
     rows = _known_rows(call, 1)
     moved = None if rows is None else _shifted_rows(rows[0], amount, left=left, signed=signed)

@@ -91,9 +91,9 @@ class Call:
         found = np.zeros(self.lanes, np.bool_)
         for cells in self.cells:
             if cells is not None:
-                if cells.kind:
+                if cells.kind and cells.there is None:
                     return np.ones(self.lanes, np.bool_)
-                found |= cells.tags.any(0)
+                found |= cells.tags.any(0) if cells.there is None else cells.there
         return found
 
     def hashed(self) -> Outcome:
@@ -102,8 +102,8 @@ class Call:
         for cells, bits in zip(self.cells, self.bits, strict=True):
             if cells is None:
                 operands.append(integer_keys(bits.astype(_U)))
-            elif cells.kind:
-                operands.append(cells.keys[0])
+            elif cells.number is not None:
+                operands.append(cells.number)
             else:
                 operands.append(hashed("cells", *cells.keys, *cells.tags.astype(_U)))
         name = ".".join((self.statement.opcode, *self.modifiers))

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from ....isa.formats import FORMATS
 
 Kind = np.dtype[Any]
 _NUMBERS = {
@@ -20,11 +21,11 @@ _NUMBERS = {
     "short": "i2", "unsigned short": "u2", "int": "i4", "unsigned int": "u4", "long": "i8",
     "unsigned long": "u8", "long long": "i8", "unsigned long long": "u8",
 }  # fmt: skip
-_FLOATS = {
-    "half": np.float16, "bfloat16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn,
-    "e5m2": ml_dtypes.float8_e5m2, "float": np.float32, "double": np.float64,
-}  # fmt: skip
-_VECTOR = re.compile(r"_*(?:nv_)?(?:fp8_)?(?:float_)?(half|bfloat16|e4m3|e5m2|float|double)(?:_t)?[x1-4]*")
+_CALLED = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64"}
+_FLOATS = {name: FORMATS[called].dtype for name, called in _CALLED.items()} | {
+    name: element.dtype for name, element in FORMATS.items() if element.is_float and element.bits == 8
+}
+_VECTOR = re.compile(rf"_*(?:nv_)?(?:fp8_)?(?:float_)?({'|'.join(_FLOATS)})(?:_t)?[x1-4]*")
 
 
 def type_named(text: str) -> Kind | None:

@@ -4,7 +4,7 @@
     origins b          every element of an operand at this statement, in this execution
     origins b[0,4]     one of them
 
-The launch is executed on tags in place of data, once a session. Knows the statement of the focus; tracing is
+The launch is executed with keys beside its data, once a session. Knows the statement of the focus; tracing is
 workbench/diagnosis/origins.
 """
 

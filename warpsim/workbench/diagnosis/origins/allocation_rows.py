@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from .byte_keys import Indices
 from .commonest import mode
 from .loaded_operands import Mask, Operand, layout_of, operands_of
-from .tagged_runs import Movement, TaggedBuffer
-from .tags import Indices
+from .traced_launch import Movement, TracedBuffer
 
 
 def with_rows(movement: Movement) -> Movement:
@@ -34,13 +34,13 @@ def arriving(movement: Movement) -> Movement:
     return replace(movement, buffers=found or movement.buffers)
 
 
-def _has(operand: Operand, buffer: TaggedBuffer) -> bool:
+def _has(operand: Operand, buffer: TracedBuffer) -> bool:
     """Return whether an operand has elements of a buffer."""
     start = 8 * buffer.start
     return bool(((operand.bits >= start) & (operand.bits < start + 8 * buffer.size)).any())
 
 
-def _shaped(buffer: TaggedBuffer, lengths: set[int]) -> TaggedBuffer:
+def _shaped(buffer: TracedBuffer, lengths: set[int]) -> TracedBuffer:
     """Return a buffer with rows of the length; behind the last whole row there may be more bytes."""
     length = next(iter(lengths)) if len(lengths) == 1 else 0
     if not length or buffer.size % length or length >= buffer.size:

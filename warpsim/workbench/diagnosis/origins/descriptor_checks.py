@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from .anchors import Anchored
 from .loaded_operands import Operand, row_length
 from .packing_checks import PackingFinding
 from .placed_tiles import Fit, Wanted, fit_of
-from .tags import Tagging
 
 _OF_STEPS = ("stage", "repeated", "unused")  # a tile in order, of another k
 
@@ -22,7 +23,6 @@ def described(
     operands: Mapping[str, Operand],
     tiles: Mapping[str, Anchored | None],
     found: Sequence[PackingFinding],
-    tagging: Tagging,
 ) -> list[PackingFinding]:
     """Return findings on A and B of one statement; where a descriptor explains those of an operand, that
     takes their place. ``tiles`` are those of A and of B.
@@ -32,7 +32,7 @@ def described(
         wrong = [finding for finding in left if finding.operand == role and finding.kind not in _OF_STEPS]
         if not wrong or role not in operands:
             continue
-        fits = _fits(operands[role], tiles.get(other), tagging)
+        fits = _fits(operands[role], tiles.get(other))
         if fits and fits[0].texts:
             own = replace(
                 wrong[0], kind="descriptor", message=f"{_text(fits)} ({_where(fits[0])})", fit=tuple(fits)
@@ -41,14 +41,14 @@ def described(
     return left
 
 
-def _fits(operand: Operand, partner: Anchored | None, tagging: Tagging) -> list[Fit]:
+def _fits(operand: Operand, partner: Anchored | None) -> list[Fit]:
     """Return the descriptors of executions whose shared memory is known, none where a tile is not there."""
     found = list[Fit]()
     for snapshot in operand.given.snapshots:
         if operand.role not in snapshot.words:
             continue
         wanted = _wanted(operand, partner, snapshot.event)
-        fit = fit_of(operand, tagging.decoded(snapshot.seen), snapshot.words[operand.role], wanted)
+        fit = fit_of(operand, snapshot.memory.astype(np.int64), snapshot.words[operand.role], wanted)
         if fit is None:
             return []
         found.append(fit)

@@ -1,10 +1,10 @@
 """Where does this element come from? Elements of matrix instructions, traced back to the arrays of a launch.
 
-Moving data does not depend on it, so the kernel is run on tags in place of data, and what arrives in the
-registers of every mma says which byte it was (tags.py, tagged_runs.py). Dependence is reported.
-Elements that went through arithmetic, conversions among it, are "computed"; those that are the same whatever
-the arrays hold are "constant". mma, wgmma, wmma and tcgen05.mma are traced, but no wmma with elements below
-a byte, and no 6-bit and 4-bit elements of kind::f8f6f4 in shared memory.
+Beside every byte of the arrays runs a key, and what arrives in the registers of every mma says which byte it
+was (byte_keys.py, traced_launch.py). Control that depends on the data is reported. Elements that went through
+arithmetic, conversions among it, are "computed", with their formula; those that the arrays have no part in
+are "constant". mma, wgmma, wmma and tcgen05.mma are traced, but no wmma with elements
+below a byte, and no 6-bit and 4-bit elements of kind::f8f6f4 in shared memory.
 What is not explained is no finding: padding, triangles and parts of a larger grid leave elements unused
 too. Knows kernels and arrays; prints nothing.
 """
@@ -12,7 +12,7 @@ too. Knows kernels and arrays; prints nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,8 +30,9 @@ from ....machine.state.spaces import Allocation
 from ....ptx.symbols import shown_variable
 from .allocation_rows import arriving, with_rows
 from .anchors import Anchored, anchored, formulas_of
+from .byte_keys import COMPUTED
 from .descriptor_checks import described
-from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, tiles_of, word_text
+from .loaded_operands import KINDS, Mask, Operand, index_text, operands_of, row_length, tiles_of, word_text
 from .packing_checks import (
     PackingFinding,
     Products,
@@ -40,8 +41,7 @@ from .packing_checks import (
     repeated_products,
     tile_findings,
 )
-from .tagged_runs import Dependence, Movement, Size, TaggedBuffer, job_of, movement_of
-from .tags import COMPUTED
+from .traced_launch import Dependence, Movement, Size, TracedBuffer, job_of, movement_of
 from .unused_elements import ranges_of, unused_elements
 from .words.byte_ids import folded_byte_ids
 from .words.metadata_checks import word_findings
@@ -75,6 +75,7 @@ class OperandOrigins:
     operand: Operand
     tiles: Anchored | None
     formulas: tuple[str, ...]
+    movement: Movement = field(repr=False)
 
     @property
     def role(self) -> str:
@@ -82,7 +83,7 @@ class OperandOrigins:
         return self.operand.role
 
     @property
-    def buffer(self) -> TaggedBuffer | None:
+    def buffer(self) -> TracedBuffer | None:
         """The buffer that most of its elements come from, None for none."""
         return self.operand.buffer
 
@@ -109,11 +110,53 @@ class OperandOrigins:
                 lane=lane,
                 register=value // operand.each,
                 bits=_bits(operand, value % operand.each),
-                source=_source(operand, execution, lane, value),
+                source=self._source(execution, lane, value),
             )
             for lane in range(operand.bits.shape[1])
             for value in range(operand.bits.shape[2])
         ]
+
+    def _source(self, execution: int, lane: int, value: int) -> str:
+        operand = self.operand
+        index, kind = int(operand.index[execution, lane, value]), int(operand.bits[execution, lane, value])
+        if index >= 0 and operand.buffer is not None:
+            byte = operand.role not in ("a", "b", "c")
+            return (
+                word_text(operand.buffer, index) if byte else index_text(operand.buffer, index, operand.width)
+            )
+        formula = self.formula(execution, lane, value) if kind == COMPUTED else ""
+        return f"computed: {formula}" if formula else KINDS.get(kind, "another buffer")
+
+    def formula(self, execution: int, lane: int, value: int) -> str:
+        """Return what was computed as an element, "relu(x[3] * scale[1])"; "" where it is not known."""
+        operand = self.operand
+        keys = operand.given.computed.get(operand.role)
+        if keys is None:
+            return ""
+        own = keys[execution].reshape(operand.bits.shape[1], -1)[lane]
+        byte = value * own.size // operand.bits.shape[2]
+        return self.movement.formulas.text(int(own[byte]), self._name)
+
+    @cached_property
+    def example(self) -> str:
+        """The formula of the first element that was computed; "" where none is known."""
+        places = np.argwhere(self.operand.bits == COMPUTED)
+        return self.formula(*places[0].tolist()) if len(places) else ""
+
+    def _name(self, first: int, bits: int, low: int, size: int) -> str:
+        """Return so many bits from bit ``low`` of a byte on, which are read in elements of ``size`` bytes."""
+        buffer = next(each for each in self.movement.buffers if each.holds(first))
+        unit = (
+            min(size, buffer.dtype.itemsize) if buffer.parameter >= 0 and not low and bits % 8 == 0 else size
+        )
+        unit = unit if bits >= 8 * unit else buffer.dtype.itemsize
+        inside = first - buffer.start
+        text = index_text(buffer, inside // unit, 8 * unit)
+        if bits < 8 * unit:
+            low += inside % unit * 8
+            return f"bits {low + bits - 1}..{low} of {text}"
+        last = inside // unit % row_length(buffer, 8 * unit) + bits // (8 * unit) - 1
+        return f"{text[:-1]}..{last}]" if bits > 8 * unit else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +171,7 @@ class Origins(Displayed):
         return f"<origins of {len(self.operands)} operands in {names}: {len(self.findings)} findings>"
 
     @property
-    def buffers(self) -> tuple[TaggedBuffer, ...]:
+    def buffers(self) -> tuple[TracedBuffer, ...]:
         """The arrays whose elements are traced."""
         return self.movement.buffers
 
@@ -140,7 +183,7 @@ class Origins(Displayed):
     @cached_property
     def operands(self) -> tuple[OperandOrigins, ...]:
         """Operands in the order of the text."""
-        return tuple(_origins_of(operand) for operand in operands_of(self.movement))
+        return tuple(_origins_of(self.movement, operand) for operand in operands_of(self.movement))
 
     @property
     def statements(self) -> tuple[Mapping[str, OperandOrigins], ...]:
@@ -165,7 +208,7 @@ class Origins(Displayed):
             for role, tiles in (("a", a), ("b", b)):
                 if tiles is None and role in operands:
                     own += arranged_findings(operands[role])
-            found += described(operands, {"a": a, "b": b}, own, self.movement.tagging)
+            found += described(operands, {"a": a, "b": b}, own)
             for role in ("e", "scale_a", "scale_b"):
                 if role in operands:
                     found += word_findings(operands[role], a, b)
@@ -205,12 +248,12 @@ class Origins(Displayed):
             texts += filter(None, unused)
         return tuple(texts)
 
-    def used(self, buffer: TaggedBuffer) -> float:
+    def used(self, buffer: TracedBuffer) -> float:
         """Return how much of an array arrives, unchanged, in matrix instructions."""
         bits = self._used_bits(buffer)
         return float(bits.mean()) if bits.size else 0.0
 
-    def _used_bits(self, buffer: TaggedBuffer) -> Mask:
+    def _used_bits(self, buffer: TracedBuffer) -> Mask:
         """Return which bits of an array arrive."""
         firsts: dict[int, Mask] = {}
         for operand in self.operands:
@@ -300,11 +343,14 @@ def _parameter(parameters: Sequence[Parameter], key: str | int) -> Parameter:
     raise OperandError(f"origins: no parameter {key!r}; they are {known}")
 
 
-def _origins_of(operand: Operand) -> OperandOrigins:
+def _origins_of(movement: Movement, operand: Operand) -> OperandOrigins:
     found = operand.once("anchored", lambda: _anchored(operand))
     formulas = operand.once("formulas", lambda: tuple(formulas_of(found)))
     return OperandOrigins(
-        operand=operand, tiles=None if found is None else found.of(operand), formulas=formulas
+        operand=operand,
+        tiles=None if found is None else found.of(operand),
+        formulas=formulas,
+        movement=movement,
     )
 
 
@@ -315,15 +361,6 @@ def _anchored(operand: Operand) -> Anchored | None:
 
 def _bits(operand: Operand, element: int) -> tuple[int, int]:
     return (element + 1) * operand.width - 1, element * operand.width
-
-
-def _source(operand: Operand, execution: int, lane: int, value: int) -> str:
-    index = int(operand.index[execution, lane, value])
-    if index < 0 or operand.buffer is None:
-        return KINDS.get(int(operand.bits[execution, lane, value]), "another buffer")
-    if operand.role in ("a", "b", "c"):
-        return index_text(operand.buffer, index, operand.width)
-    return word_text(operand.buffer, index)
 
 
 # --- what is not explained ----------------------------------------------------------------------------
@@ -357,7 +394,7 @@ def _unexplained(operand: Operand, is_tiles: bool) -> Iterator[str]:
         yield f"{operand.role} comes from {operand.buffer.name} in no order that is known"
 
 
-def unused_text(buffer: TaggedBuffer, bits: Mask) -> str:
+def unused_text(buffer: TracedBuffer, bits: Mask) -> str:
     """Describe which ``bits`` of an array arrive in matrix instructions, by elements; empty for all."""
     used: Mask = np.asarray(bits.reshape(-1, 8).any(axis=1))
     if used.all():

@@ -1,7 +1,7 @@
-"""What each matrix statement was given in runs on tags: the index of every byte of its operands.
+"""What each matrix statement was given in a launch: the index of every byte of its operands.
 
-Statements that were given the same share one array of indices. Knows what the runs saw; does not run
-anything, and does not know what fragments mean.
+Statements that were given the same share one array of indices. Knows what was seen; does not run anything,
+and does not know what fragments mean.
 """
 
 from __future__ import annotations
@@ -17,19 +17,43 @@ from ....base.errors import Location
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import ScaleSelectors
 from ....machine.run.wave import Record
-from .tagged_observer import Event, Watch
-from .tags import Indices, Tagging
+from ....observe.algebra.keys.finite_fields import Keys
+from .byte_keys import Bytes, Indices
+from .operand_bytes import Seen
 
 Numbers = npt.NDArray[np.intp]
-Words = npt.NDArray[Any]
+_SAMPLED = 8  # places of each axis but the last by which arrays are looked up
+_LOOKED_AT = 8  # arrays with the same in these places
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One statement executed by some warps, ``number`` in the order of execution.
+
+    ``tiles`` are operands that are given as matrices: in shared memory, or fragments of wmma. ``memory`` are
+    the bytes of shared memory where they are kept, ``words`` the descriptors.
+    """
+
+    pc: int
+    record: Record
+    instruction: Instruction
+    selector: int
+    scale_selectors: ScaleSelectors
+    ignores_c: bool
+    places: Indices
+    seen: dict[str, Seen]
+    tiles: frozenset[str]
+    number: int
+    memory: Bytes | None = None
+    words: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The shared memory ``(runs, bytes)`` of execution ``event`` of a statement, and its descriptors."""
+    """The bytes of shared memory in execution ``event`` of a statement, and its descriptors."""
 
     event: int
-    seen: npt.NDArray[np.uint8]
+    memory: Bytes
     words: dict[str, int]
 
 
@@ -38,17 +62,19 @@ class Given:
     """What one matrix statement was given in all its executions.
 
     ``places`` (n, 5): x, y, z of the CTA, its warp, and the how many-th time; ``bytes`` by operand
-    (n, lanes, registers, bytes of a register): indices as ``Tagging.decoded`` has them. Of operands among
-    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element). ``times (n,)``
-    order the executions of all statements; ``ignores_c (n,)`` marks those with scale-d false.
+    (n, lanes, registers, bytes of a register): indices as ``ByteKeys.indices`` has them. Of operands among
+    ``tiles``, which lie in shared memory, (n, rows along m or n, k, bytes of an element). ``computed`` has
+    the keys of operands of which something is computed. ``times (n,)`` order the executions of all
+    statements; ``ignores_c (n,)`` marks those with scale-d false.
     """
 
     record: Record
     instruction: Instruction
     selector: int
     scale_selectors: ScaleSelectors
-    places: npt.NDArray[np.int64]
-    bytes: dict[str, Words]
+    places: Indices
+    bytes: dict[str, Bytes]
+    computed: dict[str, Keys]
     times: Indices
     ignores_c: npt.NDArray[np.bool_]
     tiles: frozenset[str] = frozenset()
@@ -61,30 +87,47 @@ class Given:
 
 
 @dataclass
-class _Decoding:
-    """The decoding of what runs saw, all of them or the first; ``certain`` turns false where the first are
-    too few.
+class Shared:
+    """Arrays that are kept, each once."""
 
-    What has been found is ``known`` by the arrays that it was found from, which events share.
-    """
+    given: dict[object, list[Any]] = field(default_factory=dict)
+    kept: dict[int, Any] = field(default_factory=dict)
 
-    tagging: Tagging
-    certain: bool = True
+    def own(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return an array to keep: that of before, where it is equal."""
+        if id(array) in self.kept:
+            return array
+        sample = array[:: max(len(array) // _SAMPLED, 1), ::_SAMPLED]
+        alike = self.given.setdefault((array.shape, sample.tobytes()), [])
+        for known in alike[-_LOOKED_AT:]:
+            if np.array_equal(known, array):
+                return np.asarray(known)
+        alike.append(array)
+        self.kept[id(array)] = array
+        return array
+
+
+# --- statement by statement ----------------------------------------------------------------------------
+
+
+@dataclass
+class _Joined:
+    """Arrays of several executions put together, ``known`` by the arrays that they are made of."""
+
     known: dict[object, Any] = field(default_factory=dict)
     places: list[Indices] = field(default_factory=list)
 
-    def words(self, parts: Sequence[Sequence[Words]], orders: Sequence[Numbers]) -> Words:
-        """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given part by part for each
-        run, and in which order they count; the same array for the same words.
-        """
-        key = tuple(tuple(map(id, run)) for run in parts), tuple(map(id, orders))
+    def arrays(self, parts: Sequence[npt.NDArray[Any]], order: Numbers) -> npt.NDArray[Any]:
+        """Return arrays one behind another in an order; the same array for the same arrays."""
+        key = tuple(map(id, parts)), id(order)
         if key not in self.known:
-            self.known[key] = self.decoded([*map(_joined, parts, orders)])
-        found: Words = self.known[key]
+            whole = np.concatenate(parts)
+            self.known[key] = whole if bool((order[1:] > order[:-1]).all()) else whole[order]
+        found: npt.NDArray[Any] = self.known[key]
         return found
 
     def ordered(self, events: Sequence[Event]) -> tuple[Indices, Numbers]:
-        """Return what ``_ordered`` does."""
+        """Return places by CTA, warp and count of executions of the warp, and their order."""
         key = tuple(id(event.places) for event in events)
         if key not in self.known:
             self.known[key] = _ordered(events)
@@ -99,96 +142,78 @@ class _Decoding:
         self.places.append(places)
         return places
 
-    def decoded(self, seen: Sequence[Words]) -> Words:
-        """Return ``(..., bytes)``: the index of each byte of words ``(...)``, given for each run."""
-        if len(seen) == self.tagging.runs:
-            return self.tagging.decoded(np.stack(seen)[..., None].view(np.uint8))
-        found = self.tagging.of_neighbours(seen)
-        self.certain &= found is not None
-        return np.zeros(0, np.int64) if found is None else found
 
-
-def given_of(tagging: Tagging, runs: Sequence[Watch]) -> list[Given] | None:
-    """Return what each matrix statement was given, if it was executed alike in all ``runs``; None where
-    they are the first runs only, and more are needed.
-    """
-    decoding, found = _Decoding(tagging), list[Given]()
-    tables = [_by_statement(run.events) for run in runs]
-    for pc, events in sorted(tables[0].items()):
-        found += _of_statement(decoding, [events, *(table.get(pc, []) for table in tables[1:])])
-        if not decoding.certain:
-            return None
-    return found
-
-
-def _of_statement(decoding: _Decoding, runs: Sequence[Sequence[Event]]) -> Iterator[Given]:
-    """Yield what one statement was given, for each instruction that it was."""
-    events, *others = runs
-    places, order = decoding.ordered(events)
-    if any(not run or not np.array_equal(decoding.ordered(run)[0], places) for run in others):
-        return
-    counts = [len(event.places) for event in events]
-    number = {form: n for n, form in enumerate(dict.fromkeys(event.instruction for event in events))}
-    which = np.repeat([number[event.instruction] for event in events], counts)[order]
-    times = np.repeat([event.number for event in events], counts)[order]
-    ignores = np.repeat([not event.inputs.scale_d for event in events], counts)[order]
-    for form, own in number.items():
-        chosen = which == own
-        alike = [[event for event in table if event.instruction == form] for table in runs]
-        if all(map(len, alike)):
-            yield _of_form(decoding, alike, (places[chosen], times[chosen], ignores[chosen]))
-
-
-def _of_form(decoding: _Decoding, runs: Sequence[Sequence[Event]], settings: tuple[Any, Any, Any]) -> Given:
-    """Return what a statement was given in its executions as one instruction: a descriptor may state others.
-
-    ``settings`` are places, times and ignores_c.
-    """
-    first, every = runs[0][0], [event for events in runs for event in events]
-    orders = [decoding.ordered(events)[1] for events in runs]
-    roles = [
-        role for role in first.inputs.registers if all(role in event.inputs.registers for event in every)
-    ]
-    is_tensor = first.record.statement.opcode == "tcgen05"
-    return Given(
-        record=first.record,
-        instruction=first.instruction,
-        selector=first.inputs.selector,
-        scale_selectors=first.inputs.scale_selectors,
-        places=decoding.same_places(settings[0]),
-        bytes={role: decoding.words(_parts(runs, role), orders) for role in roles},
-        times=settings[1],
-        ignores_c=settings[2],
-        tiles=first.tiles,
-        snapshots=tuple(_snapshots(decoding, runs, orders)) if is_tensor else (),
-    )
-
-
-def _snapshots(
-    decoding: _Decoding, runs: Sequence[Sequence[Event]], orders: Sequence[Numbers]
-) -> Iterator[Snapshot]:
-    """Yield what was kept of the shared memory of executions, in all runs."""
-    for place, number in enumerate(orders[0].tolist()):
-        event = runs[0][number]
-        alike = [events[int(order[place])] for events, order in zip(runs, orders, strict=True)]
-        seen = [other.inputs.shared for other in alike]
-        words = {role: word for role in "ab" if (word := event.inputs.descriptor(role)) is not None}
-        kept = [memory for memory in seen if memory is not None]
-        if len(kept) == len(runs):
-            decoding.decoded(kept)  # to see whether the runs are enough for it
-            own = {role: int(word[0]) for role, word in words.items()}
-            yield Snapshot(event=place, seen=np.stack(kept), words=own)
-
-
-def _by_statement(events: Sequence[Event]) -> dict[int, list[Event]]:
+def given_of(events: Sequence[Event]) -> tuple[Given, ...]:
+    """Return what each matrix statement was given, in the order of the text."""
     table: dict[int, list[Event]] = {}
     for event in events:
         table.setdefault(event.pc, []).append(event)
-    return table
+    joined = _Joined()
+    return tuple(given for pc in sorted(table) for given in _of_statement(joined, table[pc]))
 
 
-def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], Numbers]:
-    """Return places by CTA, warp and count of executions of the warp, and their order."""
+def _of_statement(joined: _Joined, events: Sequence[Event]) -> Iterator[Given]:
+    """Yield what one statement was given, for each instruction that it was: a descriptor may state others."""
+    places, order = joined.ordered(events)
+    counts = [len(event.places) for event in events]
+    number = {form: n for n, form in enumerate(dict.fromkeys(event.instruction for event in events))}
+    which, times, ignores = (
+        np.repeat(values, counts)[order]
+        for values in (
+            [number[event.instruction] for event in events],
+            [event.number for event in events],
+            [event.ignores_c for event in events],
+        )
+    )
+    for form, own in number.items():
+        chosen = which == own
+        settings = places[chosen], times[chosen], ignores[chosen]
+        yield _of_form(joined, [event for event in events if event.instruction == form], settings)
+
+
+def _of_form(joined: _Joined, events: Sequence[Event], settings: tuple[Any, Any, Any]) -> Given:
+    """Return what a statement was given as one instruction; ``settings`` are places, times and ignores_c."""
+    first, (_, order) = events[0], joined.ordered(events)
+    seen = {
+        role: [event.seen[role] for event in events]
+        for role in first.seen
+        if all(role in event.seen for event in events)
+    }
+    return Given(
+        record=first.record,
+        instruction=first.instruction,
+        selector=first.selector,
+        scale_selectors=first.scale_selectors,
+        places=joined.same_places(settings[0]),
+        bytes={role: joined.arrays([part.bytes for part in parts], order) for role, parts in seen.items()},
+        computed={
+            role: _keys(parts)[order]
+            for role, parts in seen.items()
+            if any(part.keys is not None for part in parts)
+        },
+        times=settings[1],
+        ignores_c=settings[2],
+        tiles=first.tiles,
+        snapshots=tuple(_snapshots(events, order)),
+    )
+
+
+def _keys(parts: Sequence[Seen]) -> Keys:
+    return np.concatenate(
+        [np.zeros(part.bytes.shape, np.uint64) if part.keys is None else part.keys for part in parts]
+    )
+
+
+def _snapshots(events: Sequence[Event], order: Numbers) -> Iterator[Snapshot]:
+    """Yield what was kept of the shared memory of executions."""
+    which = np.repeat(np.arange(len(events)), [len(event.places) for event in events])[order]
+    for place, number in enumerate(which.tolist()):
+        memory = events[number].memory
+        if memory is not None:
+            yield Snapshot(event=place, memory=memory, words=events[number].words)
+
+
+def _ordered(events: Sequence[Event]) -> tuple[Indices, Numbers]:
     places = np.concatenate([event.places for event in events])
     order = np.lexsort(places.T[::-1])
     sorted_places = places[order]
@@ -196,19 +221,3 @@ def _ordered(events: Sequence[Event]) -> tuple[npt.NDArray[np.int64], Numbers]:
     new[1:] = (sorted_places[1:] != sorted_places[:-1]).any(axis=1)
     first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
     return np.column_stack([sorted_places, np.arange(len(order)) - first]), order
-
-
-def _parts(runs: Sequence[Sequence[Event]], role: str) -> list[list[Words]]:
-    """Return ``(executions, 32, registers)`` of one operand in each event of each run."""
-    return [[event.inputs.registers[role] for event in events] for events in runs]
-
-
-def _joined(parts: Sequence[Words], order: Numbers) -> Words:
-    """Return ``(n, 32, registers)`` of one operand in the order of its executions."""
-    words = np.concatenate(parts)
-    return words if _is_counted(order) else words[order]
-
-
-def _is_counted(order: Numbers) -> bool:
-    """Return whether an order changes nothing."""
-    return bool((order[1:] > order[:-1]).all())

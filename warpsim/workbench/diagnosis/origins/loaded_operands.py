@@ -17,11 +17,11 @@ from ....isa.instruction import Instruction
 from ....isa.layouts.fragment_layout import Layout
 from ....isa.layouts.strides import modes
 from ....ptx.operands import Address
+from .byte_keys import COMPUTED, CONSTANT, Indices
 from .commonest import mode
 from .given_operands import Given
 from .kept_results import Kept
-from .tagged_runs import Movement, TaggedBuffer
-from .tags import COMPUTED, CONSTANT, Indices
+from .traced_launch import Movement, TracedBuffer
 
 RESULT = -2  # an element of D of a matrix instruction
 KINDS = {CONSTANT: "constant", COMPUTED: "computed", RESULT: "a result"}
@@ -45,7 +45,7 @@ class Operand(Kept):
     bits: Indices
     width: int
     each: int
-    buffer: TaggedBuffer | None
+    buffer: TracedBuffer | None
 
     @property
     def instruction(self) -> Instruction:
@@ -158,7 +158,7 @@ def _operand(movement: Movement, given: Given, role: str, alike: dict[object, Op
         return replace(alike[key], given=given, shared=alike[key].kept)
     form, seen = given.instruction, given.bytes[role]
     width = form.storage(role).bits if role in "abc" else 8
-    bits = _elements(seen, width, movement.tagging.result)
+    bits = _elements(seen, width, movement.result)
     each = 8 * seen.shape[-1] // width
     alike[key] = Operand(
         given=given, role=role, bits=bits, width=width, each=each, buffer=_buffer(movement.buffers, bits)
@@ -187,7 +187,7 @@ def _elements(seen: npt.NDArray[np.signedinteger], width: int, result: int) -> I
     return found
 
 
-def _buffer(buffers: Sequence[TaggedBuffer], bits: Indices) -> TaggedBuffer | None:
+def _buffer(buffers: Sequence[TracedBuffer], bits: Indices) -> TracedBuffer | None:
     """Return the buffer that most elements come from."""
     most = int(bits.max(initial=CONSTANT))
     if most == CONSTANT:
@@ -206,26 +206,26 @@ def _buffer(buffers: Sequence[TaggedBuffer], bits: Indices) -> TaggedBuffer | No
 # --- shapes ----------------------------------------------------------------------------------------
 
 
-def row_length(buffer: TaggedBuffer, width: int) -> int:
+def row_length(buffer: TracedBuffer, width: int) -> int:
     """Return elements of so many bits in a row of a buffer: along its last axis."""
     last = buffer.shape[-1] if buffer.shape else 1
     return max(last * buffer.dtype.itemsize * 8 // width, 1)
 
 
-def extents_in_bytes(buffer: TaggedBuffer) -> tuple[int, ...]:
+def extents_in_bytes(buffer: TracedBuffer) -> tuple[int, ...]:
     """Return the shape of a buffer as bytes."""
     shape = buffer.shape or (1,)
     return (*shape[:-1], shape[-1] * buffer.dtype.itemsize)
 
 
-def index_text(buffer: TaggedBuffer, index: int, width: int) -> str:
+def index_text(buffer: TracedBuffer, index: int, width: int) -> str:
     """Return ``A[3, 17]``: an element of so many bits, in the axes of the buffer."""
     length = row_length(buffer, width)
     lead = np.unravel_index(index // length, buffer.shape[:-1]) if len(buffer.shape) > 1 else ()
     return f"{buffer.name}[{', '.join(map(str, (*map(int, lead), index % length)))}]"
 
 
-def word_text(buffer: TaggedBuffer, byte: int) -> str:
+def word_text(buffer: TracedBuffer, byte: int) -> str:
     """Return ``E[3, 5]``: the element of the buffer's own dtype that holds a byte."""
     size = buffer.dtype.itemsize
     inner = f" byte {byte % size}" if size > 1 and byte % size else ""

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from ....base.errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
+from .byte_keys import Indices
 from .commonest import mode, modes_of_rows
 from .loaded_operands import Mask, Operand, index_text
 from .placed_tiles import Fit
-from .tags import Indices
 from .tile_patterns import named
 
 

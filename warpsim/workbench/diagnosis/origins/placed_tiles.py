@@ -1,8 +1,9 @@
 """Where in shared memory the elements of a tile lie, and which descriptor of tcgen05 reads them there.
 
-Of some executions the shared memory is kept, in tags, too: so the place of every element that an operand
-should have is known, and start, offsets, swizzle and major of a descriptor follow from the places. Knows tags
-and descriptors; does not know whether a tile is right. PTX ISA 9.3, section 9.7.17.5 "Canonical layouts".
+Of some executions the bytes of shared memory are kept, too: so the place of every element that an operand
+should have is known, and start, offsets, swizzle and major of a descriptor follow from the places. Knows
+bytes and descriptors; does not know whether a tile is right. PTX ISA 9.3, section 9.7.17.5 "Canonical
+layouts".
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ....isa.descriptors.matrix_descriptor import Major
 from ....isa.descriptors.tensor_descriptor import SWIZZLES, WIDTH, TensorDescriptor, tile_byte_addresses
 from ....isa.families.tcgen05_operands import ctas_of
 from ....isa.layouts.swizzle import tensor_swizzled
+from .byte_keys import Indices
 from .loaded_operands import Operand, row_length
-from .tags import Indices
 
 _MAJORS: tuple[Major, Major] = ("K", "MN")
 _CHUNK = 16  # bytes of a row of a core matrix

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .byte_keys import Indices
 from .loaded_operands import Mask, Tiles, layout_of
-from .tags import Indices
 
 _CHUNK_BITS = 128  # what one address of ldmatrix brings, and what swizzles move
 _LISTED = 4

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....base.errors import Location
 from ..origins.anchors import Anchored
+from ..origins.byte_keys import Indices
 from ..origins.element_origins import OperandOrigins, Origins
 from ..origins.packing_checks import (
     PackingFinding,
@@ -21,7 +22,6 @@ from ..origins.packing_checks import (
     inner_of_partner,
     steps_of_operand,
 )
-from ..origins.tags import Indices
 from .corrections import Correction, Tile, codes_at
 from .repeated_launch import RepeatedLaunch
 

@@ -42,7 +42,7 @@ _FIXES = {
 }
 _WMMA_TRANSPOSED = "load it with the other of .row and .col (row_major and col_major)"
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
-BY_TAGS = "the kernel was executed on tags in place of data, which show where each element is from"
+BY_TAGS = "the kernel was executed with keys beside its data, which show where each element is from"
 _LINES = 4  # that a warning names
 _ORDERS = 16  # an output is that much farther off at most than the orders of two schedules differ
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with
@@ -257,7 +257,7 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
             continue
         names: Names = {launch.name(index): index for index in chosen}
         sizes = {name: launch.sizes[name] for name in ("shared_bytes", "cluster") if name in launch.sizes}
-        most = {"most_statements": launch.most_statements}  # tags as the bounds of loops
+        most = {"most_statements": launch.most_statements}
         try:
             with launch.restored():
                 found = find_origins(

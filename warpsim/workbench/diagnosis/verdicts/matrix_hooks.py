@@ -25,7 +25,7 @@ from ....machine.run.events import Observer, helper
 from ....machine.run.wave import Record, Step, Wave
 from ....machine.state.lanes import DivergentPath, Lanes
 from ....sums.execution.pipeline import execute_operands, rule_for
-from ..origins.tagged_observer import Numbers, places_of
+from ..origins.kept_products import Numbers, places_of
 
 Array = npt.NDArray[Any]
 _OPCODES = OPCODES | {"wmma", "tcgen05"}

@@ -21,7 +21,7 @@ from ....machine.opcodes.tensor.tensor_products import Given
 from ....machine.run.events import helper
 from ....machine.run.wave import Wave
 from ....sums.execution.pipeline import execute_inputs
-from ..origins.tagged_observer import places_of
+from ..origins.kept_products import places_of
 from .matrix_hooks import Array, MatrixHook, MatrixStep
 
 Place = tuple[int, ...]  # x, y, z of the CTA, warp, how many-th time

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..anchors import Anchored, agreed_k
+from ..byte_keys import Indices
 from ..commonest import mode
 from ..loaded_operands import Mask, Operand, extents_in_bytes, row_length, word_text
 from ..packing_checks import OtherByte, PackingFinding
-from ..tags import Indices
 from .word_places import BYTES, NAMES, Words, follow_sums, words_of
 
 _LOOKED = 64  # executions by which an axis is judged

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..anchors import Anchored, agreed_k
+from ..byte_keys import Indices
 from ..loaded_operands import Operand
 from ..packing_checks import PackingFinding, warps_text
-from ..tags import Indices
 from .word_places import NAMES, Words, words_of
 
 _LISTED = 8

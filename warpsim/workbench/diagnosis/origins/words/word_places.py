@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .....isa.fragments import metadata_map
+from ..byte_keys import Indices
 from ..commonest import mode, modes_of_rows
 from ..kept_results import Kept
 from ..loaded_operands import Mask, Operand
-from ..tags import Indices
-from ..tensor_tags import cell_uses
+from ..operand_bytes import cell_uses
 
 BYTES = 4  # of a word
 NAMES = {"e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}

@@ -24,7 +24,7 @@ from ...origins.anchors import Anchored, anchored
 from ...origins.element_origins import OperandOrigins, Origins
 from ...origins.loaded_operands import Operand, Tiles
 from ...origins.packing_checks import PackingFinding, tile_findings
-from ...origins.tagged_runs import TaggedBuffer
+from ...origins.traced_launch import TracedBuffer
 from ..repeated_launch import RepeatedLaunch
 from ..statement_chains import SharedWriters, definer, operand_registers, split_registers
 from .driven_launch import Place
@@ -226,7 +226,7 @@ def _columns(makers: Mapping[int, Statement]) -> int:
 def _of_places(operand: Operand, places: Sequence[Place], shape: tuple[int, int]) -> Operand:
     """Return an operand of S in some executions."""
     at = _indices(operand, places)
-    buffer = TaggedBuffer(name=S, parameter=-1, shape=shape, dtype=np.dtype(np.float32), start=1, size=0)
+    buffer = TracedBuffer(name=S, parameter=-1, shape=shape, dtype=np.dtype(np.float32), start=1, size=0)
     return replace(operand, given=_given(operand, at), bits=operand.bits[at], buffer=buffer)
 
 

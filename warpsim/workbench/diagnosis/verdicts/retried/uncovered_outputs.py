@@ -22,7 +22,7 @@ from .....machine.run.wave import Wave
 from .....machine.state.memory_access import MemoryAccess
 from .....machine.state.spaces import DEVICE_BASE, Allocation
 from .....ptx.symbols import shown_variable
-from ...origins.tagged_observer import places_of
+from ...origins.kept_products import places_of
 from ..launch_causes import Cause
 from ..output_errors import OutputError
 from ..tried_causes import Trial
