@@ -51,6 +51,8 @@ class Matrices:
         """Execute a statement; the event that a product is done has the rest."""
         algebra, statement = self.algebra, turn.statement
         self._turns[statement.pc] = turn
+        if statement.opcode == "wmma":
+            self.fragments.begin(turn)
         changed = turn.inner(turn.wave, turn.path, turn.lanes)
         kind = statement.modifiers[0] if statement.modifiers else ""
         together = algebra.together or (None if changed else turn.lanes)

@@ -28,7 +28,8 @@ class Located(Displayed):
     memory on; ``loaded`` is the copy at which its indices stop being right, where that is decided.
     ``elements`` are wrong, ``tried`` of them were compared with the mistake put right, ``checked`` of these
     are the reference's then. ``others`` counts further kinds of differences; ``chosen`` says that metadata
-    choose what stands beside an element of A.
+    choose what stands beside an element of A; ``operand`` is that of the matrix instruction, a or b, which
+    holds what was found.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class Located(Displayed):
     loaded: Location | None = None
     others: int = 0
     chosen: bool = False
+    operand: str = ""
 
     @property
     def proven(self) -> bool:
