@@ -15,7 +15,7 @@ import numpy as np
 
 from .shadow_arrays import Trace
 
-_CREATING = ("zeros", "ones", "empty", "full")
+_CREATING = tuple(each.__name__ for each in (np.zeros, np.ones, np.empty, np.full))
 
 
 class _NumPy:
