@@ -2,7 +2,7 @@
 
 It compiles each with nvcc. Outcomes: named (the first cause is certain, and its line or kind is right), hint
 (a cause near a guilty line, or at the matrix instruction that takes the wrong operand), nothing, wrong (a
-certain cause elsewhere), false equal, false other; right, of what is no mistake.
+certain cause elsewhere), false equal, false other, crash; right, of what is no mistake.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ def answer_to(planted: Planted) -> Answer:
             verdict = asked(planted.kernel, ptx)
         except warpsim.WarpsimError as error:
             return "nothing", time.perf_counter() - start, f"error: {error}"
+        except Exception as error:
+            return "crash", time.perf_counter() - start, f"{type(error).__name__}: {error}"
         return judged(planted, verdict), time.perf_counter() - start, str(verdict)
 
 
@@ -103,7 +105,8 @@ def of_causes(planted: Planted, verdict: Any) -> str:
         return "nothing"
     first, guilty = verdict.causes[0], guilty_lines(planted)
     sure = certain(first, verdict)
-    if sure and (lines_of(first) & guilty or first.kind in KINDS.get(planted.category, ())):
+    kinds = KINDS.get(planted.category, ())
+    if sure and (lines_of(first) & guilty or first.kind in kinds):
         return "named"
     near = {line + step for line in guilty for step in range(-NEAR, NEAR + 1)}
     if planted.category in CONSUMED:
@@ -112,7 +115,7 @@ def of_causes(planted: Planted, verdict: Any) -> str:
             for number, text in enumerate(edited(planted).splitlines(), 1)
             if any(name in text for name in PRODUCTS)
         }
-    if any(lines_of(cause) & near for cause in verdict.causes):
+    if any(lines_of(cause) & near or cause.kind in kinds for cause in verdict.causes):
         return "hint"
     return "wrong" if sure else "nothing"
 
@@ -124,15 +127,12 @@ def certain(cause: Any, verdict: Any) -> bool:
 
 
 def lines_of(cause: Any) -> set[int]:
-    """Return the user's lines of a cause: of its statement, and of the statements that it names as well."""
+    """Return lines of the kernel's source where statements of a cause stand, or are inlined."""
     places = [cause.location, *(place for _, place in cause.also)]
-    return {
-        outermost(place.source).line for place in places if place is not None and place.source is not None
-    }
-
-
-def outermost(line: Any) -> Any:
-    """Return the line of the user's source into which a line is inlined."""
-    while line.inlined_at is not None:
-        line = line.inlined_at
-    return line
+    lines = set()
+    for place in places:
+        line = place.source if place is not None else None
+        while line is not None:
+            lines |= {line.line} if line.file.endswith(".cu") else set()
+            line = line.inlined_at
+    return lines

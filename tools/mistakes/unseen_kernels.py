@@ -42,6 +42,7 @@ KINDS: dict[str, tuple[str, ...]] = {  # a certain cause of these names the mist
     "fix-up": MISSING,
     "accumulate": MISSING,
     "reduction": MISSING,
+    "rescale": ("rescaling",),
     "stores": ("never stored", "stored twice", "moved"),
 }
 CONSUMED = (

@@ -21,6 +21,7 @@ from warpsim.machine.grid import Launch, run
 from warpsim.observe.recording.recorder import LaunchEvent
 from warpsim.programs.launch.launching import LaunchableKernel, load_text
 from warpsim.show.cli import cli
+from warpsim.show.views.origins import origin_lines
 from warpsim.workbench.diagnosis.origins import traced_launch
 from warpsim.workbench.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
 from warpsim.workbench.vectors.formats.recording import read_recording
@@ -166,6 +167,15 @@ def test_origins_take_one_launch(launches: list[Launch]) -> None:
         ("shf.l.wrap.b32 %a0, %a0, %a0, 16;", ["A[0, 1]", "A[0, 0]"]),
         ("and.b32 %a0, %a0, 0xffff;", ["A[0, 0]", "constant"]),
         ("shl.b32 %a0, %a0, 16;", ["constant", "A[0, 0]"]),
+        (
+            "{ .reg .b32 %h; shl.b32 %h, %a0, 16; shr.u32 %a0, %a0, 16; add.u32 %a0, %h, %a0; }",
+            ["A[0, 1]", "A[0, 0]"],
+        ),
+        ("{ .reg .b32 %h; shr.u32 %h, %a0, 16; mad.lo.u32 %a0, %a0, 65536, %h; }", ["A[0, 1]", "A[0, 0]"]),
+        (
+            "{ .reg .b32 %h; shr.u32 %h, %a0, 8; add.u32 %a0, %a0, %h; }",
+            ["computed: A[0, 0] + (bits 31..8 of A[0, 0])"] * 2,
+        ),
         ("xor.b32 %a0, %a0, 0x80808080;", ["computed: xor(A[0, 0], 0x80808080)"] * 2),
         (
             "{ .reg .b64 %w; mov.b64 %w, {%a0, %a1}; shr.u64 %w, %w, 16; cvt.u32.u64 %a0, %w; }",
@@ -200,8 +210,11 @@ def test_bytes_and_bits_that_move(launches: list[Launch], body: str, sources: li
     ],
 )
 def test_what_is_computed_has_a_formula(body: str, formula: str) -> None:
-    (first, *_) = fragments(body + "\n" + MMA).operands[0].table()
+    origins = fragments(body + "\n" + MMA)
+    (first, *_) = origins.operands[0].table()
     assert first.source == f"computed: {formula}"
+    (line,) = (line for line in origin_lines(origins) if line.startswith("  a: "))
+    assert line.endswith(f" elements computed (such as {formula})")
 
 
 def test_metadata_without_a_meaning_is_traced() -> None:

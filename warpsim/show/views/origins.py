@@ -102,9 +102,10 @@ def _operand_text(traced: OperandOrigins) -> str:
 def _counts_text(traced: OperandOrigins, names: Sequence[str]) -> str:
     source = f"from {traced.buffer.name}" if traced.buffer else "moved"
     unit = f" {traced.counted}"
-    shown = [
-        (traced.counts[name], source if name == "moved" else name) for name in names if traced.counts[name]
-    ]
+    names_shown = {"moved": source}
+    if traced.example:
+        names_shown["computed"] = f"computed (such as {traced.example})"
+    shown = [(traced.counts[name], names_shown.get(name, name)) for name in names if traced.counts[name]]
     return ", ".join(f"{count}{unit} {what}" for count, what in shown)
 
 

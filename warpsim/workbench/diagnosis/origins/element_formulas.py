@@ -106,8 +106,9 @@ class Formulas:
             return "D"
         if (found == CONSTANT).all():
             return _number(bits[lane : lane + 1], type_name)
-        if first > 0 and (found == first + np.arange(size)).all():
-            return name(first, 8 * size, 0, element.size)
+        count = int((found == first + np.arange(size)).cumprod().sum())  # bytes in a row, zeros above
+        if first > 0 and (count == size or int(bits[lane]) >> 8 * count == 0):
+            return name(first, 8 * count, 0, element.size)
         rows, known = self.bits.rows(keys[:1])
         place = self.keys.bits_of(rows[0, : 8 * size]) if known[0] else None
         if place is not None:

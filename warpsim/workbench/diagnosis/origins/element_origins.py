@@ -137,6 +137,12 @@ class OperandOrigins:
         byte = value * own.size // operand.bits.shape[2]
         return self.movement.formulas.text(int(own[byte]), self._name)
 
+    @cached_property
+    def example(self) -> str:
+        """The formula of the first element that was computed; "" where none is known."""
+        places = np.argwhere(self.operand.bits == COMPUTED)
+        return self.formula(*places[0].tolist()) if len(places) else ""
+
     def _name(self, first: int, bits: int, low: int, size: int) -> str:
         """Return so many bits from bit ``low`` of a byte on, which are read in elements of ``size`` bytes."""
         buffer = next(each for each in self.movement.buffers if each.holds(first))

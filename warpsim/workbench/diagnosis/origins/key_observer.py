@@ -26,6 +26,7 @@ from ....observe.algebra.rules.rule_calls import Call, Outcome
 from .byte_keys import BYTE, ByteKeys
 from .element_formulas import Formulas
 from .kept_products import KeptMatrices, KeptProducts
+from .packed_words import packed
 
 _MOVING = ("logic", "shift", "field", "bytes", "selection")  # meanings whose rules move bytes or bits
 _BLOCK = 1 << 20  # bytes that get keys at once
@@ -158,5 +159,5 @@ def _moved(call: Call) -> Outcome | None:
         kinds = {element_of(word).kind for word in (call.types[0], call.result_type)}
         found = RULES[meaning](call) if kinds <= {"s", "u"} else None
     else:
-        found = RULES[meaning](call) if meaning in _MOVING else None
+        found = RULES[meaning](call) if meaning in _MOVING else packed(call)
     return None if found is None or (found.keys is None and found.cells is None) else found
