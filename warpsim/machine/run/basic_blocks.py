@@ -149,7 +149,7 @@ def is_native() -> bool:
 
 
 def _begin_native(entry: Entry, pc: int) -> None:
-    """Begin a machine-code block, unless the statement is inside another one."""
+    """Begin a machine-code block, unless the statement is inside another block."""
     code, labels = entry.code, _LABELS.of(entry)
     if not native_compiles(code[pc]):
         return
@@ -163,7 +163,7 @@ def _begin_native(entry: Entry, pc: int) -> None:
 
 
 def _begin_python(entry: Entry, pc: int) -> None:
-    """Begin a Python block, unless the statement is inside another one."""
+    """Begin a Python block, unless the statement is inside another block."""
     code, labels = entry.code, _LABELS.of(entry)
     if pc in labels or pc <= entry.start or not _compiles(code[pc - 1]) or _ends_at_limit(code, pc):
         code[pc].basic_block = _python_block(entry, pc)

@@ -338,7 +338,7 @@ def _bits64(value: Values) -> int:
 
 
 class _LoadSite:
-    """A load in the block: ``piece`` is the number of its statement, ``allocation`` the one it last read."""
+    """A load in the block: ``piece`` is the number of its statement, ``allocation`` the last that it read."""
 
     __slots__ = ("allocation", "bytes", "guarded", "load", "piece")
 
