@@ -77,7 +77,7 @@ def test_elements_that_are_stored_elsewhere(edit: tuple[str, str], moved: str) -
 def test_rows_of_a_in_an_order_that_d_has_not() -> None:
     """Any order of rows is right in itself: D shows that it is not stored so."""
     verdict = mistake("loop_f16", 9)
-    assert (verdict.kind, verdict.operand) == ("operand", "a")
+    assert verdict.kind == "moved"
     assert any(place.quoted().startswith("ldmatrix") for _, place in verdict.causes[0].also)
 
 
@@ -107,7 +107,7 @@ def test_the_expected_values_have_a_factor_and_an_addend() -> None:
     added = found(product() + B.astype(np.float64))
     assert added.formula.endswith("product + dense_f16_param_1")
     assert (added.kind, added.location is not None) == ("missing", True)
-    assert "dense_f16_param_1[36, 32] is not added" in added.cause
+    assert re.search(r"dense_f16_param_1\[\d+, \d+\] is not added", added.cause)
 
 
 def test_what_no_formula_explains_is_not_claimed() -> None:
@@ -121,7 +121,7 @@ def test_what_no_formula_explains_is_not_claimed() -> None:
 @pytest.mark.parametrize(
     ("number", "kind", "said"),
     [
-        (13, "missing", "is not multiplied by 0.5"),
+        (13, "missing", "is not multiplied by staged_param_6"),
         (14, "operand", "0 stands where the reference has staged_param_2["),
         (15, "operand", "(index 1: -1)"),
     ],

@@ -15,7 +15,7 @@ import numpy as np
 
 from .shadow_arrays import Trace
 
-_CREATING = tuple(each.__name__ for each in (np.zeros, np.ones, np.empty, np.full))
+_CREATING = (np.zeros, np.ones, np.empty, np.full)
 
 
 class _NumPy:
@@ -26,7 +26,7 @@ class _NumPy:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(np, name)
-        if name not in _CREATING:
+        if not any(found is each for each in _CREATING):
             return found
 
         def create(*args: Any, **more: Any) -> Any:

@@ -5,7 +5,7 @@ Knows arrays and formats; does not know kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,23 @@ from ....isa.formats import FORMATS
 from .formula_functions import NIBBLE, blocks, nibbles
 from .formula_terms import Array, Term
 
-_CODES: dict[int, Sequence[str]] = {1: ("e4m3", "e5m2"), 2: ("bf16", "f16")}  # by the bytes of an element
-_SCALE_CODES = ("ue8m0", "ue4m3")
-_PACKED = "e2m1"
 _BYTE = 8
+_FLOATS = {name: element for name, element in sorted(FORMATS.items()) if element.is_float}
+_SCALE_CODES = tuple(name for name, element in reversed(_FLOATS.items()) if not element.signed)
+_PACKED = next(name for name, element in _FLOATS.items() if element.bits == NIBBLE)
+
+
+def _codes(size: int) -> list[str]:
+    """Return the formats of signed numbers of so many bytes; wider than two bytes NumPy has all."""
+    found = (name for name, element in _FLOATS.items() if element.signed and element.bits == _BYTE * size)
+    return list(found) if size <= 2 else []
 
 
 def readings(argument: int, name: str, content: Array) -> Iterator[Term]:
     """Yield an array as numbers: as its dtype has it, as codes of its size, as numbers of 4 bits."""
     yield _as_format(argument, name, content, "")
     if content.dtype.kind == "u":
-        yield from (_as_format(argument, name, content, kind) for kind in _CODES.get(content.itemsize, ()))
+        yield from (_as_format(argument, name, content, kind) for kind in _codes(content.itemsize))
     if content.dtype.kind in "iu" and content.itemsize == 1:
         yield _as_format(argument, name, content, _PACKED)
     if content.dtype.kind in "iu" and content.ndim == 2 and content.itemsize <= 4:

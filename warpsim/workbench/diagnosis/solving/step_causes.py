@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ _LARGEST = 64  # steps, up to which operands are solved apart
 _NEAR = 2.0**-5  # of D's size: with larger roundings nothing is solved
 _STEPS_ADVICE = "check the bounds of the loop along k, and what each step adds"
 _SOURCE_ADVICE = "check the stage of the pipeline: what is read is not what was loaded for this step"
+_ADVANCE_ADVICE = (
+    "advance the address along k in every step: a descriptor's start address, or the byte id of scales"
+)
 _TILE_ADVICE = "check the index of the tile in the addresses"
 
 
@@ -308,7 +311,7 @@ class StepCauses:
         alone = "order" in facts or "sources" in facts
         return Solution(
             text="; ".join(texts),
-            advice=_SOURCE_ADVICE if alone else f"{_TILE_ADVICE} of {what}",
+            advice=_source_advice(facts.get("order", ())) if alone else f"{_TILE_ADVICE} of {what}",
             kind="sources",
             facts=facts,
             computed=(lambda: self._with_sources(names, sources, rows, float(of_c[0])),),
@@ -402,11 +405,16 @@ class StepCauses:
 
         return Solution(
             text=order_text(order.tolist(), what),
-            advice=_SOURCE_ADVICE,
+            advice=_source_advice(order.tolist()),
             kind="sources",
             facts={"operand": what, "order": tuple(order.tolist())},
             computed=(run,),
         )
+
+
+def _source_advice(order: Sequence[int]) -> str:
+    """Return what to look at where steps read the operands of others: the address, if it stands still."""
+    return _ADVANCE_ADVICE if any(a == b for a, b in pairwise(order)) else _SOURCE_ADVICE
 
 
 def plain_sum(loop: Loop) -> Matrix:
