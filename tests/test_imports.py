@@ -26,7 +26,7 @@ PARTS = {  # room or package -> its parts in order; modules that are not named c
     "workbench.generation": ("sums", "cases", "coverage"),
     "workbench.diagnosis": (
         *("library", "dumps", "solving", "locate", "origins", "search", "loops", "recordings"),
-        *("units", "verdicts", "linting"),
+        *("units", "formulas", "verdicts", "linting"),
     ),
     "show": ("views", "debugger", "report", "testing", "cli"),
 }

@@ -88,9 +88,9 @@ def test_a_step_that_is_left_out_is_the_difference() -> None:
     """k is 192 in the arrays, and 128 for the loop."""
     case = tensor_core_products.f16(np.random.default_rng(4), size=(128, 64, 192))
     found = verdict(lambda rng: case, (), arguments=(*case.arguments[:4], 128))
-    assert found.kind == "unused"
-    assert "columns 128..191 of " in found.cause
-    assert found.cause.endswith("D lacks their products")
+    assert found.kind == "missing term"
+    assert "(index 1: 128 to 191)" in found.cause
+    assert any("is used: 0..127 of 192" in note for note in found.notes)
 
 
 def test_a_right_kernel_is_right() -> None:

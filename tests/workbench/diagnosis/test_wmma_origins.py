@@ -187,11 +187,15 @@ def test_the_verdict_names_the_load() -> None:
 
 
 def test_the_verdict_names_columns_that_are_never_used() -> None:
-    """Nothing was put right, so the evidence does not say so."""
     right = arguments()
     changed()((2, 2), 32, right)
     wrong = changed(("mul.lo.u32 %u, %t, 32;", "mul.lo.u32 %u, %t, 0;"))
     found = warpsim.why(wrong, (2, 2), 32, arguments(), {2: right[2]}, 1e-3)
     assert "columns 16..31 of b: 2 warps multiply the same columns" in found.cause
     assert (found.kind, found.operand) == ("unused", "b")
-    assert "put right" not in found.causes[0].evidence
+    assert "index 1: -16" in found.causes[0].symptoms[0]
+
+
+def test_c_in_the_registers_of_d_is_read_before_it_is_written() -> None:
+    found = warpsim.why(changed(), (2, 2), 32, arguments(), reference=lambda a, b, d: a @ b)
+    assert found.as_expected

@@ -149,7 +149,8 @@ class Equivalence(Displayed):
     ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by
     value,
     ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are
-    statements whose integers wrapped, ``untyped`` arrays of integers whose type as floats is not known.
+    statements whose integers wrapped, ``misread`` formats of floats with those that they were read as,
+    ``untyped`` arrays of integers whose type as floats is not known.
     ``findings`` are those of the checks, whatever the formulas are.
     """
 
@@ -159,6 +160,7 @@ class Equivalence(Displayed):
     decisions: tuple[str, ...] = ()
     uninterpreted: Mapping[str, int] = field(default_factory=dict)
     overflows: tuple[str, ...] = ()
+    misread: tuple[tuple[str, str], ...] = ()
     untyped: tuple[str, ...] = ()
     findings: Sequence[Any] = ()
     seeds: int = 1
@@ -242,8 +244,8 @@ class Equivalence(Displayed):
             worst = max(self.outputs, key=lambda output: int(output.far.sum()))
             first = list(worst.first(worst.far))
             yield (
-                f"  {far:,} values are out of tolerance, the first at {first}: the mistake is rounding, "
-                "range or an approximation, not a term or an index"
+                f"  {far:,} values are out of tolerance, the first at {first}: rounding, range or an "
+                "approximation makes the difference, not a term or an index"
             )
         elif self.answer == "other" and not far:
             yield "  the values are within tolerance: a test with these data does not see it"

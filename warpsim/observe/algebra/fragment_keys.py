@@ -91,11 +91,22 @@ def operands_of(statement: Statement, target: str) -> list[Placed]:
     ]
 
 
+_C = 3  # the operand of C
+
+
 class Fragments:
     """The statements of wmma, for an observer of a module for a target."""
 
     def __init__(self, store: KeyStore) -> None:
         self.store = store
+        self._addend = dict[int, Any]()  # registers of C before D takes their place
+
+    def begin(self, turn: Turn) -> None:
+        """Keep the bits of C: D may be in the same registers."""
+        if turn.statement.modifiers[0] == "mma":
+            numbers = turn.statement.numbers(_C)
+            bits = {number: turn.frame.values[number] for number in numbers if number >= 0}
+            self._addend = {number: None if own is None else own.copy() for number, own in bits.items()}
 
     def executed(self, turn: Turn, lanes: Lanes) -> None:
         """Move or multiply keys as a statement has done with values."""
@@ -172,9 +183,8 @@ class Fragments:
     def _matrix(self, turn: Turn, lanes: Lanes, index: int, held: Placed) -> Keys:
         """Return ``(warps, lines, length)``: the keys of an operand."""
         fragment, size = held.fragment, held.fragment.word.itemsize
-        values = [
-            turn.frame.values[number] if number >= 0 else None for number in turn.statement.numbers(index)
-        ]
+        held_by = self._addend if index == _C else turn.frame.values
+        values = [held_by[number] if number >= 0 else None for number in turn.statement.numbers(index)]
         zero = np.zeros(turn.wave.lanes, fragment.word)
         full = [zero if each is None else np.broadcast_to(each, zero.shape) for each in values]
         words = np.stack(full, axis=-1).reshape(-1, WARP, len(full))[lanes.warps].astype(fragment.word)

@@ -51,6 +51,8 @@ class Matrices:
         """Execute a statement; the event that a product is done has the rest."""
         algebra, statement = self.algebra, turn.statement
         self._turns[statement.pc] = turn
+        if statement.opcode == "wmma":
+            self.fragments.begin(turn)
         changed = turn.inner(turn.wave, turn.path, turn.lanes)
         kind = statement.modifiers[0] if statement.modifiers else ""
         together = algebra.together or (None if changed else turn.lanes)
@@ -127,6 +129,12 @@ class MatrixOperands:
 
     def numbers_of(self, role: str) -> Sequence[int]:
         """Return the registers of an operand."""
+        known = self.statement.roles
+        if role not in known:
+            known[role] = self._numbers_of(role)
+        return known[role]
+
+    def _numbers_of(self, role: str) -> list[int]:
         bound = self.execution.record.matrix
         names = getattr(bound, role, None) if bound is not None else None
         if names is None and role == "c":

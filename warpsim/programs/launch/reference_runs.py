@@ -296,6 +296,7 @@ class _Sides:
             decisions=tuple(sorted(chosen)),
             uninterpreted=self.algebra.uninterpreted,
             overflows=tuple(place[pc] for pc in sorted(self.algebra.overflows)),
+            misread=tuple(self.reader.misread),
             untyped=tuple(self.leaves.untyped()),
             findings=() if report is None else report.hazards,
         )

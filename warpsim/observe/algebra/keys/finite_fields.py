@@ -26,31 +26,8 @@ Keys = npt.NDArray[np.uint64]
 _U = np.uint64
 
 
-def _is_prime(number: int) -> bool:
-    """Miller-Rabin with bases that decide every number below 3.2e12."""
-    if number < 2 or any(number % small == 0 for small in (2, 3, 5, 7, 11, 13)):
-        return number in (2, 3, 5, 7, 11, 13)
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    for base in (2, 3, 5, 7, 11):
-        found = pow(base, odd, number)
-        if found in (1, number - 1):
-            continue
-        if all((found := found * found % number) != number - 1 for _ in range(twos - 1)):
-            return False
-    return True
-
-
-def _primes() -> tuple[int, int]:
-    """Return the largest Q below 2^29 with a prime P = 2 Q + 1: below 2^30, so that sums do not carry."""
-    candidate = (1 << 29) - 1
-    while not (_is_prime(candidate) and _is_prime(2 * candidate + 1)):
-        candidate -= 2
-    return candidate, 2 * candidate + 1
-
-
-Q, P = _primes()
+Q = (1 << 29) - 693  # the largest prime below 2^29 whose P is prime, too, and below 2^30: sums do not carry
+P = 2 * Q + 1
 W = 4  # a square, so that its order is Q
 NONE = 1 << 30  # an upper half that stands for no value
 _BITS, _LOW = _U(32), _U((1 << 32) - 1)

@@ -47,6 +47,7 @@ class KeyReader:
         self.bits = BitTable()
         self.casts = dict[str, set[int]]()  # some keys of integers that were read as others, by how
         self.unread = set[int]()  # of integers of which floats were made that have no law
+        self.misread = dict[tuple[str, str], None]()  # floats of a format that were read as another
         self._pairs = dict[int, tuple[int, int]]()  # numbers of 4 bits that share a byte
 
     def constant(self, bits: Values, kind: str, size: int) -> Keys:
@@ -337,6 +338,14 @@ class _Piece:
         return self._hash(tags)
 
     def _hash(self, tags: tuple[int, ...]) -> Keys:
+        held = NAMES[tags[0] >> 8] if tags[0] else ""
+        if (
+            held in FORMATS
+            and self.kind in FORMATS
+            and tags[0] == tag_of(held, self.size)
+            and self._one(tags)
+        ):
+            self.reader.misread[held, self.kind] = None
         concrete = self.bits if 0 in tags else np.zeros(len(self.bits), _U)
         return hashed(f"bytes {self.kind} {tags}", *self.keys, concrete.astype(_U))
 

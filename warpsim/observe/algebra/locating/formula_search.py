@@ -160,8 +160,14 @@ class _Search:
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
-            others=others, chosen=pc >= 0 and "sp" in self._words(pc),
+            others=others, chosen=pc >= 0 and "sp" in self._words(pc), operand=self._operand(edit),
         )  # fmt: skip
+
+    def _operand(self, edit: Edit) -> str:
+        """Return which operand of a matrix instruction holds what was found; "" for none."""
+        products = (each for each in self.sides.provenance.products if each.pc == edit.pc)
+        holding = (role for each in products for role in "ab" if (getattr(each, role) == edit.found).any())
+        return next(holding, "") if edit.found else ""
 
     def _place_of_missing(self, edit: Edit, index: tuple[int, ...]) -> int:
         """Return where an operation is missing: at the user or the store of a sum, else at the value."""

@@ -28,7 +28,7 @@ class Located(Displayed):
     memory on; ``loaded`` is the copy at which its indices stop being right, where that is decided.
     ``elements`` are wrong, ``checked`` of them are the reference's with the mistake put right. ``others``
     counts further kinds of differences; ``chosen`` says that metadata choose what stands beside an element
-    of A.
+    of A; ``operand`` is that of the matrix instruction, a or b, which holds what was found.
     """
 
     kind: str
@@ -49,6 +49,7 @@ class Located(Displayed):
     loaded: Location | None = None
     others: int = 0
     chosen: bool = False
+    operand: str = ""
 
     @property
     def proven(self) -> bool:

@@ -74,6 +74,8 @@ class Statement:
         self.operands: tuple[Operand, ...] = tuple(record.statement.operands or ())
         self.reads = tuple(record.flow.values)
         self.writes = tuple(record.flow.written)
+        self.roles = dict[str, list[int]]()  # the registers of the operands of a matrix instruction
+        self._named = dict[Any, RegisterName | None]()
 
     @cached_property
     def _row(self) -> tuple[Any, tuple[str, ...]]:
@@ -134,9 +136,11 @@ class Statement:
 
     def _register(self, operand: Any) -> RegisterName | None:
         name = operand if isinstance(operand, str) else getattr(operand, "name", None)
-        scope = self.record.scope
-        found = scope.find(name) if isinstance(name, str) and scope is not None else None
-        return found if isinstance(found, RegisterName) else None
+        if name not in self._named:
+            scope = self.record.scope
+            found = scope.find(name) if isinstance(name, str) and scope is not None else None
+            self._named[name] = found if isinstance(found, RegisterName) else None
+        return self._named[name]
 
     def spread(self, index: int) -> Operand:
         """Return an operand; the name of a vector register as the vector of its elements."""

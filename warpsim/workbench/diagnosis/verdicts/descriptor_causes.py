@@ -23,7 +23,7 @@ from ....sums.execution.pipeline import execute_inputs
 from ..origins.element_origins import Origins
 from .launch_causes import Cause
 from .matrix_hooks import MatrixHook, MatrixStep
-from .tried_causes import Trial
+from .tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 Words = Mapping[int, int]  # the first descriptor of each statement
@@ -109,7 +109,7 @@ def _cause(trial: Trial, role: str, pc: int, candidate: _Candidate) -> Cause:
         kind="descriptor",
         message=f"{which} of the matrix instruction: {candidate.message}",
         location=location,
-        evidence=_EVIDENCE,
+        evidence=trial.again(_EVIDENCE),
         operand=role[0],
         fix=candidate.fix,
     )

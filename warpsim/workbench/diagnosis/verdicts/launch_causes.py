@@ -17,7 +17,6 @@ from ..loops.loop_search import LoopCause, diagnose_product
 from ..origins.anchors import Anchored
 from ..origins.element_origins import Names, Origins, find_origins
 from ..origins.packing_checks import PackingFinding
-from .hypotheses import rank
 from .output_errors import OutputError, output_error
 from .repeated_launch import Array, Attempt, RepeatedLaunch
 from .statement_chains import Chain, SharedWriters, chain_of, operand_registers
@@ -41,6 +40,21 @@ _FIXES = {
     "unused": "check the bounds and strides of the loops and of the tiles of warps and CTAs",
 }
 _WMMA_TRANSPOSED = "load it with the other of .row and .col (row_major and col_major)"
+_RANKS = (  # kinds of origins: what says most about the mistake comes first
+    "stage",
+    "repeated",
+    "registers",
+    "transposed",
+    "ldmatrix row",
+    "swizzle",
+    "stride",
+    "metadata step",
+    "metadata lane",
+    "metadata bytes",
+    "metadata rows",
+    "order",
+    "scattered",
+)
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
 BY_TAGS = "the kernel was executed with keys beside its data, which show where each element is from"
 _LINES = 4  # that a warning names
@@ -276,9 +290,15 @@ def traced(launch: RepeatedLaunch, outputs: Sequence[int]) -> Origins | None:
     return None
 
 
-def origin_causes(launch: RepeatedLaunch, origins: Origins) -> Iterator[Cause]:
+def origin_causes(launch: RepeatedLaunch, origins: Origins, evidence: str = BY_TAGS) -> Iterator[Cause]:
     """Yield what does not fit of the operands, the most significant first, with what brings it."""
-    yield from causes_of(launch, sorted(origins.findings, key=lambda finding: rank(finding.kind)))
+    findings = sorted(origins.findings, key=lambda finding: _rank(finding.kind))
+    yield from causes_of(launch, findings, evidence)
+
+
+def _rank(kind: str) -> int:
+    """Return how little a kind says about the mistake."""
+    return _RANKS.index(kind) if kind in _RANKS else len(_RANKS)
 
 
 def causes_of(
@@ -334,6 +354,12 @@ def _chain(launch: RepeatedLaunch, finding: PackingFinding, writers: SharedWrite
     return chain_of(code, finding.location, registers, writers)
 
 
+def number_of(launch: RepeatedLaunch, location: Location) -> int:
+    """Return the number of the statement at a place."""
+    code = launch.kernel._entry.code
+    return next(pc for pc, record in enumerate(code) if record.statement.location() == location)
+
+
 def chain_to(launch: RepeatedLaunch, at: Location, role: str) -> Chain:
     """Return the statements that bring an operand to the matrix instruction at a place."""
     writers = SharedWriters()
@@ -348,26 +374,6 @@ def _along(chain: Chain, finding: PackingFinding) -> Iterator[tuple[str, Locatio
     if chain.loads or _of_tensor(finding):
         yield from (("writes the shared memory that is read", place) for place in chain.writers)
     yield "the matrix instruction", finding.location
-
-
-def unused_causes(origins: Origins) -> Iterator[Cause]:
-    """Yield arrays of which nothing arrives in a matrix instruction, where an array fills two operands."""
-    unused = [buffer for buffer in origins.buffers if not origins.used(buffer)]
-    roles: dict[str, dict[str, Location]] = {}
-    for operand in origins.operands:
-        if operand.role in "ab" and operand.buffer is not None:
-            roles.setdefault(operand.buffer.name, {})[operand.role] = operand.operand.given.location
-    for buffer in unused:
-        for name, places in roles.items():
-            if places.keys() == {"a", "b"}:
-                yield Cause(
-                    kind="array",
-                    message=f"operands a and b both come from {name}; nothing of {buffer.name} is multiplied",
-                    location=places["b"],
-                    evidence=BY_TAGS,
-                    operand="b",
-                    fix=f"check which pointer the loads of a and b start from: {name}, {buffer.name}",
-                )
 
 
 # --- whole products --------------------------------------------------------------------------------

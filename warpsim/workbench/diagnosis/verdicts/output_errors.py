@@ -111,3 +111,33 @@ def output_error(
     return OutputError(
         argument=argument, name=name, given=given, expected=wanted, wrong=wrong, tolerance=tolerance
     )
+
+
+_ROUNDED = {1: 2.0**-2, 2: 2.0**-6, 4: 2.0**-10, 8: 2.0**-30}  # by the bytes of an element
+
+
+def rounding_only(error: OutputError) -> str:
+    """Return that values differ by no more than roundings, in words; "" where they differ by more.
+
+    An element near zero may be a sum of large terms, so errors are relative to the output's scale, too.
+    """
+    given, wanted = error.given.astype(np.float64), error.expected.astype(np.float64)
+    if error.given.dtype.kind in "iub" or not np.isfinite([given[error.wrong], wanted[error.wrong]]).all():
+        return ""
+    scale = float(np.sqrt(np.mean(np.square(wanted[np.isfinite(wanted)]))))
+    apart = np.abs(given - wanted) / np.maximum(np.abs(wanted), scale or 1.0)
+    if float(apart[error.wrong].max()) > _ROUNDED[error.given.dtype.itemsize]:
+        return ""
+    ulps = np.where(error.wrong, np.abs(given - wanted) / _ulp(error.expected), 0.0)
+    place = np.unravel_index(int(ulps.argmax()), ulps.shape)
+    return (
+        f"{error.name} differs by rounding only: largest {np.ceil(ulps[place]):.0f} ulp at "
+        f"{[int(at) for at in place]}"
+    )
+
+
+def _ulp(values: Array) -> npt.NDArray[np.float64]:
+    """Return the distance of each value from the next larger magnitude of its type."""
+    codes = np.ascontiguousarray(np.abs(values)).view(f"u{values.dtype.itemsize}")
+    after = (codes + codes.dtype.type(1)).view(values.dtype).astype(np.float64)
+    return np.asarray(after - np.abs(values.astype(np.float64)), np.float64)

@@ -17,10 +17,9 @@ from ....machine.opcodes.tensor.tensor_products import Given
 from ..origins.element_origins import Origins
 from ..origins.packing_checks import PackingFinding
 from ..origins.placed_tiles import Fit
-from .hypotheses import number_of
-from .launch_causes import Cause
+from .launch_causes import Cause, number_of
 from .tensor_hooks import Change, Issue, Place, Reissued
-from .tried_causes import Trial
+from .tried_repairs import Trial
 
 _EVIDENCE = (
     "the launch was executed with this in place of what it gives tcgen05.mma: every output is as expected"
@@ -79,7 +78,7 @@ def _cause(trial: Trial, pc: int, candidate: Candidate) -> Cause:
         kind=candidate.kind,
         message=f"{name}{candidate.message}",
         location=statement.location() if place is None else statement.operand_location(place),
-        evidence=_EVIDENCE,
+        evidence=trial.again(_EVIDENCE),
         operand="" if operand == "idesc" else operand,
         fix=candidate.fix,
     )

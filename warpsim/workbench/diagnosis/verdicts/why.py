@@ -17,48 +17,49 @@ import numpy.typing as npt
 from ....base.environment import in_default_environment
 from ....base.errors import Location, OperandError, SourceLine, UndefinedBehavior, WarpsimError
 from ....isa.displayed import Displayed
-from ....isa.families import OPCODES
 from ....observe.algebra.equivalence import Equivalence, tolerance_of
 from ....observe.algebra.locating.located_record import Located
 from ....observe.checks.findings import LaunchFinding
-from ....programs.launch.array_agreement import Agreement, agreement
+from ....programs.launch.array_agreement import Agreement, Mask, agreement
 from ....programs.launch.launching import LaunchableKernel
-from ....programs.launch.located_launches import Answer, answer_of
+from ....programs.launch.located_launches import answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
 from .budget import Budget
-from .computed.computed_causes import computed_causes
 from .descriptor_causes import descriptor_causes, suspected
-from .epilogue_causes import epilogue_causes
+from .formula_causes import Answered, answered, in_any_order, of_answer, wrong_if_waited
 from .launch_causes import (
+    BY_TAGS,
     Cause,
     broken_rules,
     elsewhere,
     order_cause,
+    origin_causes,
     product_causes,
     schedule_cause,
     traced,
-    unused_causes,
     unwritten_causes,
 )
-from .missing_steps import missing_steps
-from .output_errors import OutputError, output_error
-from .output_relations import relations
+from .output_errors import OutputError, output_error, rounding_only
 from .repeated_launch import Attempt, RepeatedLaunch
-from .retried.argument_causes import exchanged_causes, transposed_causes
+from .retried.argument_causes import exchanged_causes
 from .retried.restated_causes import restated_causes
 from .retried.uncovered_outputs import uncovered_causes
 from .retried.undone_mistakes import undone_causes
-from .stored_places import measured, stored_causes
 from .tensor_causes import tensor_causes
-from .tried_causes import Trial, located_causes, tried_causes
-from .type_causes import type_causes
+from .tried_repairs import Trial
 
 Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
 _BOUNDS = ("setp", "set")  # opcodes that guard stores
 _ALSO = 4  # statements on the way of the data that are listed
-_COPIED = "the operand comes this way"
+_LOCATED = f"{BY_TAGS}; located, not proven"
+_ARRANGED = ("registers", "transposed", "ldmatrix row", "swizzle", "stride")  # of one operand alone
+_BY_ADDRESS = ("race", "in flight", "uninitialised", "out of bounds", "proxy fence")
+_NO_FORMULA = (
+    "the expected values are no product, attention or function of the arguments that was tried: give the "
+    "formula as --reference FILE.py:FUNCTION (reference=function)"
+)
 _AS_EXPECTED = (
     "under this schedule the outputs are as expected all the same: another order may show it, unless what is "
     "read is never used, as in a load ahead in the last step"
@@ -77,6 +78,7 @@ class Verdict(Displayed):
     errors: tuple[OutputError, ...]
     agreements: Mapping[str, Agreement] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    formula: str = ""  # of the expected values, where it was found
     equivalence: Equivalence | None = None  # with a reference
     located: Located | None = None  # where the kernel leaves it
 
@@ -88,7 +90,8 @@ class Verdict(Displayed):
     @property
     def outputs_as_expected(self) -> bool:
         """Whether outputs were compared, and all are as expected."""
-        return bool(self.agreements) and not self.errors
+        close = self.equivalence is not None and self.equivalence.close
+        return bool(self.agreements or close) and not self.errors
 
     @property
     def as_expected(self) -> bool:
@@ -147,6 +150,8 @@ class Verdict(Displayed):
         yield from (f"output {error}" for error in self.errors)
         right = {name: found for name, found in self.agreements.items() if not found.different}
         yield from (f"output {name}: {found}" for name, found in right.items() if found.within)
+        if self.formula:
+            yield f"expected values: {self.formula}"
         for cause in self.causes[1 : 1 + _SYMPTOMS]:
             place = "" if cause.location is None else f"{cause.location}: "
             yield f"also: {place}{cause.message}"
@@ -168,6 +173,7 @@ class Verdict(Displayed):
             "compared": [{"name": name, **found.document()} for name, found in self.agreements.items()],
             "causes": [_cause_document(cause) for cause in self.causes],
             "outputs": [_error_document(error) for error in self.errors],
+            "formula": self.formula,
             "notes": list(self.notes),
         }
 
@@ -266,98 +272,80 @@ def verdict_of(
     wanted = {_argument(launch, key): value for key, value in expected.items()}
     if not 0 <= tolerance < 1:
         raise OperandError(f"tolerance={tolerance}: expected a number from 0 to below 1")
-    first = launch.attempt(checks="warn")
-    ordered = cause = order_cause(launch, first)
-    if first.error is not None:
-        trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
-        described = _of_error(trial, first.error) if wanted else []
-        causes = [*described, *([cause] if cause else [])]
-        return Verdict(causes=tuple(causes), errors=(), notes=tuple(launch.budget.notes()))
-    found = [
-        output_error(index, launch.name(index), first.arrays[index], value, tolerance)
-        for index, value in wanted.items()
-    ]
-    errors = tuple(error for error in found if error is not None)
-    causes = [cause] if cause is not None else []
-    if errors:
-        causes = [*_exchanged(launch, wanted, tolerance), *causes]
-    if not causes:
-        cause = schedule_cause(launch, first, wanted, tolerance)
-        causes = [cause] if cause is not None else []
-    if errors and not causes:
-        causes = _of_wrong_outputs(launch, errors, wanted, tolerance) or [*unwritten_causes(first)]
-    broken = [] if errors or causes else [*broken_rules(first)]
-    causes = causes or broken
-    open_ends = (*(_untraced(launch) if errors and not causes else ()), *launch.budget.notes())
-    harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
-    notes = (*harmless, *_seen(launch, errors), *_warnings(first, causes, broken=bool(broken)), *open_ends)
-    agreements = _agreements(launch, first, wanted, tolerance)
-    return Verdict(causes=tuple(causes), errors=errors, agreements=agreements, notes=notes)
+    return _of_launch(launch, wanted, tolerance)
 
 
 def _of_reference(
     launch: RepeatedLaunch, expected: Expected, tolerance: float, reference: str | Reference
 ) -> Verdict:
-    """Return the verdict of a launch whose formula is known: its answer, and what values show besides.
-
-    Where the formulas are others, the statement that leaves the reference is the cause, with the proof;
-    findings of the checks come before it. Causes of wrong values are searched where nothing is proven.
-    """
+    """Return the verdict of a launch whose formula is known: its answer, and what values show besides."""
+    wanted = {_argument(launch, key): value for key, value in expected.items()}
     try:
-        answer = answer_of(launch, reference, tolerance or None)
+        equivalence, place = answer_of(launch, reference, tolerance or None)
     except WarpsimError as error:
         if error.location is None:
             raise
-        return verdict_of(launch, expected, tolerance)
-    equivalence, place = answer
+        return _of_launch(launch, wanted, tolerance)
     most = max((tolerance_of(output.kind) for output in equivalence.outputs), default=0.0)
-    tolerance = tolerance or min(most, 0.5)
-    wanted = dict(expected) | ({} if equivalence.close else _values(answer))
-    if place is None:
-        found = verdict_of(launch, wanted, tolerance)
-    else:
-        found = _of_place(launch, wanted, tolerance, place)
+    values = {
+        output.argument: value for output in equivalence.outputs if (value := output.values()) is not None
+    }
+    far = {output.argument: output.far for output in equivalence.outputs if output.argument not in wanted}
+    wanted = {**({} if equivalence.close else values), **wanted}
+    algebra = of_answer(reference, equivalence, place)
+    found = _of_launch(launch, wanted, tolerance or min(most, 0.5), algebra, far)
     return replace(found, equivalence=equivalence, located=place)
 
 
-def _of_place(launch: RepeatedLaunch, expected: Expected, tolerance: float, place: Located) -> Verdict:
-    """Return the verdict of a launch that leaves its reference at a place: findings of the checks, then the
-    place where it is sure, then what the search finds; what is suspected alone comes last."""
-    found = _checked(launch, expected, tolerance)
-    own = Cause(
-        kind=place.kind,
-        message=place.message,
-        location=place.loaded or place.location,
-        evidence=place.evidence,
-        fix=place.fix,
-        also=tuple((_COPIED, copy) for copy in place.copies if copy != place.loaded),
-    )
-    if place.proven or found.causes:
-        return replace(found, causes=(*found.causes, own))
-    found = verdict_of(launch, expected, tolerance)
-    order = (*found.causes, own) if place.certainty == "suspected" else (own, *found.causes)
-    return replace(found, causes=order)
-
-
-def _values(answer: Answer) -> dict[int | str, npt.ArrayLike]:
-    """Return the values of a reference, by argument."""
-    outputs = answer.equivalence.outputs
-    return {output.argument: values for output in outputs if (values := output.values()) is not None}
-
-
-def _checked(launch: RepeatedLaunch, expected: Expected, tolerance: float) -> Verdict:
-    """Return what the checks find, and what is wrong with outputs, without a search for causes."""
+def _of_launch(
+    launch: RepeatedLaunch,
+    wanted: Mapping[int, npt.ArrayLike],
+    tolerance: float,
+    algebra: Answered | None = None,
+    far: Mapping[int, Mask] = {},
+) -> Verdict:
+    """Return the verdict of a launch, by the ladder of evidence; ``far`` are elements of outputs that a
+    reference calls wrong.
+    """
     first = launch.attempt(checks="warn")
-    cause = order_cause(launch, first)
-    wanted = {_argument(launch, key): value for key, value in expected.items()}
-    found = [
-        output_error(index, launch.name(index), first.arrays[index], value, tolerance)
-        for index, value in wanted.items()
+    ordered = order_cause(launch, first)
+    if first.error is not None:
+        trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
+        described = _of_error(trial, first.error) if wanted else []
+        causes = [*described, *([ordered] if ordered else [])]
+        return Verdict(causes=tuple(causes), errors=(), notes=tuple(launch.budget.notes()))
+    compared = [
+        _error(launch, first, index, value, tolerance, far.get(index)) for index, value in wanted.items()
     ]
-    errors = tuple(error for error in found if error is not None)
-    agreements = _agreements(launch, first, wanted, tolerance)
-    causes, notes = () if cause is None else (cause,), tuple(launch.budget.notes())
-    return Verdict(causes=causes, errors=errors, agreements=agreements, notes=notes)
+    errors = tuple(error for error in compared if error is not None)
+    search = _Search(launch, wanted, tolerance, errors, algebra)
+    causes = search.causes(first, ordered)
+    broken = [] if errors or causes else [*broken_rules(first)]
+    harmless = () if ordered is None or errors or not wanted else (_AS_EXPECTED,)
+    warned = _warnings(first, causes or broken, broken=bool(broken))
+    notes = (*harmless, *search.notes(found=bool(causes)), *warned, *launch.budget.notes())
+    return Verdict(
+        causes=tuple(causes or broken),
+        errors=errors,
+        agreements=_agreements(launch, first, wanted, tolerance),
+        notes=notes,
+        formula=str(search.algebra.formulas.__name__) if search.algebra and search.algebra.formulas else "",
+    )
+
+
+def _error(
+    launch: RepeatedLaunch,
+    first: Attempt,
+    index: int,
+    value: npt.ArrayLike,
+    tolerance: float,
+    far: Mask | None,
+) -> OutputError | None:
+    """Return what is wrong with an output; of a reference, the elements that its answer calls far."""
+    found = output_error(index, launch.name(index), first.arrays[index], value, tolerance)
+    if found is None or far is None or far.shape != found.wrong.shape:
+        return found
+    return replace(found, wrong=far) if far.any() else None
 
 
 def _agreements(
@@ -371,7 +359,7 @@ def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
     """Return what is wrong where a launch ends with an error, and would be right without it."""
     return (
         _described(trial, error)
-        or _exchanged(trial.launch, trial.expected, trial.tolerance)
+        or exchanged_causes(trial)
         or (undone_causes(trial) if isinstance(error, UndefinedBehavior) else [])
     )
 
@@ -384,77 +372,137 @@ def _described(trial: Trial, error: WarpsimError) -> list[Cause]:
     return descriptor_causes(trial) if "wgmma" in text else []
 
 
-def _exchanged(launch: RepeatedLaunch, wanted: Mapping[int, npt.ArrayLike], tolerance: float) -> list[Cause]:
-    """Return arguments, or axes of the grid, that are exchanged."""
-    return exchanged_causes(Trial(launch=launch, expected=wanted, tolerance=tolerance))
+class _Search:
+    """The search for causes of wrong outputs: what is proven by algebra, then what is tried."""
 
+    def __init__(
+        self,
+        launch: RepeatedLaunch,
+        wanted: Mapping[int, npt.ArrayLike],
+        tolerance: float,
+        errors: Sequence[OutputError],
+        algebra: Answered | None,
+    ) -> None:
+        self.launch, self.errors, self.algebra = launch, errors, algebra
+        self.trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
+        self.given = wanted, tolerance
+        self.origins: Origins | None = None
 
-def _of_wrong_outputs(
-    launch: RepeatedLaunch,
-    errors: Sequence[OutputError],
-    wanted: Mapping[int, npt.ArrayLike],
-    tolerance: float,
-) -> list[Cause]:
-    """Return causes of outputs that are wrong though no check found anything under any schedule."""
-    origins = traced(launch, [error.argument for error in errors])
-    trial = Trial(launch=launch, expected=wanted, tolerance=tolerance)
-    if origins is None:
-        return _uncovered(trial, errors) or restated_causes(trial, errors)
-    retyped, of_other_types = type_causes(trial, origins)
-    return (
-        [*unused_causes(origins)]
-        or retyped
-        or [*missing_steps(trial, origins, errors)]
-        or _uncovered(trial, errors)
-        or tensor_causes(trial, origins)
-        or descriptor_causes(trial, suspected(origins))
-        or tried_causes(trial, origins)
-        or transposed_causes(trial, origins)
-        or computed_causes(trial, origins)
-        or _stored(trial, origins, errors)
-        or ([] if _is_located(origins) else undone_causes(trial) or restated_causes(trial, errors))
-        or _located(trial, origins, of_other_types, errors)
-    )
+    def causes(self, first: Attempt, ordered: Cause | None) -> list[Cause]:
+        """Return the causes; ``ordered`` is a finding under the launch's own order."""
+        known = self.algebra
+        if known is None and self.errors and (swapped := exchanged_causes(self.trial)):
+            return swapped if ordered is None else [*swapped, ordered]
+        if known is None or not known.causes:
+            ordered = ordered or schedule_cause(self.launch, first, *self.given)
+        if not self.errors and (known is None or not (*known.causes, *known.hints)):
+            return [] if ordered is None else [ordered]
+        if ordered is not None and ordered.kind not in _BY_ADDRESS:
+            return [ordered, *(() if known is None else known.causes)]
+        if known is None:
+            self.algebra = answered(self.launch, *self.given)
+        if ordered is not None:
+            return self._beside(ordered)
+        hints = () if self.algebra is None else self.algebra.hints
+        return [*(self._proven() or self._tried() or [*unwritten_causes(first)]), *hints]
 
+    def _beside(self, ordered: Cause) -> list[Cause]:
+        """Return a finding of order, or what makes it: an operand that is wrong in any order."""
+        if self.algebra is None or not self.algebra.causes:
+            return [ordered]
+        if ordered.kind == "in flight":
+            sure = wrong_if_waited(self.launch, self.algebra.reference)
+        else:
+            sure = in_any_order(self.launch, self.algebra.reference)
+        if not sure:
+            return [ordered, *(() if self.algebra.formulas is not None else self.algebra.causes)]
+        first, *others = self._proven()
+        consequence = f"{ordered.location}: {ordered.message}"
+        return [replace(first, symptoms=(*first.symptoms, consequence)), *others]
 
-def _is_located(origins: Origins) -> bool:
-    """Return whether findings say more than that elements are in no order: packed fragments are in none."""
-    return any(finding.kind != "scattered" for finding in origins.findings)
+    def _proven(self) -> list[Cause]:
+        """Return what algebra proves, in the words of descriptors and origins where they have any."""
+        if self.algebra is None or not self.algebra.causes:
+            return []
+        own, place = self.algebra.causes[0], self.algebra.located
+        self._trace()
+        if self.origins is None:
+            return [*self.algebra.causes]
+        trial, roles = self._trial(), sorted({*suspected(self.origins), *own.operand})
+        fields = tensor_causes(trial, self.origins) or descriptor_causes(trial, roles)
+        if fields or place is None:
+            return [*fields, *self.algebra.causes]
+        if not place.operand and place.kind != "moved":
+            return [own]
+        arranged = [*origin_causes(self.launch, self.origins, own.evidence)]
+        mine = [each for each in arranged if each.operand == place.operand or not place.operand]
+        mine = [each for each in mine if each.kind != "unused" or place.kind == "moved"]
+        mine = [replace(each, symptoms=(own.message,)) for each in mine]
+        besides = [replace(each, evidence=_LOCATED) for each in arranged if each.kind in _ARRANGED]
+        return [*(mine or [own]), *(each for each in besides if each.operand != place.operand and mine)]
 
+    def _tried(self) -> list[Cause]:
+        """Return what a trial shows, or what is located only."""
+        trial = self._trial()
+        self._trace()
+        if self.origins is None:
+            return self._uncovered() or restated_causes(trial, self.errors) or self._rounded()
+        return (
+            self._uncovered()
+            or tensor_causes(trial, self.origins)
+            or descriptor_causes(trial, suspected(self.origins))
+            or ([] if self._is_located() else undone_causes(trial) or restated_causes(trial, self.errors))
+            or self._rounded()
+            or [*origin_causes(self.launch, self.origins, _LOCATED)]
+            or [*product_causes(self.launch, self.origins, self.errors)]
+        )
 
-def _uncovered(trial: Trial, errors: Sequence[OutputError]) -> list[Cause]:
-    """Return that elements are never stored, and before it the comparison that leaves them out, if any."""
-    found = uncovered_causes(trial, errors)
-    return [*restated_causes(trial, errors, _BOUNDS), *found] if found else []
+    def _trial(self) -> Trial:
+        formulas = None if self.algebra is None else self.algebra.formulas
+        return self.trial if formulas is None else self.trial.with_formulas(formulas)
 
+    def _trace(self) -> None:
+        equivalence = None if self.algebra is None else self.algebra.equivalence
+        outputs = [] if equivalence is None else [each.argument for each in equivalence.outputs]
+        self.origins = traced(self.launch, [*(each.argument for each in self.errors), *outputs])
 
-def _stored(trial: Trial, origins: Origins, errors: Sequence[OutputError]) -> list[Cause]:
-    """Return what is wrong between the product and its output: its place, its factor or what is added."""
-    seen = measured(trial, origins, errors)
-    return [] if seen is None else stored_causes(trial, origins, seen) or epilogue_causes(trial, seen)
+    def _is_located(self) -> bool:
+        """Return whether findings say more than that elements are in no order: packed fragments are in
+        none.
+        """
+        return self.origins is not None and any(each.kind != "scattered" for each in self.origins.findings)
 
+    def _uncovered(self) -> list[Cause]:
+        """Return that elements are never stored, and before it the comparison that leaves them out."""
+        found = uncovered_causes(self.trial, self.errors)
+        return [*restated_causes(self.trial, self.errors, _BOUNDS), *found] if found else []
 
-def _located(
-    trial: Trial, origins: Origins, of_other_types: list[Cause], errors: Sequence[OutputError]
-) -> list[Cause]:
-    """Return what was located; that elements are unused only where no product says more."""
-    located = located_causes(trial, origins)
-    if any(cause.kind != "unused" for cause in located):
-        return located
-    return of_other_types or [*product_causes(trial.launch, origins, errors)] or located
+    def _rounded(self) -> list[Cause]:
+        """Return that outputs differ by rounding alone, where the launch computes the expected formulas."""
+        if self.algebra is None or not self.algebra.equal:
+            return []
+        return [
+            Cause(
+                kind="rounding",
+                message=text,
+                location=None,
+                evidence=f"proven: {self.algebra.nearest}",
+                fix="compare with a tolerance",
+            )
+            for error in self.errors
+            if (text := rounding_only(error))
+        ]
 
-
-def _untraced(launch: RepeatedLaunch) -> Iterator[str]:
-    """Yield why the operands of matrix instructions say nothing, where they do not."""
-    opcodes = {record.statement.opcode for record in launch.kernel._entry.code}
-    if not opcodes & (OPCODES | {"wmma", "tcgen05"}):
-        yield "which operand is wrong was not looked for: there is no matrix instruction"
-
-
-def _seen(launch: RepeatedLaunch, errors: Sequence[OutputError]) -> Iterator[str]:
-    """Yield what the wrong elements of outputs are, by value."""
-    for error in errors:
-        yield from relations(error, launch.initial(error.argument))
+    def notes(self, *, found: bool) -> Iterator[str]:
+        """Yield coverage of arrays, and where nothing was found what was excluded and what to do next."""
+        if self.origins is not None:
+            yield from self.origins.unexplained
+        if not self.errors or found:
+            return
+        if self.algebra is None:
+            yield _NO_FORMULA
+        elif self.algebra.formulas is not None and self.algebra.nearest:
+            yield f"nearest: {self.algebra.nearest}"
 
 
 def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple[str, ...]:

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .....base.errors import Location
-from ...origins.element_origins import Origins
-from ..launch_causes import Cause, chain_to
+from ..launch_causes import Cause
 from ..repeated_launch import RepeatedLaunch
-from ..tried_causes import Trial
+from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _MOST = 64  # launches
@@ -39,35 +37,22 @@ class _Candidate:
 def exchanged_causes(trial: Trial) -> list[Cause]:
     """Return two arguments, or axes of the grid, with which exchanged every output is as expected."""
     with trial.budget.search("arguments exchanged"):
-        return _tried(trial, _exchanged(trial), None)
+        return _tried(trial, _exchanged(trial))
 
 
-def transposed_causes(trial: Trial, origins: Origins) -> list[Cause]:
-    """Return the matrix with which transposed every output is as expected, at what loads it."""
-    with trial.budget.search("arrays transposed"):
-        return _tried(trial, _transposed(trial), origins)
-
-
-def _tried(trial: Trial, candidates: Iterator[_Candidate], origins: Origins | None) -> list[Cause]:
+def _tried(trial: Trial, candidates: Iterator[_Candidate]) -> list[Cause]:
     for each in islice(candidates, _MOST):
         if trial.wrong_of(each.launch) == 0:
-            at, also = (None, ()) if origins is None or each.array is None else _loads(each, origins)
-            cause = Cause(
-                kind="argument", message=each.message, location=at, evidence=_EVIDENCE, fix=each.fix
-            )
-            return [replace(cause, also=also)]
+            return [
+                Cause(
+                    kind="argument",
+                    message=each.message,
+                    location=None,
+                    evidence=trial.again(_EVIDENCE),
+                    fix=each.fix,
+                )
+            ]
     return []
-
-
-def _loads(found: _Candidate, origins: Origins) -> tuple[Location | None, tuple[tuple[str, Location], ...]]:
-    """Return the nearest load of an array that a matrix instruction is given, and what else brings it."""
-    for operand in origins.operands:
-        if operand.buffer is not None and operand.buffer.parameter == found.array:
-            at = operand.operand.given.location
-            chain = chain_to(found.launch, at, operand.role)
-            others = [("writes the shared memory that is read", place) for place in chain.writers]
-            return chain.nearest or at, (*others, ("the matrix instruction", at))
-    return None, ()
 
 
 # --- two of them exchanged -------------------------------------------------------------------------
@@ -132,26 +117,3 @@ def _other_grids(launch: RepeatedLaunch) -> Iterator[_Candidate]:
 
 def _sizes(sizes: Sequence[int]) -> str:
     return f"({', '.join(map(str, sizes))})"
-
-
-# --- a matrix transposed ---------------------------------------------------------------------------
-
-
-def _transposed(trial: Trial) -> Iterator[_Candidate]:
-    launch = trial.launch
-    for index, value in enumerate(launch.args):
-        if index in trial.expected or not isinstance(value, np.ndarray) or value.ndim != 2:
-            continue
-        array = launch.initial(index)
-        args = list(launch.args)
-        args[index] = np.ascontiguousarray(array.T).reshape(array.shape)
-        before = {at: content for at, content in launch.before.items() if at != index}
-        name, rows, columns = launch.name(index), *array.shape
-        yield _Candidate(
-            launch=replace(launch, args=args, before=before),
-            message=f"{name} ({rows} x {columns}) is read as if it held its transpose: with the array "
-            "transposed every output is as expected",
-            fix=f"exchange row and column, and the stride, in the addresses that load {name}, or pass it "
-            "transposed",
-            array=index,
-        )

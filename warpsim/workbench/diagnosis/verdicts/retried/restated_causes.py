@@ -21,7 +21,7 @@ from .....programs.launch.launching import load_text
 from ..launch_causes import Cause
 from ..output_errors import OutputError
 from ..repeated_launch import RepeatedLaunch
-from ..tried_causes import Trial
+from ..tried_repairs import Trial
 
 _SHARE = 1 / 16  # of an output's elements that are wrong
 _FIRST = ("cvt", "setp", "shr", "mul", "mad", "fma", "add")  # opcodes that are tried first
@@ -56,11 +56,11 @@ def restated_causes(trial: Trial, errors: Sequence[OutputError], opcodes: Sequen
             for other in _other_forms(group.opcode, group.modifiers):
                 launch = _restated(trial.launch, group, other) if trial.budget.allows() else None
                 if launch is not None and trial.wrong_of(launch) == 0:
-                    return [_cause(group, ".".join((group.opcode, *other)))]
+                    return [_cause(trial, group, ".".join((group.opcode, *other)))]
     return []
 
 
-def _cause(group: _Group, other: str) -> Cause:
+def _cause(trial: Trial, group: _Group, other: str) -> Cause:
     first, *others = group.places
     count = len(group.places)
     where = f" in {count} statements" if count > 1 else ""
@@ -68,7 +68,7 @@ def _cause(group: _Group, other: str) -> Cause:
         kind="statement",
         message=f"with {other} in the place of {group.mnemonic}{where} every output is as expected",
         location=first,
-        evidence=_EVIDENCE,
+        evidence=trial.again(_EVIDENCE),
         fix=f"use {other}",
         also=tuple(("another statement of the form", place) for place in others[:_LISTED]),
     )

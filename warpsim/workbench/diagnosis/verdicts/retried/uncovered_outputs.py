@@ -25,7 +25,7 @@ from .....ptx.symbols import shown_variable
 from ...origins.kept_products import places_of
 from ..launch_causes import Cause
 from ..output_errors import OutputError
-from ..tried_causes import Trial
+from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = "the stores of the launch were followed, element by element"

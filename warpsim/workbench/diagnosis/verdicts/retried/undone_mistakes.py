@@ -26,9 +26,8 @@ from ...library.mistake import SPELLED, Mistake
 from ...search.cases import setting_of
 from ..launch_causes import Cause, chain_to
 from ..matrix_hooks import MatrixHook, MatrixStep
-from ..repeated_launch import RepeatedLaunch
 from ..statement_chains import Chain
-from ..tried_causes import Trial
+from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
@@ -100,7 +99,7 @@ def undone_causes(trial: Trial) -> list[Cause]:
         for name, chosen in _candidates(settings.executed.values()).items():
             if len(found) <= _LISTED and trial.wrong(Undone(chosen)) == 0:
                 found[name] = chosen
-    return [_cause(trial.launch, found)] if found else []
+    return [_cause(trial, found)] if found else []
 
 
 def _candidates(executed: Iterable[Executed]) -> dict[str, dict[int, Mistake]]:
@@ -126,12 +125,13 @@ def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:
     return not other.adds_c and other.half is None and (meant.c, meant.d) == (form.c, form.d)
 
 
-def _cause(launch: RepeatedLaunch, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
+def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
     """Return mistakes of the same effect as a cause: of an operand at what loads it, of a form at the
     instruction.
     """
     (name, chosen), *others = found.items()
     pc, mistake = next(iter(chosen.items()))
+    launch = trial.launch
     at = launch.kernel._entry.code[pc].statement.location()
     or_else = "".join(f"; or, with the same outputs, {other}" for other, _ in others[:_LISTED])
     same = tuple(f"the same as: {other}" for other in mistake.also)
@@ -141,7 +141,7 @@ def _cause(launch: RepeatedLaunch, found: Mapping[str, Mapping[int, Mistake]]) -
             message=f"what is expected is what another instruction computes of the same registers: {name}"
             f"{or_else}",
             location=at,
-            evidence=_EVIDENCE,
+            evidence=trial.again(_EVIDENCE),
             fix=_fix(mistake.arithmetic.instruction, name),
             symptoms=same,
         )
@@ -153,7 +153,7 @@ def _cause(launch: RepeatedLaunch, found: Mapping[str, Mapping[int, Mistake]]) -
         kind="registers held",
         message=f"{operands} of the matrix instruction: {what}{or_else}",
         location=chain.nearest or at,
-        evidence=_EVIDENCE,
+        evidence=trial.again(_EVIDENCE),
         operand=role,
         fix=mistake.advice,
         also=tuple(_along(chain, at)),
