@@ -3,7 +3,7 @@
 A program has registers of its own. Its first statement is of a wanted row, others choose bits, compare, load
 or are of any row; a result often replaces a source, and sources are often constants of one pattern of bits.
 Several programs become one function: LLVM takes as long for one as for eight. Each lane is compared but those
-that machine code leaves to integers of Python. Knows rows and twins; does not know waves.
+that machine code leaves to integers of Python. Knows rows and semantics; does not know waves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.helpers.opcode_values import arrays_of, lanes_of, nasty
-from warpsim.machine.bind.twins import NOWHERE, Load, Source, Twin, Widening
+from warpsim.machine.bind.pure_semantics import NOWHERE, Load, PureSemantics, Source, Widening
 from warpsim.machine.bind.value_types import dtype_of
 from warpsim.machine.native import objects
 from warpsim.machine.native.lane_functions import LOAD_WORDS, SAID, Piece, Places, Uncompiled, Writer
@@ -208,14 +208,14 @@ class Maker:
                 sources.append(self._source(program, name))
         names = (*operation.results, *(("pred",) if operation.writes_carry else ()))
         targets = [self._target(program, sources, name) for name in names]
-        twin = Twin(
+        semantics = PureSemantics(
             operation.compute,
             tuple(sources),
             tuple(number for number, _ in targets),
             widened=tuple(widened for _, widened in targets),
             where=operation.where,
         )
-        self._add(program, twin, operation, row)
+        self._add(program, semantics, operation, row)
 
     def _chosen_bits(self, program: Program) -> None:
         """Add statements that take the bits of a constant mask of one register and the others of another."""
@@ -231,16 +231,18 @@ class Maker:
             known = Source(read=lambda wave, path, value=constant: value, constant=constant)
             given = [Source(register=register), known]
             random.shuffle(given)
-            self._add(program, Twin(lambda a, b: (a & b,), tuple(given), (part,)), None, None, **_NO_GUARD)
+            self._add(
+                program, PureSemantics(lambda a, b: (a & b,), tuple(given), (part,)), None, None, **_NO_GUARD
+            )
         given = [Source(register=part) for part in parts]
         random.shuffle(given)
         combine = random.choice((lambda a, b: (a | b,), lambda a, b: (a ^ b,), lambda a, b: (a + b,)))
-        self._add(program, Twin(combine, tuple(given), (target,)), None, None, **guard)
+        self._add(program, PureSemantics(combine, tuple(given), (target,)), None, None, **guard)
         if random.random() < 0.7:  # and temporaries that nothing reads afterwards
             zero = np.asarray(dtype.type(0))
             cleared = Source(read=lambda wave, path: zero, constant=zero)
             for part in parts:
-                self._add(program, Twin(None, (cleared,), (part,)), None, None, **_NO_GUARD)
+                self._add(program, PureSemantics(None, (cleared,), (part,)), None, None, **_NO_GUARD)
 
     def _load(self, program: Program) -> None:
         """Add a load, at an address that lies within the memory."""
@@ -255,7 +257,7 @@ class Maker:
         if random.random() < 0.5:
             offset = random.choice((8, 64, 4096))
             program.content[-1] -= dtype.type(offset)
-        kind, target = f"b{8 * size}", Twin(None, (Source(register=address),), ())
+        kind, target = f"b{8 * size}", PureSemantics(None, (Source(register=address),), ())
         widened: tuple[Widening | None, ...] = ()
         if size < 4 and random.random() < 0.5:
             sign = random.choice("iu")
@@ -267,9 +269,14 @@ class Maker:
         self._add(program, target._replace(targets=tuple(targets), widened=widened, load=load), None, None)
 
     def _add(
-        self, program: Program, twin: Twin, operation: Operation | None, row: Row | None, **guard: Any
+        self,
+        program: Program,
+        semantics: PureSemantics,
+        operation: Operation | None,
+        row: Row | None,
+        **guard: Any,
     ) -> None:
-        program.pieces.append(Piece(twin=twin, **(guard or self._guard(program))))
+        program.pieces.append(Piece(semantics=semantics, **(guard or self._guard(program))))
         program.operations.append(operation)
         program.opcodes.append("" if row is None else row.opcode)
         program.rows += [] if row is None else [row]
@@ -301,14 +308,14 @@ def executed(program: Program, active: np.ndarray, memory: np.ndarray) -> Execut
         runs = active
         if piece.guard != NOWHERE:
             runs = active & (values[piece.guard - program.first] ^ piece.negated)
-        given = [_given(source, program, values) for source in piece.twin.sources]
-        results = _results(piece.twin, operation, given, memory, runs)
+        given = [_given(source, program, values) for source in piece.semantics.sources]
+        results = _results(piece.semantics, operation, given, memory, runs)
         if operation is not None:
             refused = refused_lanes(operation, given, active.size) & runs
             where = np.zeros((), np.bool_) if operation.where is None else operation.where(given, results)
             done.said |= bool(refused.any() or (where & runs).any())
             done.known &= ~refused
-        _assign(done, piece.twin, results, runs, program.first)
+        _assign(done, piece.semantics, results, runs, program.first)
     return done
 
 
@@ -321,20 +328,26 @@ def _given(source: Source, program: Program, values: list[np.ndarray]) -> np.nda
 
 
 def _results(
-    twin: Twin, operation: Operation | None, given: list[np.ndarray], memory: np.ndarray, runs: np.ndarray
+    semantics: PureSemantics,
+    operation: Operation | None,
+    given: list[np.ndarray],
+    memory: np.ndarray,
+    runs: np.ndarray,
 ) -> Sequence[np.ndarray]:
-    if twin.load is None:
-        return given if twin.compute is None else twin.compute(*given)
-    bits = 32 if twin.load.narrow else 64
-    places = [(int(value) + twin.load.offset) % (1 << bits) - _FIRST for value in given[0].tolist()]
-    words = memory.view(f"u{twin.load.size}")
-    first = np.where(runs, np.array(places) // twin.load.size, 0)
-    return [words[first + word] for word in range(twin.load.words)]
+    if semantics.load is None:
+        return given if semantics.compute is None else semantics.compute(*given)
+    bits = 32 if semantics.load.narrow else 64
+    places = [(int(value) + semantics.load.offset) % (1 << bits) - _FIRST for value in given[0].tolist()]
+    words = memory.view(f"u{semantics.load.size}")
+    first = np.where(runs, np.array(places) // semantics.load.size, 0)
+    return [words[first + word] for word in range(semantics.load.words)]
 
 
-def _assign(done: Executed, twin: Twin, results: Sequence[np.ndarray], runs: np.ndarray, first: int) -> None:
-    widened = twin.widened or (None,) * len(twin.targets)
-    for target, result, widening in zip(twin.targets, results, widened, strict=False):
+def _assign(
+    done: Executed, semantics: PureSemantics, results: Sequence[np.ndarray], runs: np.ndarray, first: int
+) -> None:
+    widened = semantics.widened or (None,) * len(semantics.targets)
+    for target, result, widening in zip(semantics.targets, results, widened, strict=False):
         value = np.broadcast_to(result, runs.shape)
         if widening is not None:
             value = value.view(widening.value).astype(widening.register).view(np.uint32)
@@ -347,7 +360,7 @@ def loaded(text: str) -> Any:
     compiler = objects._compiler()
     assert compiler is not None
     name = f"gate_{next(_NUMBERS)}"
-    content = compiler.compiled(text.replace("@stretch", f"@{name}"))
+    content = compiler.compiled(text.replace("@basic_block", f"@{name}"))
     assert compiler.narrow is None or not _MASKED.search(content), "a VPTERNLOG with a mask was emitted"
     return compiler.loaded(content, name)
 
@@ -454,7 +467,7 @@ class Gate:
         self.counts["programs"] += 1
         self.counts["statements"] += len(program.pieces)
         self.counts["guarded"] += sum(piece.guard != NOWHERE for piece in program.pieces)
-        self.counts["loads"] += sum(piece.twin.load is not None for piece in program.pieces)
+        self.counts["loads"] += sum(piece.semantics.load is not None for piece in program.pieces)
         self.rows |= {*program.rows}
         self.opcodes |= {*filter(None, program.opcodes)}
         lanes = active & done.known
@@ -497,11 +510,11 @@ def _renumbered(programs: Sequence[Program]) -> list[Program]:
 
 
 def _moved(piece: Piece, by: int) -> Piece:
-    twin = piece.twin
+    semantics = piece.semantics
     sources = tuple(
         source if source.constant is not None else replace(source, register=source.register + by)
-        for source in twin.sources
+        for source in semantics.sources
     )
-    targets = tuple(target + by for target in twin.targets)
+    targets = tuple(target + by for target in semantics.targets)
     guard = piece.guard if piece.guard == NOWHERE else piece.guard + by
-    return replace(piece, twin=twin._replace(sources=sources, targets=targets), guard=guard)
+    return replace(piece, semantics=semantics._replace(sources=sources, targets=targets), guard=guard)

@@ -17,8 +17,8 @@ import pytest
 
 from warpsim.machine.native import objects
 from warpsim.machine.native.objects import available
-from warpsim.machine.run.native_stretches import Native
-from warpsim.machine.run.stretches import STATEMENTS
+from warpsim.machine.run.basic_blocks import STATEMENTS
+from warpsim.machine.run.native_blocks import Native
 from warpsim.programs.launch.launching import load_text
 from warpsim.show.views.launches import report_document
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.helpers.guarded_programs import refused_lanes
 from tests.helpers.opcode_values import arrays_of, lanes_of, operations
-from warpsim.machine.bind.twins import Source, Twin
+from warpsim.machine.bind.pure_semantics import PureSemantics, Source
 from warpsim.machine.native import objects
 from warpsim.machine.native.array_layout import arrays_are_as_expected
 from warpsim.machine.native.lane_functions import (
@@ -32,9 +32,9 @@ from warpsim.machine.native.objects import NoCompiler, available, function, is_k
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
 from warpsim.machine.opcodes.operation import Operation
-from warpsim.machine.run import execute, native_stretches, stretches
-from warpsim.machine.run.native_stretches import Native
-from warpsim.machine.run.stretches import STATEMENTS
+from warpsim.machine.run import basic_blocks, execute, native_blocks
+from warpsim.machine.run.basic_blocks import STATEMENTS
+from warpsim.machine.run.native_blocks import Native
 from warpsim.programs.launch.launching import load_text
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM of version 20 or newer here")
@@ -54,13 +54,13 @@ def _pieces(operation: Operation, first: int, constant: bool) -> tuple[Piece, li
         value = np.asarray(arrays[place][7])
         sources[place] = Source(read=lambda wave, path, value=value: value, constant=value)
     targets = tuple(range(first + len(arrays), first + len(arrays) + len(operation.results)))
-    twin = Twin(operation.compute, tuple(sources), targets, where=operation.where)
-    return Piece(twin=twin), arrays
+    semantics = PureSemantics(operation.compute, tuple(sources), targets, where=operation.where)
+    return Piece(semantics=semantics), arrays
 
 
 def _given(piece: Piece, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What the sources of an operation are: arrays, or constants in their place."""
-    pairs = zip(piece.twin.sources, arrays, strict=True)
+    pairs = zip(piece.semantics.sources, arrays, strict=True)
     return [array if source.constant is None else source.constant for source, array in pairs]
 
 
@@ -82,7 +82,7 @@ def _check(batch: Sequence[tuple[str, Operation]], constant: bool) -> set[str]:
         types, pieces, content = list[np.dtype](), list[Piece](), list[np.ndarray]()
         for _, operation in left:
             piece, arrays = _pieces(operation, len(types), constant)
-            results = operation.compute(*_given(piece, arrays))[: len(piece.twin.targets)]
+            results = operation.compute(*_given(piece, arrays))[: len(piece.semantics.targets)]
             types += [array.dtype for array in (*arrays, *results)]
             content += [*arrays, *(np.zeros_like(np.resize(result, arrays[0].size)) for result in results)]
             pieces.append(piece)
@@ -113,11 +113,11 @@ def _compare(
     answer = function(places.text)(addresses, active.size, (ctypes.c_uint64 * 1)(), (ctypes.c_uint64 * 1)())
     said = False
     for (name, operation), piece in zip(batch, pieces, strict=True):
-        given = _given(piece, [content[source.register] for source in piece.twin.sources])
+        given = _given(piece, [content[source.register] for source in piece.semantics.sources])
         expected = operation.compute(*given)
         refused = refused_lanes(operation, given, active.size)
         said |= bool(refused.any())
-        for target, result in zip(piece.twin.targets, expected, strict=False):
+        for target, result in zip(piece.semantics.targets, expected, strict=False):
             wanted = np.broadcast_to(result, active.shape)[~refused]
             assert made[target][~refused].tobytes() == wanted.tobytes(), name
         if operation.where is not None:
@@ -201,7 +201,7 @@ def _kernel(random: Random, more: str = "") -> Any:
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Compile every stretch at once; collect the first statements of those that ran as machine code."""
+    """Compile every basic block at once; collect the first statements of those that ran as machine code."""
     found, run = list[int](), Native.run
 
     def noted(native: Native, wave: Any, path: Any, first: int) -> bool:
@@ -209,9 +209,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(first)
         return done
 
-    for module in (execute, stretches):
+    for module in (execute, basic_blocks):
         monkeypatch.setattr(module, "HOT", 1)
-    monkeypatch.setattr(native_stretches, "COLD", 1)
+    monkeypatch.setattr(native_blocks, "COLD", 1)
     monkeypatch.setattr(Native, "run", noted)
     return found
 
@@ -239,7 +239,7 @@ def test_programs_with_guards_and_loads(
 
 # --- what is kept, and what is refused --------------------------------------------------------------------
 
-_TEXT = "define i64 @stretch(ptr %o, i64 %n, ptr %w, ptr %r) {{\n  ret i64 {}\n}}"
+_TEXT = "define i64 @basic_block(ptr %o, i64 %n, ptr %w, ptr %r) {{\n  ret i64 {}\n}}"
 
 
 @pytest.fixture
@@ -272,15 +272,15 @@ def test_objects_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("more", ["", "@%p1 ex2.approx.f32 %r2, %r2;"], ids=["whole", "parted"])
 def test_notes_say_what_was_compiled_before(more: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a note no text is written until a stretch is worth a compiler; with one it runs at once.
+    """Without a note no text is written until a basic block is worth a compiler; with one it runs at once.
 
-    A statement that has no machine code parts a stretch.
+    A statement that has no machine code parts a basic block.
     """
     happened, write, run = list[int](), Writer.write, Native.run
     monkeypatch.setenv(STATEMENTS, "compiled")
     monkeypatch.setattr(execute, "HOT", 1)
-    monkeypatch.setattr(stretches, "HOT", 1)
-    monkeypatch.setattr(native_stretches, "COLD", 4)
+    monkeypatch.setattr(basic_blocks, "HOT", 1)
+    monkeypatch.setattr(native_blocks, "COLD", 4)
     monkeypatch.setattr(Writer, "write", lambda *given: happened.append(-1) or write(*given))
     monkeypatch.setattr(Native, "run", lambda *given: happened.append(given[-1]) or run(*given))
 
@@ -345,7 +345,7 @@ def test_full_disk_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_numpy_leaves_machine_code_out(ran: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of stretches that have machine code already, too."""
+    """Of basic blocks that have machine code already, too."""
     kernel, out = _kernel(Random("machine code 0")), np.zeros((_THREADS, 12), np.uint32)
     arguments = [np.arange(_WORDS, dtype=np.uint32), out, 3]
     monkeypatch.setenv(STATEMENTS, "compiled")
@@ -412,7 +412,7 @@ def test_cache_keeps_its_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_code_that_calls_a_library_is_refused(cache: Path) -> None:
     text = (
-        "define i64 @stretch(ptr %o, i64 %n, ptr %w, ptr %r) {\n  %d = load double, ptr %o\n"
+        "define i64 @basic_block(ptr %o, i64 %n, ptr %w, ptr %r) {\n  %d = load double, ptr %o\n"
         "  %h = fptrunc double %d to half\n  store half %h, ptr %o\n  ret i64 0\n}"
     )
     with pytest.raises(NoCompiler, match="needs functions of a library"):
@@ -434,8 +434,10 @@ _CUTS = {
 def test_arrays_of_another_shape_are_refused(cut: Any) -> None:
     """Nothing is read behind an array, and nothing is written."""
     assert arrays_are_as_expected()
-    twin = Twin(lambda a, b: (a + b,), (Source(register=0), Source(register=1)), (2,), widened=(None,))
-    places = Writer([np.dtype(np.uint32)] * 3, (), False).write([Piece(twin=twin)])
+    semantics = PureSemantics(
+        lambda a, b: (a + b,), (Source(register=0), Source(register=1)), (2,), widened=(None,)
+    )
+    places = Writer([np.dtype(np.uint32)] * 3, (), False).write([Piece(semantics=semantics)])
     array, out = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
     words = (ctypes.c_uint64 * 1)()
 
@@ -451,7 +453,7 @@ def test_arrays_of_another_shape_are_refused(cut: Any) -> None:
 
 def test_text_that_is_none_is_refused() -> None:
     with pytest.raises(NoCompiler):
-        function("define i64 @stretch(")
+        function("define i64 @basic_block(")
 
 
 def test_a_small_launch_loads_no_compiler(tmp_path: Path) -> None:

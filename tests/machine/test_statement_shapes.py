@@ -151,9 +151,11 @@ def test_statements_share_what_they_have_in_common() -> None:
     assert module.problems == []
     first, second, third, *_ = module.code
     assert first.flow is second.flow
-    assert first.twin is not None
-    assert third.twin is not None
-    assert all(one is other for one, other in zip(first.twin.sources, third.twin.sources, strict=True))
+    assert first.semantics is not None
+    assert third.semantics is not None
+    assert all(
+        one is other for one, other in zip(first.semantics.sources, third.semantics.sources, strict=True)
+    )
     assert third.flow.written == {2}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import pytest
 import warpsim
 from tests.helpers.command_runner import CliRunner
 from tests.helpers.formulas import compared, kernel_of, repeatable
-from warpsim.base.errors import OperandError
+from warpsim.base.errors import OperandError, SourceLine
+from warpsim.observe.algebra.equivalence import Output
 from warpsim.observe.algebra.keys import finite_fields as fields
 from warpsim.observe.algebra.keys.key_reading import KeyReader
+from warpsim.observe.algebra.locating.located_record import Located, user_line
+from warpsim.observe.algebra.locating.output_maps import whole_output
 from warpsim.observe.algebra.numpy_functions import trace_of
 from warpsim.observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
+from warpsim.programs.launch.launching import load_text
 from warpsim.programs.launch.reference_runs import equivalence_of
 from warpsim.show.cli import cli
 from warpsim.workbench.diagnosis.verdicts import verdict_of
@@ -101,6 +106,71 @@ def test_decisions_by_rounding_are_undecided() -> None:
     assert "decisions that rounding may turn" in str(found)
 
 
+_TANH = """
+ abs.f32 %b, %a; mul.f32 %c, %b, 0f4038AA3B; ex2.approx.ftz.f32 %c, %c; add.f32 %c, %c, 0f3F800000;
+ mov.f32 %t, 0f3F800000; rcp.approx.ftz.f32 %c, %c; mov.f32 %f, 0fC0000000; fma.rn.f32 %c, %c, %f, %t;
+ setp.ge.f32 %p, %b, 0f41102CB4; selp.f32 %c, 0f3F800000, %c, %p; copysign.f32 %c, %a, %c;
+ mul.f32 %t, %a, %a; mov.f32 %f, 0f3C80F082; fma.rn.f32 %f, %f, %t, 0fBD563CAE;
+ fma.rn.f32 %f, %f, %t, 0f3E085941; fma.rn.f32 %f, %f, %t, 0fBEAAA9ED; mul.f32 %f, %f, %t;
+ fma.rn.f32 %f, %f, %a, %a; setp.ge.f32 %p, %b, 0f3F19999A; selp.f32 %d, %c, %f, %p;
+"""
+
+
+def test_functions_whose_branches_a_selection_joins() -> None:
+    """nvcc's tanhf: a polynomial below 0.6 and a quotient above, and neither is tanh in all lanes."""
+    arrays = [np.linspace(-2, 2 + place, 64).astype(np.float32) for place in range(4)]
+    kernel = kernel_of(_TANH, "f32", "sm_80")
+    assert compared(kernel, arrays, lambda a, b, c: np.tanh(a)).answer == "equal"
+    assert compared(kernel, arrays, lambda a, b, c: np.tanh(b + 1)).answer == "other"
+
+
+_SCALED = """
+.version 8.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 px, .param .u64 py, .param .f32 ps)
+{
+ .reg .u64 %x, %y, %o; .reg .u32 %n; .reg .f32 %a, %s;
+ mov.u32 %n, %tid.x; mul.wide.u32 %o, %n, 4; ld.param.f32 %s, [ps];
+ ld.param.u64 %x, [px]; add.u64 %x, %x, %o; ld.global.f32 %a, [%x]; mul.f32 %a, %a, %s;
+ ld.param.u64 %y, [py]; add.u64 %y, %y, %o; st.global.f32 [%y], %a; ret;
+}
+"""
+
+
+def _literal(x: Any, y: Any, s: Any) -> Any:
+    return x / np.sqrt(32)
+
+
+def _number(x: Any, y: Any, s: Any) -> Any:
+    return x * float(s)
+
+
+def _named(x: Any, y: Any, s: Any) -> Any:
+    return {"y": x * s}
+
+
+def _assigned(x: Any, y: Any, s: Any) -> Any:
+    found = np.zeros((2, 32))
+    found[0] = x[:32] * s
+    found[1, :] = x[32:] * s
+    return found
+
+
+@pytest.mark.parametrize("reference", [_literal, _number, _named, _assigned])
+def test_how_references_are_written(reference: Callable[..., Any]) -> None:
+    """A literal in place of a float argument, the reference's own names, arrays of np.zeros."""
+    launch = repeatable(
+        load_text(_SCALED)["k"],
+        [np.linspace(1, 2, 64, dtype=np.float32), np.zeros(64, np.float32), np.float32(1 / np.sqrt(32))],
+    )
+    assert equivalence_of(launch, reference).equivalence.answer == "equal"
+    assert equivalence_of(launch, lambda x, y, s: x * 0.25).equivalence.answer == "other"
+    assert np.zeros is _NUMPY_ZEROS
+
+
+_NUMPY_ZEROS = np.zeros
+
 # --- what a reference may not do -------------------------------------------------------------------------
 
 
@@ -122,7 +192,7 @@ BAD: list[tuple[Callable[..., Any], str]] = [
     (lambda a, b: a, r"takes? the 4 arguments|does not take the 4 arguments"),
     (lambda a, b, c, d: a * b[:3], r"raises .*test_references\.py:\d+: ValueError"),
     (lambda a, b, c, d: (a * b)[:3], r"returns \(3,\) for k_param_3|returns \(3,\) for pd"),
-    (lambda a, b, c, d: {"other": a}, r"returns 'other': the arguments are pa, pb, pc, pd"),
+    (lambda a, b, c, d: {"other": a}, r"returns 'other': the arguments are a, b, c, d"),
     (lambda a, b, c, d: {9: a}, r"returns 9: the arguments are"),
     (lambda a, b, c, d: np.sort(a), r"test_references\.py:\d+: .*np\.sort, which has no formula"),
     (lambda a, b, c, d: np.linalg.norm(a), r"np\.norm, which has no formula"),
@@ -221,3 +291,45 @@ def test_findings_stand_beside_equal_formulas() -> None:
     assert found.equivalence.answer == "equal"
     assert not found.as_expected
     assert "race" in str(found) or "order" in str(found)
+
+
+def test_evidence_says_on_how_many_elements() -> None:
+    found = Located(
+        kind="operand", pc=1, location=None, output="d", first=(0, 1), elements=9, tried=9, checked=9,
+        certainty="proven",
+    )  # fmt: skip
+    assert found.evidence.startswith("proven: with this put right, all 9 wrong elements of d")
+    fewer = replace(found, elements=700, tried=9)
+    assert fewer.evidence.startswith("proven for 9 of 700 wrong elements of d, as [0, 1]")
+    part = replace(found, elements=700, tried=10, certainty="located")
+    assert part.evidence.startswith("located, not proven: with this put right, 9 of 10 tried")
+
+
+def test_lines_of_the_user() -> None:
+    """The innermost line in the folder of the kernel; asm and toolkit headers lead out to it."""
+    kernel = SourceLine("/home/k.cu", 30)
+    helper = SourceLine("/home/tiles.cuh", 7, text="store(x);", inlined_at=kernel)
+    asm = SourceLine("/home/tiles.cuh", 9, text='asm volatile("st.global")', inlined_at=helper)
+    header = SourceLine("/usr/local/cuda/include/cuda_fp16.hpp", 80, inlined_at=helper)
+    assert [user_line(each) for each in (kernel, helper, asm, header, None)] == [kernel, *3 * [helper], None]
+
+
+def test_elements_that_stand_elsewhere_are_moved_whatever_the_map() -> None:
+    """A store that lands on the next tile: no terms are too many in what stands there."""
+    random = np.random.default_rng(2)
+    keys = fields.random_keys(1, "d", np.arange(64)).reshape(8, 8)
+    left, writers = keys.copy(), np.full((8, 8), 5, np.int32)
+    places = random.permutation(64)[:24]
+    left.flat[places], writers.flat[places[12:]] = np.roll(keys.flat[places], 1), -1
+    left.flat[places[12:]] = 0
+    same = fields.equal(left, keys)
+    numbers = np.zeros((8, 8))
+    output = Output(
+        argument=0, name="d", kernel=left, reference=keys, equal=same, undecided=same & False,
+        writers=writers, expected=numbers, given=numbers, far=same & False, kind="f32",
+        dtype=np.dtype(np.float32),
+    )  # fmt: skip
+    found = whole_output(output, [], np.arange(64).reshape(8, 8))
+    assert found is not None
+    assert (found.kind, found.elements, found.pc) == ("moved", 12, 5)
+    assert "has what belongs to" in found.words

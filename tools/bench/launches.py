@@ -3,7 +3,7 @@
 Prints the seconds of a launch without checks, and the figure of a goal: a 512 x 512 x 512 2:4 product by
 mma.sp, a dense one by wgmma, integer code of 32 warps in warp instructions, what matrix instructions cost
 beside batched execution of the same number, how the time grows with CTAs; what statements cost that are
-compiled in stretches beside those that are interpreted; and what other schedules cost, with checks and
+compiled in basic blocks beside those that are interpreted; and what other schedules cost, with checks and
 without, and checks themselves. Wall-clock times, the best of several, all in one run: compare the ratios.
 What is compiled, schedules and checks are measured in time of the processor, in turns.
 """
@@ -27,8 +27,8 @@ import numpy as np
 
 import warpsim
 from tests.helpers import kernel_cases
-from warpsim.machine.run.native_stretches import COLD
-from warpsim.machine.run.stretches import HOT, STATEMENTS
+from warpsim.machine.run.basic_blocks import HOT, STATEMENTS
+from warpsim.machine.run.native_blocks import COLD
 from warpsim.programs.launch.launching import LaunchableKernel, load_text
 
 from .measure import Result, best

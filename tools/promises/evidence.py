@@ -63,8 +63,8 @@ EVIDENCE = {
             "paths",
         ),
     ),
-    "statements in stretches": Evidence(
-        tests=("tests/machine/test_stretches.py", "tests/machine/test_machine_code.py")
+    "statements in basic blocks": Evidence(
+        tests=("tests/machine/test_basic_blocks.py", "tests/machine/test_machine_code.py")
     ),
     "clusters of machines": Evidence(
         tests=(

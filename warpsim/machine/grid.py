@@ -29,6 +29,7 @@ from .load.program import Module
 from .opcodes.matrix.wgmma_mending import mended
 from .run.addition_orders import ADDITIONS, AdditionOrders
 from .run.asynchronous import ASYNCHRONY, AT_ONCE
+from .run.basic_blocks import count_executions, is_native, statements_are_compiled
 from .run.clusters import cluster_of, ctas_of, grid_of
 from .run.engines import DEFAULT_MODES, Modes
 from .run.events import Observer, Observers, observe
@@ -38,7 +39,6 @@ from .run.geometry import ALONE, Cluster, Geometry
 from .run.livelock import LivelockDetector, waiting_loops
 from .run.memories import Memories
 from .run.schedules import Schedule
-from .run.stretches import is_native, statements_are_compiled, warm
 from .run.wave import Entry, Record, Wave
 from .run.windows import PLACES
 from .state.cluster_queue import CLUSTER_QUEUE, ClusterQueue
@@ -225,7 +225,7 @@ class Launch:
     fill: int | None = None  # a seed of the bytes that shared and local memory begin with; None for zeros
     kept: dict[int, tuple[Sequence[Record], Sequence[Record]]] = field(default_factory=dict)
     ahead: Ahead | None = None  # what executes later waves
-    compiled: bool = field(default_factory=statements_are_compiled)  # whether stretches of statements are,
+    compiled: bool = field(default_factory=statements_are_compiled)  # whether basic blocks of statements are,
     native: bool = field(default_factory=is_native)  # and to machine code
 
     @property
@@ -345,7 +345,7 @@ def run(launch: Launch, progress: Callable[[int, int], None] | None = None) -> n
         detector.check(going, len(going) != before or not all(wave.scheduler.vain for wave in going))
         pending, turn = going, min(2 * turn, QUANTUM)
     if launch.compiled:
-        warm(launch.entry, counts)
+        count_executions(launch.entry, counts)
     return counts
 
 

@@ -11,10 +11,10 @@ import pytest
 import warpsim
 from warpsim.base.errors import WarpsimError
 from warpsim.machine.opcodes.matrix import mma_runs
-from warpsim.machine.run import execute, stretches
+from warpsim.machine.run import basic_blocks, execute
+from warpsim.machine.run.basic_blocks import STATEMENTS
 from warpsim.machine.run.events import MatrixExecution, Observer
 from warpsim.machine.run.mma_batches import MmaBatch
-from warpsim.machine.run.stretches import STATEMENTS
 from warpsim.machine.run.wave import Wave
 from warpsim.programs.launch.launching import load_text
 
@@ -95,7 +95,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(MmaBatch, "run", noting)
     monkeypatch.setattr(execute, "HOT", 1)
-    monkeypatch.setattr(stretches, "HOT", 1)
+    monkeypatch.setattr(basic_blocks, "HOT", 1)
     return found
 
 
@@ -217,7 +217,7 @@ def test_registers_that_some_lanes_have_written(
 
 
 def test_runs_begin_with_the_first_execution(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other stretches have to be compiled, and wait until they are hot."""
+    """Other basic blocks have to be compiled, and wait until they are hot."""
     found, run = list[bool](), MmaBatch.run
     monkeypatch.setattr(MmaBatch, "run", lambda *given: found.append(run(*given)) or found[-1])
     source = text(Random(6), FORMS[0], 0, PARTIAL.replace("%READ", "%v2"))

@@ -263,7 +263,7 @@ def execution_of(
     """Bind a statement: return what it does, its fidelity and note."""
     binder = StatementBinder(statement, scope, module)
     bound = bind(binder)
-    found = Execution(bound.step, binder.flow(), binder.matrix, binder.twin, binder.member)
+    found = Execution(bound.step, binder.flow(), binder.matrix, binder.semantics, binder.member)
     return found, bound.fidelity, bound.note
 
 

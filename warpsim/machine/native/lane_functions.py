@@ -1,6 +1,6 @@
-"""The function of statements one behind the other, as text of LLVM: one loop over the lanes of a wave.
+"""LLVM text of a basic block's function: one loop over the lanes of a wave.
 
-    i64 stretch(ptr objects, i64 lanes, ptr numbers, ptr report)
+    i64 basic_block(ptr objects, i64 lanes, ptr numbers, ptr report)
 
 ``objects`` are arrays of NumPy, as addresses of their Python objects, in the order of ``Places``; each has an
 element for each lane, but memories and tables. ``numbers`` are words of 64 bits: what is the same in all
@@ -8,7 +8,7 @@ lanes, then those of each load (``LOAD_WORDS``). It returns 0; or bits that say 
 load left its memory, of which ``report`` has the lowest address of each; something is said of a value; or an
 array has another shape than (lanes,), or gaps between its elements.
 
-Knows twins of statements; does not know waves, or what becomes of the text.
+Knows semantics of statements; does not know waves, or what becomes of the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bind.twins import NOWHERE, Load, Source, Twin
+from ..bind.pure_semantics import NOWHERE, Load, PureSemantics, Source
 from .array_layout import prologue
 from .instructions import Instructions, type_of
 from .traced import Node, Untraceable, traced
@@ -36,9 +36,9 @@ DTypes = Sequence[np.dtype[Any]]  # of registers, by number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A statement of a function: its twin, and its guard, -1 for none."""
+    """A statement of a function: its semantics, and its guard, -1 for none."""
 
-    twin: Twin
+    semantics: PureSemantics
     guard: int = NOWHERE
     negated: bool = False
 
@@ -120,29 +120,31 @@ class Writer:
 
     def _piece(self, place: int, piece: Piece) -> None:
         guard = None if piece.guard == NOWHERE else self._guard(piece)
-        twin = piece.twin
-        if twin.load is not None:
-            results = self._load(place, twin.load, twin.sources[0], guard)
+        semantics = piece.semantics
+        if semantics.load is not None:
+            results = self._load(place, semantics.load, semantics.sources[0], guard)
         else:
-            results = self._computed(twin, guard)
-        for number, target in enumerate(twin.targets):
+            results = self._computed(semantics, guard)
+        for number, target in enumerate(semantics.targets):
             if target != NOWHERE:
-                self._assign(target, results[number], twin.widened[number] if twin.widened else None, guard)
+                self._assign(
+                    target, results[number], semantics.widened[number] if semantics.widened else None, guard
+                )
 
     def _guard(self, piece: Piece) -> str:
         value = self.register(piece.guard)
         return self.code.add(f"xor i1 {value}, true") if piece.negated else value
 
-    def _computed(self, twin: Twin, guard: str | None) -> list[tuple[str, np.dtype[Any]]]:
-        sources = [self._source(source) for source in twin.sources]
+    def _computed(self, semantics: PureSemantics, guard: str | None) -> list[tuple[str, np.dtype[Any]]]:
+        sources = [self._source(source) for source in semantics.sources]
         names = [name for name, _ in sources]
-        if twin.compute is None:
+        if semantics.compute is None:
             return sources
         given = [
             dtype if source.constant is None else source.constant
-            for source, (_, dtype) in zip(twin.sources, sources, strict=True)
+            for source, (_, dtype) in zip(semantics.sources, sources, strict=True)
         ]
-        nodes, said = _operations(twin, given)
+        nodes, said = _operations(semantics, given)
         found = self.code.results((*nodes, *said), names)
         self._said += [self._among_active(name, guard) for name in found[len(nodes) :]]
         return [(name, node.dtype) for name, node in zip(found, nodes, strict=False)]
@@ -357,7 +359,7 @@ class Writer:
             f"define internal i64 @lanes({parameters}) {_ATTRIBUTES} {{",
             *self._loop(),
             "}",
-            f"define i64 @stretch(ptr %objects, i64 %lanes, ptr %numbers, ptr %report) {_ATTRIBUTES} {{",
+            f"define i64 @basic_block(ptr %objects, i64 %lanes, ptr %numbers, ptr %report) {_ATTRIBUTES} {{",
             *prologue(arrays, numbers),
             f"  %found = call i64 @lanes({', '.join(passed)})",
             "  ret i64 %found",
@@ -401,9 +403,9 @@ class Writer:
         return left, said, lowest
 
 
-def _operations(twin: Twin, given: Sequence[Any]) -> tuple[tuple[Node, ...], list[Node]]:
-    """Return the operations of a twin's results, and of where its statement has to be executed by itself."""
-    where, compute, count = twin.where, twin.compute, len(twin.targets)
+def _operations(semantics: PureSemantics, given: Sequence[Any]) -> tuple[tuple[Node, ...], list[Node]]:
+    """Return the operations of the results, and of the mask of lanes that need the interpreter."""
+    where, compute, count = semantics.where, semantics.compute, len(semantics.targets)
     assert compute is not None
 
     def both(*sources: Any) -> tuple[Any, ...]:

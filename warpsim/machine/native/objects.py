@@ -174,7 +174,7 @@ def is_noted(origin: str) -> bool:
 
 
 def function(text: str) -> Function:
-    """Return the function of a text, whose place is taken by ``@stretch``. Raises NoCompiler."""
+    """Return the function of a text, whose place is taken by ``@basic_block``. Raises NoCompiler."""
     compiler = _compiler()
     if compiler is None:
         raise NoCompiler("there is no LLVM here")
@@ -192,7 +192,7 @@ def _function(compiler: Compiler, text: str) -> Function:
         if known is None:
             content = _KEPT.find(name)
             if content is None:
-                content = compiler.compiled(text.replace("@stretch", f"@{name}"))
+                content = compiler.compiled(text.replace("@basic_block", f"@{name}"))
                 _KEPT.keep(name, content)
             known = compiler.functions[name] = compiler.loaded(content, name)
     return known
@@ -233,4 +233,4 @@ def _name(compiler: Compiler, text: str) -> str:
         str(_LEVEL),
         repr(WRONG_FOLDS),
     )
-    return f"stretch_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"
+    return f"block_{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()}"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bind.twins import Source, Twin
+from ..bind.pure_semantics import PureSemantics, Source
 from .lane_functions import Piece, Writer
 
 Array = np.ndarray[Any, Any]
@@ -118,13 +118,15 @@ def _pieces(steps: list[Step]) -> Iterator[Piece]:
         x, y, parts = Source(register=step.x), Source(register=step.y), (step.x + 1, step.x + 2)
         mask, rest = _constant(step.bits, step.mask), _constant(step.bits, ~step.mask)
         if step.way == "temporaries":
-            yield Piece(twin=Twin(lambda a, b: (a & b,), (x, rest), parts[:1]))
-            yield Piece(twin=Twin(lambda a, b: (a & b,), (y, mask), parts[1:]))
+            yield Piece(semantics=PureSemantics(lambda a, b: (a & b,), (x, rest), parts[:1]))
+            yield Piece(semantics=PureSemantics(lambda a, b: (a & b,), (y, mask), parts[1:]))
             x, y = (Source(register=part) for part in parts)
-        twin = Twin((_CHOOSING | _COMPUTING)[step.way].compute, (x, y, rest, mask), (step.x,))
-        yield Piece(twin=twin, guard=step.guard, negated=step.negated)
+        semantics = PureSemantics((_CHOOSING | _COMPUTING)[step.way].compute, (x, y, rest, mask), (step.x,))
+        yield Piece(semantics=semantics, guard=step.guard, negated=step.negated)
         if step.way == "temporaries":
-            yield from (Piece(twin=Twin(None, (_constant(step.bits, 0),), (part,))) for part in parts)
+            yield from (
+                Piece(semantics=PureSemantics(None, (_constant(step.bits, 0),), (part,))) for part in parts
+            )
 
 
 def _constant(bits: int, value: int) -> Source:

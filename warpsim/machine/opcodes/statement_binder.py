@@ -33,8 +33,8 @@ from ...ptx.statements import InstructionStatement, operand_names
 from ..bind.constants import constant_bits
 from ..bind.functions import ModuleNames
 from ..bind.members import Member
+from ..bind.pure_semantics import NOWHERE, Load, PureSemantics, Source, Widening
 from ..bind.scope import Flow, FunctionName, LabelName, Meaning, RegisterName, Scope, Variable
-from ..bind.twins import NOWHERE, Load, Source, Twin, Widening
 from ..bind.value_types import bits_of, dtype_of
 from ..run.clusters import cluster_addresses
 from ..run.wave import Wave
@@ -59,7 +59,9 @@ class StatementBinder:
     operands: Sequence[Operand] = field(init=False)
     declared: ClassVar[bool] = True  # whether every register has a declared type
     matrix: Bound | None = field(init=False, default=None)  # the operands by role
-    twin: Twin | None = field(init=False, default=None)  # of a statement that computes lane by lane
+    semantics: PureSemantics | None = field(
+        init=False, default=None
+    )  # of a statement that computes lane by lane
     member: Member | None = field(init=False, default=None)  # of a statement of a run
     sources: dict[Reader, Source] = field(init=False, default_factory=dict)  # what readers read
     targets: dict[Writer, int] = field(init=False, default_factory=dict)  # the registers of writers,
@@ -214,7 +216,7 @@ class StatementBinder:
         return read
 
     def apart(self, read: Reader) -> Reader:
-        """Return a reader of what is in no register and stays the same while a stretch is executed."""
+        """Return a reader of what is in no register and stays the same while a basic block is executed."""
         return self._known(read, Source(read=read))
 
     def constantly(self, constant: Values, read: Reader | None = None) -> Reader:
@@ -231,18 +233,20 @@ class StatementBinder:
         single: Callable[..., Values] | None = None,
         where: Callable[..., Values] | None = None,
     ) -> None:
-        """Keep the twin of the statement, where it only computes, and all its operands are registers or
-        stay the same; ``single`` and ``where`` are as Operation has them.
+        """Keep the pure semantics of a statement that only computes, if all its operands are registers or
+        constant during a launch; ``single`` and ``where`` are as Operation has them.
         """
-        self._twin(Twin(compute, (), (), single, where=where), readers, writers)
+        self._keep_semantics(PureSemantics(compute, (), (), single, where=where), readers, writers)
 
     def loads(self, load: Load, address: Reader, writers: Sequence[Writer]) -> None:
-        """Keep the twin of the statement, which loads from an address."""
-        self._twin(Twin(None, (), (), load=load), [address], writers)
+        """Keep the pure semantics of a load."""
+        self._keep_semantics(PureSemantics(None, (), (), load=load), [address], writers)
 
-    def _twin(self, twin: Twin, readers: Sequence[Reader], writers: Sequence[Writer]) -> None:
+    def _keep_semantics(
+        self, semantics: PureSemantics, readers: Sequence[Reader], writers: Sequence[Writer]
+    ) -> None:
         if all(read in self.sources for read in readers) and all(write in self.targets for write in writers):
-            self.twin = twin._replace(
+            self.semantics = semantics._replace(
                 sources=tuple(self.sources[read] for read in readers),
                 targets=tuple(self.targets[write] for write in writers),
                 widened=tuple(self.widened.get(write) for write in writers),

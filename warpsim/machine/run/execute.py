@@ -20,8 +20,8 @@ from ..state.spaces import InvalidAccess
 from .asynchronous import ASYNCHRONY, finish_all
 from .barriers.cta_barriers import Barriers
 from .barriers.waits import LaneWait, waiting_record
+from .basic_blocks import HOT, begin_block, begin_mma_batch
 from .events import observers_of
-from .stretches import HOT, begin, joined
 from .wave import Record, Wave, bind_from
 
 _VAIN = 4096  # rounds of loops without a store, after which other waves get their turn
@@ -67,7 +67,7 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
         while True:
             pc = path.pc
             record = code[pc]
-            if compiled and record.stretch is not None and record.stretch.run(wave, path, stop):
+            if compiled and record.basic_block is not None and record.basic_block.run(wave, path, stop):
                 if follower is not None and follower.due:
                     follower.executed(wave, path.frame, path.lanes, pc, path.pc)
                 if path.pc == stop:
@@ -79,7 +79,7 @@ def _advance(wave: Wave, path: DivergentPath) -> None:
             scheduler.statements += 1
             scheduler.singles[pc] = times
             if times == HOT and compiled:
-                begin(wave.entry, pc)
+                begin_block(wave.entry, pc)
             lanes: Lanes | None = path.lanes
             if record.guard >= 0:
                 lanes = _guarded(wave, path, record)
@@ -104,7 +104,7 @@ def _first(wave: Wave, pc: int) -> bool:
     """Bind a statement that is executed for the first time; return whether a run of members begins there."""
     if not wave.code[pc].bound:
         bind_from(wave.code, pc)
-    return wave.compiled and joined(wave.entry, pc)
+    return wave.compiled and begin_mma_batch(wave.entry, pc)
 
 
 def _guarded(wave: Wave, path: DivergentPath, record: Record) -> Lanes | None:

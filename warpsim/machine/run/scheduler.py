@@ -35,7 +35,9 @@ class Scheduler:
         self.order = order
         self.statements = 0
         self.singles = array("q", bytes(8 * statements))  # executions by themselves,
-        self._stretches: dict[tuple[int, int], int] = {}  # and in stretches, by first statement and past
+        self._block_counts: dict[
+            tuple[int, int], int
+        ] = {}  # and in basic blocks, by first statement and past
         self.rounds = 0
         self.vain = False
         self.waits_at: frozenset[int] = frozenset()
@@ -43,16 +45,16 @@ class Scheduler:
     @property
     def counts(self) -> npt.NDArray[np.int64]:
         """Return ``(statements,)``: the executions of each."""
-        stretches, self._stretches = self._stretches, {}
-        for (first, past), times in stretches.items():
+        basic_blocks, self._block_counts = self._block_counts, {}
+        for (first, past), times in basic_blocks.items():
             for pc in range(first, past):
                 self.singles[pc] += times
         return np.frombuffer(self.singles, np.int64)
 
     def executed(self, first: int, past: int) -> None:
-        """Count the execution of all statements of a stretch."""
+        """Count the execution of all statements of a basic block."""
         self.statements += past - first
-        self._stretches[first, past] = self._stretches.get((first, past), 0) + 1
+        self._block_counts[first, past] = self._block_counts.get((first, past), 0) + 1
 
     # --- divergence ---
 

@@ -24,9 +24,9 @@ from ...isa.warps import WARP
 from ...ptx.binding import Bound
 from ...ptx.statements import InstructionStatement
 from ..bind.members import Member
+from ..bind.pure_semantics import PureSemantics
 from ..bind.scope import NOTHING, Flow, Scope, Variable
 from ..bind.tuning import Dimensions, Tuning
-from ..bind.twins import Twin
 from ..state import spaces
 from ..state.device_runtime import DeviceRuntime
 from ..state.lanes import DivergentPath, Frame, Lanes, Mask, Values
@@ -52,14 +52,14 @@ class Execution(NamedTuple):
     """What a statement does with its own operands.
 
     ``flow`` are the registers that its results come from, ``matrix`` the operands by role, of a matrix
-    instruction. ``twin`` is what it computes, of a statement that does nothing else; ``member`` lets it be
+    instruction. ``semantics`` is set for statements that only compute or load; ``member`` lets it be
     executed with others.
     """
 
     step: Step
     flow: Flow = NOTHING
     matrix: Bound | None = None
-    twin: Twin | None = None
+    semantics: PureSemantics | None = None
     member: Member | None = None
 
 
@@ -67,7 +67,7 @@ class Execution(NamedTuple):
 class Record:
     """One statement as it is executed: ``guard`` is the number of a predicate, -1 for none.
 
-    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow``, ``matrix``, ``twin`` and
+    ``fidelity`` and ``note`` say how exact its results are. ``step``, ``flow``, ``matrix``, ``semantics`` and
     ``member`` are those of ``bind(record)``, which is called when one of them is first asked for: most
     statements of a large module are never executed, and what is wrong with any is known before.
     """
@@ -82,9 +82,11 @@ class Record:
     step: Step = field(init=False, repr=False)
     flow: Flow = field(init=False, repr=False)
     matrix: Bound | None = field(init=False, repr=False)
-    twin: Twin | None = field(init=False, repr=False)
+    semantics: PureSemantics | None = field(init=False, repr=False)
     member: Member | None = field(init=False, repr=False)
-    stretch: Any = field(init=False, repr=False, default=None)  # that begins here (stretches.py), if compiled
+    basic_block: Any = field(
+        init=False, repr=False, default=None
+    )  # that begins here (basic_blocks.py), if compiled
     bound: bool = field(init=False, repr=False, default=False)
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +98,7 @@ class Record:
 
     def does(self, execution: Execution) -> Record:
         """Set what the statement does; return the record."""
-        self.step, self.flow, self.matrix, self.twin, self.member = execution
+        self.step, self.flow, self.matrix, self.semantics, self.member = execution
         self.bound = True
         return self
 
@@ -188,7 +190,7 @@ class Wave:
         self.code: Sequence[Record] = entry.code
         self.side_tables: dict[object, Any] = {}  # of groups of opcodes (state/side_tables.py)
         self.modes = DEFAULT_MODES
-        self.compiled = False  # whether stretches of statements are (stretches.py),
+        self.compiled = False  # whether basic blocks of statements are (basic_blocks.py),
         self.native = False  # and to machine code where that pays
         self.symbols: Mapping[str, int] = {}  # addresses of the module's variables in device memory
         self.runtime: DeviceRuntime | None = None  # what system calls use

@@ -39,7 +39,7 @@ _BINARY: dict[str, tuple[str, Callable[..., Keys]]] = {
     "add": ("+", add),
     "subtract": ("-", sub),
     "multiply": ("*", mul),
-    "divide": ("/", lambda a, b: mul(a, inv(b))),
+    "divide": ("/", lambda a, b: mul(a, inv(b))),  # by a constant: _quotient
     "floor_divide": ("//", lambda a, b: hashed("//", a, b)),
     "remainder": ("%", lambda a, b: hashed("%", a, b)),
 }
@@ -84,6 +84,8 @@ def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
         return Shadow(t, 0, function(*values), _doubts(*a))
     if name in _COMPARED:
         return Shadow(t, 0, function(*values), _or(_doubts(*a), _near(values[0], values[1], a)))
+    if name == "divide" and a[1].size and not any(a[1].keys.strides):
+        return _quotient(t, a[0], a[1], function)
     if name in _BINARY:
         sign, operation = _BINARY[name]
         return _elementwise(t, sign, operation(a[0].keys, a[1].keys), function(*values), *a)
@@ -97,6 +99,15 @@ def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
     t.functions.add(own)
     result = function(values[0])
     return _elementwise(t, own, applied(own, a[0].keys, values[0].astype(np.float64)), result, a[0])
+
+
+def _quotient(t: Trace, a: Shadow, b: Shadow, function: Any) -> Shadow:
+    """Return a quotient by one number, which may be a constant."""
+    keys = inv(b.keys)
+    number = b.values.reshape(-1)[:1].astype(np.float64)
+    if int(t.constants(number)[0]) == int(b.keys.flat[0]):
+        keys = np.broadcast_to(t.reader.constants.inverses(number, "f64")[0], b.shape)
+    return _elementwise(t, "/", mul(a.keys, keys), function(a.values, b.values), a, b)
 
 
 def _or(first: Mask | None, second: Mask | None) -> Mask | None:

@@ -152,6 +152,10 @@ class Algebra(KeyStore):
         if not self.by_value.names or element.kind != "f32" or element.parts != 1 or outcome.keys is None:
             return outcome
         values = call.results(element)[0]
+        for place, cells in enumerate(call.cells):
+            if cells is not None and cells.kind == "f32" and call.bits[place].itemsize == element.size:
+                loaded = call.values(place, element)[0]
+                self.by_value.loaded(wave, lanes, cells.numbers[0], loaded)
         found = self.by_value.looked_at(wave, lanes, call.statement.pc, outcome.keys[0], values)
         if found is None:
             return outcome

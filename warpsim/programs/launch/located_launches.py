@@ -5,7 +5,6 @@ observe/algebra/locating finds the place; here the launch is executed.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from ...observe.algebra.locating.formula_search import Sides, located
 from ...observe.algebra.locating.gauge import rescaled, uneven_steps
 from ...observe.algebra.locating.located_record import Located, user_location
 from ...observe.algebra.provenance import Provenance
-from .reference_runs import Reference, Repeatable, Run, equivalence_of, reference_of
+from .reference_runs import Reference, Repeatable, Run, argument_names, equivalence_of, reference_of
 
 
 class Answer(NamedTuple):
@@ -37,7 +36,7 @@ def answer_of(launch: Repeatable, reference: str | Reference, tolerance: float |
     if first.equivalence.answer != "other":
         return Answer(first.equivalence, None)
     run = equivalence_of(launch, reference, tolerance, provenance=Provenance())
-    names = _names(launch, reference)
+    names = argument_names(launch.formula_arguments(), reference_of(reference)[1])
     if not _has_maximum(run):
         return Answer(first.equivalence, located(_sides(run, names)))
     gauge = equivalence_of(launch, reference, tolerance, provenance=Provenance(), gauge=True)
@@ -53,16 +52,6 @@ def _has_maximum(run: Run) -> bool:
     return "exp" in names and any(
         each.name == "max" and len(each.operands) == 1 for each in run.trace.operations
     )
-
-
-def _names(launch: Repeatable, reference: str | Reference) -> list[str]:
-    """Return the names of arguments: those of the reference's parameters, else of the kernel's."""
-    parameters = inspect.signature(reference_of(reference)[1]).parameters.values()
-    own = [each.name for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD]
-    arguments = launch.formula_arguments()
-    plain = [each.index for each in arguments if not each.structure]
-    known = dict(zip(plain, own, strict=False)) if len(plain) == len(arguments) else {}
-    return [known.get(each.index, each.name) for each in arguments]
 
 
 def _sides(run: Run, names: list[str]) -> Sides:
@@ -84,12 +73,13 @@ def _rescaling(run: Run, gauge: Run, names: list[str]) -> Located | None:
         return None if found is None else replace(found, certainty="suspected")
     step, kinds = steps[0], len({each.pc for each in steps})
     output = next(each for each in run.equivalence.outputs if each.other.any())
+    tried = len(_some(output))
     checked = max(_rescaled(output, true, rescaled(steps, operand=operand)) for operand in (0, 1))
     return Located(
         kind="rescaling", pc=step.pc, location=user_location(run.algebra.code[step.pc].statement.location()),
         operation="a quotient" if step.name == "/" else "a sum", output=names[output.argument], places=kinds,
-        first=output.first(output.other), elements=int(output.other.sum()), checked=checked,
-        certainty="proven" if checked == len(_some(output)) else "located",
+        first=output.first(output.other), elements=int(output.other.sum()), tried=tried, checked=checked,
+        certainty="proven" if checked == tried else "located",
     )  # fmt: skip
 
 

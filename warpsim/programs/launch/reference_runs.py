@@ -24,6 +24,7 @@ from ...isa.arrays import as_array
 from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
 from ...observe.algebra.builtin_references import BUILT_IN
+from ...observe.algebra.created_arrays import created_in
 from ...observe.algebra.equivalence import Equivalence, Output, Stored, output_of
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
 from ...observe.algebra.leaves import Argument, Leaves, Left
@@ -103,7 +104,7 @@ def _where(error: Exception, file: str) -> str:
 # --- calling a reference -------------------------------------------------------------------------------
 
 
-def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
+def _called(name: str, reference: Reference, given: Sequence[Any], trace: Trace) -> Any:
     """Call a reference; raises ReferenceError for whatever it raises, and where it has other parameters."""
     try:
         inspect.signature(reference).bind(*given)
@@ -115,7 +116,7 @@ def _called(name: str, reference: Reference, given: Sequence[Any]) -> Any:
     file = inspect.unwrap(reference).__code__.co_filename if hasattr(reference, "__code__") else ""
     state = _random_state()
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), created_in(reference, trace):
             found = reference(*given)
     except ReferenceError:
         raise
@@ -182,6 +183,7 @@ class _Sides:
         self.launch, self.name, self.reference = launch, name, reference
         self.reader = KeyReader(seed)
         self.arguments = launch.formula_arguments()
+        self.names = argument_names(self.arguments, reference)
         self.leaves = Leaves(self.reader, self.arguments)
         self.trace = trace_of(self.reader)
         self.algebra: Algebra | None = None
@@ -191,11 +193,12 @@ class _Sides:
     def argument(self, key: int | str) -> Argument:
         """Return an argument that is an array, by number or name; raises ReferenceError."""
         for argument in self.arguments:
-            if key in (argument.index, argument.name) and not isinstance(key, bool):
+            known = (argument.index, argument.name, self.names[argument.index])
+            if key in known and not isinstance(key, bool):
                 if argument.content is None or not argument.content.ndim:
                     raise ReferenceError(f"{self.name} returns {key!r}, which is no array")
                 return argument
-        names = ", ".join(argument.name for argument in self.arguments)
+        names = ", ".join(self.names)
         raise ReferenceError(f"{self.name} returns {key!r}: the arguments are {names}")
 
     def only_output(self) -> int:
@@ -222,12 +225,23 @@ class _Sides:
             self._plain = scout(trace, self.reference, self.leaves.given(trace))
         except Exception:
             try:
-                _called(self.name, self.reference, self.leaves.given(trace))
+                _called(self.name, self.reference, self.leaves.given(trace), trace)
             except ReferenceError:
                 return frozenset({"tanh", "exp", "erf", "sqrt", "log"})
         finally:
             np.random.set_state(state)
         return frozenset(trace.functions)
+
+    def unused(self) -> list[Argument]:
+        """Return arguments that are floats and that no operation of the reference takes: constants for it."""
+        used = {
+            int(each.keys.flat[0])
+            for operation in self.trace.operations
+            for each in operation.operands
+            if each.size and not any(each.keys.strides)
+        }
+        floats = ((each, each.keys) for each in self.arguments if each.keys is not None)
+        return [each for each, keys in floats if not keys.ndim and int(keys) not in used]
 
     def _check_same(self, outputs: Mapping[int, Shadow]) -> None:
         """Raise ReferenceError where the function returns other values when it is called on plain arrays."""
@@ -258,15 +272,18 @@ class _Sides:
         reference applies functions or constants that were not known before.
         """
         names, known = self._scouted(), self.reader.constants.count
-        for _ in range(2):
+        for _ in range(3):
             self.algebra = Algebra(self.reader, self.leaves.bind, sorted(names), provenance, at_zero=gauge)
             self.algebra.target = self.launch.kernel.module.target
             self.attempt = self.launch.attempt(checks="warn", observers=(self.algebra,))
             if self.attempt.error is not None:
                 raise self.attempt.error
             self.trace = trace_of(self.reader, gauge=gauge)
-            found = _called(self.name, self.reference, self.leaves.given(self.trace))
-            if names >= self.trace.functions and known == self.reader.constants.count:
+            found = _called(self.name, self.reference, self.leaves.given(self.trace), self.trace)
+            for argument in (unused := self.unused()):
+                self.reader.constants.note(float(argument.content))  # type: ignore[arg-type]
+                argument.keys = None
+            if not unused and names >= self.trace.functions and known == self.reader.constants.count:
                 break
             names, known = names | self.trace.functions, self.reader.constants.count
             provenance = None if provenance is None else Provenance()
@@ -336,6 +353,15 @@ def _stored(left: Left, given: Array) -> tuple[str, Array]:
     if given.dtype.kind not in "iu" or packed:
         return kind, given
     return kind, numbers(given.view(f"u{given.dtype.itemsize}"), kind, given.dtype.itemsize)
+
+
+def argument_names(arguments: Sequence[Argument], reference: Reference) -> list[str]:
+    """Return the names of arguments: those of the reference's parameters, else of the kernel's."""
+    parameters = inspect.signature(reference).parameters.values()
+    own = [each.name for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD]
+    plain = [each.index for each in arguments if not each.structure]
+    known = dict(zip(plain, own, strict=False)) if len(plain) == len(arguments) else {}
+    return [known.get(each.index, each.name) for each in arguments]
 
 
 def launch_argument(index: int, name: str, value: Any, content: Array | None) -> Argument:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....isa.features import Feature
-from ...bind.twins import Load
+from ...bind.pure_semantics import Load
 from ...bind.value_types import bits_of, dtype_of
 from ...run.events import Observer, observers_of
 from ...run.wave import Step, Wave

@@ -100,6 +100,18 @@ class ConstantKeys:
         special = np.where(np.isneginf(values), neg(names), names)
         return np.where(finite, keys, special)
 
+    def inverses(self, values: npt.ArrayLike, kind: str = "f32") -> Keys:
+        """Return the keys that divide by numbers: those of reciprocals where the reference uses these.
+
+        A multiple of sqrt(2) is, but for a power of two, its own reciprocal: so the constant has one key.
+        """
+        values = np.asarray(values, np.float64)
+        own = inv(self.keys(values, kind))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            other = np.where(np.isfinite(1 / values), 1 / values, 0.0)
+        named = self.keys(other, kind)
+        return np.where((other != 0) & (named != dyadic(other)), named, own)
+
     def _finite(self, values: npt.NDArray[np.float64], kind: str) -> Keys:
         first = float(values.flat[0])
         if values.size > 1 and (values == first).all():

@@ -312,6 +312,7 @@ class Aligner:
     def _of_sums(self, value: int, wanted: int, depth: int) -> list[Edit]:
         made = self.kernel.value(value)
         mine, theirs = self.mine.terms(value), self.theirs.terms(wanted)
+        self.kernel.evaluated += len(mine) + len(theirs)
         expected, found = Counter(t.key for t in theirs), Counter(t.key for t in mine)
         lacking, extra = _left(theirs, found), _left(mine, expected)
         if not lacking and not extra:
@@ -372,15 +373,15 @@ class Aligner:
                 by_factor[factor].append(term)
         pairs, used, first = list[tuple[Term, Term]](), set[int](), set[int]()
         for term in extra:
-            near = [
-                [t for t in by_factor.get(f, ()) if id(t) not in used]
-                for f in term.factors[:: -1 if last else 1]
-            ]
-            best = max((t for some in near for t in some), key=lambda t: _shared(t, term), default=None)
-            if best is not None:
-                used.add(id(best))
-                first.add(id(term))
-                pairs.append((term, best))
+            near = [by_factor.get(f, []) for f in term.factors[:: -1 if last else 1]]
+            for some in sorted(near, key=len):  # those first that few terms have
+                free = [t for t in some if id(t) not in used]
+                best = max(free, key=lambda t: _shared(t, term), default=None)
+                if best is not None:
+                    used.add(id(best))
+                    first.add(id(term))
+                    pairs.append((term, best))
+                    break
         alone = [t for t in extra if id(t) not in first], [t for t in lacking if id(t) not in used]
         return pairs + self._by_leaves(*alone)
 
@@ -440,7 +441,7 @@ def _other(operands: Sequence[int], key: int) -> int:
 
 
 def _shared(a: Term, b: Term) -> int:
-    return sum((Counter(a.factors) & Counter(b.factors)).values())
+    return len(set(a.factors) & set(b.factors))
 
 
 def _left(terms: list[Term], others: Counter[int]) -> list[Term]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -330,12 +331,24 @@ _NOTHING: Mapping[int, int] = {}
 # --- the kernel --------------------------------------------------------------------------------------
 
 
+class _Cone(NamedTuple):
+    """What a key is made of: places in the order of evaluation, and the values that use each key."""
+
+    order: dict[int, int]
+    users: Mapping[int, list[int]]
+
+
+_MOST_CONES = 512
+
+
 class KernelGraph:
     """What statements compute, by key."""
 
     def __init__(self, provenance: Provenance) -> None:
         self.provenance = provenance
+        self.evaluated = 0  # values so far
         self._values = dict[int, Value | None]()
+        self._cones = dict[int, _Cone]()
 
     def value(self, key: int) -> Value | None:
         """Return how a kernel makes a key first; None for arguments and constants."""
@@ -390,22 +403,54 @@ class KernelGraph:
                 stack += [(each, False) for each in value.operands]
                 stack += [(each, False) for pair in value.terms for each in pair]
 
+    def _cone(self, root: int) -> _Cone:
+        """Return the keys that a key is made of, in the order of evaluation, and what uses each."""
+        found = self._cones.get(root)
+        if found is None:
+            if len(self._cones) > _MOST_CONES:
+                self._cones.clear()
+            order, users = dict[int, int](), defaultdict[int, list[int]](list)
+            for key in self.below(root):
+                order[key], value = len(order), self.value(key)
+                if value is not None:
+                    for each in {*value.operands, *(each for pair in value.terms for each in pair)}:
+                        users[each].append(key)
+            self.evaluated += len(order)
+            found = self._cones[root] = _Cone(order, users)
+        return found
+
     def evaluate(self, root: int, deltas: Mapping[int, int], fixed: Mapping[int, int] = _NOTHING) -> int:
-        """Return the key of a formula again, with ``deltas`` added to some values, and others ``fixed``."""
-        new = dict[int, int]()
-        for key in self.below(root):
-            value, found = self.value(key), key
-            if value is not None:
-                operands = [new.get(each, each) for each in value.operands]
-                moved = [pair for pair in value.terms if pair[0] in new or pair[1] in new]
-                if operands != list(value.operands) or moved:
-                    found = self._again(key, value, operands, moved, new)
-            found = fixed.get(key, found)
+        """Return the key of a formula again, with ``deltas`` added to some values, and others ``fixed``.
+
+        Only what depends on these is evaluated.
+        """
+        new, (order, users) = dict[int, int](), self._cone(root)
+        todo = sorted(order[key] for key in {*deltas, *fixed} if key in order)
+        keys = {order[key]: key for key in {*deltas, *fixed} if key in order}
+        while todo:
+            key = keys.pop(heappop(todo), None)
+            if key is None:
+                continue  # evaluated already
+            self.evaluated += 1
+            found = fixed.get(key, self._made_again(key, new))
             if key in deltas:
                 found = plus(found, deltas[key])
             if found != key:
                 new[key] = found
+                for user in users[key]:
+                    keys[order[user]] = user
+                    heappush(todo, order[user])
         return new.get(root, root)
+
+    def _made_again(self, key: int, new: Mapping[int, int]) -> int:
+        """Return the key of a value whose operands have ``new`` keys."""
+        value = self.value(key)
+        if value is None:
+            return key
+        operands = [new.get(each, each) for each in value.operands]
+        moved = [pair for pair in value.terms if pair[0] in new or pair[1] in new]
+        changed = operands != list(value.operands) or moved
+        return self._again(key, value, operands, moved, new) if changed else key
 
     @staticmethod
     def _again(key: int, value: Value, operands: list[int], moved: Any, new: Mapping[int, int]) -> int:

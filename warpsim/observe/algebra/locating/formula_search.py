@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from ....base.errors import Location
 from ....ptx.statements import InstructionStatement
 from ..equivalence import Output
 from ..keys.constant_keys import LOG2E
+from ..keys.key_cells import Mask
 from ..leaves import Leaves
 from ..provenance import Provenance
 from ..shadow_arrays import Shadow, Trace
@@ -26,7 +28,9 @@ from .located_record import Certainty, Located, user_location
 from .operand_copies import copies_of
 from .output_maps import index_map, whole_output
 
-_TRIED = 8  # wrong elements that are compared with the reference's
+_TRIED = 8  # wrong elements that a mistake is searched in
+_MOST_EVALUATED = 300_000  # values, of further elements on which it is proven
+_SPREAD = 7919  # a prime: places one behind the other become places far apart
 _FEW = 3  # kinds of edits that are one mistake: a sum and what divides by it
 
 
@@ -39,6 +43,7 @@ class Sides(NamedTuple):
     trace: Trace
     names: Sequence[str]
     statement: Callable[[int], InstructionStatement]
+    near: Mask | None = None  # elements of the output whose provenance is kept, None for all
 
 
 class Element(NamedTuple):
@@ -73,14 +78,16 @@ class _Search:
     def found(self) -> Located:
         places = self.sides.leaves.arguments[self.output.argument].places
         whole = whole_output(self.output, self.sides.provenance.stores, places)
-        elements = [self._element(index) for index in self._chosen()]
-        best = self._of_elements(elements)
+        chosen = self._chosen()
+        elements = [self._element(index) for index in chosen[:_TRIED]]
+        best = self._proven_on(chosen[_TRIED:], self._of_elements(elements))
         if whole is None:
             return best
         return Located(
             kind=whole.kind, pc=whole.pc, location=self._location(whole.pc), map=whole.words,
             output=self.name,
             first=whole.first, elements=int(self.output.other.sum()), checked=whole.elements,
+            tried=whole.elements,
             certainty="proven",
             copies=best.copies if whole.kind == "moved" and best.kind == "operand" else (),
         )  # fmt: skip
@@ -94,11 +101,27 @@ class _Search:
         return [word.partition("::")[0] for word in (statement.opcode, *statement.modifiers)]
 
     def _chosen(self) -> list[tuple[int, ...]]:
-        """Return some wrong elements, far apart, those first whose keys are no constants."""
-        every = [tuple(map(int, index)) for index in np.argwhere(self.output.other)]
-        plain = [index for index in every[:: max(len(every) // 512, 1)] if self._is_plain(index)] or every
-        places = np.unique(np.linspace(0, len(plain) - 1, _TRIED).astype(int))
-        return [plain[place] for place in places]
+        """Return wrong elements whose keys are no constants, first some that are far apart."""
+        near = self.output.other if self.sides.near is None else self.output.other & self.sides.near
+        every = [tuple(map(int, index)) for index in np.argwhere(near)]
+        plain = [index for index in every if self._is_plain(index)] or every
+        places = np.unique(np.linspace(0, len(plain) - 1, _TRIED).astype(int)).tolist()
+        rest = sorted(set(range(len(plain))) - set(places), key=lambda place: place * _SPREAD % len(plain))
+        return [plain[place] for place in (*places, *rest)]
+
+    def _proven_on(self, more: Sequence[tuple[int, ...]], found: Located) -> Located:
+        """Return a proven mistake with further elements tried, as many as the budget allows."""
+        start, main = self.kernel.evaluated, (found.kind, found.operation)
+        for index in more if found.proven else ():
+            if self.kernel.evaluated - start > _MOST_EVALUATED:
+                break
+            element = self._element(index)
+            right = element.proven and any((edit.kind, edit.detail) == main for edit in element.edits)
+            certainty: Certainty = "proven" if right else "located"
+            found = replace(found, tried=found.tried + 1, checked=found.checked + right, certainty=certainty)
+            if not right:
+                break
+        return found
 
     def _is_plain(self, index: tuple[int, ...]) -> bool:
         keys = int(self.output.kernel[index]), int(self.output.reference[index])
@@ -142,12 +165,17 @@ class _Search:
             )
         elif proven:
             certainty = "proven" if proven == len(elements) and kinds <= _FEW else "located"
-        return self._record(edits, best.place, proven, certainty, kinds - 1)
+        return self._record(edits, best.place, (len(elements), proven), certainty, kinds - 1)
 
     def _record(
-        self, edits: list[Edit], index: tuple[int, ...], proven: int, certainty: Certainty, others: int
+        self,
+        edits: list[Edit],
+        index: tuple[int, ...],
+        counts: tuple[int, int],
+        certainty: Certainty,
+        others: int,
     ) -> Located:
-        edit = edits[len(edits) // 2]
+        edit, (tried, proven) = edits[len(edits) // 2], counts
         pc = self._place_of_missing(edit, index) if edit.kind == "missing" else edit.pc
         partner = edit.partner or (edit.value if edit.kind == "missing" else 0)
         copies, loaded = copies_of(self.sides, edits, self._name) if edit.kind == "operand" else ((), None)
@@ -156,7 +184,7 @@ class _Search:
             wanted=self.say(edit.wanted),
             partner=self.say(partner) if partner else "", operation=edit.detail, map=self._map(edits),
             places=len(edits),
-            output=self.name, first=index, elements=int(self.output.other.sum()), checked=proven,
+            output=self.name, first=index, elements=int(self.output.other.sum()), tried=tried, checked=proven,
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from os.path import dirname
 from typing import Literal
 
 from ....base.errors import Location, SourceLine
 from ....isa.displayed import Displayed
 
 Certainty = Literal["proven", "located", "suspected"]
-_TOOLKIT = ("cuda_", "mma.h", "sm_", "device_", "crt/", "math_functions", "cooperative_groups")
 _VERBS = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided", "fma": "multiplied"}
 
 
@@ -26,9 +26,10 @@ class Located(Displayed):
     ``found`` stands where ``wanted`` belongs, beside ``partner``, all named with indices; ``map`` says how
     the indices differ over all places. ``copies`` are the statements that brought a wrong operand, from
     memory on; ``loaded`` is the copy at which its indices stop being right, where that is decided.
-    ``elements`` are wrong, ``checked`` of them are the reference's with the mistake put right. ``others``
-    counts further kinds of differences; ``chosen`` says that metadata choose what stands beside an element
-    of A; ``operand`` is that of the matrix instruction, a or b, which holds what was found.
+    ``elements`` are wrong, ``tried`` of them were compared with the mistake put right, ``checked`` of these
+    are the reference's then. ``others`` counts further kinds of differences; ``chosen`` says that metadata
+    choose what stands beside an element of A; ``operand`` is that of the matrix instruction, a or b, which
+    holds what was found.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Located(Displayed):
     output: str = ""
     first: tuple[int, ...] = ()
     elements: int = 0
+    tried: int = 0
     checked: int = 0
     certainty: Certainty = "suspected"
     copies: tuple[Location, ...] = ()
@@ -53,7 +55,7 @@ class Located(Displayed):
 
     @property
     def proven(self) -> bool:
-        """Whether the outputs are exactly the reference's with the mistake put right."""
+        """Whether all elements that were tried are exactly the reference's with the mistake put right."""
         return self.certainty == "proven"
 
     @property
@@ -92,29 +94,35 @@ class Located(Displayed):
     @property
     def evidence(self) -> str:
         """How sure it is, in words."""
-        tried = f"with this put right, {self.checked:,} of the elements tried are the reference's"
-        wrong = f"{self.elements:,} elements of {self.output} are wrong, as {list(self.first)}"
+        where = f"wrong elements of {self.output}, as {list(self.first)}"
         if self.certainty == "suspected":
-            return f"suspected: {wrong}"
-        return f"{'proven' if self.proven else 'located, not proven'}: {tried}; {wrong}"
+            return f"suspected: {self.elements:,} {where}"
+        if not self.proven:
+            return (
+                f"located, not proven: with this put right, {self.checked:,} of {self.tried:,} tried are the "
+                f"reference's, of {self.elements:,} {where}"
+            )
+        if self.checked == self.elements:
+            return f"proven: with this put right, all {self.elements:,} {where}, are the reference's"
+        return (
+            f"proven for {self.checked:,} of {self.elements:,} {where}: with this put right, these are the "
+            "reference's"
+        )
 
 
 def user_line(source: SourceLine | None) -> SourceLine | None:
-    """Return the innermost line of the user: of an asm or a toolkit's header, the call."""
-    while (
-        source is not None and source.inlined_at is not None and (_is_toolkit(source.file) or _is_asm(source))
-    ):
+    """Return the innermost line of the user: asm and headers outside the kernel's folder lead out of it."""
+    chain = list[SourceLine]()
+    while source is not None:
+        chain.append(source)
         source = source.inlined_at
-    return source
+    folder = dirname(chain[-1].file) if chain else ""
+    own = (each for each in chain if dirname(each.file) == folder and not _is_asm(each))
+    return next(own, chain[-1] if chain else None)
 
 
 def _is_asm(source: SourceLine) -> bool:
     return source.text.lstrip().startswith(("asm", '"', ":"))
-
-
-def _is_toolkit(file: str) -> bool:
-    name = file.rsplit("/", 1)[-1]
-    return name.startswith(_TOOLKIT) or ("/include/" in file and "cuda" in file)
 
 
 def user_location(location: Location) -> Location:

@@ -20,6 +20,7 @@ from ..provenance import Stores
 
 Index = tuple[int, ...]
 _MOST = 4096  # elements that are looked at
+_ENOUGH = 8  # elements that are no coincidence, whatever their map
 
 
 class Whole(NamedTuple):
@@ -54,10 +55,21 @@ def _moved(output: Output, other: npt.NDArray[np.intp], store: int) -> Whole | N
         return None
     found = np.stack(np.unravel_index(first[place], output.reference.shape), -1).tolist()
     pairs = [(tuple(there), here) for there, here in zip(found, stored, strict=True)]
-    words = index_map(pairs[:: max(len(pairs) // _MOST, 1)])
-    if not words:
+    some = pairs[:: max(len(pairs) // _MOST, 1)]
+    words = index_map(some) or _flat_map(some, output.reference.shape)
+    if not words and len(pairs) < _ENOUGH:
         return None
+    words = words or f"{list(pairs[0][1])} has what belongs to {list(pairs[0][0])}"
     return Whole("moved", len(pairs), int(output.writers[pairs[0][1]]), words, pairs[0][1])
+
+
+def _flat_map(pairs: Sequence[tuple[Index, Index]], shape: tuple[int, ...]) -> str:
+    """Return the distance in memory between indices that were found and those that belong there."""
+    found, wanted = (
+        np.ravel_multi_index(tuple(np.array(each).T), shape) for each in zip(*pairs, strict=True)
+    )
+    apart = np.unique(found - wanted)
+    return f"in the order of memory: {apart[0]:+d}" if len(apart) == 1 else ""
 
 
 def _repeated(

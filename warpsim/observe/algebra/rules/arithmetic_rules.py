@@ -81,6 +81,9 @@ def _quotient(call: Call) -> Outcome | None:
     b = call.keys(1)
     if call.element.kind in ("s", "u"):
         return Outcome(hashed("//", a, b), None, "//", (a, b))
+    if call.cells[1] is None:
+        divisor = call.reader.constants.inverses(call.values(1), call.element.kind)
+        return Outcome(mul(a, divisor), None, "/", (a, b))
     return Outcome(mul(a, inv(b)), None, "/", (a, b))
 
 
@@ -147,7 +150,11 @@ def _selection(call: Call) -> Outcome:
     first = decides.astype(np.bool_) if call.statement.opcode == "selp" else call.values(2)[0] >= 0
     width = call.after.dtype.itemsize
     a, b = (cells if cells is not None else Cells.empty(width, call.lanes) for cells in call.cells[:2])
-    return Outcome(None, a.merged(first, b) or Cells.empty(width, call.lanes))
+    found = a.merged(first, b) or Cells.empty(width, call.lanes)
+    if found.kind == "f32" and found.width == width == found.size and found.there is None:
+        # A number, which may be a function by value: its branches meet here.
+        return Outcome(found.numbers[:1], None, "", (), Element("f32", 4, 1))
+    return Outcome(None, found)
 
 
 def _sign(call: Call) -> Outcome:

@@ -73,6 +73,12 @@ class ByValue:
         self.places = dict[int, tuple[str, int]]()
         self._open = list[_Open]()
         self._probes = list[float]()
+        self._followed = set[int]()  # keys of first lanes
+
+    def loaded(self, wave: Any, lanes: Any, keys: Keys, values: npt.NDArray[Any]) -> None:
+        """Let functions of an operand follow that no statement has computed, as a number from memory."""
+        if len(values) >= _FEWEST and int(keys[0]) not in self._followed:
+            self.follow(wave, lanes, keys, values)
 
     def looked_at(
         self, wave: Any, lanes: Any, pc: int, keys: Keys, values: npt.NDArray[Any]
@@ -110,6 +116,7 @@ class ByValue:
 
     def follow(self, wave: Any, lanes: Any, keys: Keys, values: npt.NDArray[Any]) -> None:
         """Let functions of numbers follow."""
+        self._followed.add(int(keys[0]))
         for name in self.names:
             with np.errstate(all="ignore"):
                 results = FUNCTIONS[name](values)

@@ -130,7 +130,8 @@ def _type_of(leaves: Leaves, argument: Argument) -> Kind:
     """Return the dtype of an array of unsigned words that a kernel has read and stored as other numbers."""
     assert argument.content is not None
     size, left = argument.size, leaves.left(argument)
-    stored = np.unique(left.tags[left.writers >= 0] >> 4).tolist()
+    tags = np.zeros(0, np.uint16) if left.cells is None else left.cells.tags[:, left.writers >= 0]
+    stored = np.unique(tags >> 4).tolist()
     kinds = {(NAMES[each >> 4], each & 15) for each in stored if each}
     kinds |= {(kind, FORMATS[kind].bits // 8) for kind in leaves.read_as(argument)}
     floats = {kind for kind, _ in kinds} - {"s", "u"}

@@ -132,7 +132,7 @@ def _kind(record: Record) -> Kind:
     opcode, modifiers = record.statement.opcode, frozenset(record.statement.modifiers)
     if record.flow.framed:
         return Kind.UNKNOWN
-    if record.twin is not None and record.twin.load is None:
+    if record.semantics is not None and record.semantics.load is None:
         return Kind.MEETS if "cc" in modifiers else Kind.COMPUTES
     if opcode == "cp" and any(modifiers >= copying for copying in _COPYING):
         return Kind.COPIES

@@ -58,12 +58,12 @@ GUARANTEED = (
         "sums/arithmetic/kernels/_jit.py",
     ),
     _guaranteed(
-        "statements in stretches",
+        "statements in basic blocks",
         BITS,
-        "and with the same findings, for launches whose statements are compiled in stretches, to functions "
-        "of Python or to machine code, and for those whose statements are interpreted; another value of "
-        "WARPSIM_STATEMENTS is refused",
-        "machine/run/stretches.py",
+        "and with the same findings, for launches whose statements are compiled in basic blocks, to "
+        "functions of Python or to machine code, and for those whose statements are interpreted; another "
+        "value of WARPSIM_STATEMENTS is refused",
+        "machine/run/basic_blocks.py",
     ),
     _guaranteed(
         "platforms",

@@ -1,4 +1,4 @@
-"""Stretches that are compiled give what the interpreter gives: bits, counts, findings, errors."""
+"""Basic blocks that are compiled give what the interpreter gives: bits, counts, findings, errors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from warpsim.base.errors import Fault, OperandError, WarpsimError
 from warpsim.machine.native.objects import available
 from warpsim.machine.opcodes import rows
 from warpsim.machine.opcodes.effect import Effect
-from warpsim.machine.run import execute, native_stretches, stretches
+from warpsim.machine.run import basic_blocks, execute, native_blocks
+from warpsim.machine.run.basic_blocks import STATEMENTS, BasicBlock
 from warpsim.machine.run.events import Observer
-from warpsim.machine.run.native_stretches import Native
-from warpsim.machine.run.stretches import STATEMENTS, Stretch
+from warpsim.machine.run.native_blocks import Native
 from warpsim.machine.run.wave import Record
 from warpsim.programs.launch.launching import load_text
 
@@ -32,27 +32,27 @@ _HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 @pytest.fixture(params=["numpy", "compiled"])
 def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Compile every stretch when its first statement has been executed once; collect those that run."""
+    """Compile every basic block when its first statement has been executed once; collect those that run."""
     if request.param == "compiled" and not available():
         pytest.skip("there is no LLVM of version 20 or newer here")
     ran = list[tuple[int, int]]()
-    python, native = Stretch.run, Native.run
+    python, native = BasicBlock.run, Native.run
 
-    def run(stretch: Stretch, *given: Any) -> bool:
-        if done := python(stretch, *given):
-            ran.append((stretch.first, stretch.past))
+    def run(basic_block: BasicBlock, *given: Any) -> bool:
+        if done := python(basic_block, *given):
+            ran.append((basic_block.first, basic_block.past))
         return done
 
-    def run_native(stretch: Native, wave: Any, path: Any, first: int) -> bool:
-        if done := native(stretch, wave, path, first):
-            ran.append((first, wave.code[first].stretch.past))
+    def run_native(basic_block: Native, wave: Any, path: Any, first: int) -> bool:
+        if done := native(basic_block, wave, path, first):
+            ran.append((first, wave.code[first].basic_block.past))
         return done
 
     monkeypatch.setenv(STATEMENTS, request.param)
     monkeypatch.setattr(execute, "HOT", 1)
-    monkeypatch.setattr(stretches, "HOT", 1)
-    monkeypatch.setattr(native_stretches, "COLD", 1)
-    monkeypatch.setattr(Stretch, "run", run)
+    monkeypatch.setattr(basic_blocks, "HOT", 1)
+    monkeypatch.setattr(native_blocks, "COLD", 1)
+    monkeypatch.setattr(BasicBlock, "run", run)
     monkeypatch.setattr(Native, "run", run_native)
     return ran
 
@@ -78,7 +78,7 @@ def _given(report: Any, arrays: Sequence[Any]) -> tuple[Any, ...]:
 def test_random_programs(
     seed: int, schedule: str, at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    random = Random(f"stretches {seed}")
+    random = Random(f"basic blocks {seed}")
     kernel = load_text(as_ptx(random_program(random)))["run"]
     block, grid = random.choice([1, 33, 96]), random.choice([1, 3])
     values = np.random.default_rng(seed).integers(0, 1 << 32, (grid * block, VARIABLES), np.uint32)
@@ -92,7 +92,7 @@ def test_random_programs(
     assert at_once
 
 
-def test_stretches_of_the_same_operations_have_one_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_basic_blocks_of_the_same_operations_have_one_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registers and constants may differ; what is compiled says where the statements stand."""
     monkeypatch.setenv(STATEMENTS, "numpy")
     first = "add.u32 %r1, %r0, 5; xor.b32 %r2, %r1, %r0; mul.lo.u32 %r0, %r2, %r1;"
@@ -104,8 +104,8 @@ add.u32 %r7, %r7, 1; setp.lt.u32 %p, %r7, 20; @%p bra AGAIN; ret;"""
     kernel = load_text(f"{_HEAD}.entry k() {{ .reg .b32 %r<8>; .reg .pred %p;\n{body} }}")["k"]
     kernel(1, 32, [])
     code = kernel.module.entry("k").code
-    found = [record.stretch for record in code if record.statement.opcode == "add"][:3]
-    functions = [stretch.function for stretch in found]
+    found = [record.basic_block for record in code if record.statement.opcode == "add"][:3]
+    functions = [basic_block.function for basic_block in found]
     assert functions[0].__code__.co_code == functions[1].__code__.co_code
     assert functions[0].__code__.co_consts is functions[1].__code__.co_consts
     assert functions[2].__code__.co_consts is not functions[1].__code__.co_consts
@@ -193,7 +193,7 @@ def test_limit_counts_statements(at_once: list[tuple[int, int]], monkeypatch: py
 
 
 def test_clock_counts_statements(at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """%clock between two stretches sees all statements before it."""
+    """%clock between two basic blocks sees all statements before it."""
     kernel = _loop(_ROUNDS.replace("INSIDE", "mov.u32 %r5, %clock; add.u32 %r2, %r2, %r5;"))
 
     def launch() -> Any:
@@ -207,7 +207,7 @@ def test_clock_counts_statements(at_once: list[tuple[int, int]], monkeypatch: py
 def test_register_never_written_is_found(
     at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stretch that reads what no lane, or not each of them, has written is interpreted."""
+    """A basic block that reads what no lane, or not each of them, has written is interpreted."""
     kernel = _loop(
         "setp.lt.u32 %q, %r0, 3;\n@%q mov.u32 %r7, 1;\n"
         + _ROUNDS.replace("INSIDE", "add.u32 %r2, %r2, %r7; add.u32 %r2, %r2, %r8;")
@@ -223,7 +223,7 @@ def test_register_never_written_is_found(
 
 
 def test_fault_names_its_statement(at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that goes wrong between two stretches."""
+    """An address that goes wrong between two basic blocks."""
     inside = "add.u64 %d1, %d1, 4; ld.global.u32 %r5, [%d1]; add.u32 %r2, %r2, %r5; mov.u32 %r6, %r2;"
     kernel = _loop(_ROUNDS.replace("INSIDE", inside))
 
@@ -271,11 +271,11 @@ def test_replaced_records_are_executed(at_once: list[tuple[int, int]]) -> None:
     assert set(at_once) <= compiled  # the others still are
 
 
-def test_long_stretches_follow_each_other(
+def test_long_basic_blocks_follow_each_other(
     at_once: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stretches, "_LONGEST", 16)
-    monkeypatch.setattr(stretches, "LONGEST", 16)
+    monkeypatch.setattr(basic_blocks, "_LONGEST", 16)
+    monkeypatch.setattr(basic_blocks, "LONGEST", 16)
     kernel = _loop("\n".join(f"mad.lo.u32 %r2, %r2, {number}, %r0;" for number in range(1, 60)))
 
     def launch() -> Any:
@@ -291,9 +291,9 @@ def test_long_stretches_follow_each_other(
 def test_small_launches_compile_nothing() -> None:
     kernel, out = _loop(_ROUNDS.replace("INSIDE", "")), np.zeros(32, np.uint32)
     kernel(1, 32, [out, 2])
-    assert not any(record.stretch for record in kernel.entry.code)
+    assert not any(record.basic_block for record in kernel.entry.code)
     kernel(1, 32, [out, 20])
-    assert any(record.stretch for record in kernel.entry.code)
+    assert any(record.basic_block for record in kernel.entry.code)
 
 
 def test_other_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

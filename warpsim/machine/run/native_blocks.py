@@ -1,14 +1,13 @@
-"""Stretches in machine code: statements that compute lane by lane, or load, in one loop over the lanes.
+"""Basic blocks in machine code: statements that compute lane by lane, or load, in one loop over the lanes.
 
-Such a stretch may have guards and loads, which a stretch of Python's (stretches.py) has not. It is compiled
-when it has been executed ``COLD`` times, or at once where that was done before and is kept: whether to look
-for it a note says, since to write the text of a function takes longer than to execute it. Its function
-writes to new arrays, and only when it has computed everything do registers hold these: where a load leaves
-its memory, or something has to be said of a value or a register, nothing has happened, and its statements are
-executed by themselves. Observers of loads are notified afterwards, in order: nothing in a stretch depends on
-what they do.
+Unlike a Python block (basic_blocks.py), such a block may have guards and loads. It is compiled after ``COLD``
+executions, or at once if its machine code is in the user's cache; a note in the cache says whether to look,
+since writing the function's text takes longer than executing it once. The function writes to new arrays,
+which replace the registers at the end. If a load leaves its memory, or a value or register needs a message,
+nothing has changed and the statements are executed separately. Observers of loads are notified afterwards, in
+order; a block does not depend on them.
 
-Knows registers and memories; does not know how a function is made (machine/native).
+Knows registers and memories; does not know how a function is compiled (machine/native).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import WarpsimError
-from ..bind.twins import Load, Source
+from ..bind.pure_semantics import Load, Source
 from ..native.lane_functions import APART, LEFT, LOAD_WORDS, Piece, Places, Uncompiled, Writer
 from ..native.objects import Function, NoCompiler, function, is_kept, is_noted, note
 from ..state.lanes import DivergentPath, Frame, Lanes, Values
@@ -31,50 +30,52 @@ from ..state.spaces import DEVICE_BASE, Allocation, Bytes
 from .events import Observer, observers_of
 from .wave import Record, Wave
 
-COLD = 96  # executions from which on a stretch is worth a compiler
+COLD = 96  # executions before a basic block is compiled
 LONGEST = 192  # statements: the time to compile more grows faster than their number
-_LEAST = 6  # of what statements weigh, from which on a call of machine code takes less time than they do
-_WEIGHT = 5  # of a statement that Python executes by itself: with a guard, a load, a result that is widened
-_PATIENCE = 16  # executions in vain, without others between, from which on there are no more
+_LEAST = 6  # total weight of statements from which machine code is faster
+_WEIGHT = 5  # of a statement that a Python block cannot have: with a guard, a load, a widened result
+_PATIENCE = 16  # failed executions in a row before machine code is given up
 _SPACES = frozenset({"global", "const", "generic", "shared", "local", "param"})
 _DEVICE = frozenset({"global", "const", "generic"})
 
 
-class Other(Protocol):
-    """What executes statements where machine code does not."""
+class Fallback(Protocol):
+    """Executes a block when machine code cannot."""
 
     def run(self, wave: Wave, path: DivergentPath, stop: int) -> bool:
-        """Execute them all and return True, or nothing."""
+        """Execute the block and return True, or do nothing and return False."""
 
 
 def compiles(record: Record) -> bool:
-    """Return whether a statement may have machine code: it computes, or loads from a memory known here."""
-    twin = record.twin
-    return twin is not None and (twin.load is None or twin.load.space in _SPACES)
+    """Return whether a statement may have machine code: it computes, or loads from a known memory."""
+    semantics = record.semantics
+    return semantics is not None and (semantics.load is None or semantics.load.space in _SPACES)
 
 
 def pays(records: Sequence[Record]) -> bool:
-    """Return whether machine code of some statements takes less time than they do."""
-    plain = sum(record.guard < 0 and record.twin is not None and record.twin.plain for record in records)
+    """Return whether machine code is faster than the statements executed otherwise."""
+    plain = sum(
+        record.guard < 0 and record.semantics is not None and record.semantics.plain for record in records
+    )
     return plain + _WEIGHT * (len(records) - plain) >= _LEAST
 
 
-class NativeStretch:
-    """The statements from ``first`` to before ``past`` of a module's ``code``; ``other`` executes those at
-    its beginning until there is machine code.
+class NativeBlock:
+    """The statements from ``first`` to before ``past`` of a module's ``code``; ``fallback`` executes
+    those at its beginning until there is machine code.
     """
 
-    __slots__ = ("code", "failures", "first", "natives", "other", "past", "records", "refused", "times")
+    __slots__ = ("code", "failures", "fallback", "first", "natives", "past", "records", "refused", "times")
 
-    def __init__(self, code: list[Record], first: int, past: int, other: Other | None) -> None:
-        self.code, self.first, self.past, self.other = code, first, past, other
+    def __init__(self, code: list[Record], first: int, past: int, fallback: Fallback | None) -> None:
+        self.code, self.first, self.past, self.fallback = code, first, past, fallback
         self.records = code[first:past]
         self.natives: dict[bool, Native] = {}  # by whether loads are observed
         self.times = self.failures = 0
         self.refused = False
 
     def run(self, wave: Wave, path: DivergentPath, stop: int) -> bool:
-        """Execute all of it at once, and return True; or nothing where the interpreter has to."""
+        """Execute the block and return True; or change nothing and return False."""
         code = wave.code
         if (self.first < stop < self.past) or (
             code is not self.code and list(code[self.first : self.past]) != self.records
@@ -82,7 +83,7 @@ class NativeStretch:
             return False
         if wave.native and not self.refused:
             observed = observers_of(wave).hear(Observer.load)
-            native = self.natives.get(observed) or self._made(wave, path, observed)
+            native = self.natives.get(observed) or self._compiled(wave, path, observed)
             if native is not None and native.run(wave, path, self.first):
                 self.failures = 0
                 wave.scheduler.executed(self.first, self.past)
@@ -91,10 +92,10 @@ class NativeStretch:
             if native is not None:
                 self.failures += 1
                 self.refused = self.failures >= _PATIENCE
-        return self.other is not None and self.other.run(wave, path, stop)
+        return self.fallback is not None and self.fallback.run(wave, path, stop)
 
-    def _made(self, wave: Wave, path: DivergentPath, observed: bool) -> Native | None:
-        """Return its function, when it is worth that."""
+    def _compiled(self, wave: Wave, path: DivergentPath, observed: bool) -> Native | None:
+        """Return the machine code of the block, None if it is not compiled yet or cannot be."""
         self.times += 1
         early = self.times < COLD and not self.natives
         if early and (self.times > 1 or not is_noted(self._origin())):
@@ -102,7 +103,9 @@ class NativeStretch:
         types = wave.entry.dtypes if path.frame.function is None else path.frame.function.dtypes
         try:
             pieces = [_piece(record, wave, path) for record in self.records]
-            scalar = [source for source in _apart(pieces) if not _read(source, wave, path).ndim]
+            scalar = [
+                source for source in _run_time_sources(pieces) if not _run_time_value(source, wave, path).ndim
+            ]
             places = Writer(types, scalar, observed).write(pieces)
             if early and not is_kept(places.text):
                 return None
@@ -119,51 +122,51 @@ class NativeStretch:
         return native
 
     def _origin(self) -> str:
-        """Return the text of the statements, by which machine code is noted."""
+        """Return the text of the statements: the key of the note in the cache."""
         first, last = self.records[0].statement, self.records[-1].statement
         return f"{first.source.text[first.start : last.start]}{last.mnemonic} {last.operand_text}"
 
     def _shorten(self, place: int, times: int) -> None:
-        """End before a statement that has no machine code; what is behind it is a stretch of its own.
+        """End before a statement that has no machine code; begin another block behind it.
 
-        Both have been executed so many ``times`` then.
+        Both start with an execution count of ``times``.
         """
         behind = self.first + place + 1
         if pays(self.records[place + 1 :]):
             record = self.code[behind]
-            record.stretch = NativeStretch(self.code, behind, self.past, record.stretch)
-            record.stretch.times = times
+            record.basic_block = NativeBlock(self.code, behind, self.past, record.basic_block)
+            record.basic_block.times = times
         self.past, self.records = self.first + place, self.records[:place]
         self.times, self.refused = times, not pays(self.records)
 
 
 def _piece(record: Record, wave: Wave, path: DivergentPath) -> Piece:
-    twin = record.twin
-    assert twin is not None
-    sources = tuple(_typed(source, wave, path) for source in twin.sources)
-    return Piece(twin=twin._replace(sources=sources), guard=record.guard, negated=record.negated)
+    semantics = record.semantics
+    assert semantics is not None
+    sources = tuple(_with_dtype(source, wave, path) for source in semantics.sources)
+    return Piece(semantics=semantics._replace(sources=sources), guard=record.guard, negated=record.negated)
 
 
-def _typed(source: Source, wave: Wave, path: DivergentPath) -> Source:
-    """Return a source that is in no register with its type."""
+def _with_dtype(source: Source, wave: Wave, path: DivergentPath) -> Source:
+    """Return the source with its dtype, if it is read at run time."""
     if source.read is None or source.constant is not None:
         return source
     return replace(source, dtype=source.read(wave, path).dtype)
 
 
-def _apart(pieces: Sequence[Piece]) -> list[Source]:
-    """Return the sources that are neither registers nor constants."""
-    found = [source for piece in pieces for source in piece.twin.sources]
+def _run_time_sources(pieces: Sequence[Piece]) -> list[Source]:
+    """Return the sources that are read at run time: neither registers nor constants."""
+    found = [source for piece in pieces for source in piece.semantics.sources]
     return [source for source in found if source.read is not None and source.constant is None]
 
 
-def _read(source: Source, wave: Wave, path: DivergentPath) -> Values:
+def _run_time_value(source: Source, wave: Wave, path: DivergentPath) -> Values:
     assert source.read is not None
     return source.read(wave, path)
 
 
 class Native:
-    """A function, what it is called with, and what becomes of what it leaves."""
+    """The compiled function of a block: gathers arguments, calls it, writes registers."""
 
     def __init__(self, places: Places, types: Sequence[np.dtype[Any]], pieces: Sequence[Piece]) -> None:
         self.places = places
@@ -172,8 +175,8 @@ class Native:
         self.needed = (*places.reads, *places.merged)
         self.outputs = [(number, types[number]) for number in places.outputs]
         self.guarded = frozenset(places.guarded)
-        self.simple = not (places.guarded or places.offsets)  # it leaves nothing but registers
-        self.loads = [_Place(load, piece, pieces[piece].guard >= 0) for piece, load, _ in places.loads]
+        self.simple = not (places.guarded or places.offsets)  # it only writes registers
+        self.loads = [_LoadSite(load, piece, pieces[piece].guard >= 0) for piece, load, _ in places.loads]
         objects = len(self.inputs) + len(places.apart) + places.mask + places.bases + len(self.loads)
         objects += len(places.tables) + len(self.outputs) + len(self.guarded)
         objects += len(places.offsets) + len(places.ran)
@@ -182,80 +185,82 @@ class Native:
         self._report = ctypes.c_uint64 * (len(self.loads) + 1)
 
     def run(self, wave: Wave, path: DivergentPath, first: int) -> bool:
-        """Execute, and return True; or do nothing."""
-        taken = self._taken(wave, path)
-        if taken is None:
+        """Execute the block and return True, or do nothing and return False."""
+        inputs = self._inputs(wave, path)
+        if inputs is None:
             return False
         lanes = wave.lanes
         made = [np.empty(lanes, dtype) for _, dtype in self.outputs]
         if self.simple:
-            if not self._called(wave, path, taken, made):
+            if not self._call(wave, path, inputs, made):
                 return False
             self._write(wave, path, made, {})
             return True
         written = [np.empty(lanes, np.bool_) for _ in self.places.guarded]
         offsets = [np.empty(lanes, np.int64) for _ in self.places.offsets]
         ran = [np.empty(lanes, np.bool_) for _ in self.places.ran]
-        if not self._called(wave, path, taken, [*made, *written, *offsets, *ran]):
+        if not self._call(wave, path, inputs, [*made, *written, *offsets, *ran]):
             return False
         if offsets:
             self._notify(wave, path, first, offsets, dict(zip(self.places.ran, ran, strict=True)))
         self._write(wave, path, made, dict(zip(self.places.guarded, written, strict=True)))
         return True
 
-    # --- what it takes ---
+    # --- arguments ---
 
-    def _taken(self, wave: Wave, path: DivergentPath) -> list[Values] | None:
-        """Return the arrays that it reads; None where a register lacks what lanes would read."""
+    def _inputs(self, wave: Wave, path: DivergentPath) -> list[Values] | None:
+        """Return the input arrays; None if lanes would read an unwritten register."""
         frame = path.frame
         if wave.uninitialised is not None and not _all_written(frame, path.lanes, self.needed):
             return None
         values = frame.values
-        taken = list[Values]()
+        inputs = list[Values]()
         for number, dtype in self.inputs:
             value = values[number]
-            taken.append(np.zeros(wave.lanes, dtype) if value is None else value)
+            inputs.append(np.zeros(wave.lanes, dtype) if value is None else value)
         for source in self.places.apart:
-            value = _read(source, wave, path)
+            value = _run_time_value(source, wave, path)
             if not value.ndim:
                 return None
-            taken.append(value)
-        return taken
+            inputs.append(value)
+        return inputs
 
-    def _called(self, wave: Wave, path: DivergentPath, taken: list[Values], made: list[Values]) -> bool:
-        """Call the function, and again where it lacked an allocation or an array had gaps."""
+    def _call(self, wave: Wave, path: DivergentPath, inputs: list[Values], made: list[Values]) -> bool:
+        """Call the function; retry if a load needs another allocation or an array is not contiguous."""
         places, before = self.places, list[Values]()
         before += [path.lanes.mask] * places.mask
         before += [wave.memories.shared_base] * places.bases
         for _ in range(3):
             memories, numbers = (
                 list[Values](),
-                [_number(_read(source, wave, path)) for source in places.scalars],
+                [_bits64(_run_time_value(source, wave, path)) for source in places.scalars],
             )
             for place in self.loads:
-                found = place.found(wave)
+                found = place.arguments(wave)
                 if found is None:
                     return False
                 memories.append(found[0])
                 numbers += found[1:]
-            objects = [*taken, *before, *memories, *places.tables, *made]
+            objects = [*inputs, *before, *memories, *places.tables, *made]
             report = self._report()
             answer = self.call(self._objects(*map(id, objects)), wave.lanes, self._numbers(*numbers), report)
             if not answer:
                 return True
             if answer & APART:
-                taken[:] = map(np.ascontiguousarray, taken)
+                inputs[:] = map(np.ascontiguousarray, inputs)
                 before[:] = map(np.ascontiguousarray, before)
-            elif answer != LEFT or not self._learned(wave, report):
+            elif answer != LEFT or not self._find_allocations(wave, report):
                 return False
         return False
 
-    def _learned(self, wave: Wave, report: ctypes.Array[ctypes.c_uint64]) -> bool:
-        """Find the allocations of loads that lay in others; return whether there are any."""
-        changed = [place.learned(wave, int(report[number])) for number, place in enumerate(self.loads)]
+    def _find_allocations(self, wave: Wave, report: ctypes.Array[ctypes.c_uint64]) -> bool:
+        """Look up the allocations of loads that left theirs; return whether any has changed."""
+        changed = [
+            place.find_allocation(wave, int(report[number])) for number, place in enumerate(self.loads)
+        ]
         return any(changed)
 
-    # --- what it leaves ---
+    # --- results ---
 
     def _notify(
         self,
@@ -305,7 +310,7 @@ class Native:
 
 
 def _all_written(frame: Frame, lanes: Lanes, registers: Sequence[int]) -> bool:
-    """Return whether all lanes have written some registers."""
+    """Return whether all lanes have written all the registers."""
     values, partial = frame.values, frame.partial
     if any(values[number] is None for number in registers):
         return False
@@ -313,7 +318,7 @@ def _all_written(frame: Frame, lanes: Lanes, registers: Sequence[int]) -> bool:
 
 
 def _merge(frame: Frame, number: int, values: Values, written: npt.NDArray[np.bool_], alive: int) -> None:
-    """Write a register that holds values from before in lanes that have not been written."""
+    """Write a register in the lanes ``written``; other lanes keep their values."""
     count = int(np.count_nonzero(written))
     if not count:
         return
@@ -327,13 +332,13 @@ def _merge(frame: Frame, number: int, values: Values, written: npt.NDArray[np.bo
     frame.values[number], frame.partial[number] = values, written
 
 
-def _number(value: Values) -> int:
+def _bits64(value: Values) -> int:
     """Return the bits of a value of shape ()."""
     return int(value) & 0xFFFF_FFFF_FFFF_FFFF
 
 
-class _Place:
-    """A load of a function: ``piece`` is the number of its statement, ``allocation`` that of its lanes."""
+class _LoadSite:
+    """A load in the block: ``piece`` is the number of its statement, ``allocation`` the last that it read."""
 
     __slots__ = ("allocation", "bytes", "guarded", "load", "piece")
 
@@ -350,8 +355,8 @@ class _Place:
         found: Bytes = getattr(memories, _MEMORIES[self.load.space])
         return found
 
-    def found(self, wave: Wave) -> tuple[Any, int, int, int, int] | None:
-        """Return the memory and the numbers of the load; None where nothing can be loaded."""
+    def arguments(self, wave: Wave) -> tuple[Any, int, int, int, int] | None:
+        """Return the memory and the words of LOAD_WORDS; None if no word fits in it."""
         memories, memory = wave.memories, self.memory(wave)
         if self.load.space in _DEVICE:
             allocation = self.allocation
@@ -366,8 +371,8 @@ class _Place:
             return None
         return memory, 0, size - self.bytes, 0, memories.local_stride
 
-    def learned(self, wave: Wave, lowest: int) -> bool:
-        """Find the allocation of the lowest address; return whether it is another than before."""
+    def find_allocation(self, wave: Wave, lowest: int) -> bool:
+        """Look up the allocation at an address; return whether it has changed."""
         if self.load.space not in _DEVICE:
             return False
         found = wave.memories.device.find(lowest, self.bytes)

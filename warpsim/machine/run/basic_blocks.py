@@ -1,15 +1,16 @@
-"""Stretches: statements one behind the other that compute lane by lane, compiled to one function of Python.
+"""Basic blocks: consecutive statements that compute lane by lane, compiled to one Python function.
 
-A stretch has twins of statements (machine/bind/twins.py) without guards, and no label but at its first. It is
-compiled when its first statement has been executed ``HOT`` times, so that small launches pay nothing; runs of
-members (mma_batches.py) begin with the first execution. Its function takes what the registers hold, calls
-what the twins compute, and returns what is left in registers.
-Nothing in it can fail, wait, or be observed; statements count as if each had been executed by itself. The
-interpreter (execute.py) executes it instead where lanes read what they have never written, where another path
-stands inside of it, or where an observer has put other records in place of its own: what both give is equal.
+A block consists of unguarded statements with pure semantics (machine/bind/pure_semantics.py). Only its first
+statement may have a label. A block is compiled after ``HOT`` executions of its first statement, so small
+launches do not pay for compilation; mma batches (mma_batches.py) begin with the first execution. The function
+takes register values, calls the semantics, and returns the new register values.
 
-``WARPSIM_STATEMENTS=interpreted`` executes every statement by itself. Knows records and registers; does not
-know what a statement computes.
+A block cannot fail, wait or be observed. Statement counts are those of separate execution. The interpreter
+(execute.py) runs the statements instead, with equal results, if a lane reads an unwritten register, another
+path has its program counter in the block, or an observer has replaced records.
+
+``WARPSIM_STATEMENTS=interpreted`` disables compilation. Knows records and registers; does not know what a
+statement computes.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ import numpy.typing as npt
 
 from ...base.errors import OperandError
 from ...ptx.operands import Register
+from ..bind.pure_semantics import NOWHERE, PureSemantics, Source
 from ..bind.scope import LabelName, LabelTable
-from ..bind.twins import NOWHERE, Source, Twin
 from ..native.array_layout import arrays_are_as_expected
 from ..native.objects import expected
 from ..state.lanes import DivergentPath, Values
 from ..state.side_tables import SideTable
 from .mma_batches import run_from
-from .native_stretches import LONGEST, NativeStretch, pays
-from .native_stretches import compiles as native_compiles
+from .native_blocks import LONGEST, NativeBlock, pays
+from .native_blocks import compiles as native_compiles
 from .wave import Entry, Record, Wave
 
 HOT = 8  # executions of a statement by a wave, or by all launches of a kernel, from which on it is compiled
@@ -47,14 +48,14 @@ Function = Callable[[list[Any], Wave, DivergentPath], "tuple[Values, ...] | None
 
 
 def statements_are_compiled() -> bool:
-    """Return whether stretches are compiled; raises OperandError for a way that does not exist."""
+    """Return whether basic blocks are compiled. Raises OperandError for an unknown setting."""
     way = os.environ.get(STATEMENTS, "") or "compiled"
     if way not in _WAYS:
         raise OperandError(f"{STATEMENTS}={way!r}: it is {', '.join(map(repr, _WAYS))}")
     return way != "interpreted"
 
 
-class Stretch:
+class BasicBlock:
     """The statements from ``first`` to before ``past`` of a module's ``code``.
 
     ``inputs`` are the registers that it reads first, ``outputs`` those that it writes.
@@ -65,12 +66,12 @@ class Stretch:
     def __init__(self, code: list[Record], first: int, past: int) -> None:
         self.code, self.first, self.past = code, first, past
         self.records = code[first:past]
-        twins = [record.twin for record in self.records if record.twin is not None]
-        self.inputs, self.outputs = registers_of(twins)
+        semantics = [record.semantics for record in self.records if record.semantics is not None]
+        self.inputs, self.outputs = registers_of(semantics)
         self.function: Function | None = None
 
     def run(self, wave: Wave, path: DivergentPath, stop: int) -> bool:
-        """Execute all of it at once, and return True; or nothing where the interpreter has to."""
+        """Execute the block and return True; or change nothing and return False."""
         code, frame, lanes = wave.code, path.frame, path.lanes
         if self.first < stop < self.past:
             return False
@@ -81,7 +82,7 @@ class Stretch:
             return False
         function = self.function
         if function is None:
-            function = self.function = compiled(self)
+            function = self.function = compile_block(self)
         found = function(frame.values, wave, path)
         if found is None:
             return False
@@ -97,104 +98,101 @@ class Stretch:
         return True
 
 
-def registers_of(twins: Sequence[Twin]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the registers that statements read before they write them, and those that they write."""
+def registers_of(semantics: Sequence[PureSemantics]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the registers read before written, and the registers written."""
     inputs, outputs = dict[int, None](), dict[int, None]()
-    for twin in twins:
-        for source in twin.sources:
+    for each in semantics:
+        for source in each.sources:
             if source.register != NOWHERE and source.register not in outputs:
                 inputs[source.register] = None
-        outputs |= dict.fromkeys(target for target in twin.targets if target != NOWHERE)
+        outputs |= dict.fromkeys(target for target in each.targets if target != NOWHERE)
     return (*inputs,), (*outputs,)
 
 
-# --- what is compiled -------------------------------------------------------------------------------------
+# --- which statements begin a block --------------------------------------------------------------------
 
 
-def warm(entry: Entry, counts: npt.NDArray[np.int64]) -> None:
-    """Take in how often a launch has executed each statement; those that are hot by now begin stretches."""
+def count_executions(entry: Entry, counts: npt.NDArray[np.int64]) -> None:
+    """Add a launch's execution counts; begin blocks at statements that have become hot."""
     executed = _EXECUTED.of(entry)
     before = executed < HOT
     known = min(executed.size, counts.size)  # a module has more statements when another entry is loaded
     executed[:known] += counts[:known]
     for pc in np.flatnonzero(before & (executed >= HOT)).tolist():
-        begin(entry, pc)
+        begin_block(entry, pc)
 
 
-def joined(entry: Entry, pc: int) -> bool:
-    """Make the run of members that begins at a statement; return whether that has made a new run.
-
-    Nothing is compiled for it, so it pays from the first execution on. A statement is looked at once.
-    """
-    seen, record = _JOINED.of(entry), entry.code[pc]
-    if pc in seen or record.member is None or record.stretch is not None:
+def begin_mma_batch(entry: Entry, pc: int) -> bool:
+    """Begin an mma batch at a statement; return whether a new batch was made. Tries each statement once."""
+    seen, record = _BATCHES_TRIED.of(entry), entry.code[pc]
+    if pc in seen or record.member is None or record.basic_block is not None:
         return False
     seen.add(pc)
-    record.stretch = run_from(entry.code, pc, _LABELS.of(entry))
-    return record.stretch is not None
+    record.basic_block = run_from(entry.code, pc, _LABELS.of(entry))
+    return record.basic_block is not None
 
 
-def begin(entry: Entry, pc: int) -> None:
-    """Make the stretch that begins at a statement, where that is the first of some."""
+def begin_block(entry: Entry, pc: int) -> None:
+    """Begin a block at a statement: an mma batch, a Python function or machine code."""
     record = entry.code[pc]
-    joined(entry, pc)
-    if record.stretch is None:
-        _begin_computing(entry, pc)
-    if not isinstance(record.stretch, NativeStretch) and is_native():
+    begin_mma_batch(entry, pc)
+    if record.basic_block is None:
+        _begin_python(entry, pc)
+    if not isinstance(record.basic_block, NativeBlock) and is_native():
         _begin_native(entry, pc)
 
 
 def is_native() -> bool:
-    """Return whether stretches become machine code."""
+    """Return whether basic blocks are compiled to machine code."""
     way = os.environ.get(STATEMENTS, "") or "compiled"
     return way == "compiled" and expected() and arrays_are_as_expected()
 
 
 def _begin_native(entry: Entry, pc: int) -> None:
-    """Make the stretch of machine code that begins at a statement, where that is the first of some."""
+    """Begin a machine-code block, unless the statement is inside another block."""
     code, labels = entry.code, _LABELS.of(entry)
     if not native_compiles(code[pc]):
         return
     if pc not in labels and pc > entry.start and native_compiles(code[pc - 1]):
-        before = code[pc - LONGEST].stretch if pc >= LONGEST else None
-        if not isinstance(before, NativeStretch) or before.past != pc:
+        before = code[pc - LONGEST].basic_block if pc >= LONGEST else None
+        if not isinstance(before, NativeBlock) or before.past != pc:
             return
     past = _end(code, pc, labels, native_compiles, LONGEST)
     if pays(code[pc:past]):
-        code[pc].stretch = NativeStretch(code, pc, past, code[pc].stretch or _computing(entry, pc))
+        code[pc].basic_block = NativeBlock(code, pc, past, code[pc].basic_block or _python_block(entry, pc))
 
 
-def _begin_computing(entry: Entry, pc: int) -> None:
-    """Make the stretch of Python's that begins at a statement, where that is the first of some."""
+def _begin_python(entry: Entry, pc: int) -> None:
+    """Begin a Python block, unless the statement is inside another block."""
     code, labels = entry.code, _LABELS.of(entry)
-    if pc in labels or pc <= entry.start or not _compiles(code[pc - 1]) or _full(code, pc):
-        code[pc].stretch = _computing(entry, pc)
+    if pc in labels or pc <= entry.start or not _compiles(code[pc - 1]) or _ends_at_limit(code, pc):
+        code[pc].basic_block = _python_block(entry, pc)
 
 
-def _computing(entry: Entry, pc: int) -> Stretch | None:
-    """Return a stretch of Python's from a statement on, None where there is not more than that."""
+def _python_block(entry: Entry, pc: int) -> BasicBlock | None:
+    """Return the Python block from a statement on, None if it is too short."""
     past = _end(entry.code, pc, _LABELS.of(entry), _compiles, _LONGEST)
-    return Stretch(entry.code, pc, past) if past - pc >= _SHORTEST else None
+    return BasicBlock(entry.code, pc, past) if past - pc >= _SHORTEST else None
 
 
 def _end(
     code: Sequence[Record], pc: int, labels: frozenset[int], compiles: Callable[[Record], bool], longest: int
 ) -> int:
-    """Return where a stretch ends that begins at a statement, which itself may not compile."""
+    """Return the end of the block that begins at ``pc``: ``pc`` if that statement does not compile."""
     past, end = pc, min(pc + longest, len(code))
     while past < end and (past == pc or past not in labels) and compiles(code[past]):
         past += 1
     return past
 
 
-def _full(code: Sequence[Record], pc: int) -> bool:
-    """Return whether a stretch ends before a statement because it is as long as any."""
-    before = code[pc - _LONGEST].stretch if pc >= _LONGEST else None
+def _ends_at_limit(code: Sequence[Record], pc: int) -> bool:
+    """Return whether a block of maximum length ends before a statement."""
+    before = code[pc - _LONGEST].basic_block if pc >= _LONGEST else None
     return before is not None and before.past == pc
 
 
 def _compiles(record: Record) -> bool:
-    return record.guard < 0 and record.twin is not None and record.twin.plain
+    return record.guard < 0 and record.semantics is not None and record.semantics.plain
 
 
 def _labels(entry: Entry) -> frozenset[int]:
@@ -215,21 +213,25 @@ def _targets(record: Record) -> Iterator[int]:
                 yield label.pc
 
 
-def _never(entry: Entry) -> npt.NDArray[np.int64]:
+def _zero_counts(entry: Entry) -> npt.NDArray[np.int64]:
     return np.zeros(len(entry.code), np.int64)
 
 
-_LABELS, _EXECUTED, _JOINED = SideTable(_labels), SideTable(_never), SideTable[set[int]](lambda _: set())
+_LABELS, _EXECUTED, _BATCHES_TRIED = (
+    SideTable(_labels),
+    SideTable(_zero_counts),
+    SideTable[set[int]](lambda _: set()),
+)
 
 
 # --- the function ------------------------------------------------------------------------------------------
 
 
-def compiled(stretch: Stretch) -> Function:
-    """Return the function of a stretch."""
+def compile_block(basic_block: BasicBlock) -> Function:
+    """Return the Python function of a basic block."""
     names: dict[str, Any] = {"full": np.full}
-    first, past = (_line(record) for record in (stretch.records[0], stretch.records[-1]))
-    code = _code_of("\n".join(_lines(stretch, names)))
+    first, past = (_line(record) for record in (basic_block.records[0], basic_block.records[-1]))
+    code = _code_of("\n".join(_lines(basic_block, names)))
     return FunctionType(code.replace(co_filename=f"<statements of lines {first} to {past}>"), names)
 
 
@@ -241,38 +243,43 @@ def _line(record: Record) -> int:
 
 @lru_cache(maxsize=1024)
 def _code_of(text: str) -> CodeType:
-    """Return the code of the function of a text, which is that of stretches with other registers, too."""
+    """Return the compiled code of a function text. Blocks that differ only in registers share it."""
     found = compile(text, "<statements>", "exec").co_consts
     return next(item for item in found if isinstance(item, CodeType))
 
 
-def _lines(stretch: Stretch, names: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a function; ``names`` gets what they name. Registers have names by their order."""
-    local = {number: f"r{place}" for place, number in enumerate((*stretch.inputs, *stretch.outputs))}
-    yield "def stretch(values, wave, path):"
-    for place, register in enumerate(stretch.inputs):
+def _lines(basic_block: BasicBlock, names: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the function; add the objects they refer to to ``names``.
+
+    Registers are named by position, so that equal blocks have equal text.
+    """
+    local = {number: f"r{place}" for place, number in enumerate((*basic_block.inputs, *basic_block.outputs))}
+    yield "def basic_block(values, wave, path):"
+    for place, register in enumerate(basic_block.inputs):
         names[f"n{place}"] = register
         yield f" {local[register]} = values[n{place}]"
         yield f" if {local[register]} is None: return None"
-    for place, record in enumerate(stretch.records):
-        assert record.twin is not None
-        yield from _statement(place, record.twin, local, names)
-    yield f" return ({''.join(f'{local[register]}, ' for register in stretch.outputs)})"
+    for place, record in enumerate(basic_block.records):
+        assert record.semantics is not None
+        yield from _statement(place, record.semantics, local, names)
+    yield f" return ({''.join(f'{local[register]}, ' for register in basic_block.outputs)})"
 
 
-def _statement(place: int, twin: Twin, local: Mapping[int, str], names: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a statement; everything is read before anything is written."""
+def _statement(
+    place: int, semantics: PureSemantics, local: Mapping[int, str], names: dict[str, Any]
+) -> Iterator[str]:
+    """Yield the lines of a statement. All sources are read before a target is written."""
     sources = [
-        _source(f"{place}_{number}", source, local, names) for number, source in enumerate(twin.sources)
+        _source(f"{place}_{number}", source, local, names) for number, source in enumerate(semantics.sources)
     ]
-    targets = ["_" if target == NOWHERE else local[target] for target in twin.targets]
-    if twin.compute is None:
+    targets = ["_" if target == NOWHERE else local[target] for target in semantics.targets]
+    if semantics.compute is None:
         yield f" {', '.join(targets)} = {', '.join(sources)}"
-    elif twin.single is not None:
-        names[f"c{place}"] = twin.single
+    elif semantics.single is not None:
+        names[f"c{place}"] = semantics.single
         yield f" {targets[0]} = c{place}({', '.join(sources)})"
     else:
-        names[f"c{place}"] = twin.compute
+        names[f"c{place}"] = semantics.compute
         left = f"{targets[0]} =" if len(targets) == 1 else f"{', '.join(targets)}, *_ ="
         yield f" {left} c{place}({', '.join(sources)}){'[0]' * (len(targets) == 1)}"
     for target in targets:
