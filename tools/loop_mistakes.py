@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.mistakes import sampled_forms
+from tools.mistakes.injected import sampled_forms
 from warpsim.isa.codes import matrix_of
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import diagnose_product

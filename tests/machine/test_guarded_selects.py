@@ -176,10 +176,10 @@ def test_machine_code_that_fails_its_test_is_not_used(
     change: Any, compiler: Any, runs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results are right, a warning says so once, and so does the report of each launch."""
-    emitted = objects.Compiler._emitted
+    emitted = objects.Compiler._emit_object
     if change is not None:
         harm = lambda self, text, machine: emitted(self, change(text), machine)  # noqa: E731
-        monkeypatch.setattr(objects.Compiler, "_emitted", harm)
+        monkeypatch.setattr(objects.Compiler, "_emit_object", harm)
     elif compiler.narrow is None:
         pytest.skip("the fold is one of AVX-512")
     else:

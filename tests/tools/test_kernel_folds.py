@@ -59,7 +59,7 @@ def test_search_sees_a_wrong_kernel(tmp_path: Path) -> None:
         pytest.skip("the fold is one of AVX-512")
     code = compiler.llvm.parse_assembly(_CHOICE).as_bitcode()
     for name, machine in (("wide", compiler.machine), ("narrow", compiler.narrow)):
-        parts = compiler._emitted(_CHOICE, machine), code
+        parts = compiler._emit_object(_CHOICE, machine), code
         (tmp_path / f"{name}.nbc").write_bytes(pickle.dumps((("library", "object", parts),)))
     counts, found = searched(tmp_path)
     assert counts["kernels"] == counts["choices of lanes"] == 2

@@ -195,7 +195,7 @@ _SPARSE_AS_REPORTED = f"{_ALIKE}, as those of tcgen05.mma.sp, reported of B200"
 Why = Callable[[str, str], Evidence]  # types of A and B, separated by spaces, and of D
 
 
-def _compared(target: str, composed: str, family: str = "mma", detail: str = "KM") -> Why:
+def _validation(target: str, composed: str, family: str = "mma", detail: str = "KM") -> Why:
     return lambda factors, d: validated(target, family, factors.split(), d, detail, composed=composed)
 
 
@@ -270,7 +270,7 @@ def _hopper(family: str, why: Why) -> Rules:
 
 
 def _warpgroups(family: str) -> Rules:
-    f8 = _compared("sm_90a", f"{_MMASIM} H100", family, "KM; no C")(_F8, "f32")
+    f8 = _validation("sm_90a", f"{_MMASIM} H100", family, "KM; no C")(_F8, "f32")
     return (
         *_hopper(family, _all(_H_WGMMA)),
         ((family, "f8f6f4", "f32"), _fused(32, 13, RZ_E8M13, 25, f8)),
@@ -294,7 +294,7 @@ SM_70 = Architecture(
     name="sm_70",
     since=(6, 0),
     added=frozenset({Feature.QUAD_MMA}),
-    rules=_volta(_compared("sm_70", f"{_MMASIM} V100")),
+    rules=_volta(_validation("sm_70", f"{_MMASIM} V100")),
     own_limits=Limits(
         shared_kib=96, multiprocessor_shared_kib=96, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
@@ -332,7 +332,7 @@ SM_80 = Architecture(
         shared_kib=163, multiprocessor_shared_kib=164, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
     rules=(
-        *_ampere(_compared("sm_80", f"{_MMASIM} A100")),
+        *_ampere(_validation("sm_80", f"{_MMASIM} A100")),
         (("mma", "m8n8k4.f16", "f32"), _SOFTWARE),
         (("mma", "m8n8k4.f16", "f16"), _SOFTWARE),
         (("mma", "f64", "f64"), FusedMultiplyAdd(evidence=_FMA)),
@@ -344,7 +344,7 @@ SM_86 = Architecture(
     since=(7, 1),
     parent=SM_80,
     added=_XORSIGN,
-    rules=_ampere(_compared("sm_86", "as on sm_80")),
+    rules=_ampere(_validation("sm_86", "as on sm_80")),
     own_limits=Limits(
         shared_kib=99, multiprocessor_shared_kib=100, multiprocessor_threads=1536, multiprocessor_ctas=16
     ),
@@ -360,7 +360,7 @@ SM_87 = Architecture(
 )
 SM_88 = Architecture(name="sm_88", since=(7, 3), parent=SM_80, added=_XORSIGN)
 _ADA = _XORSIGN | {Feature.FP8_MMA, Feature.FP8_CONVERSIONS}
-_COMPARED_ADA = _compared("sm_89", f"{_MMASIM} RTX 4090")
+_COMPARED_ADA = _validation("sm_89", f"{_MMASIM} RTX 4090")
 SM_89 = Architecture(
     name="sm_89",
     since=(7, 8),
@@ -392,10 +392,10 @@ SM_90 = Architecture(
         shared_kib=227, multiprocessor_shared_kib=228, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
     rules=(
-        *_hopper("mma", _compared("sm_90", f"{_MMASIM} H100")),
+        *_hopper("mma", _validation("sm_90", f"{_MMASIM} H100")),
         *_emulated_f8(
             inferred("SASS: the same code as on sm_100, of which outputs of B200 were compared"),
-            _compared("sm_90", _SAME_CODE)(_F8, "f16"),
+            _validation("sm_90", _SAME_CODE)(_F8, "f16"),
         ),
     ),
 )
@@ -427,7 +427,7 @@ _BLACKWELL = frozenset(
     | {Feature.WIDE_VECTORS, Feature.BYTE_MASKS, Feature.ASYNC_RELEASE, Feature.GATHER4}
     | {Feature.WIDE_ATOMS, Feature.BULK_STORE, Feature.LAUNCH_CONTROL}
 )
-_B_F8 = _compared("sm_100", _SAME_CODE)
+_B_F8 = _validation("sm_100", _SAME_CODE)
 
 
 def _depth_96() -> Rules:
@@ -460,7 +460,7 @@ SM_100 = Architecture(
     parent=SM_90,
     added=_BLACKWELL,
     rules=(
-        *_hopper("mma", _compared("sm_100", f"{_MMASIM} B200")),
+        *_hopper("mma", _validation("sm_100", f"{_MMASIM} B200")),
         *_emulated_f8(_B_F8(_F8, "f32"), _B_F8(_F8, "f16")),
     ),
     # ptxas sorts f16 and integer pairs in software here, and fp8 on its way to f16; a 1:2 field has no order.
@@ -631,11 +631,11 @@ def rule_of(target: str, family: str, product: Product, *, with_c: bool = True, 
     m, n = product.shape.m, product.shape.n
     issued = Issued(words, product.operation, m, n) if known.reports else None  # else no more objects
     use = Use(**types, k=k, steps=rule.steps(k), with_c=with_c, issued=issued)
-    return _believed(target, rule, use, product.sparse)
+    return _with_evidence(target, rule, use, product.sparse)
 
 
 @cache
-def _believed(target: str, rule: Rule, use: Use, sparse: bool) -> Rule:
+def _with_evidence(target: str, rule: Rule, use: Use, sparse: bool) -> Rule:
     """Return the rule with the evidence of a use: the same object for all products with this use."""
     evidence = rule.evidence.of(use)
     if sparse and not evidence.covers_sparse:

@@ -30,9 +30,9 @@ def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
     if type(value) is np.ndarray and dtype is None:
         return value
     if is_tensor(value):
-        value = _of_tensor(value)
+        value = _from_tensor(value)
     elif hasattr(value, "__dlpack_device__"):
-        value = _of_exchanged(value)
+        value = _from_dlpack(value)
     try:
         return np.asarray(value, dtype)
     except (ValueError, TypeError, OverflowError) as error:
@@ -55,7 +55,7 @@ def as_given(array: npt.NDArray[Any], *given: Any) -> Any:
     return torch.from_numpy(array.view(f"i{array.itemsize}")).view(getattr(torch, array.dtype.name))
 
 
-def _of_exchanged(value: Any) -> Any:
+def _from_dlpack(value: Any) -> Any:
     """Return what offers DLPack, or an array of its memory. Raises OperandError for that of a GPU."""
     kind, number = value.__dlpack_device__()
     if int(kind) not in _MAIN_MEMORY:
@@ -69,7 +69,7 @@ def _of_exchanged(value: Any) -> Any:
         raise OperandError(f"{type(value).__name__} gives no NumPy array: {error}") from None
 
 
-def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
+def _from_tensor(tensor: Any) -> npt.NDArray[Any]:
     if tensor.device.type != "cpu":
         raise OperandError(f"a tensor lies on {tensor.device}: give tensor.cpu()")
     name = str(tensor.dtype).removeprefix("torch.")
@@ -98,7 +98,7 @@ def as_words(value: Any, what: str) -> npt.NDArray[np.uint64]:
     array = as_array(value)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "i" and (array < 0).any()):
         raise OperandError(
-            f"{what} is an integer of 64 bits from 0 on, or an array of them, not {_shown(value)}"
+            f"{what} is an integer of 64 bits from 0 on, or an array of them, not {_describe(value)}"
         )
     return array.astype(np.uint64)
 
@@ -112,13 +112,13 @@ def as_integer(value: Any, what: str) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise OperandError(f"{what} is an integer, not {_shown(value)}") from None
+        raise OperandError(f"{what} is an integer, not {_describe(value)}") from None
     if not -(1 << 63) <= number < 1 << 64:
         raise OperandError(f"{what} is an integer of {number.bit_length()} bits: at most 64 are legal")
     return number
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, int):
         return f"an integer of {value.bit_length()} bits" if value >> 63 > 0 else str(value)
     text = repr(value)

@@ -43,9 +43,9 @@ def codes_of(matrix: npt.ArrayLike, element: Format, what: str) -> npt.NDArray[A
     """
     array = as_array(matrix)
     if array.dtype == element.dtype:
-        return _reinterpreted(array, element)
+        return _view_codes(array, element)
     if array.dtype.kind == "u" or (array.dtype.kind == "i" and not element.is_float):
-        return _checked(array, element, what)
+        return _check_codes(array, element, what)
     if array.dtype == np.bool_ and not element.is_float:
         return array.astype(element.code_dtype)
     expected = f"{element.dtype} or {element.code_dtype} codes"
@@ -65,13 +65,13 @@ def scale_codes_of(scales: npt.ArrayLike, element: Format, what: str) -> npt.NDA
     return codes_of(array, element, what)
 
 
-def _reinterpreted(array: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
+def _view_codes(array: npt.NDArray[Any], element: Format) -> npt.NDArray[Any]:
     codes: npt.NDArray[Any] = array.copy(order="C").view(element.code_dtype)
     codes &= element.code_dtype.type(element.mask)
     return codes
 
 
-def _checked(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray[Any]:
+def _check_codes(array: npt.NDArray[Any], element: Format, what: str) -> npt.NDArray[Any]:
     by_value = array.dtype.kind == "i"
     low, high = (-element.sign_bit, element.mask ^ element.sign_bit) if by_value else (0, element.mask)
     wrong = (array < low) | (array > high)

@@ -169,7 +169,7 @@ class Evidence:
         if self.basis is not None:
             return inferred(f"{self.detail} ({self.basis.of(use)})")
         if self.reports:
-            return self._reported(use)
+            return self._report_of(use)
         if not self.compared:
             return self
         same = tuple(comparison for comparison in self.compared if comparison.is_of(use))
@@ -180,7 +180,7 @@ class Evidence:
         detail = f"those of {published.chips}, {published.outputs:,}, are equal ({self.detail})"
         return inferred(f"{_differences(use, near)}; {self.composed}; {detail}")
 
-    def _reported(self, use: Use) -> Evidence:
+    def _report_of(self, use: Use) -> Evidence:
         """Return what others report of a use, or why it is inferred."""
         same = tuple(each for each in self.reports if each.is_of(use))
         if same:

@@ -26,7 +26,7 @@ def narrow_codes(data: Bytes, bits: int) -> Bytes:
     return codes[:, :, 0]
 
 
-def expanded(data: Bytes, bits: int) -> Bytes:
+def byte_per_element(data: Bytes, bits: int) -> Bytes:
     """Return ``(rows, bytes)``: every element of 6 or 4 bits in a byte of its own; 4-bit codes in bits
     5:2.
     """
@@ -48,10 +48,10 @@ def codes_of_bytes(data: Bytes, product: Product, operand: str) -> Codes:
     if element.bits < 8:
         pairs = np.stack([data & np.uint8(15), data >> np.uint8(4)], axis=-1)
         return pairs.reshape(data.shape[0], -1)
-    return _viewed(np.ascontiguousarray(data), element.code_dtype)
+    return _view(np.ascontiguousarray(data), element.code_dtype)
 
 
-def _viewed(data: Bytes, dtype: np.dtype[Any]) -> Codes:
+def _view(data: Bytes, dtype: np.dtype[Any]) -> Codes:
     codes: Codes = data.view(dtype)
     return codes
 

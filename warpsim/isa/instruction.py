@@ -211,7 +211,7 @@ class Spelling:
 
     def described(self, descriptor: int) -> Instruction:
         """Return the instruction whose product a descriptor states; raises what the family raises."""
-        return _described(self, descriptor)
+        return _describe(self, descriptor)
 
 
 T = TypeVar("T")
@@ -331,26 +331,26 @@ class Instruction(Displayed, Spelling):
 
     def in_registers(self, operand: str) -> Registers:
         """Return the registers of operand a, b, c or d; raises OperandError where it has none."""
-        return self._placed(operand, Registers)
+        return self._place_of_kind(operand, Registers)
 
     def in_shared_memory(self, operand: str) -> SharedTile:
         """Return the tile of A or B in shared memory; raises OperandError where it has none."""
-        return self._placed(operand, SharedTile)
+        return self._place_of_kind(operand, SharedTile)
 
     def held(self, operand: str) -> InRegisters:
         """Return the registers of any operand; raises OperandError where it has none."""
-        return self._placed(operand, InRegisters)
+        return self._place_of_kind(operand, InRegisters)
 
     @property
     def metadata(self) -> MetadataRegisters:
         """The registers of the metadata; raises OperandError where the form has none."""
-        return self._placed("e", MetadataRegisters)
+        return self._place_of_kind("e", MetadataRegisters)
 
     def scales(self, side: str) -> ScaleRegisters:
         """Return the registers of the scales of a or b; raises OperandError where the form has none."""
-        return self._placed(f"scale_{side}", ScaleRegisters)
+        return self._place_of_kind(f"scale_{side}", ScaleRegisters)
 
-    def _placed(self, operand: str, kind: type[P]) -> P:
+    def _place_of_kind(self, operand: str, kind: type[P]) -> P:
         for place in _places(self, operand):
             if isinstance(place, kind):
                 return place
@@ -375,7 +375,7 @@ class Instruction(Displayed, Spelling):
 
 
 @lru_cache(maxsize=4096)
-def _described(spelling: Spelling, descriptor: int) -> Instruction:
+def _describe(spelling: Spelling, descriptor: int) -> Instruction:
     if spelling.family.product is None:
         raise AssertionError(f"{spelling}: the mnemonic states the product")
     product = spelling.family.product(spelling, descriptor)

@@ -87,7 +87,7 @@ def element_view(memory: Bytes, size: int) -> MemoryWords:
     Raises OperandError for a memory that is not uint8 or whose bytes are not contiguous.
     """
     if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or not memory.ndim:
-        raise OperandError(f"a memory is a uint8 array (..., bytes), not {_described(memory)}")
+        raise OperandError(f"a memory is a uint8 array (..., bytes), not {_describe(memory)}")
     if memory.shape[-1] > 1 and memory.strides[-1] != 1:
         raise OperandError("the bytes of a memory must be contiguous: pass a copy")
     unit = min(size, 8)
@@ -96,7 +96,7 @@ def element_view(memory: Bytes, size: int) -> MemoryWords:
     return view
 
 
-def _described(memory: object) -> str:
+def _describe(memory: object) -> str:
     if isinstance(memory, np.ndarray):
         return f"{memory.dtype} {memory.shape}"
     if isinstance(

@@ -287,10 +287,10 @@ class Launch:
         ADDITIONS.set(wave, self.additions)
         UNDEFINED_METADATA.set(wave, self.undefined)
         if self.schedule.moment not in AT_ONCE:
-            wave.code = self._mended(wave.code)
+            wave.code = self._patch_records(wave.code)
         return wave
 
-    def _mended(self, code: Sequence[Record]) -> Sequence[Record]:
+    def _patch_records(self, code: Sequence[Record]) -> Sequence[Record]:
         """Return the records as ptxas mends them; they are kept, as waves have them in common."""
         if id(code) not in self.kept:
             self.kept[id(code)] = code, mended(code)

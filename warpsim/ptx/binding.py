@@ -55,7 +55,7 @@ def choices_text(values: Sequence[object]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _spelled(kind: str) -> str:
+def _kind_text(kind: str) -> str:
     return {INTEGER: "an integer", FLOAT: "a float"}.get(kind, f".{kind}")
 
 
@@ -212,7 +212,7 @@ class Binder:
         for (before, first), (kind, place) in (*pairwise(typed), *pairwise(registers)):
             if not kin(before, kind):
                 left, right = (self.written(index, i) for i in (first, place))
-                pair = f"{left} ({_spelled(before)}) and {right} ({_spelled(kind)})"
+                pair = f"{left} ({_kind_text(before)}) and {right} ({_kind_text(kind)})"
                 raise self.error(f"{pair} cannot stand in one vector", index, place)
         if vector_type([kind for kind, _ in typed]) not in allowed:
             kind, place = next((pair for pair in typed if pair[0] not in allowed), typed[0])

@@ -127,7 +127,7 @@ def _binary(cursor: Cursor, lowest: int, depth: int) -> _Constant:
         cursor.take(_OPERATOR)
         right = _binary(cursor, _PRECEDENCE[symbol] + 1, depth)
         with cursor.blamed(start):
-            left = _combined(symbol, left, right)
+            left = _apply_operator(symbol, left, right)
     return left
 
 
@@ -138,7 +138,7 @@ def _unary(cursor: Cursor, depth: int) -> _Constant:
     value = _primary(cursor, depth)
     for symbol in reversed(prefixes):
         with cursor.blamed(start):
-            value = _prefixed(symbol, value)
+            value = _apply_prefix(symbol, value)
     return value
 
 
@@ -155,10 +155,10 @@ def _primary(cursor: Cursor, depth: int) -> _Constant:
         if text := cursor.take(_DECIMAL):
             return _decimal(text)
         text = cursor.take(INTEGER)
-        return _integer(cursor.expect(INTEGER, _wanted(cursor)) if text is None else text)
+        return _integer(cursor.expect(INTEGER, _expected_text(cursor)) if text is None else text)
 
 
-def _wanted(cursor: Cursor) -> str:
+def _expected_text(cursor: Cursor) -> str:
     """Return what is expected at the cursor: a constant, and how it is written if it is nearly there."""
     said = next((text for rule, text in _NEARLY if cursor.peek(rule)), "")
     return f"a constant ({said})" if said else "a constant"
@@ -171,17 +171,17 @@ def _integer(text: str) -> _Constant:
     # Python refuses to convert thousands of digits, so their number is judged first.
     value = int(significant, base) if len(significant) <= 64 else 1 << 64
     if value >> 64:
-        raise PtxError(f"the integer {_shortened(text)} does not fit in 64 bits")
+        raise PtxError(f"the integer {_shorten(text)} does not fit in 64 bits")
     return _Constant("u64" if text.endswith("U") or value >> 63 else "s64", value)
 
 
 def _decimal(text: str) -> _Constant:
     value = float(text)
     if value == float("inf"):
-        raise PtxError(f"the number {_shortened(text)} is too large for a 64-bit float")
-    if value < _LEAST and not _kept(text, value):
+        raise PtxError(f"the number {_shorten(text)} is too large for a 64-bit float")
+    if value < _LEAST and not _is_kept(text, value):
         raise PtxError(
-            f"the number {_shortened(text)} is subnormal as a 64-bit float, which ptxas does not take: write "
+            f"the number {_shorten(text)} is subnormal as a 64-bit float, which ptxas does not take: write "
             f"0d{struct.pack('>d', value).hex().upper()}"
         )
     return _Constant("f64", value)
@@ -193,7 +193,7 @@ _DIGITS = Context(prec=1200)
 _TINY = _DIGITS.subtract(_DIGITS.power(2, -1022), _DIGITS.power(2, -1076))
 
 
-def _kept(text: str, value: float) -> bool:
+def _is_kept(text: str, value: float) -> bool:
     """Return whether ptxas takes a small number: it is not subnormal before its digits are cut, or exact."""
     if not value:
         return not re.search("[1-9]", text.lower().partition("e")[0])
@@ -201,33 +201,33 @@ def _kept(text: str, value: float) -> bool:
     return given >= _TINY or given == Decimal(value)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:20]}..."
 
 
-def _prefixed(symbol: str, operand: _Constant) -> _Constant:
+def _apply_prefix(symbol: str, operand: _Constant) -> _Constant:
     if symbol in "+-":
-        return _wrapped(operand.type, -operand.value if symbol == "-" else operand.value)
+        return _wrap(operand.type, -operand.value if symbol == "-" else operand.value)
     if operand.type == "f64":
         raise PtxError(f"the operator '{symbol}' takes an integer")
     if symbol == "!":
         return _Constant("s64", int(not operand.value))
     if symbol == "~":
-        return _wrapped("u64", ~operand.value)
-    return _wrapped("u64" if "u" in symbol else "s64", operand.value)
+        return _wrap("u64", ~operand.value)
+    return _wrap("u64" if "u" in symbol else "s64", operand.value)
 
 
-def _combined(symbol: str, left: _Constant, right: _Constant) -> _Constant:
+def _apply_operator(symbol: str, left: _Constant, right: _Constant) -> _Constant:
     if (left.type == "f64") != (right.type == "f64"):
         raise PtxError(f"the operator '{symbol}' cannot mix an integer and a float")
     if left.type == "f64" and symbol not in _FLOAT_OPERATORS:
         raise PtxError(f"the operator '{symbol}' takes integers only")
     if symbol in ("<<", ">>"):
-        return _wrapped(left.type, _SHIFT[symbol](left.value, right.value & 63))
+        return _wrap(left.type, _SHIFT[symbol](left.value, right.value & 63))
     kind: _Type = "u64" if symbol == "%" or "u64" in (left.type, right.type) else left.type
-    first, second = _wrapped(kind, left.value).value, _wrapped(kind, right.value).value
+    first, second = _wrap(kind, left.value).value, _wrap(kind, right.value).value
     if symbol in _ARITHMETIC:
-        return _wrapped(kind, _ARITHMETIC[symbol](first, second))
+        return _wrap(kind, _ARITHMETIC[symbol](first, second))
     return _Constant("s64", int(_TRUTH[symbol](first, second)))
 
 
@@ -265,7 +265,7 @@ _TRUTH: dict[str, _Operation] = {
 _FLOAT_OPERATORS = set("+-*/") | set(_TRUTH) - {"&&", "||"}
 
 
-def _wrapped(kind: _Type, value: Any) -> _Constant:
+def _wrap(kind: _Type, value: Any) -> _Constant:
     """Return ``value`` as a constant of this type: integers modulo 2^64."""
     if kind == "f64":
         return _Constant(kind, value)

@@ -81,14 +81,14 @@ def decode(
     if not isinstance(text, str):
         raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
     try:
-        return _decoded(text, target, declarations, version, idesc, numerics)
+        return _decode(text, target, declarations, version, idesc, numerics)
     except (PtxError, IllegalInstruction) as error:
         short = read_short(text, target)
         if short is None:
             raise _with_example(error, text, target) from None
         if len(short.found) != 1:
             raise IllegalInstruction(short.message(target), error.location) from None
-    return _decoded(short.found[0].mnemonic, target, None, version, idesc, numerics)
+    return _decode(short.found[0].mnemonic, target, None, version, idesc, numerics)
 
 
 def _with_example(
@@ -104,7 +104,7 @@ def _with_example(
     return type(error)(f"{error.message}; the nearest complete instruction is {example}", error.location)
 
 
-def _decoded(
+def _decode(
     text: str,
     target: str | None,
     declarations: str | None,
@@ -115,7 +115,7 @@ def _decoded(
     """decode, of text that is PTX to the letter."""
     statement = parse_instruction(text)
     if statement.opcode == tcgen05.OPCODE:
-        form = _described(statement, target, version_of(version, target), idesc)
+        form = _decode_tcgen05(statement, target, version_of(version, target), idesc)
         return form if numerics is None else tcgen05.with_numerics(form, numerics)
     if numerics is not None:
         raise OperandError(f"numerics {numerics!r}: {text} has one rule, its usual")
@@ -138,7 +138,7 @@ def decode_statement(
     text. A tcgen05.mma needs the instruction descriptor that it was given.
     """
     if idesc is not None and statement.opcode == tcgen05.OPCODE:
-        return _described(statement, target, version, idesc)
+        return _decode_tcgen05(statement, target, version, idesc)
     if statement.opcode not in OPCODES:
         raise _foreign(statement)
     try:
@@ -148,7 +148,7 @@ def decode_statement(
         raise IllegalInstruction(error.message, place) from None
 
 
-def _described(
+def _decode_tcgen05(
     statement: InstructionStatement, target: str | None, version: Version, idesc: int | None
 ) -> Instruction:
     """Return a tcgen05.mma with the product that its instruction descriptor states; errors point at it."""

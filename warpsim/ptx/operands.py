@@ -70,7 +70,7 @@ class Vector:
     elements: tuple[Atom, ...]
 
     def __str__(self) -> str:
-        return f"{{{_listed(self.elements)}}}"
+        return f"{{{_join_items(self.elements)}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Arguments:
     elements: tuple[Atom, ...]
 
     def __str__(self) -> str:
-        return f"({_listed(self.elements)})"
+        return f"({_join_items(self.elements)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Address:
         place: object = self.offset if self.base is None else self.base
         if self.base and self.offset:
             place = Displacement(self.base, self.offset)
-        return f"[{_listed((place, *self.coordinates))}]"
+        return f"[{_join_items((place, *self.coordinates))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Pair:
 Operand = Vector | Arguments | Address | Displacement | NegatedPredicate | Pair | Atom
 
 
-def _listed(items: tuple[object, ...]) -> str:
+def _join_items(items: tuple[object, ...]) -> str:
     return ", ".join(map(str, items))
 
 

@@ -123,7 +123,7 @@ def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version
     """
     if target is not None:
         check_target(target, version)
-    values, places = _sorted(opcode, modifiers)
+    values, places = _slots_of(opcode, modifiers)
     for modifier in _SYNTAX[opcode].required:
         if modifier not in values:
             raise ModifierError(f"{opcode} needs the modifier '.{modifier}'")
@@ -206,7 +206,7 @@ def _slot_of(modifier: str) -> str:
     return _PREFIXES.get(modifier.partition("::")[0], "")
 
 
-def _sorted(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, int]]:
+def _slots_of(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, int]]:
     """Return the value of each slot and the index of the modifier that set it."""
     values: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -306,7 +306,7 @@ def _no_such_form(
     if not here or len(anywhere[0].slots) < len(here[0].slots):
         elsewhere = _forms_by_choices(opcode)[anywhere[0].leads_to[0]].targets
         message += f"; on {targets_text(elsewhere)}: {_advice(opcode, anywhere[:1], choices)}"
-    return ModifierError(message, _blamed((here or anywhere)[0], places))
+    return ModifierError(message, _first_repaired((here or anywhere)[0], places))
 
 
 def _not_on_target(
@@ -318,7 +318,7 @@ def _not_on_target(
     if not here:
         return ModifierError(message)
     message += f". On {target}: {_advice(opcode, here, choices)}"
-    return ModifierError(message, _blamed(here[0], places))
+    return ModifierError(message, _first_repaired(here[0], places))
 
 
 def _nearest(opcode: str, choices: Choices, target: str | None, version: Version) -> list[_Repair]:
@@ -342,7 +342,7 @@ def _nearest(opcode: str, choices: Choices, target: str | None, version: Version
     return sorted(found, key=lambda repair: repair.order)
 
 
-def _blamed(repair: _Repair, places: dict[str, int]) -> int | None:
+def _first_repaired(repair: _Repair, places: dict[str, int]) -> int | None:
     """Return the first modifier that the repair touches; None if it only adds some."""
     return next((places[_SLOTS[i].name] for i in repair.slots if _SLOTS[i].name in places), None)
 
@@ -360,7 +360,7 @@ def _sentence(repair: _Repair, choices: Choices) -> str:
         given = _fragment(choices, repair.changed)
         values = _closest_first(_fragments(repair, repair.changed), given)
         named = any(_SLOTS[i].named for i in repair.changed) or len(repair.changed) > 1
-        what = f"{_named(repair.changed)} from {given}" if named else given
+        what = f"{_slot_names(repair.changed)} from {given}" if named else given
         parts.append(f"change {what} to {_either(values)}")
     if repair.added:
         parts.append(f"add {_label(repair.added)}{_either(_fragments(repair, repair.added))}")
@@ -390,7 +390,7 @@ def _closest_first(values: Sequence[str], given: str) -> list[str]:
     return sorted(values, key=lambda value: value not in closest)
 
 
-def _named(slots: Sequence[int]) -> str:
+def _slot_names(slots: Sequence[int]) -> str:
     return " and ".join(_SLOTS[i].name for i in slots)
 
 

@@ -53,13 +53,13 @@ def read_short(text: str, target: str | None) -> Short | None:
         return None
     name, operands = match[1], match[2]
     if _SASS.fullmatch(name.partition(".")[0]):
-        return _of_sass(name, target)
+        return _from_sass(name, target)
     words = name.lower().split(".")
     if operands or not _WHOLE.isdisjoint(words) or not (words[0] in OPCODES or _is_shape(words[0])):
         return None
     if words[0] in OPCODES and not all(_is_shape(word) or word in _vocabulary() for word in words):
         return None  # the parser names the modifier that there is not
-    return _of_words(name, words, target)
+    return _from_words(name, words, target)
 
 
 def example_of(text: str, target: str | None) -> str:
@@ -71,7 +71,7 @@ def example_of(text: str, target: str | None) -> str:
     known = [word for word in words if _is_shape(word) or word in _vocabulary()]
     if not (known and _PROSE.fullmatch(text)):
         return ""
-    short = _of_words(text, known, target)
+    short = _from_words(text, known, target)
     return short.found[0].mnemonic if short.found else next(iter(short.near), "")
 
 
@@ -101,7 +101,7 @@ def _sass_names() -> dict[str, tuple[Instruction, ...]]:
     return {name: tuple(found) for name, found in named.items()}
 
 
-def _of_sass(name: str, target: str | None) -> Short:
+def _from_sass(name: str, target: str | None) -> Short:
     table, given = _sass_names(), name.upper()
     names = [given] if given in table else [known for known in table if _is_within(given, known)]
     names = [
@@ -165,7 +165,7 @@ def _type_names() -> frozenset[str]:
     return frozenset(name for form in forms().values() for name in (*_types(form), str(form.scale)))
 
 
-def _of_words(name: str, words: list[str], target: str | None) -> Short:
+def _from_words(name: str, words: list[str], target: str | None) -> Short:
     types = tuple(word for word in words if word in _type_names())
     layouts = tuple(word for word in words if word in ("row", "col"))
     shapes = [word for word in words if _is_shape(word)]
@@ -200,7 +200,7 @@ def _nearest(words: Sequence[str], candidates: Sequence[Instruction]) -> list[st
 # --- the plainest of several ------------------------------------------------------------------------
 
 
-def _said(form: Instruction) -> tuple[str, ...]:
+def _optional_words(form: Instruction) -> tuple[str, ...]:
     """Return what a form may go without: the empty string stands for what it does not say."""
     satfinite, scale = "satfinite" if form.satfinite else "", str(form.scale or "")
     return form.variant, satfinite, form.rounding, form.kind, scale, form.scale_vector
@@ -215,7 +215,7 @@ def _is_plainer(form: Instruction, other: Instruction, ordered: bool) -> bool:
     """Return whether ``form`` is ``other`` with less said; of both kinds of metadata, as ``ordered`` asks."""
     if form is other or _rest(form) != _rest(other):
         return False
-    pairs = list(zip(_said(form), _said(other), strict=True))
+    pairs = list(zip(_optional_words(form), _optional_words(other), strict=True))
     if form.variant and other.variant and form.variant != other.variant:
         return form.ordered == ordered and all(x == y for x, y in pairs[1:])
     return all(x in ("", y) for x, y in pairs)

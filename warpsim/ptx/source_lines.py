@@ -58,14 +58,14 @@ class SourceLines:
 
     def _call(self, place: Sequence[str], number: int) -> SourceLine | None:
         """Return the line of a call: that of the latest .loc there, which may have been inlined itself."""
-        known = self._inlined.get(tuple(place), [])
+        known = self._inlined_calls.get(tuple(place), [])
         latest = bisect_right(known, number - 1) - 1
         if latest < 0 or bisect_right(self._headers, known[latest]) != bisect_right(self._headers, number):
             return self._line(place, None)
         return self._at_mark(known[latest])
 
     @cached_property
-    def _inlined(self) -> dict[tuple[str, ...], list[int]]:
+    def _inlined_calls(self) -> dict[tuple[str, ...], list[int]]:
         """The numbers of the .loc of each place that name a call."""
         found = dict[tuple[str, ...], list[int]]()
         for number, mark in enumerate(self._marks):
@@ -85,10 +85,10 @@ class SourceLines:
             return None
         lines = self._read(name)
         text = lines[number - 1] if number <= len(lines) else ""
-        return SourceLine(_shown(name), number, column, text, called)
+        return SourceLine(_relative_path(name), number, column, text, called)
 
 
-def _shown(path: str) -> str:
+def _relative_path(path: str) -> str:
     """Return a path as the user would name it: from the current folder where it lies there."""
     try:
         relative = os.path.relpath(path)

@@ -119,7 +119,7 @@ def test_arguments_that_mean_nothing(room: tuple[int, int]) -> None:
         pointers = [place + 8 * chosen.randrange(SIZE // 8) for _ in range(16)]
         for function in functions[first : first + 100]:
             words = chosen.choices([*WORDS, *known * 2, *pointers], k=18)
-            connection._answered(Message(function, tuple(words[:6]), (0.0,) * 4, tuple(words[6:]), 0))
+            connection._answer(Message(function, tuple(words[:6]), (0.0,) * 4, tuple(words[6:]), 0))
             connection.process.failed = None
         connection.process.close()
         assert not connection.process.tally.broken, said
@@ -130,7 +130,7 @@ def call(connection: Connection, name: str, *arguments: int) -> int:
     library = next(index for index in (0, 2) if name in table(_TABLES[index]))
     function = (library << _LIBRARY_SHIFT) + table(_TABLES[library]).index(name)
     words = (*(argument & (1 << 64) - 1 for argument in arguments), *[0] * 18)
-    return connection._answered(Message(function, words[:6], (0.0,) * 4, words[6:18], 0))
+    return connection._answer(Message(function, words[:6], (0.0,) * 4, words[6:18], 0))
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ def connected(scheduler: str | Client) -> Iterator[Client]:
         _await_worker(scheduler)
         yield scheduler
         return
-    with _opened(scheduler) as client:
+    with _open_client(scheduler) as client:
         _await_worker(client)
         yield client
 
 
-def _opened(address: str) -> Client:
+def _open_client(address: str) -> Client:
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
@@ -67,7 +67,7 @@ def _check_scheduler(address: str) -> None:
     without a Client, in a daemon thread.
     """
     answer: SimpleQueue[Exception | None] = SimpleQueue()
-    Thread(target=lambda: answer.put(_asked(address)), daemon=True).start()
+    Thread(target=lambda: answer.put(_identity_error(address)), daemon=True).start()
     try:
         error = answer.get(timeout=PATIENCE + 1.0)
     except Empty:
@@ -78,7 +78,7 @@ def _check_scheduler(address: str) -> None:
         raise ClusterError(f"no Dask scheduler answers: {_reason(error)}")
 
 
-def _asked(address: str) -> Exception | None:
+def _identity_error(address: str) -> Exception | None:
     """Return the error of an identity request to an address; None if a scheduler answers."""
     import asyncio
 

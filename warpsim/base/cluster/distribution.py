@@ -103,7 +103,7 @@ def in_order(
 
 
 @in_default_environment
-def _checked(expected: dict[str, str], function: Callable[..., Result], *arguments: Any) -> Result:
+def _checked_task(expected: dict[str, str], function: Callable[..., Result], *arguments: Any) -> Result:
     """Return what a worker executes: the function, if its bits would be those of the client."""
     here = versions()
     for name in expected:
@@ -154,7 +154,7 @@ class _Job:
     def results(self) -> Iterator[tuple[int, Any]]:
         """Yield what run_tasks returns."""
         try:
-            while self._filled():
+            while self._fill_window():
                 try:
                     future = self.ended.get(timeout=_WATCH)
                 except Empty:
@@ -171,7 +171,7 @@ class _Job:
 
     # --- sending ---
 
-    def _filled(self) -> bool:
+    def _fill_window(self) -> bool:
         """Send as many tasks as there is room for; return whether tasks are in flight or to come."""
         self._count()
         while not self.exhausted and self._room():
@@ -220,11 +220,11 @@ class _Job:
                 f"task {task.index} was sent {ATTEMPTS} times, and each time a worker died that held its data"
             )
         arguments = [
-            self._placed(item) if isinstance(item, Sent) else item
+            self._future_of(item) if isinstance(item, Sent) else item
             for item in (self.function, *task.arguments)
         ]
         key = f"{self.name}-{uuid4()}"  # Dask remembers by the name how long tasks take
-        task.future = self.client.submit(_checked, versions(), *arguments, key=key, pure=False)
+        task.future = self.client.submit(_checked_task, versions(), *arguments, key=key, pure=False)
         self.running[task.future.key] = task
         task.future.add_done_callback(self.ended.put)
 
@@ -253,14 +253,14 @@ class _Job:
                 self._send_again(task)
         self.moved = monotonic()
 
-    def _placed(self, argument: Sent) -> Future:
+    def _future_of(self, argument: Sent) -> Future:
         """Return the argument on the cluster; send it unless it is there."""
         future = self.sent.get(argument)
         if future is None or future.status != "finished":
-            future = self.sent[argument] = self._scattered(argument)
+            future = self.sent[argument] = self._scatter(argument)
         return future
 
-    def _scattered(self, argument: Sent) -> Future:
+    def _scatter(self, argument: Sent) -> Future:
         """Send data to a worker, or to all; to others if a worker has just died."""
         attempts = 0
         while attempts < ATTEMPTS:
@@ -294,7 +294,7 @@ class _Job:
                 future.add_done_callback(self.ended.put)  # its result is being computed again
                 return None
             del self.running[future.key]
-            self._fail(task.index, _explained(error, task.index))
+            self._fail(task.index, _user_error(error, task.index))
         else:
             del self.running[future.key]
             return task.index, result
@@ -317,7 +317,7 @@ class _Job:
             self.client.cancel(futures)
 
 
-def _explained(error: Exception, index: int) -> WarpsimError:
+def _user_error(error: Exception, index: int) -> WarpsimError:
     """Return the error of a task as its user should see it."""
     from distributed import KilledWorker
 

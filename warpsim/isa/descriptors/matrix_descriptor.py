@@ -136,7 +136,7 @@ class Descriptor:
                 name=place.name,
                 bits=place.span,
                 raw=self._raw(place),
-                value=self._shown(place),
+                value=self._field_text(place),
                 meaning=self._meaning(place.attribute, major),
             )
             for place in PLACES
@@ -152,7 +152,7 @@ class Descriptor:
             return _SWIZZLE_CODES.index(self.swizzle)
         return int(getattr(self, place.attribute)) >> place.shift
 
-    def _shown(self, place: _Place) -> str:
+    def _field_text(self, place: _Place) -> str:
         value = getattr(self, place.attribute)
         return f"{value:#07x} ({value} bytes)" if place.shift else str(value)
 

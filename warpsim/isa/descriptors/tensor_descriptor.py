@@ -131,7 +131,7 @@ class TensorDescriptor:
                 name=field.name,
                 bits=field.span,
                 raw=getattr(self, field.attribute) // field.unit,
-                value=self._shown(field),
+                value=self._field_text(field),
                 meaning=self._meaning(field.attribute, major),
             )
             for field in FIELDS
@@ -146,7 +146,7 @@ class TensorDescriptor:
         )
         return (headline, *lines, *(f"note: {note}" for note in [self.unusual] if note))
 
-    def _shown(self, field: BitField) -> str:
+    def _field_text(self, field: BitField) -> str:
         value = getattr(self, field.attribute)
         return f"{value:#07x} ({value} bytes)" if field.unit > 1 else str(value)
 
@@ -214,12 +214,12 @@ def tile_byte_addresses(
     strides = replace(descriptor, start_address=0)
     linear = descriptor.start_address + _offsets(strides, rows, row_bytes, element_bytes, major)
     if descriptor.absolute:
-        linear = linear + _continued(descriptor, row_bytes)
+        linear = linear + _lbo_offsets(descriptor, row_bytes)
     begin = LINE * descriptor.base_offset
     return begin + tensor_swizzled(linear - begin, descriptor.swizzle)
 
 
-def _continued(descriptor: TensorDescriptor, row_bytes: int) -> Addresses:
+def _lbo_offsets(descriptor: TensorDescriptor, row_bytes: int) -> Addresses:
     """Return what is added to each byte of a row whose bytes beyond 128 are at the address of the LBO."""
     width, start = WIDTH[descriptor.swizzle], descriptor.start_address
     beyond = start % width + np.arange(row_bytes, dtype=np.int64) >= width

@@ -55,11 +55,11 @@ def forms(opcode: str | None = None) -> dict[str, Instruction]:
     for family in FAMILIES:
         for row in family.rows if family.opcode == opcode else ():
             for form in _forms_of(family, row):
-                table[form.mnemonic] = _merged(table.get(form.mnemonic), form)
+                table[form.mnemonic] = _merge(table.get(form.mnemonic), form)
     return table
 
 
-def _merged(known: Instruction | None, form: Instruction) -> Instruction:
+def _merge(known: Instruction | None, form: Instruction) -> Instruction:
     """Return a form with the targets of both rows, where two have it in common on different targets."""
     if known is None:
         return form

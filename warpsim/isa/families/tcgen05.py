@@ -112,10 +112,13 @@ def form_of(modifiers: tuple[str, ...]) -> Form:
     stationary = left[:1] == ["ws"]
     if stationary:
         del left[0]
-    sparse, block, shifted = (_taken(left, (word,)) != "" for word in ("sp", "block_scale", "ashift"))
-    group = _taken(left, ("cta_group::1", "cta_group::2"))
-    kind = _taken(left, tuple(f"kind::{name}" for name in KINDS))
-    vector, collector = _taken(left, _STEPS), _taken(left, (*_COLLECTORS, *_WEIGHT_COLLECTORS))
+    sparse, block, shifted = (_take_modifier(left, (word,)) != "" for word in ("sp", "block_scale", "ashift"))
+    group = _take_modifier(left, ("cta_group::1", "cta_group::2"))
+    kind = _take_modifier(left, tuple(f"kind::{name}" for name in KINDS))
+    vector, collector = (
+        _take_modifier(left, _STEPS),
+        _take_modifier(left, (*_COLLECTORS, *_WEIGHT_COLLECTORS)),
+    )
     if left:
         hint = "; .ws follows mma" if "ws" in left else ""
         raise IllegalInstruction(f"tcgen05.mma has no modifier .{left[0]}{hint}")
@@ -135,7 +138,7 @@ def form_of(modifiers: tuple[str, ...]) -> Form:
     return form
 
 
-def _taken(left: list[str], words: Sequence[str]) -> str:
+def _take_modifier(left: list[str], words: Sequence[str]) -> str:
     """Take the modifier that is one of some words from a list; "" where there is none."""
     found = next((word for word in left if word in words), "")
     if found:
@@ -264,7 +267,7 @@ def typical() -> Iterator[Instruction]:
     rows; where other numerics may be asked for, with these too.
     """
     for form in forms():
-        yield from _of_shape(form, legal_m(form.kind, form.issue)[-1], 128)
+        yield from _instructions(form, legal_m(form.kind, form.issue)[-1], 128)
 
 
 def reported() -> Iterator[Instruction]:
@@ -273,7 +276,7 @@ def reported() -> Iterator[Instruction]:
         issued = [each.issued for each in REPORTS if each.issued.words == spelling_of(form).issue]
         for m, n in dict.fromkeys((each.m, each.n) for each in issued):
             if m in legal_m(form.kind, form.issue):
-                yield from filter(_is_reported, _of_shape(form, m, n))
+                yield from filter(_is_reported, _instructions(form, m, n))
 
 
 def _is_reported(form: Instruction) -> bool:
@@ -282,7 +285,7 @@ def _is_reported(form: Instruction) -> bool:
     return any((each.issued, (each.a, each.b, each.d)) == (issued, types) for each in REPORTS)
 
 
-def _of_shape(form: Form, m: int, n: int) -> Iterator[Instruction]:
+def _instructions(form: Form, m: int, n: int) -> Iterator[Instruction]:
     """Yield an instruction of each type of A and B, type of D, K and numerics."""
     kind = form.kind
     scales = kind.scales if kind.scales and form.factors != 2 else {1: "ue8m0"}
@@ -305,7 +308,7 @@ def _nowhere(instruction: Instruction, operand: str) -> Layout:
     raise OperandError(f"{instruction} has no registers: {operand} lies in tensor memory or shared memory")
 
 
-def _described(spelling: Spelling, word: int) -> Product:
+def _product(spelling: Spelling, word: int) -> Product:
     """Return the product; raises OperandError as product_of, and for a K of 96 that the target lacks."""
     product = product_of(form_of(tuple(spelling.mnemonic.split(".")[1:])), word)
     if spelling.target is not None and spelling.target not in _having(product):
@@ -329,7 +332,7 @@ TCGEN05 = Family(
     rows=(),
     fragment=_nowhere,
     places=tcgen05_operands.PLACES,
-    product=_described,
+    product=_product,
     having=_having,
     arranged=tcgen05_operands.arranged,
     adjusted=tcgen05_operands.adjusted,

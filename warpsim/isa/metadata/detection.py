@@ -67,7 +67,7 @@ def detect(
     check_size(rows, k)
     array, nonzero = as_array(blob), None if matrix is None else _nonzero(matrix, (rows, k))
     legal, ascending, consistent = [], [], []
-    for arrangement, fields in _decoded(array, rows, k, element):
+    for arrangement, fields in _decode_all(array, rows, k, element):
         if not arrangement.pattern.distinct[fields].all():
             continue
         legal.append(arrangement.name)
@@ -93,7 +93,7 @@ def _nonzero(matrix: npt.ArrayLike, shape: tuple[int, int]) -> npt.NDArray[np.bo
     return nonzero
 
 
-def _decoded(
+def _decode_all(
     array: npt.NDArray[Any], rows: int, k: int, element: str | Instruction
 ) -> Iterator[tuple[Arrangement, Fields]]:
     for arrangement in arrangements(element):

@@ -149,7 +149,7 @@ def _row_major(row: Index, chunk: Index, rows: int, chunks: int) -> Index:
     return row * chunks + chunk
 
 
-def _reordered(fields_per_word: int) -> Place:
+def _cutlass_order(fields_per_word: int) -> Place:
     """Return CUTLASS's order of words E(row, column), as its warps load them with 16-byte loads.
 
     Rows that one lane needs are brought together (groups of 32 rows with 16-bit words, of 16 rows
@@ -281,7 +281,7 @@ def cutlass(pattern: Pattern, width: int) -> Arrangement:
         dtype=np.dtype(f"<u{width}"),
         slots=slots,
         shape=lambda rows, chunks: (rows * chunks // slots,),
-        place=_reordered(slots),
+        place=_cutlass_order(slots),
         row_multiple=64 // width,  # 32 rows with 16-bit words, 16 with 32-bit words
         chunk_multiple=2 * slots,
     )

@@ -425,19 +425,19 @@ class SharedTile(BehindDescriptor):
         descriptors = present(inputs.descriptor(self.operand), "descriptors")
         shape = self.shape(transposed=product.transposed[self.side])
         if np.unique(descriptors).size == 1:
-            tile = self._read(shared, int(descriptors.flat[0]), shape, inputs.literal)
+            tile = self._read_tile(shared, int(descriptors.flat[0]), shape, inputs.literal)
         else:
             batch = np.broadcast_shapes(descriptors.shape, shared.shape[:-1])
             memories = np.broadcast_to(shared, (*batch, shared.shape[-1]))
             values = np.broadcast_to(descriptors, batch)
             tiles = [
-                self._read(memories[index], int(values[index]), shape, inputs.literal)
+                self._read_tile(memories[index], int(values[index]), shape, inputs.literal)
                 for index in np.ndindex(batch)
             ]
             tile = np.stack(tiles).reshape(*batch, self.rows, self.columns)
         return np.swapaxes(tile, -1, -2) if self.operand == "b" else tile
 
-    def _read(self, memory: npt.NDArray[np.uint8], word: int, shape: TileShape, literal: bool) -> Codes:
+    def _read_tile(self, memory: npt.NDArray[np.uint8], word: int, shape: TileShape, literal: bool) -> Codes:
         """Return one tile; eight 1-bit elements are read as a byte, the first in its lowest bit."""
         tile = load_tile(memory, Descriptor.decode(word), shape, literal=literal)
         return tile if self.elements_in_unit == 1 else np.unpackbits(tile, axis=-1, bitorder="little")

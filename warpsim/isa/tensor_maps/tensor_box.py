@@ -115,8 +115,8 @@ def box_pieces(
     """
     _check(map_, coordinates, map_.rank)
     if not element and map_.im2col is None and _within(map_, coordinates):
-        return _moved(map_, coordinates)
-    return _counted(map_, coordinates, offsets, element)
+        return _shift_pieces(map_, coordinates)
+    return _box_pieces(map_, coordinates, offsets, element)
 
 
 def _within(map_: TensorMap, coordinates: Sequence[int]) -> bool:
@@ -128,7 +128,7 @@ def _within(map_: TensorMap, coordinates: Sequence[int]) -> bool:
     )
 
 
-def _moved(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
+def _shift_pieces(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
     """Return the pieces of a box inside of its tensor: those of any such box, so many bytes further on."""
     first = _first_box(map_)
     outer = sum(item * stride for item, stride in zip(coordinates[1:], map_.strides, strict=True))
@@ -141,20 +141,20 @@ def _moved(map_: TensorMap, coordinates: Sequence[int]) -> Pieces:
 @lru_cache(maxsize=64)
 def _first_box(map_: TensorMap) -> Pieces:
     """Return the pieces of the box at coordinates 0, for maps of tensors that hold it."""
-    return _counted(map_, (0,) * map_.rank, (), False)
+    return _box_pieces(map_, (0,) * map_.rank, (), False)
 
 
-def _counted(map_: TensorMap, coordinates: Sequence[int], offsets: Sequence[int], element: bool) -> Pieces:
+def _box_pieces(map_: TensorMap, coordinates: Sequence[int], offsets: Sequence[int], element: bool) -> Pieces:
     """Return the pieces of any box, dimension by dimension."""
     if map_.im2col is not None:
         outer, inside = _pixels(map_, map_.im2col, coordinates, offsets)
-        return _together(map_, coordinates[0], outer, inside, element)
+        return _row_pieces(map_, coordinates[0], outer, inside, element)
     outer, inside = np.zeros(1, np.int64), np.ones(1, np.bool_)
     for dimension in range(map_.rank - 1, 0, -1):
         steps = np.arange(map_.counts[dimension], dtype=np.int64) * map_.element_strides[dimension]
         axis = _axis(map_, dimension, coordinates[dimension] + steps)
-        outer, inside = _crossed((outer, inside), axis)
-    return _together(map_, coordinates[0], outer, inside, element)
+        outer, inside = _product_axis((outer, inside), axis)
+    return _row_pieces(map_, coordinates[0], outer, inside, element)
 
 
 def row_pieces(map_: TensorMap, coordinates: Sequence[int], *, element: bool = False) -> Pieces:
@@ -170,7 +170,7 @@ def row_pieces(map_: TensorMap, coordinates: Sequence[int], *, element: bool = F
         )
     _check(map_, coordinates, 5)
     outer, inside = _axis(map_, 1, np.array(coordinates[1:], np.int64))
-    return _together(map_, coordinates[0], outer, inside, element)
+    return _row_pieces(map_, coordinates[0], outer, inside, element)
 
 
 def _check(map_: TensorMap, coordinates: Sequence[int], count: int) -> None:
@@ -203,19 +203,19 @@ def _axis(map_: TensorMap, dimension: int, positions: Addresses) -> Axis:
     return kept * stride, inside
 
 
-def _crossed(outer: Axis, axis: Axis) -> Axis:
+def _product_axis(outer: Axis, axis: Axis) -> Axis:
     """Return every pair of two axes, the second faster."""
     distances = outer[0][:, None] + axis[0]
     return distances.reshape(-1), (outer[1][:, None] & axis[1]).reshape(-1)
 
 
-def _together(map_: TensorMap, column: int, outer: Addresses, inside: Inside, element: bool) -> Pieces:
+def _row_pieces(map_: TensorMap, column: int, outer: Addresses, inside: Inside, element: bool) -> Pieces:
     """Return rows of the innermost dimension from a column on, a row at each distance."""
     count = _piece_elements(map_, column, element)
     step, pitch = count * map_.type.bits // 8, count * map_.type.shared_bits // 8
     starts = column // count + np.arange(map_.inner // count, dtype=np.int64)
     within = (starts >= 0) & (starts < -(-map_.sizes[0] // count))
-    distances, inside = _crossed((outer, inside), (np.where(within, starts, 0) * step, within))
+    distances, inside = _product_axis((outer, inside), (np.where(within, starts, 0) * step, within))
     return Pieces(
         size=step,
         pitch=pitch,

@@ -123,10 +123,10 @@ def encode(map_: TensorFields) -> bytes:
     content = bytearray(MAP_BYTES)
     for name, place in PLACES.items():
         place.write(content, values[name])
-    return _sealed(content)
+    return _with_checksum(content)
 
 
-def _sealed(content: bytearray) -> bytes:
+def _with_checksum(content: bytearray) -> bytes:
     _CHECKSUM.write(content, (crc32(content[: _CHECKSUM.first]),))
     return bytes(content)
 
@@ -220,7 +220,7 @@ def _blank() -> bytes:
     content = bytearray(MAP_BYTES)
     PLACES["magic"].write(content, (MAGIC,))
     PLACES["never_set"].write(content, (sum(_BITS.values()),))
-    return _sealed(content)
+    return _with_checksum(content)
 
 
 def check_set(content: bytes) -> None:
@@ -252,4 +252,4 @@ def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
     place.write(changed, tuple(values))
     unset = PLACES["never_set"].read(content)[0] & ~_BITS.get((name, ordinal), 0)
     PLACES["never_set"].write(changed, (unset,))
-    return _sealed(changed)
+    return _with_checksum(changed)

@@ -189,7 +189,7 @@ def _row(map_: TensorFields) -> None:
         )
 
 
-def _interleaved(map_: TensorFields) -> None:
+def _check_interleave(map_: TensorFields) -> None:
     if map_.interleave == "32B" and map_.swizzle != "32B":
         raise OperandError(f"interleave 32B with swizzle {map_.swizzle}: it goes with swizzle 32B only")
     if map_.interleave != "none" and map_.element == "b6x16_p32":
@@ -218,5 +218,5 @@ def _fill(map_: TensorFields) -> None:
 
 RULES: tuple[Callable[[TensorFields], None], ...] = (
     *(_names, _rank, _lengths, _address, _sizes, _strides, _element_strides, _box, _corners, _columns),
-    *(_row, _interleaved, _swizzles, _fill),
+    *(_row, _check_interleave, _swizzles, _fill),
 )

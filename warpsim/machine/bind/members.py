@@ -1,4 +1,4 @@
-"""Statements that may be executed at once with others of their kind: matrix instructions in a row.
+"""Members of mma batches: matrix instructions that may be executed together with their neighbours.
 
 Knows registers by number; does not know paths or waves.
 """

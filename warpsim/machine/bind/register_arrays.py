@@ -75,7 +75,7 @@ def converted(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> Lanes
     bits = dtype_bits(dtype)
     if _is_float(array):
         if dtype_bits(array.dtype) != bits:
-            has = counted_bits(bits)
+            has = bits_text(bits)
             raise OperandError(f"{name} holds {has}, but the values are {array.dtype}: convert them first")
         array = np.ascontiguousarray(array).view(dtype).reshape(array.shape)
     if array.dtype.kind not in "iub":
@@ -83,7 +83,7 @@ def converted(name: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> Lanes
     low, high = int(array.min()), int(array.max())
     lowest = 0 if bits == 1 else -(1 << (bits - 1))
     if low < lowest or high >= 1 << bits:
-        raise OperandError(f"{name} holds {counted_bits(bits)}; {low if low < lowest else high} does not fit")
+        raise OperandError(f"{name} holds {bits_text(bits)}; {low if low < lowest else high} does not fit")
     return array.astype(dtype)
 
 
@@ -111,6 +111,6 @@ def bits_type(dtype: np.dtype[Any]) -> str:
     return "pred" if bits == 1 else f"b{bits}"
 
 
-def counted_bits(bits: int) -> str:
-    """So many bits."""
+def bits_text(bits: int) -> str:
+    """Return "1 bit", "32 bits"."""
     return f"{bits} bit{'s'[: bits > 1]}"

@@ -137,7 +137,7 @@ class Scope:
 
     def declare(self, name: str, meaning: Meaning, statement: Statement) -> None:
         """Give a name its meaning here; raises IllegalInstruction where it has a meaning already."""
-        if name in self.names or (self.numbered and self._numbered(name)):
+        if name in self.names or (self.numbered and self._find_numbered(name)):
             raise IllegalInstruction(f"{name} is declared twice in this scope", statement.location())
         self.names[name] = meaning
 
@@ -160,7 +160,7 @@ class Scope:
         while scope is not None:
             found = scope.names.get(name)
             if found is None and scope.numbered:
-                found = scope._numbered(name)
+                found = scope._find_numbered(name)
             if found is not None:
                 return found
             scope = scope.around
@@ -178,7 +178,7 @@ class Scope:
             scope = scope.around
         return None
 
-    def _numbered(self, name: str) -> RegisterName | None:
+    def _find_numbered(self, name: str) -> RegisterName | None:
         """Return the register that a name with a number means in these braces, and remember it."""
         found = self._group(name)
         if found is None:

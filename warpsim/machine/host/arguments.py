@@ -106,13 +106,13 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
     if value is None:
         return _pointer(parameter, 0, "None, a null pointer,")
     if isinstance(value, Buffer | BufferPlace):
-        return _of_buffer(device, parameter, value, arguments)
+        return _buffer_content(device, parameter, value, arguments)
     if isinstance(value, BufferMap | ArrayMap):
-        return _of_map(device, parameter, value, arguments)
+        return _map_content(device, parameter, value, arguments)
     held = value if isinstance(value, Structure) else structure_of(value)
     if held is not None:
         points = not isinstance(value, Structure | ctypes.Structure)
-        return _of_structure(device, parameter, held, points, arguments)
+        return _structure_content(device, parameter, held, points, arguments)
     if isinstance(value, bytes | bytearray | memoryview | np.void):
         return _struct(parameter, value.tobytes() if isinstance(value, np.void) else bytes(value))
     if not hasattr(value, "dtype") and hasattr(value, "__bytes__"):
@@ -123,7 +123,7 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
         return _struct(parameter, array.tobytes()) if record else _scalar(parameter, array)
     if isinstance(value, list | tuple):
         raise OperandError(f"a {_kind(value)} is no array: results could not come back; give a NumPy array")
-    arguments.buffers[parameter.index] = buffer = _uploaded(device, parameter, array, arguments)
+    arguments.buffers[parameter.index] = buffer = _upload(device, parameter, array, arguments)
     return _pointer(parameter, buffer.address, "an array, which is passed by its address,")
 
 
@@ -141,7 +141,7 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def _of_buffer(
+def _buffer_content(
     device: Device, parameter: Parameter, value: Buffer | BufferPlace, arguments: Arguments
 ) -> Content:
     buffer = value.buffer if isinstance(value, BufferPlace) else value
@@ -158,11 +158,11 @@ def _check_device(device: Device, buffer: Buffer) -> None:
 def _pointer(parameter: Parameter, address: int, given: str) -> Content:
     """Return an address; raises OperandError where the parameter is none."""
     if parameter.kind not in _POINTERS or address >= 1 << 8 * parameter.bytes:
-        raise OperandError(f"given {given} but expected {_expected(parameter)}")
+        raise OperandError(f"given {given} but expected {_expected_text(parameter)}")
     return np.frombuffer(address.to_bytes(parameter.bytes, "little"), np.uint8)
 
 
-def _expected(parameter: Parameter) -> str:
+def _expected_text(parameter: Parameter) -> str:
     """Return what suits a parameter, in words."""
     if parameter.kind == "b8":
         return f"{parameter.bytes} bytes by value"
@@ -206,7 +206,7 @@ def changed_buffers(
 # --- arrays ----------------------------------------------------------------------------------------
 
 
-def _uploaded(device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments) -> Buffer:
+def _upload(device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments) -> Buffer:
     """Return a buffer with an array's bytes, which come back after the launch if the array can be written."""
     if not array.dtype.isnative:
         raise OperandError(f"the array has dtype {array.dtype.str}, whose byte order is not the device's")
@@ -253,7 +253,7 @@ def put_bits(array: npt.NDArray[Any], content: npt.NDArray[Any]) -> None:
 # --- structures ------------------------------------------------------------------------------------
 
 
-def _of_structure(
+def _structure_content(
     device: Device, parameter: Parameter, held: Structure, points: bool, arguments: Arguments
 ) -> Content:
     """Return the bytes of a structure, or the address where they are put and come back from."""
@@ -280,7 +280,7 @@ def _of_structure(
 # --- tensor maps -----------------------------------------------------------------------------------
 
 
-def _of_map(
+def _map_content(
     device: Device, parameter: Parameter, value: BufferMap | ArrayMap, arguments: Arguments
 ) -> Content:
     """Return the bytes of a map, or the address where they are put."""
@@ -307,7 +307,7 @@ def _around(
         if start <= first and past <= start + buffer.allocation.size and _gapless(place):
             return buffer, first - start
     found = whole(array)
-    return _uploaded(device, parameter, found, arguments), first - first_byte(found)
+    return _upload(device, parameter, found, arguments), first - first_byte(found)
 
 
 def _gapless(place: Place) -> bool:
@@ -333,27 +333,27 @@ def _struct(parameter: Parameter, content: bytes) -> Content:
 def _scalar(parameter: Parameter, value: npt.NDArray[Any]) -> Content:
     """Return a number in the type of the parameter; without a type there it keeps its own."""
     if value.dtype.kind in "iub":
-        return _of_integer(parameter, int(value))
+        return _integer_content(parameter, int(value))
     if value.dtype.kind not in "fV":
-        raise OperandError(f"given a {value.dtype}, but expected {_expected(parameter)}")
+        raise OperandError(f"given a {value.dtype}, but expected {_expected_text(parameter)}")
     if parameter.kind[0] in "us":
-        raise OperandError(f"given {value} of {value.dtype}, but expected {_expected(parameter)}")
-    return _of_float(parameter, value)
+        raise OperandError(f"given {value} of {value.dtype}, but expected {_expected_text(parameter)}")
+    return _float_content(parameter, value)
 
 
-def _of_integer(parameter: Parameter, value: int) -> Content:
+def _integer_content(parameter: Parameter, value: int) -> Content:
     size = parameter.bytes
     if parameter.kind[0] == "f":
-        return _of_float(parameter, np.array(float(value)))
+        return _float_content(parameter, np.array(float(value)))
     if size > 8:
-        raise OperandError(f"given the integer {value}, but expected {_expected(parameter)}")
+        raise OperandError(f"given the integer {value}, but expected {_expected_text(parameter)}")
     least, most = -(1 << 8 * size - 1), (1 << 8 * size) - 1
     if not least <= value <= most:
         raise OperandError(f"{value} does not fit in {8 * size} bits: {least} to {most} does")
     return np.frombuffer((value & most).to_bytes(size, "little"), np.uint8)
 
 
-def _of_float(parameter: Parameter, value: npt.NDArray[Any]) -> Content:
+def _float_content(parameter: Parameter, value: npt.NDArray[Any]) -> Content:
     """Convert to .f16 to .f64; Python's floats, which are f64, to .b32 and .b64, too."""
     size = parameter.bytes
     typed = parameter.kind[0] == "f" or (value.dtype == np.float64 and parameter.kind in ("b32", "b64"))

@@ -30,7 +30,7 @@ class Symbol(Buffer):
     """
 
     def __init__(self, device: state.Device, declaration: VariableDeclaration, address: int) -> None:
-        kind, shape = _declared(declaration)
+        kind, shape = _dtype_and_shape(declaration)
         super().__init__(device, device.memory.allocation_at(address), shape, kind)
         self.name = shown(declaration.name)
 
@@ -62,7 +62,7 @@ class Symbol(Buffer):
         return f"<Symbol {self.name}: {self.dtype} {self.shape} at {self.address:#x}>"
 
 
-def _declared(declaration: VariableDeclaration) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _dtype_and_shape(declaration: VariableDeclaration) -> tuple[np.dtype[Any], tuple[int, ...]]:
     bits = int("".join(letter for letter in declaration.type.partition("x")[0] if letter.isdigit()))
     packed = declaration.type.endswith("x2")
     letter = "u" if packed or bits == 128 else _LETTERS[declaration.type[0]]

@@ -79,7 +79,7 @@ def structure(kind: type[ctypes.Structure] | ctypes.Structure, /, **fields: Any)
         value = kind()
     else:
         raise OperandError(f"a structure is made of a class of ctypes.Structure, not of {kind!r}")
-    return Structure(value, tuple(_filled(value, fields, "", 0)))
+    return Structure(value, tuple(_fill_fields(value, fields, "", 0)))
 
 
 def structure_of(value: Any) -> Structure | None:
@@ -94,7 +94,9 @@ class _FieldError(OperandError):
     """An error that names its field."""
 
 
-def _filled(value: ctypes.Structure, fields: Mapping[str, Any], prefix: str, start: int) -> Iterator[Field]:
+def _fill_fields(
+    value: ctypes.Structure, fields: Mapping[str, Any], prefix: str, start: int
+) -> Iterator[Field]:
     """Write values into a structure that lies at ``start``; yield the fields that a launch gives."""
     kinds = dict(_kinds(type(value)))
     for name, given in fields.items():
@@ -121,7 +123,7 @@ def _field(
 ) -> Iterator[Field]:
     """Write one field, or yield what a launch has to give."""
     if isinstance(given, Mapping) and issubclass(kind, ctypes.Structure):
-        yield from _filled(getattr(value, name), given, f"{path}.", place)
+        yield from _fill_fields(getattr(value, name), given, f"{path}.", place)
     elif isinstance(given, list | tuple) and _has_pointers(kind):
         count = ctypes.sizeof(kind) // _ADDRESS
         if len(given) > count:

@@ -48,7 +48,7 @@ class BufferMap:
         return bytes(self.map)
 
     def __repr__(self) -> str:
-        return f"<tensor map of {self.buffer!r}: {_described(self.map)}>"
+        return f"<tensor map of {self.buffer!r}: {_describe(self.map)}>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,10 +72,10 @@ class ArrayMap:
         )
 
     def __repr__(self) -> str:
-        return f"<tensor map of {self.array.dtype} {self.array.shape}: {_described(self.map)}>"
+        return f"<tensor map of {self.array.dtype} {self.array.shape}: {_describe(self.map)}>"
 
 
-def _described(map_: TensorMap) -> str:
+def _describe(map_: TensorMap) -> str:
     box = "x".join(map(str, map_.box[::-1])) if map_.im2col is None else map_.mode
     return f"box {box}, swizzle {map_.swizzle}"
 
@@ -205,9 +205,9 @@ class _Tensor:
 def _tensor(
     given: Source, element: str | None, shape: Sequence[int] | None, strides: Sequence[int] | None
 ) -> _Tensor:
-    held, address, own_strides = _held(given)
+    held, address, own_strides = _backing_store(given)
     found = _element(held.dtype, element)
-    sizes = _packed(held.shape, found) if shape is None else _numbers(shape, "shape")[::-1]
+    sizes = _element_shape(held.shape, found) if shape is None else _numbers(shape, "shape")[::-1]
     if strides is not None:
         outer = _outer(_numbers(strides, "strides"), len(sizes), held.dtype)
     elif shape is not None:
@@ -218,7 +218,7 @@ def _tensor(
     return _Tensor(held=held, address=address, element=found, sizes=sizes[::-1], strides=outer)
 
 
-def _held(given: Source) -> tuple[Whole | Buffer, int, tuple[int, ...]]:
+def _backing_store(given: Source) -> tuple[Whole | Buffer, int, tuple[int, ...]]:
     """Return what holds the elements, where in it the first element is (or its address), and strides."""
     if isinstance(given, Buffer | BufferPlace):
         buffer = given.buffer if isinstance(given, BufferPlace) else given
@@ -266,7 +266,7 @@ def _element(dtype: np.dtype[Any], given: str | None) -> str:
     return found
 
 
-def _packed(shape: Sequence[int], element: str) -> tuple[int, ...]:
+def _element_shape(shape: Sequence[int], element: str) -> tuple[int, ...]:
     """Return a shape in elements, of an array that has bytes where they are packed."""
     bits = ELEMENT_TYPES[element].bits
     if not ELEMENT_TYPES[element].packed or not shape:

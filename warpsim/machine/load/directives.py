@@ -115,10 +115,10 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
         elif since is not None and version < since:
             yield _problem(kernel, match, f".{name} needs PTX {'.'.join(map(str, since))}")
         yield from _too_early(kernel, match, target, version)
-        yield from _miscounted(kernel, match)
+        yield from _wrong_counts(kernel, match)
     yield from _languages(kernel)
     yield from _unknown(kernel)
-    yield from _of_declarations(kernel, found)
+    yield from _declaration_problems(kernel, found)
     yield from _conflicting(kernel, {match[1]: match for match in found})
 
 
@@ -148,7 +148,7 @@ def check_pragma(statement: Directive, version: tuple[int, int]) -> None:
             raise IllegalInstruction(message, statement.location())
 
 
-def _miscounted(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruction]:
+def _wrong_counts(kernel: Kernel, match: re.Match[str]) -> Iterator[IllegalInstruction]:
     """Yield directives with more or fewer numbers than they have."""
     name, numbers = match[1], _numbers_of(match[2])
     wanted = _NUMBERS.get(name)
@@ -191,7 +191,7 @@ def _unknown(kernel: Kernel) -> Iterator[IllegalInstruction]:
             yield _problem(kernel, match, f"{whose} have no directive .{match[1]}")
 
 
-def _of_declarations(kernel: Kernel, found: list[re.Match[str]]) -> Iterator[IllegalInstruction]:
+def _declaration_problems(kernel: Kernel, found: list[re.Match[str]]) -> Iterator[IllegalInstruction]:
     """Yield directives of a kernel without a body, those of a function that are there twice or in another
     order, and .noreturn of a function with results.
     """

@@ -106,7 +106,7 @@ class _Body:
         """Return the records of the function."""
         scope = Scope(self.module.scope)
         self._parameters(scope)
-        self._read(self.function.kernel.body or (), scope)
+        self._read_statements(self.function.kernel.body or (), scope)
         for table in self.tables:
             self.module.noted(partial(self._check_table, *table))
         self.module.noted(partial(_check_granularity, [statement for statement, _ in self.binders]))
@@ -117,7 +117,9 @@ class _Body:
                 record = self._record(statement, around)
             except WarpsimError as error:
                 self.module.noted(partial(_raise, error))
-                record = Record(statement=statement, bind=_broken)  # nothing runs, but places stay right
+                record = Record(
+                    statement=statement, bind=_raise_unreachable
+                )  # nothing runs, but places stay right
             else:
                 self._note_increase(statement, around)
             records.append(record)
@@ -145,11 +147,11 @@ class _Body:
                 getattr(self.function, kind).append(variable)
                 place = variable.offset + declaration.size
 
-    def _read(self, statements: Iterable[Statement], scope: Scope) -> None:
+    def _read_statements(self, statements: Iterable[Statement], scope: Scope) -> None:
         """First pass: declarations, labels, and which statement stands where."""
         for statement in statements:
             if isinstance(statement, Block):
-                self._read(statement.statements, Scope(scope))
+                self._read_statements(statement.statements, Scope(scope))
             elif isinstance(statement, InstructionStatement):
                 self.binders.append((statement, scope))
             elif isinstance(statement, Label):
@@ -177,9 +179,9 @@ class _Body:
             if not self._table_after:
                 message = f".{statement.name} has no label before it, which would name it"
                 raise IllegalInstruction(message, statement.location())
-            self._labelled(statement, scope)
+            self._take_label_list(statement, scope)
 
-    def _labelled(self, statement: Directive, scope: Scope) -> None:
+    def _take_label_list(self, statement: Directive, scope: Scope) -> None:
         """Take a list of labels or functions, or a prototype, which the label before it names."""
         if statement.name == "callprototype":
             kernel = prototype_of(statement)
@@ -227,7 +229,7 @@ class _Body:
         shapes = self.shapes.get(id(scope)) or self.shapes.setdefault(id(scope), ShapeReader(scope))
         shape = shapes.shape(statement)
         known = None if shape is None else self.module.shapes.get(shape)
-        execution, fidelity, note = (None, *known) if known else self._bound(statement, scope)
+        execution, fidelity, note = (None, *known) if known else self._bind(statement, scope)
         if shape is not None and known is None:
             self.module.shapes[shape] = fidelity, note
         record = Record(
@@ -249,7 +251,7 @@ class _Body:
             raise binder.illegal(f"guard {name} is not a predicate")
         return found.number
 
-    def _bound(self, statement: InstructionStatement, scope: Scope) -> tuple[Execution, str, str]:
+    def _bind(self, statement: InstructionStatement, scope: Scope) -> tuple[Execution, str, str]:
         """Return what a statement does, and how exact it is."""
         self.function.named.update(name for name in statement.names if name in self.module.scope.names)
         if statement.opcode == "call":
@@ -267,7 +269,7 @@ def execution_of(
     return found, bound.fidelity, bound.note
 
 
-def _broken(record: Record) -> Execution:
+def _raise_unreachable(record: Record) -> Execution:
     raise AssertionError("a statement with a problem is executed")
 
 

@@ -143,7 +143,7 @@ def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
     if value.kind not in _TAKEN.get(statement.type, _TAKEN[statement.type[0]]):
         message = f"the initial value '{text}' of {statement.name} is of another type than .{statement.type}"
         raise IllegalInstruction(message, statement.location())
-    return _encoded(value, statement.type, size)
+    return _encode(value, statement.type, size)
 
 
 def _check_address(statement: VariableDeclaration, match: re.Match[str]) -> None:
@@ -158,7 +158,7 @@ def _check_address(statement: VariableDeclaration, match: re.Match[str]) -> None
         raise IllegalInstruction(message, statement.location())
 
 
-def _encoded(value: Immediate, type_name: str, size: int) -> bytes:
+def _encode(value: Immediate, type_name: str, size: int) -> bytes:
     if value.kind == "integer":
         if type_name[0] == "f":
             return np.array(float(value.value), f"<f{size}").tobytes()

@@ -26,9 +26,9 @@ def parameter_problems(kernel: Kernel, version: tuple[int, int]) -> Iterator[War
             elif version < _HIDDEN_SINCE:
                 yield _problem(parameter, f"{parameter.name}: .hidden needs PTX 8.8")
     for place, parameter in enumerate(kernel.parameters):
-        yield from _of_parameter(kernel, parameter, place == len(kernel.parameters) - 1)
+        yield from _parameter_problems(kernel, parameter, place == len(kernel.parameters) - 1)
     for result in kernel.results:
-        yield from _of_parameter(kernel, result, last=False)
+        yield from _parameter_problems(kernel, result, last=False)
     framed = [item for item in kernel.results if isinstance(item, VariableDeclaration)]
     if framed and len(kernel.results) > 1:
         yield _problem(framed[0], "several results of a function are registers")
@@ -49,7 +49,7 @@ def prototype_problems(
         yield IllegalInstruction("prototypes have no directive .local_maxnreg", statement.location())
 
 
-def _of_parameter(kernel: Kernel, parameter: Parameter, last: bool) -> Iterator[WarpsimError]:
+def _parameter_problems(kernel: Kernel, parameter: Parameter, last: bool) -> Iterator[WarpsimError]:
     if isinstance(parameter, RegisterDeclaration):
         if kernel.kind == "entry":
             yield _problem(parameter, "parameters of kernels lie in .param, not in .reg")

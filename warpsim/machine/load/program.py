@@ -80,7 +80,7 @@ class Module:
     def entry(self, name: str) -> Entry:
         """Return a kernel by name; raises NoSuchKernel, and all problems of the kernel as one error."""
         function = self._kernel(name)
-        reached = self._reached(function.name)
+        reached = self._reachable_names(function.name)
         if any(self.functions[name].calls_by_address for name in reached & self.functions.keys()):
             reached |= {other.name for other in self._bodies() if other.kernel.kind == "func"}
         self.bind([other.name for other in self._bodies() if other.name in reached])
@@ -91,7 +91,7 @@ class Module:
 
     def parameters_of(self, name: str) -> tuple[Parameter, ...]:
         """Return the parameters of a kernel, whether it can run or not; raises NoSuchKernel."""
-        return tuple(_described(self, self._kernel(name)))
+        return tuple(_parameters(self, self._kernel(name)))
 
     def _kernel(self, name: str) -> Function:
         found = matching(name, self.entries)
@@ -104,12 +104,12 @@ class Module:
     def problems_of(self, name: str) -> list[WarpsimError]:
         """Return the problems of a kernel and of what it calls, in the order of the text."""
         found = list(self._general)
-        for reached in self._reached(name):
+        for reached in self._reachable_names(name):
             found += self.functions[reached].problems if reached in self.functions else ()
             found += [self._of_variables[reached]] if reached in self._of_variables else ()
         return sorted({id(problem): problem for problem in found}.values(), key=_place)
 
-    def _reached(self, name: str) -> set[str]:
+    def _reachable_names(self, name: str) -> set[str]:
         """Return the functions and variables that a function names, and those that these name; load them."""
         reached, left = set[str](), [name]
         while left:
@@ -118,7 +118,7 @@ class Module:
                 reached.add(name)
                 function = self.functions.get(name)
                 if function is None:
-                    left += self._held(name)
+                    left += self._address_names(name)
                 elif function.kernel.body is not None:
                     self._load(function)
                     left += function.named
@@ -128,7 +128,7 @@ class Module:
         """Return the functions that have statements, in the order in which they are declared."""
         return [function for function in self.functions.values() if function.kernel.body is not None]
 
-    def _held(self, name: str) -> list[str]:
+    def _address_names(self, name: str) -> list[str]:
         """Return what a variable holds addresses of."""
         return [address.name for address in self._addresses_in(name)]
 
@@ -326,7 +326,7 @@ class Module:
         """Raise IllegalInstruction for a kernel with more bytes of parameters than there may be."""
         limits, early = ARCHITECTURES[self.target].limits, self.version < _LARGE_PARAMETERS
         most = limits.early_parameter_bytes if early else limits.parameter_bytes
-        last = max((each.offset + each.bytes for each in _described(self, function)), default=0)
+        last = max((each.offset + each.bytes for each in _parameters(self, function)), default=0)
         if function.kernel.kind == "entry" and last > most:
             version = ".".join(map(str, self.version))
             message = (
@@ -393,7 +393,7 @@ def _declares_shared(function: Function) -> bool:
 
 
 def _entry(module: Module, function: Function, increase: int) -> Entry:
-    parameters, tuning = tuple(_described(module, function)), tuning_of(function.kernel)
+    parameters, tuning = tuple(_parameters(module, function)), tuning_of(function.kernel)
     last = parameters[-1] if parameters else None
     return Entry(
         name=function.name,
@@ -412,7 +412,7 @@ def _entry(module: Module, function: Function, increase: int) -> Entry:
     )
 
 
-def _described(module: Module, function: Function) -> Iterator[Parameter]:
+def _parameters(module: Module, function: Function) -> Iterator[Parameter]:
     """Yield the parameters of a kernel, bound or not."""
     declared = [
         parameter for parameter in function.kernel.parameters if isinstance(parameter, VariableDeclaration)

@@ -27,7 +27,7 @@ class StatementOrder:
         ends = [pc for pc, record in executed if record.statement.opcode in _ENDS]
         starts = {*self._places[:1], *(self._next(pc + 1) for pc in ends)}.union(*targets.values())
         self._starts = sorted(starts - {-1})
-        self._reach = self._closed([*self._edges(executed, targets)])
+        self._reach = self._transitive_closure([*self._edges(executed, targets)])
 
     def follows(self, pc: int, before: int) -> bool:
         """Return whether a thread may execute a statement after another, or again after itself."""
@@ -52,7 +52,7 @@ class StatementOrder:
             yield sum(1 << self._block(place) for place in {*after} - {-1})
 
     @staticmethod
-    def _closed(reach: list[int]) -> list[int]:
+    def _transitive_closure(reach: list[int]) -> list[int]:
         """Return a bit for each block that a block leads to, over others too."""
         changed = True
         while changed:

@@ -71,12 +71,12 @@ class Instructions:
                 if not missing:
                     pending.pop()
                     if id(top) not in self._names:
-                        self._names[id(top)] = self._made(top)
+                        self._names[id(top)] = self._emit(top)
                         self._kept.append(top)
             found = self._names[id(node)]
         return found
 
-    def _made(self, node: Node) -> str:
+    def _emit(self, node: Node) -> str:
         if node.name == "source":
             return self.sources[int(node.value)]
         if node.name == "constant":
@@ -110,7 +110,7 @@ def _where(code: Instructions, node: Node, condition: str, first: str, second: s
     return code.add(f"select i1 {condition}, {kind} {first}, {kind} {second}")
 
 
-def _taken(code: Instructions, node: Node, place: str) -> str:
+def _table_lookup(code: Instructions, node: Node, place: str) -> str:
     known = [number for number, table in enumerate(code.tables) if table is node.value]
     code.tables += [] if known else [node.value]
     kind, number = type_of(node.dtype), known[0] if known else len(code.tables) - 1
@@ -130,7 +130,7 @@ def _cast(code: Instructions, node: Node, value: str) -> str:
     if (
         before.str[1:] == "f2" and after.str[1:] != "f4"
     ):  # processors convert halves from and to singles alone
-        value, before = _refloated(code, before, _SINGLE, value), _SINGLE
+        value, before = _convert_float(code, before, _SINGLE, value), _SINGLE
     if after.str[1:] == "f2" and before != _SINGLE:
         raise Untraceable(f"{before} rounded to {after}")
     return _CASTS[before.kind == "f", after.kind == "f"](code, before, after, value)
@@ -147,7 +147,7 @@ def _is_set(code: Instructions, dtype: np.dtype[Any], value: str) -> str:
     return code.add(f"icmp ne {type_of(dtype)} {value}, 0")
 
 
-def _resized(code: Instructions, before: np.dtype[Any], after: np.dtype[Any], value: str) -> str:
+def _resize(code: Instructions, before: np.dtype[Any], after: np.dtype[Any], value: str) -> str:
     narrow, wide = type_of(before), type_of(after)
     if narrow == wide:
         return value
@@ -166,16 +166,16 @@ def _from_float(code: Instructions, before: np.dtype[Any], after: np.dtype[Any],
     return code.call(name, type_of(after), (type_of(before), value))
 
 
-def _refloated(code: Instructions, before: np.dtype[Any], after: np.dtype[Any], value: str) -> str:
+def _convert_float(code: Instructions, before: np.dtype[Any], after: np.dtype[Any], value: str) -> str:
     instruction = "fpext" if before.itemsize < after.itemsize else "fptrunc"
     return code.add(f"{instruction} {type_of(before)} {value} to {type_of(after)}")
 
 
 _CASTS: dict[tuple[bool, bool], Make] = {  # whether of a float, whether to one
-    (False, False): _resized,
+    (False, False): _resize,
     (False, True): _to_float,
     (True, False): _from_float,
-    (True, True): _refloated,
+    (True, True): _convert_float,
 }
 
 
@@ -193,7 +193,7 @@ def _logical_not(code: Instructions, node: Node, value: str) -> str:
 
 _SPECIAL: dict[str, Make] = {
     "where": _where,
-    "take": _taken,
+    "take": _table_lookup,
     "bits": _bits,
     "cast": _cast,
     "logical_and": _logical("and"),
@@ -210,7 +210,7 @@ def _bits_of(node: Node) -> int:
     return 8 * node.takes.itemsize
 
 
-def _compared(condition: str) -> Make:
+def _comparison(condition: str) -> Make:
     def make(code: Instructions, node: Node, first: str, second: str) -> str:
         sign = "" if condition in ("eq", "ne") else "s" if node.takes.kind == "i" else "u"
         return code.add(f"icmp {sign}{condition} {type_of(node.takes)} {first}, {second}")
@@ -219,7 +219,7 @@ def _compared(condition: str) -> Make:
 
 
 def _extreme(condition: str) -> Make:
-    compare = _compared(condition)
+    compare = _comparison(condition)
 
     def make(code: Instructions, node: Node, first: str, second: str) -> str:
         kind = type_of(node.takes)
@@ -228,7 +228,7 @@ def _extreme(condition: str) -> Make:
     return make
 
 
-def _shifted(code: Instructions, node: Node, value: str, amount: str) -> str:
+def _shift(code: Instructions, node: Node, value: str, amount: str) -> str:
     """Shift: by as many bits as the type has, and more, nothing is left but the sign of signed numbers."""
     kind, bits = type_of(node.takes), _bits_of(node)
     left, signed = node.name == "left_shift", node.takes.kind == "i"
@@ -241,7 +241,7 @@ def _shifted(code: Instructions, node: Node, value: str, amount: str) -> str:
     return moved if signed and not left else code.add(f"select i1 {within}, {kind} {moved}, {kind} 0")
 
 
-def _divided(instruction: str) -> Make:
+def _division(instruction: str) -> Make:
     def make(code: Instructions, node: Node, first: str, second: str) -> str:
         """Divide unsigned numbers; by zero NumPy gives zero."""
         kind = type_of(node.takes)
@@ -263,14 +263,14 @@ def _negative(code: Instructions, node: Node, value: str) -> str:
     return code.add(f"sub {type_of(node.takes)} 0, {value}")
 
 
-def _inverted(code: Instructions, node: Node, value: str) -> str:
+def _invert(code: Instructions, node: Node, value: str) -> str:
     return code.add(f"xor {type_of(node.takes)} {value}, {'true' if node.takes.kind == 'b' else -1}")
 
 
-def _counted(code: Instructions, node: Node, value: str) -> str:
+def _popcount(code: Instructions, node: Node, value: str) -> str:
     kind = type_of(node.takes)
     found = code.call(f"llvm.ctpop.{kind}", kind, (kind, value))
-    return _resized(code, node.takes, node.dtype, found)
+    return _resize(code, node.takes, node.dtype, found)
 
 
 def _same(code: Instructions, node: Node, value: str) -> str:
@@ -283,17 +283,17 @@ _BITWISE: dict[str, str | Make] = {
     "bitwise_and": "and",
     "bitwise_or": "or",
     "bitwise_xor": "xor",
-    "invert": _inverted,
+    "invert": _invert,
 }
 _WHOLE: dict[str, str | Make] = {
-    **{name: _compared(condition) for name, condition in _COMPARISONS.items()},
+    **{name: _comparison(condition) for name, condition in _COMPARISONS.items()},
     **_BITWISE,
     "add": "add",
     "subtract": "sub",
     "multiply": "mul",
     "negative": _negative,
-    "left_shift": _shifted,
-    "right_shift": _shifted,
+    "left_shift": _shift,
+    "right_shift": _shift,
     "minimum": _extreme("lt"),
     "maximum": _extreme("gt"),
 }
@@ -301,12 +301,12 @@ _SIGNED: dict[str, str | Make] = {**_WHOLE, "absolute": _absolute}
 _UNSIGNED: dict[str, str | Make] = {
     **_WHOLE,
     "absolute": _same,
-    "bitwise_count": _counted,
-    "floor_divide": _divided("udiv"),
-    "remainder": _divided("urem"),
+    "bitwise_count": _popcount,
+    "floor_divide": _division("udiv"),
+    "remainder": _division("urem"),
 }
 _BOOLEAN: dict[str, str | Make] = {
-    **{name: _compared(condition) for name, condition in _COMPARISONS.items()},
+    **{name: _comparison(condition) for name, condition in _COMPARISONS.items()},
     **_BITWISE,
     "add": "or",
     "multiply": "and",
@@ -337,7 +337,7 @@ def _float_extreme(condition: str) -> Make:
     return make
 
 
-def _of_one(name: str) -> Make:
+def _unary_intrinsic(name: str) -> Make:
     def make(code: Instructions, node: Node, value: str) -> str:
         kind = type_of(node.takes)
         return code.call(f"llvm.{name}.f{_bits_of(node)}", kind, (kind, value))
@@ -357,7 +357,7 @@ def _not_a_number(code: Instructions, node: Node, value: str) -> str:
 def _against_infinity(condition: str) -> Make:
     def make(code: Instructions, node: Node, value: str) -> str:
         kind, infinity = type_of(node.takes), code.constant(np.inf, node.takes)
-        return code.add(f"fcmp {condition} {kind} {_of_one('fabs')(code, node, value)}, {infinity}")
+        return code.add(f"fcmp {condition} {kind} {_unary_intrinsic('fabs')(code, node, value)}, {infinity}")
 
     return make
 
@@ -379,13 +379,13 @@ _FLOATING: dict[str, str | Make] = {
     "multiply": "fmul",
     "divide": "fdiv",
     "negative": _float_negative,
-    "absolute": _of_one("fabs"),
+    "absolute": _unary_intrinsic("fabs"),
     "copysign": _with_sign,
-    "sqrt": _of_one("sqrt"),
-    "rint": _of_one("rint"),
-    "floor": _of_one("floor"),
-    "ceil": _of_one("ceil"),
-    "trunc": _of_one("trunc"),
+    "sqrt": _unary_intrinsic("sqrt"),
+    "rint": _unary_intrinsic("rint"),
+    "floor": _unary_intrinsic("floor"),
+    "ceil": _unary_intrinsic("ceil"),
+    "trunc": _unary_intrinsic("trunc"),
     "isnan": _not_a_number,
     "isinf": _against_infinity("oeq"),
     "isfinite": _against_infinity("olt"),

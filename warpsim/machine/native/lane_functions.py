@@ -124,7 +124,7 @@ class Writer:
         if semantics.load is not None:
             results = self._load(place, semantics.load, semantics.sources[0], guard)
         else:
-            results = self._computed(semantics, guard)
+            results = self._compute(semantics, guard)
         for number, target in enumerate(semantics.targets):
             if target != NOWHERE:
                 self._assign(
@@ -135,7 +135,7 @@ class Writer:
         value = self.register(piece.guard)
         return self.code.add(f"xor i1 {value}, true") if piece.negated else value
 
-    def _computed(self, semantics: PureSemantics, guard: str | None) -> list[tuple[str, np.dtype[Any]]]:
+    def _compute(self, semantics: PureSemantics, guard: str | None) -> list[tuple[str, np.dtype[Any]]]:
         sources = [self._source(source) for source in semantics.sources]
         names = [name for name, _ in sources]
         if semantics.compute is None:
@@ -155,7 +155,7 @@ class Writer:
             dtype = source.constant.dtype
             return self.code.constant(source.constant[()], dtype), dtype
         if source.read is not None:
-            return self._apart(source)
+            return self._run_time_value(source)
         name, dtype = self.register(source.register), self.dtypes[source.register]
         if source.dtype is not None and source.dtype != dtype:
             name = self.code.add(f"trunc {type_of(dtype)} {name} to {type_of(source.dtype)}")
@@ -164,18 +164,18 @@ class Writer:
             name = self.code.add(f"xor i1 {name}, true")
         return name, dtype
 
-    def _apart(self, source: Source) -> tuple[str, np.dtype[Any]]:
+    def _run_time_value(self, source: Source) -> tuple[str, np.dtype[Any]]:
         """Return what is in no register: a number, or an array, whose type is that of ``source.dtype``."""
         assert source.dtype is not None
         if id(source) in self.scalar:
             number = len(self.places.scalars)
             self.places.scalars.append(source)
-            return self._narrowed(f"%number{number}", source.dtype), source.dtype
+            return self._narrow(f"%number{number}", source.dtype), source.dtype
         number = len(self.places.apart)
         self.places.apart.append(source)
         return self._element(f"%apart{number}", source.dtype), source.dtype
 
-    def _narrowed(self, name: str, dtype: np.dtype[Any]) -> str:
+    def _narrow(self, name: str, dtype: np.dtype[Any]) -> str:
         kind = type_of(dtype)
         return name if kind == "i64" else self.code.add(f"trunc i64 {name} to {kind}")
 
@@ -371,7 +371,7 @@ class Writer:
 
     def _loop(self) -> list[str]:
         """Return the loop over lanes, with what is gathered of all of them."""
-        left, said, lowest = self._gathered()
+        left, said, lowest = self._any_of_lanes()
         lines = ["entry:", "  br label %loop", "loop:"]
         lines.append("  %lane = phi i64 [ 0, %entry ], [ %next, %loop ]")
         lines.append(f"  %left = phi i8 [ 0, %entry ], [ {left}, %loop ]")
@@ -387,7 +387,7 @@ class Writer:
         lines += [f"  %both = or i8 {left}, {said}", "  %wide = zext i8 %both to i64", "  ret i64 %wide"]
         return lines
 
-    def _gathered(self) -> tuple[str, str, list[str]]:
+    def _any_of_lanes(self) -> tuple[str, str, list[str]]:
         """Return the values at the end of a round of what all lanes are asked for."""
         left, said = "%left", "%said"
         for condition in self._left:

@@ -61,30 +61,30 @@ class Compiler:
         self.whole = True  # whether no thread that compiled is missing
         self.functions: dict[str, Function] = {}  # by name
         self.passes: bool | None = None  # the self-test; None before it
-        os.register_at_fork(after_in_child=self._forked)
+        os.register_at_fork(after_in_child=self._disable_in_fork)
 
     def _machine(self, features: str) -> Any:
         options = {"cpu": self.name, "features": features, "opt": _LEVEL, "jit": True}
         target = self.llvm.Target.from_default_triple()
         return target.create_target_machine(**options, reloc="default", codemodel="jitdefault")
 
-    def _forked(self) -> None:
+    def _disable_in_fork(self) -> None:
         """Compile nothing in a fork that lacks the thread which was compiling: LLVM is as that left it."""
         self.whole = self.lock.acquire(blocking=False)
         self.lock = RLock()
 
     def compiled(self, text: str) -> bytes:
         """Return the object of a function, without AVX-512 where LLVM folds wrongly; raises NoCompiler."""
-        found = self._emitted(text, self.machine)
+        found = self._emit_object(text, self.machine)
         if self.narrow is not None and wrong_folds(found):
-            found = self._emitted(text, self.narrow)
+            found = self._emit_object(text, self.narrow)
         if not found.startswith(_MAGIC):
             raise NoCompiler("an object that is not ELF of 64 bits")
         if calls_others(found):
             raise NoCompiler("this processor needs functions of a library for it")
         return found
 
-    def _emitted(self, text: str, machine: Any) -> bytes:
+    def _emit_object(self, text: str, machine: Any) -> bytes:
         llvm = self.llvm
         try:
             module = llvm.parse_assembly(text)

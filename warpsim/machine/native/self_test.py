@@ -58,15 +58,15 @@ def failure(function: Callable[[str], Any]) -> str:
     """
     for ways in (_CHOOSING, _COMPUTING):
         steps, held = _steps(ways)
-        made, answer = _called(function, steps, held)
-        wrong = sum(made[number] != values for number, values in _expected(steps, held).items())
+        made, answer = _call(function, steps, held)
+        wrong = sum(made[number] != values for number, values in _expected_values(steps, held).items())
         lanes = int(np.count_nonzero(wrong))
         if lanes or answer:
             return f"{lanes} of {held[0].size} lanes are wrong"
     return ""
 
 
-def _called(
+def _call(
     function: Callable[[str], Any], steps: list[Step], held: list[Array]
 ) -> tuple[dict[int, Array], int]:
     """Return what registers hold after the steps, and what their function returns."""
@@ -98,7 +98,7 @@ def _steps(ways: Mapping[str, Way]) -> tuple[list[Step], list[Array]]:
     return steps, held
 
 
-def _expected(steps: list[Step], held: list[Array]) -> dict[int, Array]:
+def _expected_values(steps: list[Step], held: list[Array]) -> dict[int, Array]:
     """Return x of each width after all steps, by register, in integers of Python."""
     words = {step.x: held[step.x].tolist() for step in steps}
     for step in steps:
@@ -134,7 +134,7 @@ def _constant(bits: int, value: int) -> Source:
     return Source(read=lambda wave, path: constant, constant=constant)
 
 
-def _masked(x: Any, y: Any, rest: Any, mask: Any) -> tuple[Any, ...]:
+def _masked_select(x: Any, y: Any, rest: Any, mask: Any) -> tuple[Any, ...]:
     return ((x & rest) | (y & mask),)
 
 
@@ -143,21 +143,21 @@ def _by_table(x: Any, y: Any, rest: Any, mask: Any) -> tuple[Any, ...]:
     return ((rest & x & y) | (rest & x & ~y) | (mask & x & y) | (mask & ~x & y),)
 
 
-def _signed(x: Any, y: Any, rest: Any, mask: Any) -> tuple[Any, ...]:
+def _sign_select(x: Any, y: Any, rest: Any, mask: Any) -> tuple[Any, ...]:
     real = np.dtype(f"f{x.dtype.itemsize}")
     return (np.copysign(x.view(real), y.view(real)).view(x.dtype),)
 
 
-def _chosen(x: int, y: int, rest: int, mask: int) -> int:
+def _select(x: int, y: int, rest: int, mask: int) -> int:
     return x & rest | y & mask
 
 
 _CHOOSING = {
-    "masks": Way(_masked, _chosen),
-    "temporaries": Way(lambda x, y, rest, mask: (x | y,), _chosen),
-    "table": Way(_by_table, _chosen),
-    "sign": Way(_masked, _chosen),
-    "sign of a float": Way(_signed, _chosen),
+    "masks": Way(_masked_select, _select),
+    "temporaries": Way(lambda x, y, rest, mask: (x | y,), _select),
+    "table": Way(_by_table, _select),
+    "sign": Way(_masked_select, _select),
+    "sign of a float": Way(_sign_select, _select),
 }
 _COMPUTING = {
     "sum": Way(lambda x, y, rest, mask: (x + (y ^ mask),), lambda x, y, rest, mask: x + (y ^ mask)),

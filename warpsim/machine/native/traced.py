@@ -77,7 +77,7 @@ class Traced(NDArrayOperatorsMixin):
 
     def view(self, dtype: Any) -> Traced:
         """Return the same bits as another type of the same size."""
-        other = _supported(np.dtype(dtype))
+        other = _check_dtype(np.dtype(dtype))
         if other.itemsize != self.dtype.itemsize or "b" in (other.kind, self.dtype.kind):
             raise Untraceable(f"a view of {self.dtype} as {other}")
         return self if other == self.dtype else self.trace.made("bits", other, self.dtype, (self.node,))
@@ -92,7 +92,7 @@ class Traced(NDArrayOperatorsMixin):
             raise Untraceable("a look into a table at signed places")
         node = self.trace.cast(self.node, np.dtype(np.uint64))
         found = np.ascontiguousarray(table)
-        return self.trace.made("take", _supported(table.dtype), node.dtype, (node,), found)
+        return self.trace.made("take", _check_dtype(table.dtype), node.dtype, (node,), found)
 
     def copy(self) -> Traced:
         """Return the value."""
@@ -120,7 +120,7 @@ class Trace:
 
     def source(self, number: int, dtype: np.dtype[Any]) -> Traced:
         """Return a source of the row."""
-        return self.made("source", _supported(dtype), dtype, (), number)
+        return self.made("source", _check_dtype(dtype), dtype, (), number)
 
     def made(
         self,
@@ -143,7 +143,7 @@ class Trace:
         found = np.asarray(value) if dtype is None or hasattr(value, "dtype") else np.array(value, dtype)
         if found.size != 1 or found.dtype.kind not in _KINDS:
             raise Untraceable(f"a constant of {found.dtype} and shape {found.shape}")
-        known = _supported(found.dtype)
+        known = _check_dtype(found.dtype)
         return Node(name="constant", dtype=known, takes=known, value=found.reshape(())[()])
 
     def cast(self, node: Node, dtype: np.dtype[Any]) -> Node:
@@ -152,8 +152,8 @@ class Trace:
             return node
         if node.name == "constant":
             with np.errstate(all="ignore"):
-                return self.node(node.value.astype(_supported(dtype)))
-        return self.made("cast", _supported(dtype), node.dtype, (node,)).node
+                return self.node(node.value.astype(_check_dtype(dtype)))
+        return self.made("cast", _check_dtype(dtype), node.dtype, (node,)).node
 
     def apply(self, function: np.ufunc, inputs: Sequence[Any], dtype: Any) -> Any:
         """Return the result of NumPy's function, in the type that NumPy gives it."""
@@ -171,7 +171,7 @@ class Trace:
         if len(kinds) != 1:
             raise Untraceable(f"{function.__name__} of {' and '.join(map(str, takes))}")
         nodes = tuple(self.cast(self.node(value, kinds[0]), kinds[0]) for value in inputs)
-        return self.made(function.__name__, _supported(gives), _supported(kinds[0]), nodes)
+        return self.made(function.__name__, _check_dtype(gives), _check_dtype(kinds[0]), nodes)
 
 
 def _type_of(value: Any) -> Any:
@@ -179,7 +179,7 @@ def _type_of(value: Any) -> Any:
     return value.dtype if hasattr(value, "dtype") else type(value)
 
 
-def _supported(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a type; raises Untraceable where it has no machine code here."""
     if dtype.itemsize not in _KINDS.get(dtype.kind, ()):
         raise Untraceable(f"values of {dtype}")
@@ -193,7 +193,7 @@ def _where(trace: Trace, condition: Any, first: Any, second: Any) -> Traced:
     dtype = np.result_type(*(_example(value) for value in (first, second)))
     nodes = (trace.cast(trace.node(value, dtype), dtype) for value in (first, second))
     chosen = trace.cast(trace.node(condition), np.dtype(np.bool_))
-    return trace.made("where", _supported(dtype), dtype, (chosen, *nodes))
+    return trace.made("where", _check_dtype(dtype), dtype, (chosen, *nodes))
 
 
 def _example(value: Any) -> Any:

@@ -135,12 +135,12 @@ def _foreign(binder: StatementBinder) -> IllegalInstruction | NotModelled:
     statement, name = binder.statement, binder.statement.opcode
     if name not in OPCODES:
         return IllegalInstruction(f"PTX has no opcode '{name}'{advice(name)}", statement.location())
-    return _refused(binder) or NotModelled(
+    return _not_modelled(binder) or NotModelled(
         f"'{statement.mnemonic}' is not modelled: no such opcode is executed", statement.location()
     )
 
 
-def _refused(binder: StatementBinder) -> IllegalInstruction | NotModelled | None:
+def _not_modelled(binder: StatementBinder) -> IllegalInstruction | NotModelled | None:
     """Return the error of a statement of PTX that is not executed here, or that the target lacks."""
     statement = binder.statement
     if (known := unexecuted(statement.mnemonic)) is None:
@@ -192,7 +192,7 @@ def _counts(binder: StatementBinder, row: Row, choice: tuple[str, ...]) -> bool:
 
 def _no_form(binder: StatementBinder, known: tuple[Row, ...]) -> IllegalInstruction | NotModelled:
     statement = binder.statement
-    if (refused := _refused(binder)) is not None:
+    if (refused := _not_modelled(binder)) is not None:
         return refused
     vocabulary = {word for row in known for slot in row.slots for word in slot}
     for index, modifier in enumerate(statement.modifiers):

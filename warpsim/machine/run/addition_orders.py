@@ -211,7 +211,7 @@ class _Format:
         rows = rows[np.argsort(rows["key"], kind="stable")]
         follows = _follows(rows)
         starts = np.flatnonzero(~follows)
-        open_pairs = follows & ~_ordered(rows)
+        open_pairs = follows & ~_sort_lanes(rows)
         if self.precision is None:
             several = _differing(rows, open_pairs, starts)
         else:
@@ -245,7 +245,7 @@ def _rows(wave: Wave, name: str, additions: Additions, numbers: tuple[int, int, 
     memory, bit, call = numbers
     old, geometry = additions.old, wave.geometry
     now = words_at(additions.memory, additions.offsets, old.dtype.itemsize, old.shape[1])
-    wide, *others = (_widened(words, name) for words in (old, additions.values, now))
+    wide, *others = (_widen(words, name) for words in (old, additions.values, now))
     size = additions.old.nbytes // additions.old.shape[0] // wide.shape[1] if len(old) else 1
     rows = np.zeros(wide.shape, _ROW)
     rows["key"] = (memory << _SPACE_BITS) + additions.offsets[:, None] + np.arange(wide.shape[1]) * size
@@ -274,7 +274,7 @@ _CTAS = SideTable(_numbers_of_ctas)
 _REALS: Mapping[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
-def _widened(words: Values, name: str) -> npt.NDArray[np.float64]:
+def _widen(words: Values, name: str) -> npt.NDArray[np.float64]:
     """Return float64 of all values of words (lanes, elements), those of pairs beside each other; of words
     that are no floats 64 bits, the same for the same word.
     """
@@ -306,7 +306,7 @@ def _follows(rows: Rows) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _ordered(rows: Rows) -> npt.NDArray[np.bool_]:
+def _sort_lanes(rows: Rows) -> npt.NDArray[np.bool_]:
     """Return whether a row is ordered after that before it, if both are of one word."""
     found = np.zeros(len(rows), np.bool_)
     left, right = rows[:-1], rows[1:]

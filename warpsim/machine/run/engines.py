@@ -80,7 +80,7 @@ def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
     A function may have one more, ``multiply``, for instructions whose operands lie in no registers.
     """
     if undefined not in get_args(Undefined):
-        raise OperandError(f"undefined={undefined!r}: it is {_listed(Undefined)}")
+        raise OperandError(f"undefined={undefined!r}: it is {_join_names(Undefined)}")
     own = getattr(engine, "multiply", execute_operands)
     multiply = own if callable(engine) else partial(execute_operands, engine=engine)
     literal = undefined == "fallback"
@@ -91,7 +91,7 @@ def _engine(engine: EngineName | Engine) -> Engine:
     if callable(engine):
         return partial(_asked, engine)
     if engine not in get_args(EngineName):
-        raise OperandError(f"engine={engine!r}: it is {_listed(EngineName)}, or a function")
+        raise OperandError(f"engine={engine!r}: it is {_join_names(EngineName)}, or a function")
     return partial(execute_inputs, engine=engine)
 
 
@@ -113,7 +113,7 @@ def executions_of(inputs: Inputs) -> tuple[int, ...]:
     return np.broadcast_shapes(*registers, *memories)
 
 
-def _listed(names: Any) -> str:
+def _join_names(names: Any) -> str:
     return " or ".join(map(repr, get_args(names)))
 
 

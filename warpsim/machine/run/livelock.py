@@ -176,10 +176,10 @@ def _groups(wave: Wave) -> Iterator[tuple[str, Any]]:
     for path in _in_order(wave):
         for cta in np.unique(wave.cta[path.lanes.index]).tolist():
             part = Lanes(path.lanes.mask & (wave.cta == cta))
-            yield _described(wave, path, part, reads)
+            yield _describe_loop(wave, path, part, reads)
 
 
-def _described(wave: Wave, path: DivergentPath, lanes: Lanes, reads: _Reads) -> tuple[str, Any]:
+def _describe_loop(wave: Wave, path: DivergentPath, lanes: Lanes, reads: _Reads) -> tuple[str, Any]:
     first = int(lanes.index[0])
     known = reads.of_lane.get(first)
     if known is None:

@@ -34,13 +34,13 @@ class Memories:
         self.parameters = parameters
         self.shared_bytes: int = shared_bytes
         self.shared_stride = max(-(-shared_bytes // _SHARED_ALIGNMENT), 1) * _SHARED_ALIGNMENT
-        self.shared: Bytes = self._begun(spaces.padded(len(geometry.ctas) * self.shared_stride))
+        self.shared: Bytes = self._initial_memory(spaces.padded(len(geometry.ctas) * self.shared_stride))
         self.shared_base = geometry.cta * self.shared_stride
         self.local: Bytes = spaces.padded(0)
         self.local_stride = self.local_bytes = 0
         self._lanes = geometry.lanes
 
-    def _begun(self, memory: Bytes) -> Bytes:
+    def _initial_memory(self, memory: Bytes) -> Bytes:
         """Return memory as lanes find it: zeros, or any bytes, which ``fill`` is the seed of."""
         if self._fill is None:
             return memory
@@ -53,6 +53,6 @@ class Memories:
         if used <= self.local_stride:
             return
         stride = max(used, self.local_stride * 5 // 4 // _LOCAL_ALIGNMENT * _LOCAL_ALIGNMENT)
-        grown = self._begun(np.zeros((self._lanes, stride), np.uint8))
+        grown = self._initial_memory(np.zeros((self._lanes, stride), np.uint8))
         grown[:, : self.local_stride] = self.local[: self._lanes * self.local_stride].reshape(self._lanes, -1)
         self.local, self.local_stride = grown.reshape(-1), stride

@@ -86,7 +86,7 @@ class Lanes:
         return values
 
 
-def _blended(mask: Mask, values: Values, old: Values) -> Values:
+def _blend(mask: Mask, values: Values, old: Values) -> Values:
     """Return values where the mask is set, old values elsewhere: in half the time of np.where."""
     if values.dtype != old.dtype:
         return np.where(mask, values, old)
@@ -143,7 +143,7 @@ class Frame:
             self.values[register] = np.where(lanes.mask, values, values.dtype.type(0))
             self.partial[register] = lanes.mask
         else:
-            self.replace(register, _blended(lanes.mask, values, old), lanes)
+            self.replace(register, _blend(lanes.mask, values, old), lanes)
 
     def replace(self, register: int, values: Values, lanes: Lanes) -> None:
         """Let a register hold values that differ from those before in some lanes, which have written it."""

@@ -180,12 +180,12 @@ class DeviceMemory:
     def _reach(self, end: int) -> None:
         """Have room for the bytes before an offset."""
         if end > self.data.size:
-            self.data = self._grown(max(end, 2 * self.data.size))
+            self.data = self._grow(max(end, 2 * self.data.size))
             if self.fresh is not None:
                 more = np.zeros(self.data.size - self.fresh.size, np.uint8)
                 self.fresh = np.concatenate([self.fresh, more])
 
-    def _grown(self, size: int) -> Bytes:
+    def _grow(self, size: int) -> Bytes:
         """Return at least so many bytes, which begin with those of ``data``."""
         grown = padded(size)
         grown[: self.data.size] = self.data

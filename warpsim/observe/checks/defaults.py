@@ -24,7 +24,7 @@ from .mbarrier_checks import LiveBarriers, SplitArrivals
 from .memory_checks import CopiesInFlight, UninitialisedReads
 from .order import Order
 from .order_kinds import places_of
-from .register_use import RegisterUse
+from .setmaxnreg_checks import SetmaxnregChecks
 from .shared_races import Races
 from .tensor_memory.collector_buffers import CollectorBuffers
 from .tensor_memory.tensor_order import TensorOrder
@@ -71,7 +71,7 @@ def checks_of(findings: Findings, *, clusters: bool = False) -> list[Observer]:
 def kernel_checks(findings: Findings, entry: Entry) -> list[Callable[[Findings], Any]]:
     """Return what makes further observers of a wave: those that only kernels with setmaxnreg have."""
     if findings.mode != "off" and places_of(entry.code, "setmaxnreg"):
-        return [RegisterUse]
+        return [SetmaxnregChecks]
     return []
 
 

@@ -127,7 +127,7 @@ class UninitialisedReads(Observer):
         """Report bytes without a write."""
         if access.memory is wave.memories.shared:
             seen = self.accesses.load(wave, access)
-            if seen is not None and not seen.unfilled:
+            if seen is not None and not seen.uninitialised:
                 return
         self._look(wave, access)
 
@@ -283,7 +283,7 @@ class CopiesInFlight(Observer):
         if not self.accesses.flights or access.memory is not wave.memories.shared:
             return
         seen = self.accesses.load(wave, access)
-        if seen is not None and not seen.flying:
+        if seen is not None and not seen.copy_in_flight:
             return
         shadow = self.order.shared(wave)
         if fast_path.all_are(wave, shadow, shadow.flying, 0, access):

@@ -20,7 +20,7 @@ from ...isa.warps import WARP
 from ...machine.run.events import Observer
 from ...machine.state.lanes import Lanes, Mask
 from ...machine.state.memory_access import MemoryAccess
-from .fast_path.accesses import Accesses, Left
+from .fast_path.accesses import Accesses, StoreMark
 from .findings import Findings
 from .race_messages import Reach, Verbs, between_ctas, between_lanes, between_warps
 from .shadow import MANY, OPERATION, STRONG, Cells, Records, has, places, record, times, whose
@@ -28,7 +28,7 @@ from .shadow import MANY, OPERATION, STRONG, Cells, Records, has, places, record
 if TYPE_CHECKING:
     from ...machine.run.wave import Wave
 
-_STORED, _LANDED = Left(filled=True), Left(filled=True, flight=0)  # what a store leaves, or a copy that lands
+_STORED, _LANDED = StoreMark(initialised=True), StoreMark(initialised=True, pending_copy=0)
 _MOST_KNOWN = 16  # sets of lanes that are remembered
 
 
@@ -72,7 +72,7 @@ class Races(Observer):
 
     def copying(self, wave: Wave, access: MemoryAccess) -> None:
         """Check an asynchronous copy, which may write at any time from now on."""
-        self._store(wave, access, Left(filled=False, flight=access.path.pc + 1))
+        self._store(wave, access, StoreMark(initialised=False, pending_copy=access.path.pc + 1))
 
     def landed(self, wave: Wave, access: MemoryAccess) -> None:
         """Check a copy that lands; an access that its start was in a race with is not reported again."""
@@ -80,7 +80,7 @@ class Races(Observer):
         self._store(wave, access, _LANDED)
         self.landing = False
 
-    def _store(self, wave: Wave, access: MemoryAccess, left: Left) -> None:
+    def _store(self, wave: Wave, access: MemoryAccess, left: StoreMark) -> None:
         if access.memory is not wave.memories.shared:
             return
         quiet, several = self.accesses.store(wave, access, left)
@@ -93,14 +93,14 @@ class Races(Observer):
         if wave.lanes > WARP:
             self._check_together(reach, reach.shadow.wrote[reach.cells])
 
-    def _note(self, reach: Reach, left: Left) -> None:
+    def _note(self, reach: Reach, left: StoreMark) -> None:
         """Note a store, and what it leaves."""
         shadow = reach.shadow
         shadow.write(reach.rows, reach.cells, reach.records, self._since(reach))
-        if left.filled:
+        if left.initialised:
             shadow.filled[reach.cells] = 1
-        if left.flight >= 0:
-            shadow.flying[reach.cells] = left.flight
+        if left.pending_copy >= 0:
+            shadow.flying[reach.cells] = left.pending_copy
 
     # --- accesses that are looked at ---
 

@@ -44,13 +44,13 @@ class Entry:
     def text(self) -> bytes:
         """Return the PTX. Raises FatBinaryError."""
         try:
-            return self._unpacked().rstrip(b"\0")
+            return self._unpack().rstrip(b"\0")
         except FatBinaryError:
             raise
         except Exception as error:  # zstandard and lz4 have kinds of their own
             raise FatBinaryError(f"its PTX cannot be unpacked: {error}") from None
 
-    def _unpacked(self) -> bytes:
+    def _unpack(self) -> bytes:
         if self.flags & _ZSTD:
             return _unpacked_zstd(self.content, self.unpacked_bytes)
         return _unpacked_lz4(self.content, self.unpacked_bytes) if self.flags & _LZ4 else self.content

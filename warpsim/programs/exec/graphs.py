@@ -101,16 +101,16 @@ def node_of_graph(inner: Graph) -> GraphNode:
     """Return a node that does the work of a graph."""
 
     return GraphNode(
-        "a graph", lambda later: _together(_done(inner, later)), kind=NodeKind.GRAPH, fields=inner
+        "a graph", lambda later: _union(_run_node(inner, later)), kind=NodeKind.GRAPH, fields=inner
     )
 
 
-def _done(inner: Graph, later: Any) -> list[Touches]:
+def _run_node(inner: Graph, later: Any) -> list[Touches]:
     """Do the work of a graph in a node; return what it touches."""
     return [node.run(later) for node in inner.ordered() if node.run and node.enabled]
 
 
-def _together(works: Iterable[Touches]) -> Touches:
+def _union(works: Iterable[Touches]) -> Touches:
     """Return what some works touch, each stretch once."""
     found = Touches()
     for work in works:
@@ -165,7 +165,7 @@ def node_of_condition(inner: Conditional) -> GraphNode:
     def run(later: Any) -> Touches:
         found = inner.condition.touches()
         for body in inner.chosen(later):
-            found = _together([found, *_done(body, later)])
+            found = _union([found, *_run_node(body, later)])
         return found
 
     label = f"a conditional node ({inner.branching.name.lower()})"

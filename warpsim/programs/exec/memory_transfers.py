@@ -116,17 +116,17 @@ def copy(call: Call, target: int, source: int, size: int, *, quiet: bool = False
             _note(call, target, size, f", of {process.memory.find(source)}")
             if _is_shared(process, target):
                 _reaches_host(call, target, source, size, quiet=quiet)
-                _compared(call, source, content)
+                _record_host_copy(call, source, content)
             else:
                 _inherit(process, target, source, size)
         else:
             if not quiet:
                 _unwritten(call, source, size)
             process.client_memory.write(channel, target, content)
-            _compared(call, source, content)
+            _record_host_copy(call, source, content)
     elif to_device:
         process.client_memory.read_into(channel, source, process.bytes_at(target, size))
-        _written(process, target, size)
+        _mark_written(process, target, size)
         _note(call, target, size, ", of host memory")
     else:
         process.client_memory.write(channel, target, call.read(source, size))
@@ -139,7 +139,7 @@ def _is_shared(process: Process, address: int) -> bool:
     return found is not None and process.memory.is_shared(found)
 
 
-def _compared(call: Call, source: int, content: Bytes) -> None:
+def _record_host_copy(call: Call, source: int, content: Bytes) -> None:
     """Keep what goes to the host, where it is compared with that of another run."""
     if call.process.settings.compares:
         call.process.tally.copies.add(f"{call.name}, {content.size} bytes", content, source - DEVICE_BASE)
@@ -178,12 +178,12 @@ def fill(call: Call, target: int, pattern: bytes, count: int) -> Touches:
     if not process.on_device(target):
         raise CudaError("InvalidValue", f"{call.name}: {target:#x} {process.where(target)}")
     process.bytes_at(target, size).reshape(count, -1)[:] = np.frombuffer(pattern, np.uint8)
-    _written(process, target, size)
+    _mark_written(process, target, size)
     _note(call, target, size)
     return Touches(writes=((target, target + size),))
 
 
-def _written(process: Process, target: int, size: int) -> None:
+def _mark_written(process: Process, target: int, size: int) -> None:
     fresh = process.fresh_at(target, size)
     if fresh is not None:
         fresh[:] = 0
@@ -213,7 +213,7 @@ def _reaches_host(call: Call, target: int, source: int, size: int, *, quiet: boo
     found = process.memory.find(target)
     if not quiet and found is not None and process.memory.kinds.get(found.address) is PINNED:
         _unwritten(call, source, size)
-    _written(process, target, size)
+    _mark_written(process, target, size)
 
 
 def _unwritten(call: Call, source: int, size: int) -> None:

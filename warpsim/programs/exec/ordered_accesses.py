@@ -131,11 +131,11 @@ class OrderedAccesses:
 
     def _note(self, first: int, past: int, note: Callable[[_Segment], None]) -> None:
         """Change what is known of some bytes; neighbours that have become alike are one segment."""
-        self._cut(first)
-        self._cut(past)
+        self._split_at(first)
+        self._split_at(past)
         here, end = bisect_left(self._starts, first), bisect_left(self._starts, past)
         changed = list[tuple[int, _Segment]]()
-        for start, segment in self._filled(first, past, here, end):
+        for start, segment in self._segments_without_gaps(first, past, here, end):
             note(segment)
             last = changed[-1][1] if changed else None
             if last is not None and last.accesses == segment.accesses:
@@ -145,7 +145,9 @@ class OrderedAccesses:
         self._starts[here:end] = [start for start, _ in changed]
         self._segments[here:end] = [segment for _, segment in changed]
 
-    def _filled(self, first: int, past: int, here: int, end: int) -> Iterator[tuple[int, _Segment]]:
+    def _segments_without_gaps(
+        self, first: int, past: int, here: int, end: int
+    ) -> Iterator[tuple[int, _Segment]]:
         """Yield segments with their first bytes, and new segments for the bytes between them."""
         for place in range(here, end):
             start, segment = self._starts[place], self._segments[place]
@@ -156,7 +158,7 @@ class OrderedAccesses:
         if first < past:
             yield first, _Segment(past)
 
-    def _cut(self, byte: int) -> None:
+    def _split_at(self, byte: int) -> None:
         """Let a segment begin at a byte, where one lies around it."""
         place = bisect_right(self._starts, byte) - 1
         if place < 0 or self._starts[place] == byte or self._segments[place].past <= byte:

@@ -68,10 +68,10 @@ class HostMemory:
         except (OSError, OverflowError):
             pass
         if left:
-            self._unmapped(address, size)
+            self._raise_unmapped(address, size)
         return b"".join(parts)
 
-    def _unmapped(self, address: int, size: int) -> NoReturn:
+    def _raise_unmapped(self, address: int, size: int) -> NoReturn:
         """Raise CudaError for bytes that the client has not mapped, Gone where it has left."""
         if not alive(self._process):
             raise Gone
@@ -96,7 +96,7 @@ class HostMemory:
         local, remote = _Vector(part.ctypes.data, part.size), _Vector(address, part.size)
         done = move(self._process, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
         if done != part.size:
-            self._unmapped(address, part.size)
+            self._raise_unmapped(address, part.size)
 
     def close(self) -> None:
         """Let go of the process."""

@@ -196,7 +196,7 @@ class Order:
         work = Work(line, clock[line], label, touches, next(self._works))
         other = self._accesses.conflict(touches, clock)
         self._accesses.note(work, clock)
-        return None if other is None else Conflict(other, work, _shared(other.touches, touches))
+        return None if other is None else Conflict(other, work, _conflicting_byte(other.touches, touches))
 
 
 def _advance(clock: Clock, other: Clock) -> None:
@@ -206,7 +206,7 @@ def _advance(clock: Clock, other: Clock) -> None:
             clock[line] = step
 
 
-def _shared(first: Touches, second: Touches) -> int:
+def _conflicting_byte(first: Touches, second: Touches) -> int:
     """Return a byte that both touch and either writes; two atomics do not conflict."""
     pairs = (
         (first.writes, (*second.reads, *second.writes, *second.atomics)),

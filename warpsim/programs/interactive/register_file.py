@@ -20,9 +20,9 @@ import numpy.typing as npt
 from ...base.errors import IllegalInstruction, OperandError, UndefinedBehavior, WarpsimError
 from ...machine.bind.register_arrays import (
     bits_dtype,
+    bits_text,
     bits_type,
     converted,
-    counted_bits,
     natural_dtype,
     register_names,
     split,
@@ -118,7 +118,7 @@ class RegisterFile:
             if name in scope.declared and known != type_name:
                 raise IllegalInstruction(f"{name} is already declared .{known}")
             if type_bits(known) != bits:
-                has = counted_bits(type_bits(known))
+                has = bits_text(type_bits(known))
                 raise IllegalInstruction(f"{name} holds {has}, but is declared .{type_name}")
         scope.declared.update(names)
         for name in names:

@@ -32,7 +32,7 @@ from .arrays import Pool, Reference
 from .expectations import Expectation, expectations
 from .forecast import differences, is_forecast
 from .launches import launch_document, ptx_documents, source_documents
-from .layouts import distinguished, format_documents, layout_document
+from .layouts import format_documents, layout_document, with_distinctions
 from .overview import overview_of
 from .set_cases import Case, Cases
 from .timelines import TimelinePieces, timeline_pieces
@@ -81,7 +81,7 @@ def _gather_cases(cases: Cases) -> ReportData:
         "passed": not cases.count,
         "compared": prod(cases.vectors.specs()["d"][1]),
         "formats": format_documents(),
-        "layouts": distinguished(writer.layouts),
+        "layouts": with_distinctions(writer.layouts),
         "instructions": instructions,
         "checks": [whole | about, *shown],
         "hazards": [],
@@ -138,7 +138,7 @@ def _gather_recording(recording: Recording) -> ReportData:
         "passed": True,
         "compared": 0,
         "formats": format_documents(),
-        "layouts": distinguished(writer.layouts),
+        "layouts": with_distinctions(writer.layouts),
         "instructions": instructions,
         "checks": [],
         "hazards": [],
@@ -161,7 +161,7 @@ def _gather_run(run: Run) -> ReportData:
         "passed": run.passed,
         "compared": sum(check.compared for check in run.checks),
         "formats": format_documents(),
-        "layouts": distinguished(writer.layouts),
+        "layouts": with_distinctions(writer.layouts),
         "instructions": instructions,
         "checks": [_check_document(number, check, instructions) for number, check in enumerate(run.checks)],
         "hazards": [_hazard_document(hazard) for hazard in run.hazards],

@@ -126,7 +126,7 @@ def _format_document(element: Format) -> Document:
     }
 
 
-def distinguished(layouts: Sequence[Document]) -> list[Document]:
+def with_distinctions(layouts: Sequence[Document]) -> list[Document]:
     """Return the layouts with ``apart``: what the mnemonic has that others of the same short name do not."""
     groups: dict[tuple[str, ...], set[str]] = {}
     for item in layouts:

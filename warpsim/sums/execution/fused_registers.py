@@ -225,11 +225,11 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
 def _alike(recipe: Recipe, given: list[Words]) -> bool:
     """Return whether all shapes are those of the recipe, or a batch of them with equal leading axes."""
     shapes = [array.shape for array in given]
-    return shapes == recipe.shapes or shapes == _batched(recipe, shapes[2][:-2])
+    return shapes == recipe.shapes or shapes == _batch_shapes(recipe, shapes[2][:-2])
 
 
 @lru_cache(maxsize=256)
-def _batched(recipe: Recipe, lead: tuple[int, ...]) -> list[tuple[int, ...]]:
+def _batch_shapes(recipe: Recipe, lead: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Return the shapes of operands with these leading axes, except of operands that all cases share."""
     pairs = zip(recipe.sizes, recipe.shapes, strict=True)
     return [(*lead, *shape) if size else shape for size, shape in pairs]

@@ -77,7 +77,7 @@ def inputs_from(
         a_descriptor=None if a_desc is None else as_words(a_desc, "a_desc"),
         b_descriptor=None if b_desc is None else as_words(b_desc, "b_desc"),
         scale_d=_flag(scale_d, "scale_d"),
-        negate=(_negated(imm_scale_a, "imm_scale_a"), _negated(imm_scale_b, "imm_scale_b")),
+        negate=(_is_negated(imm_scale_a, "imm_scale_a"), _is_negated(imm_scale_b, "imm_scale_b")),
         transposed=(_flag(imm_trans_a, "imm_trans_a"), _flag(imm_trans_b, "imm_trans_b")),
     )
 
@@ -155,7 +155,7 @@ def _integers(ids: ScaleSelectors) -> ScaleSelectors:
     return ScaleSelectors(*(as_integer(value, name) for name, value in ids._asdict().items()))
 
 
-def _negated(value: int, name: str) -> bool:
+def _is_negated(value: int, name: str) -> bool:
     value = as_integer(value, name)
     if value not in (1, -1):
         raise OperandError(f"{name} is 1 or -1, not {value}")

@@ -124,10 +124,10 @@ def execute(
     call = (instruction, selector, undefined, target, idesc, engine, threads)
     others = (scale_a, scale_b, *ids, *wgmma, *tensor, target, idesc, threads, engine)
     d = executed_if_plain(instruction, registers, selector, undefined, others)
-    return _executed(call, registers, ids, wgmma, tensor) if d is None else d
+    return _execute(call, registers, ids, wgmma, tensor) if d is None else d
 
 
-def _executed(
+def _execute(
     call: tuple[Any, ...],
     registers: tuple[npt.ArrayLike | None, ...],
     ids: tuple[int, ...],

@@ -178,7 +178,7 @@ def _codes(
     budget: CompilationBudget = PROCESS,
 ) -> Codes:
     batch = batch_of(operands, products)
-    codes = computed(_flattened(operands, batch, products), rule, engine, threads, budget)
+    codes = computed(_flatten(operands, batch, products), rule, engine, threads, budget)
     return codes.reshape(*batch, *((products,) if products > 1 else ()), *codes.shape[-2:])
 
 
@@ -230,7 +230,7 @@ def batch_of(operands: Operands, products: int = 1) -> tuple[int, ...]:
         raise OperandError(f"the leading (batch) axes do not broadcast together: {given}") from None
 
 
-def _flattened(operands: Operands, batch: tuple[int, ...], products: int = 1) -> Operands:
+def _flatten(operands: Operands, batch: tuple[int, ...], products: int = 1) -> Operands:
     """Return the operands with every array broadcast to the batch and the leading axes merged into a single
     axis.
     """

@@ -143,7 +143,7 @@ def applies_to_registers(product: Product, rule: Rule) -> bool:
 
 
 @cache
-def _compiled(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
+def _compile_kernel(variant: Variant, bits: int, kept: int) -> Callable[..., int]:
     return (joined_kernel if variant.stride == STRIDE else register_kernel)(variant, bits, kept)
 
 
@@ -217,7 +217,7 @@ def _recipe(
     fixed = {"shared"} if tiles and tiles.common else set()
     sizes = tuple(0 if name in fixed else prod(_shape(form, name, tiles)) for name in names)
     return Recipe(
-        kernel=_compiled(plan.variant, form.storage("a").bits, pattern.kept if pattern else 0),
+        kernel=_compile_kernel(plan.variant, form.storage("a").bits, pattern.kept if pattern else 0),
         header=_header(plan, sizes, legal),
         tables=tables,
         names=names,

@@ -36,7 +36,7 @@ def accumulated(request: Request, chain: Chain, threads: int, *, compiled: bool 
     """Return codes of D; each element depends on its own row and column alone, and not on the number of
     threads, nor on whether kernels compute it or NumPy alone.
     """
-    chained = _compiled() if compiled else chained_uncompiled
+    chained = _chain_kernel() if compiled else chained_uncompiled
     promote_every = chain.promote_every
     if chain.split_k == 1:
         return chained(request, promote_every, threads)
@@ -54,7 +54,7 @@ def accumulated(request: Request, chain: Chain, threads: int, *, compiled: bool 
     return rounded(total, form.d)
 
 
-def _compiled() -> Callable[[Request, int | None, int], Codes]:
+def _chain_kernel() -> Callable[[Request, int | None, int], Codes]:
     """Return what computes a chain by kernels: late, for Numba alone takes a fifth of a second to import."""
     from .compiled_chains import chained
 

@@ -102,7 +102,7 @@ def _instructions(form: Instruction, b: Codes) -> int:
 def checked(form: Instruction, given: Matrices, undefined: Undefined) -> Request:
     """Return the request of gemm's operands. Raises OperandError, UndefinedBehavior, NotModelled."""
     rule = rule_for(form)
-    a, indices = _left(form, given.a, undefined)
+    a, indices = _left_operand(form, given.a, undefined)
     b = _matrix(given.b, form.b, "B")
     _check_depth(form, a.shape[1], b.shape[0])
     shape = (a.shape[0], b.shape[1])
@@ -130,7 +130,7 @@ def _check_depth(form: Instruction, stored: int, rows: int) -> None:
         raise OperandError(f"A has {columns} columns, but B has {rows} rows")
 
 
-def _left(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes | None]:
+def _left_operand(form: Instruction, A: Any, undefined: Undefined) -> tuple[Codes, Codes | None]:
     """Return codes of A as stored and, where it is sparse, the indices of its units."""
     if form.pattern is None:
         return _matrix(A, form.a, "A"), None
@@ -172,10 +172,10 @@ def _codes(matrix: Any, element: Format, what: str) -> Codes:
 
 def _matrix(given: Any, element: Format, what: str, shape: tuple[int, int] | None = None) -> Codes:
     """Return the codes of a matrix."""
-    return _codes(_shaped(given, what, shape), element, what)
+    return _codes(_check_shape(given, what, shape), element, what)
 
 
-def _shaped(given: Any, what: str, shape: tuple[int, int] | None) -> Codes:
+def _check_shape(given: Any, what: str, shape: tuple[int, int] | None) -> Codes:
     """Return a matrix that has this shape; the elements, which may be many, are not read."""
     array = as_array(given)
     if array.ndim != 2 or (shape is not None and array.shape != shape):
@@ -191,7 +191,7 @@ def _scales(form: Instruction, scales: Any, what: str, shape: tuple[int, int]) -
         return None
     if scales is None:
         raise OperandError(f"{form} needs scale_a and scale_b")
-    return scale_codes_of(_shaped(scales, what, shape), form.scale, what)
+    return scale_codes_of(_check_shape(scales, what, shape), form.scale, what)
 
 
 def padded(array: Codes, axis: int, multiple: int, fill: int = 0) -> Codes:

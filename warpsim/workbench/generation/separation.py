@@ -31,7 +31,7 @@ from .cases.drafts import Draft
 from .cases.placement import Place, arguments_of
 from .coverage.vector_coverage import gathered
 from .sums.exact_numbers import Array, decode
-from .sums.factors import paired
+from .sums.factors import broadcast_factors
 from .sums.limits import Limits
 
 _ROUNDS = 24  # of all themes of both models, at most
@@ -182,7 +182,7 @@ def _dots_of(models: tuple[Model, Model], draft: Draft) -> Iterator[Operands]:
 
 def _at(operands: Operands, tile: Array, row: Array, column: Array) -> Operands:
     """Return the outputs at these places, each as matrices of its own; B is cut down to what A meets."""
-    b = paired(operands.b, operands, "b")[tile, row, column]
+    b = broadcast_factors(operands.b, operands, "b")[tile, row, column]
     scales: dict[str, Any] = {}
     if operands.scale_a is not None and operands.scale_b is not None:
         scales = {

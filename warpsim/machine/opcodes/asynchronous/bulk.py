@@ -151,7 +151,7 @@ def _check_allocations(wave: Wave, lanes: Lanes, addresses: Values, sizes: Value
             )
 
 
-def _ranked(addresses: Values, rank: int) -> Values:
+def _offsets_of_rank(addresses: Values, rank: int) -> Values:
     """Return the same offsets in the CTA of that rank."""
     return np.asarray(addresses % RANK_BYTES + (rank + FIRST) * RANK_BYTES)
 
@@ -170,7 +170,11 @@ def _targets(
         if chosen.size:
             mask = np.zeros_like(lanes.mask)
             mask[lanes.index[chosen]] = True
-            there = _ranked(to[chosen], rank), _ranked(barriers[chosen], rank), sizes[chosen]
+            there = (
+                _offsets_of_rank(to[chosen], rank),
+                _offsets_of_rank(barriers[chosen], rank),
+                sizes[chosen],
+            )
             for place, pair in zip(chosen.tolist(), _pairs(form, wave, Lanes(mask), *there), strict=True):
                 found[place].append(pair)
     return found
@@ -244,13 +248,13 @@ def _pending(form: _Form, by: Adder, record: Record, copy: _Copy) -> Pending:
         read=read,
         complete=complete,
         reads=(Stretches.single(from_, begin, size),),
-        writes=tuple(_written(to, first, size, mask) for first, _ in targets),
+        writes=tuple(_written_ranges(to, first, size, mask) for first, _ in targets),
         signals=tuple((barrier, size) for _, barrier in targets if barrier >= 0),
         group="" if form.barrier else FAMILY,
     )
 
 
-def _written(space: str, first: int, size: int, mask: int) -> Stretches:
+def _written_ranges(space: str, first: int, size: int, mask: int) -> Stretches:
     """Return the bytes that a copy writes, with a mask of those of each 16."""
     if mask == (1 << UNIT) - 1:
         return Stretches.single(space, first, size)

@@ -118,14 +118,14 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     target, source = binder.address(0, "shared"), binder.address(1, "global")
     if hint:
         binder.policy(given - 1)
-    filled = _filled(binder, size) if given - hint == 4 else None
+    filled = _source_size(binder, size) if given - hint == 4 else None
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         to = lanes.of(for_each(target(wave, path), wave.lanes))
         where = for_each(source(wave, path), wave.lanes)
         memory, offsets = wave.locate("shared", lanes, to, size)
         sizes = None if filled is None else for_each(filled(wave, path), wave.lanes)
-        words = _read(wave, path, lanes, where, size, sizes)
+        words = _read_sources(wave, path, lanes, where, size, sizes)
         copies = _COPIES.of(wave)
         copies.flights.append(Flight(path.pc, lanes, copies.committed[lanes.index], offsets, words))
         if observers_of(wave).hear(Observer.copying):
@@ -146,7 +146,7 @@ def _size(binder: StatementBinder, *, whole: bool) -> int:
 _IGNORE = (7, 5)  # the first PTX version with a predicate
 
 
-def _filled(binder: StatementBinder, size: int) -> Reader:
+def _source_size(binder: StatementBinder, size: int) -> Reader:
     """Return bytes that are read, the others being zero: a number, or none where a predicate holds."""
     operand = binder.operands[3]
     if isinstance(operand, Immediate) and not 0 <= operand.value <= size:
@@ -165,7 +165,7 @@ def _is_predicate(binder: StatementBinder, operand: Operand) -> bool:
     return isinstance(found, RegisterName) and found.type == "pred"
 
 
-def _read(
+def _read_sources(
     wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, size: int, sizes: Values | None
 ) -> Values:
     """Return ``(lanes.count, words)``: the source of each lane, of which ``sizes`` bytes count."""

@@ -66,7 +66,7 @@ def _ask(binder: StatementBinder, *modifiers: str) -> Step:
                     record=wave.code[path.pc],
                     lane=lane,
                     kind="answer of try_cancel",
-                    complete=partial(_put, [place + move for move in moves], _answer(wave)),
+                    complete=partial(_write_answer, [place + move for move in moves], _answer(wave)),
                     writes=tuple(Stretches.single("shared", place + move, _BYTES) for move in moves),
                     signals=tuple((signal + move, _BYTES) for move in moves),
                 ),
@@ -103,7 +103,7 @@ def _answer(wave: Wave) -> Answer:
     return (int(x), int(y), int(z), _GRANTED)
 
 
-def _put(places: list[int], answer: Answer, wave: Wave) -> None:
+def _write_answer(places: list[int], answer: Answer, wave: Wave) -> None:
     content = np.array(answer, np.uint32).view(np.uint8)
     for place in places:
         wave.memories.shared[place : place + _BYTES] = content

@@ -284,12 +284,12 @@ _RELAXED: dict[tuple[str, str], Need] = {
 }
 
 
-def _ordered(order: str) -> dict[tuple[str, str], Need]:
+def _needs_of_order(order: str) -> dict[tuple[str, str], Need]:
     return {**_NONE, (order, "cta"): ((8, 0), _OLD), (order, "cluster"): ((8, 0), _NEW), **_RELAXED}
 
 
 _BYTES = {**_NONE, ("relaxed", "cta"): ((8, 0), _NEW), ("relaxed", "cluster"): ((8, 0), _NEW)}
-_RELEASE, _ACQUIRE = _ordered("release"), _ordered("acquire")
+_RELEASE, _ACQUIRE = _needs_of_order("release"), _needs_of_order("acquire")
 _INCOMPLETE = {**_NONE, ("release", "cta"): ((8, 0), _OLD)}
 
 

@@ -76,7 +76,7 @@ def values_of(read: Reader | None, wave: Wave, path: DivergentPath, lanes: Lanes
     return [int(value) for value in np.broadcast_to(lanes.of(given), (lanes.count,)).tolist()]
 
 
-def _signed(read: Reader, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[int]:
+def _signed_values(read: Reader, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[int]:
     return [(value ^ 1 << 31) - (1 << 31) for value in values_of(read, wave, path, lanes)]
 
 
@@ -108,7 +108,7 @@ def at_lane(wave: Wave, path: DivergentPath, lane: int) -> Iterator[None]:
 def boxes_of(box: Box, wave: Wave, path: DivergentPath, lanes: Lanes) -> list[NamedBox]:
     """Return the box of each lane. Raises Fault, InvalidAccess, UndefinedBehavior and NotModelled."""
     maps = values_of(box.map, wave, path, lanes)
-    coordinates = [_signed(read, wave, path, lanes) for read in box.coordinates]
+    coordinates = [_signed_values(read, wave, path, lanes) for read in box.coordinates]
     offsets = [values_of(read, wave, path, lanes) for read in box.offsets]
     found = list[NamedBox]()
     for place, lane in enumerate(lanes.index.tolist()):

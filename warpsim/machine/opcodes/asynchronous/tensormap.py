@@ -108,13 +108,13 @@ def _copy(binder: StatementBinder, *modifiers: str) -> Step:
     scope = next(word for word in modifiers if word in _SCOPES)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
-        _copied(wave, path, lanes, target, source)
+        _copy_map(wave, path, lanes, target, source)
         observers_of(wave).fence(wave, path, lanes, ("proxy", "tensormap::generic", "release", scope))
 
     return lambda wave, path, lanes: together(wave, path, lanes, EVERYONE, act)
 
 
-def _copied(wave: Wave, path: DivergentPath, lanes: Lanes, target: Reader, source: Reader) -> None:
+def _copy_map(wave: Wave, path: DivergentPath, lanes: Lanes, target: Reader, source: Reader) -> None:
     to, from_ = values_of(target, wave, path, lanes), values_of(source, wave, path, lanes)
     first = dict[tuple[int, int, int], int]()  # (warp, to, from) -> the lane that copies
     for lane, *places in zip(lanes.index.tolist(), to, from_, strict=True):

@@ -36,7 +36,7 @@ def _branch(binder: StatementBinder, uniform: str) -> Step:
     return lambda wave, path, lanes: wave.scheduler.jump(path, lanes, label.pc)
 
 
-def _indexed(binder: StatementBinder, uniform: str) -> Step:
+def _branch_index(binder: StatementBinder, uniform: str) -> Step:
     """brx.idx: a jump by table; an index outside is undefined, and reported."""
     binder.count(2)
     name = binder.operands[1]
@@ -64,7 +64,7 @@ def _indexed(binder: StatementBinder, uniform: str) -> Step:
 def _call(binder: StatementBinder, uniform: str) -> Step:
     """call: arguments are copied into the frame of the function, results back when it returns."""
     results, callee, arguments, behind = _parts(binder)
-    given, wanted = _framed(binder, *arguments), _framed(binder, *results)
+    given, wanted = _push_frame(binder, *arguments), _push_frame(binder, *results)
     check_call(binder, callee, behind, Passed(given, wanted, (arguments[1], results[1])))
     function = _system_call(binder, callee[0], len(given))
     if function is not None:
@@ -74,10 +74,10 @@ def _call(binder: StatementBinder, uniform: str) -> Step:
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
         entered = list[DivergentPath]()
         for function, part in choose(wave, path, lanes):
-            frame = _entered(wave, path, function, part)
+            frame = _enter(wave, path, function, part)
             base, own = path.frame.local, frame.local
-            _copied(wave, part, given, base, function.parameters, own)
-            frame.leave = partial(_copied, sources=function.results, base=own, targets=wanted, other=base)
+            _copy(wave, part, given, base, function.parameters, own)
+            frame.leave = partial(_copy, sources=function.results, base=own, targets=wanted, other=base)
             entered.append(DivergentPath(function.start, frame, part))
         return wave.scheduler.call(path, lanes, entered)
 
@@ -123,7 +123,7 @@ def _words(content: npt.NDArray[np.uint8]) -> Values:
     return found
 
 
-def _entered(wave: Wave, path: DivergentPath, function: Function, lanes: Lanes) -> Frame:
+def _enter(wave: Wave, path: DivergentPath, function: Function, lanes: Lanes) -> Frame:
     """Return the frame of a function that is called, with its local memory behind that of the caller.
 
     Lanes that come to one call at different times work in one frame: they may meet in the function.
@@ -160,7 +160,7 @@ def _parts(binder: StatementBinder) -> tuple[Placed, Placed, Placed, list[Placed
     return results, (callee, index), arguments, [(operand, place) for place, operand in operands]
 
 
-def _framed(binder: StatementBinder, operand: Any, index: int) -> list[Variable]:
+def _push_frame(binder: StatementBinder, operand: Any, index: int) -> list[Variable]:
     """Return the .param variables that a call passes."""
     found = list[Variable]()
     for element in operand.elements:
@@ -201,7 +201,7 @@ def _callee(binder: StatementBinder, operand: Any, index: int) -> Choice:
     return choose
 
 
-def _copied(
+def _copy(
     wave: Wave, lanes: Lanes, sources: list[Variable], base: int, targets: list[Variable], other: int
 ) -> None:
     """Copy variables of one frame to those of another, in local memory."""
@@ -275,7 +275,9 @@ _UNIFORM = ("", "uni")
 ROWS: tuple[Effect, ...] = (
     Effect(opcode="bra", slots=(_UNIFORM,), bind=_branch),
     Effect(
-        opcode="brx", slots=(("idx",), _UNIFORM), bind=lambda binder, _, uniform: _indexed(binder, uniform)
+        opcode="brx",
+        slots=(("idx",), _UNIFORM),
+        bind=lambda binder, _, uniform: _branch_index(binder, uniform),
     ),
     Effect(opcode="call", slots=(_UNIFORM,), bind=_call),
     Effect(opcode="ret", slots=(_UNIFORM,), bind=_return),

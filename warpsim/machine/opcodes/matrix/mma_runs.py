@@ -1,8 +1,8 @@
-"""mma one behind another: those of one form that do not depend on each other, as one batch.
+"""Batches of mma: consecutive, independent statements of the same form, executed as one batch.
 
-Kernels multiply a fragment of A with many of B in a row. Each D is the same as of each by itself; where
-anything has to be said of one (metadata, registers that were never written, observers), each is executed by
-itself. Knows how registers become the inputs of a batch; does not know paths.
+Kernels multiply a fragment of A by many fragments of B in a row. A batch has the bits of separate execution.
+A statement that may need a message (metadata, unwritten registers, observers) is executed separately. Knows
+how registers become the inputs of a batch; does not know paths.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def member_of(
     if bound.ids or not sources.numbers or len(written) < len(targets):
         return None
     kind, given = _Kind(bound.instruction, bound.selector), _Given(sources.numbers, (*written,), metadata)
-    execute = partial(_executed, kind, sources)
+    execute = partial(_execute_batch, kind, sources)
     return Member(kind, frozenset(sources.numbers), frozenset(written), given, execute)
 
 
-def _executed(
+def _execute_batch(
     kind: _Kind, sources: Roles, wave: Wave, path: DivergentPath, members: Sequence[Member]
 ) -> bool:
     """Execute members at once, as many as a batch holds; false, with nothing changed, where it cannot be."""
@@ -73,10 +73,10 @@ def _executed(
     for first in range(0, len(members), each):
         part = members[first : first + each]
         inputs = _inputs(wave, kind, sources, frame, part)
-        d = None if inputs is None else _computed(wave, kind, inputs)
+        d = None if inputs is None else _compute(wave, kind, inputs)
         if inputs is None or d is None:
             return False
-        found.append(_followed(wave, kind.form, inputs, part, path.pc + first, d))
+        found.append(_record_flow(wave, kind.form, inputs, part, path.pc + first, d))
     for _ in members:
         observers_of(wave).met(wave, lanes, EVERYONE, False)
     for place, d in enumerate(found):
@@ -97,7 +97,7 @@ def _inputs(
     return Inputs.plain(parts, kind.selector, wave.modes.literal)
 
 
-def _computed(wave: Wave, kind: _Kind, inputs: Inputs) -> Values | None:
+def _compute(wave: Wave, kind: _Kind, inputs: Inputs) -> Values | None:
     """Return D of a batch; None where something has to be said of one of its executions."""
     try:
         return wave.modes.engine(kind.form, inputs)
@@ -105,7 +105,7 @@ def _computed(wave: Wave, kind: _Kind, inputs: Inputs) -> Values | None:
         return None
 
 
-def _followed(
+def _record_flow(
     wave: Wave, form: Instruction, inputs: Inputs, members: Sequence[Member], pc: int, d: Values
 ) -> Values:
     """Return D, once metadata that PTX leaves undefined has been noted, of the first member at ``pc``."""

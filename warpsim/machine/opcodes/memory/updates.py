@@ -45,19 +45,19 @@ class Update:
     note: str = ""
 
 
-def _increased(old: Values, limit: Values) -> Values:
+def _increment(old: Values, limit: Values) -> Values:
     return np.asarray(np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)))
 
 
-def _decreased(old: Values, limit: Values) -> Values:
+def _decrement(old: Values, limit: Values) -> Values:
     return np.asarray(np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1)))
 
 
-def _exchanged(old: Values, new: Values) -> Values:
+def _exchange(old: Values, new: Values) -> Values:
     return new
 
 
-def _swapped(old: Values, compare: Values, new: Values) -> Values:
+def _compare_and_swap(old: Values, compare: Values, new: Values) -> Values:
     return np.where((old == compare).all(axis=1, keepdims=True), new, old)  # all words of a value
 
 
@@ -79,10 +79,10 @@ def _in_turn(step: Callable[..., int]) -> Scan:
 
 
 _FUNCTIONS: dict[str, Update] = {
-    "inc": Update(_increased, _in_turn(lambda old, limit: 0 if old >= limit else old + 1)),
-    "dec": Update(_decreased, _in_turn(lambda old, limit: limit if not 0 < old <= limit else old - 1)),
-    "exch": Update(_exchanged, _chained),
-    "cas": Update(_swapped, _in_turn(lambda old, compare, new: new if old == compare else old)),
+    "inc": Update(_increment, _in_turn(lambda old, limit: 0 if old >= limit else old + 1)),
+    "dec": Update(_decrement, _in_turn(lambda old, limit: limit if not 0 < old <= limit else old - 1)),
+    "exch": Update(_exchange, _chained),
+    "cas": Update(_compare_and_swap, _in_turn(lambda old, compare, new: new if old == compare else old)),
 }
 _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add,

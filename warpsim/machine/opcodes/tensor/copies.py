@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....isa.element_packing import expanded
+from ....isa.element_packing import byte_per_element
 from ....isa.features import Feature
 from ....isa.layouts.tensor_memory import COPIES, LANES, Copy
 from ...run.pending import Moved
@@ -67,7 +67,7 @@ class _Work:
         for cta in self.ctas:
             data = self.tile.bytes(wave, cta)
             if self.bits:
-                data = expanded(data, self.bits)
+                data = byte_per_element(data, self.bits)
             words = np.ascontiguousarray(data).view(np.uint32)
             memory.cells[cta, lanes[:, :, None], columns] = words
             memory.written[cta, lanes[:, :, None], columns] = True

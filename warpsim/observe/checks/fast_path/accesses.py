@@ -1,9 +1,9 @@
-"""Accesses of shared memory by lanes, each looked at in one compiled loop for all rules that ask of it.
+"""Checks of shared-memory accesses by lanes: one compiled loop per access answers all rules.
 
-A load that is weak is looked at when the first rule asks, and its time noted there: the rules before
-``Races`` change neither clocks nor tables then. A store is looked at and noted by ``Races`` alone, the last
-rule, since those before it ask what was there. What reads leave in the table of reads goes there when it is
-asked for, mostly never. Knows how accesses are looked at; does not know what is said of them.
+A weak load is checked when the first rule asks, and its time is recorded then: the rules before ``Races``
+change neither clocks nor tables. A store is checked and recorded by ``Races``, the last rule, since the rules
+before it need the previous contents. The table of reads is filled only if something needs it, which is rare.
+Knows how accesses are checked; does not know messages.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from ..order import Order
 
 
-class Seen(NamedTuple):
-    """What may have to be said of a load: that cells were never written, that a cp.async may still write
-    them, or that it is in a race.
+class LoadCheck(NamedTuple):
+    """Suspicions about a load: it may read uninitialised cells, cells that a pending cp.async writes, or be
+    in a race.
     """
 
-    unfilled: bool
-    flying: bool
-    late: bool
+    uninitialised: bool
+    copy_in_flight: bool
+    racy: bool
 
 
-class Left(NamedTuple):
-    """What a store leaves in its cells: whether they are written, and the statement, plus 1, of a cp.async
-    that may still write them; 0 for none, -1 for that of before.
+class StoreMark(NamedTuple):
+    """The mark of a store in its cells: whether they are initialised; and the statement, plus 1, of the
+    pending cp.async that writes them: 0 for none, -1 to keep the mark.
     """
 
-    filled: bool
-    flight: int = -1
+    initialised: bool
+    pending_copy: int = -1
 
 
 class Accesses:
-    """What rules know of the accesses of a wave's lanes; ``flights`` counts words of cp.async in flight."""
+    """Checks accesses of a wave's lanes for the rules; ``flights`` counts cp.async words in flight."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
         self.flights = 0
         self._strong: dict[int, bool] = {}
         self._shadow: Shadow | None = None
-        self._seen: tuple[MemoryAccess | None, Seen | None] = None, None
+        self._seen: tuple[MemoryAccess | None, LoadCheck | None] = None, None
 
     def shadow(self, wave: Wave) -> Shadow:
         """Return the shadow of the wave's shared memory."""
@@ -67,9 +67,9 @@ class Accesses:
 
     # --- loads ---
 
-    def load(self, wave: Wave, access: MemoryAccess) -> Seen | None:
-        """Return what may have to be said of a load, which is noted if it is in no race; None for strong
-        loads, which may acquire something first, and where no loop looks.
+    def load(self, wave: Wave, access: MemoryAccess) -> LoadCheck | None:
+        """Check a weak load, and record it unless it is racy. Returns None for strong loads,
+        which may acquire something first, and if there is no compiled loop.
         """
         if self._seen[0] is not access:
             weak = not self.is_strong(wave, access.path.pc)
@@ -77,11 +77,11 @@ class Accesses:
         return self._seen[1]
 
     def is_quiet_load(self, wave: Wave, access: MemoryAccess) -> bool:
-        """Return whether a load is in no race, and is noted."""
+        """Return whether a load is in no race; record it then."""
         seen = self.load(wave, access) or self._load(wave, access)
-        return seen is not None and not seen.late
+        return seen is not None and not seen.racy
 
-    def _load(self, wave: Wave, access: MemoryAccess) -> Seen | None:
+    def _load(self, wave: Wave, access: MemoryAccess) -> LoadCheck | None:
         loops = loops_for(wave, access)
         if loops is None:
             return None
@@ -93,11 +93,11 @@ class Accesses:
         if not flags & loops.LATE:
             note = partial(loops.note_reads, *shadow.places, words, own)
             shadow.note_later(words.offsets.size, note)
-        return Seen(*(bool(flags & flag) for flag in (loops.UNFILLED, loops.FLYING, loops.LATE)))
+        return LoadCheck(*(bool(flags & flag) for flag in (loops.UNFILLED, loops.FLYING, loops.LATE)))
 
     # --- stores ---
 
-    def store(self, wave: Wave, access: MemoryAccess, left: Left) -> tuple[bool, bool]:
+    def store(self, wave: Wave, access: MemoryAccess, left: StoreMark) -> tuple[bool, bool]:
         """Return whether a store is in no race with what was before, and is noted with what it leaves; and
         whether warps may have met in a cell.
         """

@@ -77,7 +77,7 @@ def mended(hazard: Hazard, by: str) -> Hazard:
     return replace(hazard, mended=by)
 
 
-def differing(what: str, values: list[int], place: Place) -> Iterator[Hazard]:
+def uniformity_hazard(what: str, values: list[int], place: Place) -> Iterator[Hazard]:
     """Yield the hazard of an operand that differs: ``values`` are four, of warps, or 128, of lanes."""
     other = next((i for i, value in enumerate(values) if value != values[0]), None)
     if other is not None:
@@ -115,8 +115,8 @@ def hazard_of(
     )
 
 
-def by_warps(values: npt.NDArray[Any]) -> list[int]:
-    """Return values of 128 lanes, or four where the lanes of each warp agree; what ``differing`` takes."""
+def warp_values(values: npt.NDArray[Any]) -> list[int]:
+    """Return a value per warp if its lanes agree, otherwise per lane: input of ``uniformity_hazard``."""
     warps = values.reshape(_WARPS, _WARP)
     agree = (warps == warps[:, :1]).all()
     return [int(value) for value in (warps[:, 0] if agree else values)]

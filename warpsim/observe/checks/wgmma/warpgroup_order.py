@@ -26,7 +26,7 @@ from ..findings import Findings, LaunchFinding
 from ..index_runs import in_a_row
 from ..order import Order
 from ..shadow import OPERATION, Cells, has, places, times, whose
-from .hazard import Hazard, Place, by_warps, differing, overwritten, runs_of, unproxied
+from .hazard import Hazard, Place, overwritten, runs_of, uniformity_hazard, unproxied, warp_values
 from .register_order import Operation, RegisterOrder
 from .register_uses import RegisterUses, uses_of
 
@@ -152,7 +152,7 @@ class WarpgroupOrder(Observer):
         record = wave.code[path.pc]
         assert record.matrix is not None
         place = partial(record.statement.operand_location, record.matrix.places[_OPERANDS[role]])
-        self.report(list(differing(role, by_warps(values), place)))
+        self.report(list(uniformity_hazard(role, warp_values(values), place)))
 
     def store(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes are about to be written through the generic proxy."""

@@ -162,12 +162,12 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
             idle_threads(),
         ):
             start = time.perf_counter()
-            report = _launched(process, request, [*watching, *others], process.printed.append)
+            report = _launch(process, request, [*watching, *others], process.printed.append)
     except Gone:
         tally.say(f"{name} was stopped: its program has left")
         raise
     except WarpsimError as error:
-        _failed(process, request, error)
+        _fail(process, request, error)
         return Touches() if log is None else log.touches()
     seconds = time.perf_counter() - start
     process.together.note(request, seconds)
@@ -177,7 +177,7 @@ def execute(process: Process, request: LaunchRequest) -> Touches:
     return Touches() if log is None else log.touches()
 
 
-def _launched(
+def _launch(
     process: Process,
     request: LaunchRequest,
     observers: Sequence[Observer],
@@ -224,7 +224,7 @@ def begin(process: Process, request: LaunchRequest) -> LaunchAhead:
 
     def executed(touched: Observer) -> Ahead:
         log, printed, start = AccessLog(), list[str](), time.perf_counter()
-        report = _launched(process, request, [touched, log], printed.append, processes=1)
+        report = _launch(process, request, [touched, log], printed.append, processes=1)
         if any(finding.kind in _OF_ALL_MEMORY for finding in report.hazards):
             raise RuntimeError("findings depend on bytes that the launch has not read")
         return Ahead(report, time.perf_counter() - start, log.touches(), printed)
@@ -263,10 +263,10 @@ def check_sizes(process: Process, request: LaunchRequest) -> None:
     try:
         sizes_of(entry, request.grid, request.block, request.cluster, request.shared_bytes, chip)
     except WarpsimError as error:
-        _failed(process, request, error)
+        _fail(process, request, error)
 
 
-def _failed(process: Process, request: LaunchRequest, error: WarpsimError) -> None:
+def _fail(process: Process, request: LaunchRequest, error: WarpsimError) -> None:
     """Keep what ended a launch: a fault for all later calls, anything else as the error of this call."""
     known = error_of(error)
     process.tally.fault(request.kernel.signature, error, known.name)

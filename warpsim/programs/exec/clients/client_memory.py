@@ -62,7 +62,7 @@ class ClientMemory(DeviceMemory):
         self._kept: list[Allocation] = []  # places that are not handed out again
         self.managed: set[str] = set()  # names of variables whose pages the client reads and writes, too
 
-    def _grown(self, size: int) -> Bytes:
+    def _grow(self, size: int) -> Bytes:
         if size > self.capacity:
             raise OutOfMemory(f"the device has {self.capacity} bytes")
         return self._all[: min(-(-size // PAGE) * PAGE, self.capacity)]

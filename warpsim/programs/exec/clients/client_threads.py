@@ -81,7 +81,7 @@ class Connection:
             message = self.channel.receive()
             if message.number == HELLO:
                 raise Gone
-            self.channel.answer(self._answered(message))
+            self.channel.answer(self._answer(message))
 
     def call_host(self, function: int, *arguments: int) -> int:
         """Have the client call a function of its own; answer its calls of CUDA meanwhile."""
@@ -94,7 +94,7 @@ class Connection:
                 message = self.channel.receive()
                 if message.number == CALLED:
                     return message.integers[0]
-                self.channel.answer(self._answered(message))
+                self.channel.answer(self._answer(message))
         finally:
             self._lock.acquire()
 
@@ -115,7 +115,7 @@ class Connection:
                 self.process.do_until(call)
         return SUCCESS
 
-    def _answered(self, message: Message) -> int:
+    def _answer(self, message: Message) -> int:
         """Return what a call returns."""
         if message.number == ENDS:
             return self._end(message)
@@ -132,9 +132,9 @@ class Connection:
             try:
                 result = self._result(call, row)
             except CudaError as error:
-                result = self._failed(library, name, error)
+                result = self._fail(library, name, error)
             except WarpsimError as error:
-                result = self._failed(library, name, error_of(error))
+                result = self._fail(library, name, error_of(error))
             except Gone:
                 raise
             except Exception:
@@ -175,7 +175,7 @@ class Connection:
             self._lock.acquire()
         self.process.do_held()
 
-    def _failed(self, library: str, name: str, error: CudaError) -> int:
+    def _fail(self, library: str, name: str, error: CudaError) -> int:
         """Return the code of an error; the driver has no errors of its own for some."""
         if error.sticky:
             self.process.failed, self.process.failure_given = error, True

@@ -57,7 +57,7 @@ def linked(given: Sequence[str], more: Iterable[str] = ()) -> str:
     parts = list[list[Piece]]()
     for number, text in enumerate(texts):
         highest = max((int(file) for _, file in _FILE.findall(text)), default=0)
-        parts.append(list(pieces(_numbered(text, number, files))))
+        parts.append(list(pieces(_number_names(text, number, files))))
         files += highest
     return "\n".join([*_header(given), *_chosen(_own_names(parts))]) + "\n"
 
@@ -76,7 +76,7 @@ def _rank(line: str) -> tuple[list[int], bool]:
     return [int(number) for number in _NUMBER.findall(line)], _OWN_FEATURES.search(line) is not None
 
 
-def _numbered(text: str, number: int, files: int) -> str:
+def _number_names(text: str, number: int, files: int) -> str:
     """Return a text whose files are counted on, and whose labels of debug sections are its own."""
     if not number:
         return text
@@ -131,11 +131,11 @@ def _own_names(parts: list[list[Piece]]) -> list[list[Piece]]:
         names = {piece.name for piece in part if piece.name}
         clashing = {piece.name for piece in part if piece.name and not piece.linkage} & taken
         taken |= names
-        renamed.append([_renamed(piece, clashing, number + 1) for piece in part] if clashing else part)
+        renamed.append([_rename(piece, clashing, number + 1) for piece in part] if clashing else part)
     return renamed
 
 
-def _renamed(piece: Piece, names: set[str], number: int) -> Piece:
+def _rename(piece: Piece, names: set[str], number: int) -> Piece:
     def changed(found: re.Match[str]) -> str:
         return f"{found[0]}__link{number}" if found[0] in names else found[0]
 

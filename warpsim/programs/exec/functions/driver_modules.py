@@ -16,7 +16,7 @@ from .registration import image_bytes
 _LONGEST_KEPT = len(KEPT) + 16
 
 
-def _loaded(call: Call, result: int, content: bytes, name: str, options: JitOptions) -> None:
+def _load_image(call: Call, result: int, content: bytes, name: str, options: JitOptions) -> None:
     """Load an image at once, so that what is wrong is said now."""
     image = call.process.modules.image(lambda: content, name)
     _, kept, number = content[-_LONGEST_KEPT:].rstrip(b"\0\n").rpartition(KEPT.encode())
@@ -40,7 +40,7 @@ def _library(call: Call, handle: int) -> Image:
 @row("cuModuleLoadData", "cuModuleLoadFatBinary")
 def module_load_data(call: Call, result: Pointer, image: Pointer) -> None:
     """Load a module from memory."""
-    _loaded(call, result, image_bytes(call, image), call.process.modules.program, JitOptions(call))
+    _load_image(call, result, image_bytes(call, image), call.process.modules.program, JitOptions(call))
 
 
 @row("cuModuleLoadDataEx")
@@ -49,7 +49,7 @@ def module_load_data_ex(
 ) -> None:
     """Load a module from memory."""
     asked = JitOptions(call, count, options, values)
-    _loaded(call, result, image_bytes(call, image), call.process.modules.program, asked)
+    _load_image(call, result, image_bytes(call, image), call.process.modules.program, asked)
 
 
 @row("cuLibraryLoadData", "cudaLibraryLoadData")
@@ -58,14 +58,14 @@ def library_load_data(
 ) -> None:
     """Load a library from memory."""
     asked = JitOptions(call, count, options, values)
-    _loaded(call, result, image_bytes(call, image), call.process.modules.program, asked)
+    _load_image(call, result, image_bytes(call, image), call.process.modules.program, asked)
 
 
 @row("cuModuleLoad", "cuLibraryLoadFromFile", "cudaLibraryLoadFromFile")
 def module_load(call: Call, result: Pointer, name: Pointer) -> None:
     """Load a module from a file, whose name counts from the client's folder."""
     file = call.text(name)
-    _loaded(call, result, call.process.file_content(file), file, JitOptions(call))
+    _load_image(call, result, call.process.file_content(file), file, JitOptions(call))
 
 
 @row("cuModuleUnload", "cuLibraryUnload", "cudaLibraryUnload")

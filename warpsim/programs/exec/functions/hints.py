@@ -52,7 +52,7 @@ def _location(call: Call, words: int) -> Location:
     return Location(_HOST_KIND) if kind >> 31 else Location(_DEVICE_KIND, kind)
 
 
-def _noted(process: Process, address: int, size: int) -> dict[int, Any]:
+def _hints_at(process: Process, address: int, size: int) -> dict[int, Any]:
     """Return what was said about the allocation around bytes. Raises CudaError."""
     base, total = range_of(process, address)
     if address + size > base + total:
@@ -63,7 +63,7 @@ def _noted(process: Process, address: int, size: int) -> dict[int, Any]:
 @row("cudaMemPrefetchAsync", "cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cudaMemPrefetchAsync_v2")
 def prefetch(call: Call, address: Pointer, size: Size, location: Size, fourth: Size) -> None:
     """Memory of host and device is the same: nothing moves."""
-    _noted(call.process, address, size)[_LAST_PREFETCH] = _location(call, location)
+    _hints_at(call.process, address, size)[_LAST_PREFETCH] = _location(call, location)
 
 
 class Batch(NamedTuple):
@@ -89,7 +89,7 @@ def _stretches(call: Call, batch: Batch) -> list[tuple[int, int]]:
     layout = f"{batch.number}Q"
     found = list(zip(call.get(batch.addresses, layout), call.get(batch.sizes, layout), strict=True))
     for stretch in found:
-        _noted(call.process, *stretch)
+        _hints_at(call.process, *stretch)
     return found
 
 
@@ -105,7 +105,7 @@ def prefetch_batch(call: Call, batch: Batch, places: Places, flags: Size, stream
     for number, (address, size) in enumerate(_stretches(call, batch)):
         place = sum(first <= number for first in firsts) - 1
         location = call.structure(MemoryLocation, places.locations + size_of(MemoryLocation) * place)
-        _noted(call.process, address, size)[_LAST_PREFETCH] = Location(*location)
+        _hints_at(call.process, address, size)[_LAST_PREFETCH] = Location(*location)
 
 
 @row("cudaMemDiscardBatchAsync", "cuMemDiscardBatchAsync")
@@ -135,7 +135,7 @@ def advise(call: Call, address: Pointer, size: Size, advice: Int, location: Size
     """Keep an advice: pairs of setting and taking back, of the attributes from 1 on."""
     if not 1 <= advice <= 6:
         raise CudaError("InvalidValue", f"{call.name}: advice {advice}")
-    noted, attribute = _noted(call.process, address, size), (advice + 1) // 2
+    noted, attribute = _hints_at(call.process, address, size), (advice + 1) // 2
     if attribute == _ACCESSED_BY:
         others = [each for each in noted.get(attribute, ()) if each != _location(call, location)]
         noted[attribute] = [*others, _location(call, location)] if advice % 2 else others
@@ -146,7 +146,7 @@ def advise(call: Call, address: Pointer, size: Size, advice: Int, location: Size
 
 
 def _range_attribute(call: Call, result: int, attribute: int, place: tuple[int, int]) -> None:
-    noted = _noted(call.process, *place)
+    noted = _hints_at(call.process, *place)
     size, attribute = attribute >> 32, attribute & 0xFFFF_FFFF
     if attribute == _READ_MOSTLY:
         call.put(result, "i", noted.get(attribute, 0))
@@ -183,7 +183,7 @@ def range_attributes(
 def attach(call: Call, stream: Handle, address: Pointer, size: Size, flags: Unsigned) -> None:
     """Do nothing: all streams see managed memory."""
     call.stream(stream)
-    _noted(call.process, address, size)
+    _hints_at(call.process, address, size)
 
 
 @row("cudaCtxResetPersistingL2Cache", "cuCtxResetPersistingL2Cache")

@@ -28,7 +28,7 @@ _PROCESSES = (
 )
 
 
-def _of_textures() -> Iterator[str]:
+def _texture_functions() -> Iterator[str]:
     """Yield the functions of arrays, textures and surfaces, without _ptsz and _ptds."""
     lines = [line for version in ("driver", "runtime_12", "runtime_13") for line in table(version)]
     for name in sorted({line.removesuffix("_ptsz").removesuffix("_ptds") for line in lines}):
@@ -43,7 +43,7 @@ def link_machine_code(call: Call) -> int:
     return _LINKER_INTERNAL
 
 
-@row(*_of_textures())
+@row(*_texture_functions())
 def textures(call: Call) -> None:
     """Refuse arrays, textures and surfaces."""
     _refuse(call, _TEXTURES)

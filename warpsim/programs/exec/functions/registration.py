@@ -50,12 +50,14 @@ def _objects(call: Call, place: int) -> bytes:
 def _until_nul(call: Call, address: int) -> bytes:
     parts = list[bytes]()
     while not parts or b"\0" not in parts[-1]:
-        parts.append(call.read(address, 65536 - address % 4096 if _mapped(call, address) else _rest(address)))
+        parts.append(
+            call.read(address, 65536 - address % 4096 if _is_mapped(call, address) else _rest(address))
+        )
         address += len(parts[-1])
     return b"".join(parts).partition(b"\0")[0]
 
 
-def _mapped(call: Call, address: int) -> bool:
+def _is_mapped(call: Call, address: int) -> bool:
     try:
         call.read(address + 65536 - address % 4096 - 1, 1)
     except CudaError:

@@ -34,7 +34,7 @@ _SWIZZLES: tuple[TensorSwizzle, ...] = (  # in the order of CUtensorMapSwizzle
 assert set(_ELEMENTS) == set(ELEMENT_TYPES)
 
 
-def _chosen(values: tuple[str, ...], number: int, what: str) -> str:
+def _choice(values: tuple[str, ...], number: int, what: str) -> str:
     if not 0 <= number < len(values):
         raise CudaError("InvalidValue", f"{what} {number}: it is 0 to {len(values) - 1}")
     return values[number]
@@ -105,11 +105,11 @@ def _modes(asked: TiledMap | Im2colMap) -> dict[str, object]:
     return {
         "rank": _checked_rank(asked.rank),
         "address": asked.address,
-        "element": _chosen(_ELEMENTS, asked.element, "data type"),
-        "interleave": _chosen(INTERLEAVES, asked.interleave, "interleave"),
-        "swizzle": _chosen(_SWIZZLES, asked.swizzle, "swizzle"),
-        "l2_promotion": _chosen(PROMOTIONS, asked.promotion, "promotion"),
-        "fill": _chosen(FILLS, asked.fill, "fill"),
+        "element": _choice(_ELEMENTS, asked.element, "data type"),
+        "interleave": _choice(INTERLEAVES, asked.interleave, "interleave"),
+        "swizzle": _choice(_SWIZZLES, asked.swizzle, "swizzle"),
+        "l2_promotion": _choice(PROMOTIONS, asked.promotion, "promotion"),
+        "fill": _choice(FILLS, asked.fill, "fill"),
     }
 
 

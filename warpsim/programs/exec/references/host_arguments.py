@@ -62,7 +62,7 @@ class HostArguments:
         """Return the arguments."""
         types = parameter_types(self.launch.kernel.signature)
         if any(_NUMBA.match(each) for each in types):
-            self._of_numba(types)
+            self._add_numba_arguments(types)
         else:
             known = types if len(types) == len(self.parameters) else [""] * len(self.parameters)
             for index, parameter in enumerate(self.parameters):
@@ -134,7 +134,7 @@ class HostArguments:
             else:
                 self._argument(field, np.frombuffer(field.content, np.dtype(own))[0])
 
-    def _of_numba(self, types: Sequence[str]) -> None:
+    def _add_numba_arguments(self, types: Sequence[str]) -> None:
         """Add the arguments of a kernel of Numba, whose arrays are several parameters each."""
         index = 0
         for place, text in enumerate(types):

@@ -56,7 +56,7 @@ class RepeatedHostLaunch:
     def attempt(self, **options: Any) -> HostAttempt:
         """Execute once, with observers; the host program sees nothing of it."""
         launch, report, error = self.launch, None, None
-        with _restored(launch.device):
+        with _restore_memory(launch.device):
             try:
                 report = self.kernel(
                     launch.grid, launch.block, launch.parameters, launch.shared_bytes, launch.cluster,
@@ -66,7 +66,9 @@ class RepeatedHostLaunch:
                 error = fault
             memory = launch.device.memory
             arrays = {
-                each.index: _strided(memory.data[self._address(each.index) - DEVICE_BASE :], each.content)
+                each.index: _strided_view(
+                    memory.data[self._address(each.index) - DEVICE_BASE :], each.content
+                )
                 for each in self.given
                 if each.content is not None and each.content.ndim
             }
@@ -99,7 +101,7 @@ class RepeatedHostLaunch:
         return int.from_bytes(content, "little")
 
 
-def _strided(data: Array, like: Array) -> Array:
+def _strided_view(data: Array, like: Array) -> Array:
     """Return the array of that type, shape and strides at the beginning of bytes."""
     kind = like.dtype
     flat = data[: data.size // kind.itemsize * kind.itemsize].view(kind)
@@ -144,7 +146,7 @@ _INT = 4  # bytes of C's int
 
 
 @contextmanager
-def _restored(device: Device) -> Iterator[None]:
+def _restore_memory(device: Device) -> Iterator[None]:
     """Put memory back as it is now."""
     memory, heap = device.memory, device.heap.state()
     before = [(allocation, memory.bytes_of(allocation).copy()) for allocation in memory.allocations]

@@ -62,14 +62,16 @@ def _environment(command: Sequence[str], socket: Path, torch_on_cpu: bool) -> di
     """Return the environment of a client."""
     folder = libraries()
     switches = {TORCH_ON_CPU: "1"} if torch_on_cpu else {}
-    own = {SOCKET: str(socket), "LD_LIBRARY_PATH": _joined([str(folder)], "LD_LIBRARY_PATH")}
-    own["PYTHONPATH"] = _joined([str(folder / FOR_PYTHON)], "PYTHONPATH")
+    own = {SOCKET: str(socket), "LD_LIBRARY_PATH": _join_paths([str(folder)], "LD_LIBRARY_PATH")}
+    own["PYTHONPATH"] = _join_paths([str(folder / FOR_PYTHON)], "PYTHONPATH")
     if runs_python(command[0]):
-        own["LD_PRELOAD"] = _joined([str(folder / name) for name in (*RUNTIMES, *JIT_LINKERS)], "LD_PRELOAD")
+        own["LD_PRELOAD"] = _join_paths(
+            [str(folder / name) for name in (*RUNTIMES, *JIT_LINKERS)], "LD_PRELOAD"
+        )
     return {**_for_triton(folder), **os.environ, **own, **switches}
 
 
-def _joined(paths: Sequence[str], name: str) -> str:
+def _join_paths(paths: Sequence[str], name: str) -> str:
     """Return paths, and behind them what a variable has."""
     return os.pathsep.join([*paths, *filter(None, [os.environ.get(name)])])
 
@@ -86,7 +88,7 @@ def _for_triton(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignore_signals() -> Iterator[None]:
     """Ignore signals that end this process, in a block of code that ends others."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -100,16 +102,16 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@_undisturbed()
+@_ignore_signals()
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End a program that still runs, and what it has started, as Ctrl-C does; by force in the end."""
     started = {child.pid, *descendants(child.pid)}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        for process in _left(child, started):
+        for process in _running_processes(child, started):
             with suppress(ProcessLookupError):
                 os.kill(process, number)
         past = time.monotonic() + _GRACE
-        while any(_left(child, started)):
+        while any(_running_processes(child, started)):
             if time.monotonic() > past:
                 break
             time.sleep(_PAUSE)
@@ -117,7 +119,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _left(child: subprocess.Popen[bytes], started: set[int]) -> Iterator[int]:
+def _running_processes(child: subprocess.Popen[bytes], started: set[int]) -> Iterator[int]:
     """Yield the processes that have not ended."""
     child.poll()
     started.update(descendants(child.pid))

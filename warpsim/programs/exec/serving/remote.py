@@ -80,7 +80,7 @@ def _has_lock(stack: ExitStack, folder: Path) -> bool:
 
 def _answers(folder: Path) -> bool:
     """Return whether a server listens in a folder. Raises HostError where it is another user's."""
-    connection = _connected(folder)
+    connection = _connect(folder)
     if connection is not None:
         connection.close()
     return connection is not None
@@ -103,7 +103,7 @@ def _check(folder: Path) -> None:
         raise HostError(f"{reason}: the folder of a server is yours, and of mode 700")
 
 
-def _connected(folder: Path) -> socket.socket | None:
+def _connect(folder: Path) -> socket.socket | None:
     """Return a connection to the server of a folder, or None. Raises HostError where it is another user's."""
     place = folder / SOCKET_NAME
     try:
@@ -139,7 +139,7 @@ class Remote:
 
     def __enter__(self) -> Remote:
         past = time.monotonic() + _PATIENCE
-        while (connection := _connected(self.folder)) is None:
+        while (connection := _connect(self.folder)) is None:
             if time.monotonic() > past:
                 raise HostError(f"there is no server in {self.folder}: start it by warpsim exec --serve")
             time.sleep(_PAUSE)

@@ -120,7 +120,7 @@ def k_text(weights: Any) -> str:
     starts, ends = [0, *(at + 1 for at in ends)], [*ends, len(weights) - 1]
     if len(starts) <= _SHOWN:
         runs = ((a, b, float(weights[a])) for a, b in zip(starts, ends, strict=True) if weights[a] != 1)
-        return "; ".join(f"k {a} to {b}{_times(weight)}" for a, b, weight in runs)
+        return "; ".join(f"k {a}" + f" to {b}" * (b > a) + _times(weight) for a, b, weight in runs)
     for period in (1 << bit for bit in range(1, 7)):
         own = weights[:period]
         if len(weights) % period == 0 < len(weights) - period and (weights.reshape(-1, period) == own).all():

@@ -10,7 +10,7 @@ from ....base.errors import present
 from ....isa.formats import Format
 from ....isa.products import Operands
 from ..sums.exact_numbers import FINITE, INFINITE, NOT_A_NUMBER, Array, decode
-from ..sums.factors import paired
+from ..sums.factors import broadcast_factors
 from ..sums.limits import largest
 from ..sums.summing import Sums
 
@@ -72,7 +72,7 @@ def operand_masks(operands: Operands, done: Sums) -> Iterator[Mask]:
 def _somewhere(mask: Array, operands: Operands, side: str) -> Array:
     """Return outputs with such an element in their row of A, or among what they meet of B."""
     if side == "b" and operands.columns is not None:
-        return np.asarray(paired(mask, operands, side).any(-1))
+        return np.asarray(broadcast_factors(mask, operands, side).any(-1))
     seen = mask.any(2)[:, :, None] if side == "a" else mask.any(1)[:, None, :]
     return np.broadcast_to(seen, operands.c.shape)
 
@@ -96,7 +96,7 @@ def _small_times_small(operands: Operands) -> Array:
     a, b = (_is_subnormal(getattr(operands, side), form.format(side)) for side in "ab")
     if operands.columns is None:  # so many of them, exact in float32
         return np.asarray(a.astype(np.float32) @ b.astype(np.float32) > 0)
-    return np.asarray((paired(a, operands, "a") & paired(b, operands, "b")).any(-1))
+    return np.asarray((broadcast_factors(a, operands, "a") & broadcast_factors(b, operands, "b")).any(-1))
 
 
 def _is_subnormal(codes: Array, element: Format) -> Array:

@@ -71,7 +71,7 @@ def factors_of(operands: Operands, rule: Rule) -> Factors:
     )
 
 
-def paired(values: Array, operands: Operands, side: str) -> Array:
+def broadcast_factors(values: Array, operands: Operands, side: str) -> Array:
     """Return an array like A ``(tiles, m, stored)`` or B ``(tiles, k, n)`` as ``(tiles, m, n, stored)``:
     the factor of each product."""
     tiles, rows, stored = operands.a.shape
@@ -94,7 +94,7 @@ def _factor(operands: Operands, side: str, rule: Rule) -> Any:
     elif element.fraction_bits > _WORD:
         numbers = numbers.exact()
     kind = type(numbers)
-    return kind(**{name: paired(array, operands, side) for name, array in vars(numbers).items()})
+    return kind(**{name: broadcast_factors(array, operands, side) for name, array in vars(numbers).items()})
 
 
 def as_f16(numbers: Terms) -> Terms:

@@ -75,7 +75,7 @@ def end_capture(call: Call, handle: Handle, result: Pointer) -> None:
         call.put(result, "Q", 0)
         raise CudaError("StreamCaptureInvalidated", "a call that no capture allows has ended the capture")
     joined = set(capture.ends.get(stream.handle, ()))
-    loose = [node for node in capture.graph.nodes[capture.first :] if not _reached(node, joined)]
+    loose = [node for node in capture.graph.nodes[capture.first :] if not _precedes(node, joined)]
     if loose:
         call.put(result, "Q", 0)
         raise CudaError(
@@ -90,7 +90,7 @@ def _graph_handle(call: Call, capture: Capture) -> int:
     return capture.handle
 
 
-def _reached(node: GraphNode, ends: set[GraphNode]) -> bool:
+def _precedes(node: GraphNode, ends: set[GraphNode]) -> bool:
     """Return whether a node comes before some of the ends, or is among them."""
     left, known = list(ends), set[GraphNode]()
     while left:

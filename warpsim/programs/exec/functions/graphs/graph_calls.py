@@ -347,7 +347,7 @@ def debug_dot(call: Call, graph: Handle, path: Pointer, flags: Unsigned) -> None
     """Write a graph to a file, as the language DOT has it."""
     found = graph_of(call, graph)
     places = {node: f"node_{place}" for place, node in enumerate(found.nodes)}
-    lines = [f'{name} [label="{_quoted(node)}"];' for node, name in places.items()]
+    lines = [f'{name} [label="{_quote_label(node)}"];' for node, name in places.items()]
     lines += [f"{places[before]} -> {places[node]};" for before, node in found.edges()]
     file = working_folder(call.process.number) / call.text(path)
     try:
@@ -356,6 +356,6 @@ def debug_dot(call: Call, graph: Handle, path: Pointer, flags: Unsigned) -> None
         raise CudaError("OperatingSystem", f"{file}: {error.strerror}") from None
 
 
-def _quoted(node: GraphNode) -> str:
+def _quote_label(node: GraphNode) -> str:
     escaped = node.label.replace("\\", "\\\\").replace('"', '\\"')
     return f"{node.kind.name}: {escaped}"

@@ -180,11 +180,11 @@ def add_any(call: Call, asked: NewNode) -> None:
     """Add a node by cudaGraphNodeParams: its kind, and from byte 16 on its parameters."""
     shifted = has_edge_data(call)
     number, parameters = (asked.fifth, asked.sixth) if shifted else (asked.number, asked.fifth)
-    node = _of_any(call, parameters, graph_of(call, asked.graph))
+    node = _generic_node(call, parameters, graph_of(call, asked.graph))
     _add(call, asked._replace(number=number), node)
 
 
-def _of_any(call: Call, parameters: int, graph: Graph | None = None) -> GraphNode:
+def _generic_node(call: Call, parameters: int, graph: Graph | None = None) -> GraphNode:
     """Return a node by cudaGraphNodeParams; only one that is added to a graph may be conditional."""
     (kind,) = call.get(parameters, "i")
     place = parameters + 16
@@ -289,13 +289,13 @@ def exec_set_parameters(call: Call, executable: Handle, node: Handle, parameters
 @row("cudaGraphNodeSetParams", "cuGraphNodeSetParams", "cuGraphNodeSetParams_v2")
 def set_any(call: Call, node: Handle, parameters: Pointer) -> None:
     """Change the work of a node by cudaGraphNodeParams."""
-    _change(call, node_of(call, node), _of_any(call, parameters))
+    _change(call, node_of(call, node), _generic_node(call, parameters))
 
 
 @row("cudaGraphExecNodeSetParams", "cuGraphExecNodeSetParams")
 def exec_set_any(call: Call, executable: Handle, node: Handle, parameters: Pointer) -> None:
     """Change a node of a graph that can be launched by cudaGraphNodeParams."""
-    _change(call, made_of(call, executable, node), _of_any(call, parameters))
+    _change(call, made_of(call, executable, node), _generic_node(call, parameters))
 
 
 def _change(call: Call, node: GraphNode, work: GraphNode) -> None:

@@ -39,7 +39,7 @@ def retain(call: Call, handle: Handle, count: Unsigned) -> None:
 @row("cudaUserObjectRelease", "cuUserObjectRelease")
 def release(call: Call, handle: Handle, count: Unsigned) -> None:
     """Give references back; without any, the object is destroyed."""
-    _released(call, call.process.held(handle, UserObject, "user object"), _positive(call, count))
+    _release(call, call.process.held(handle, UserObject, "user object"), _positive(call, count))
 
 
 @row("cudaGraphRetainUserObject", "cuGraphRetainUserObject")
@@ -61,7 +61,7 @@ def graph_release(call: Call, graph: Handle, handle: Handle, count: Unsigned) ->
     kept[found] -= count
     if not kept[found]:
         del kept[found]
-    _released(call, found, count)
+    _release(call, found, count)
 
 
 def release_all(call: Call, graph: Graph) -> None:
@@ -69,7 +69,7 @@ def release_all(call: Call, graph: Graph) -> None:
     for each in graph.every():
         kept, each.kept = each.kept, {}
         for found, count in kept.items():
-            _released(call, found, count)
+            _release(call, found, count)
 
 
 def copied_with_objects(graph: Graph) -> Graph:
@@ -87,7 +87,7 @@ def _positive(call: Call, count: int) -> int:
     return count
 
 
-def _released(call: Call, found: UserObject, count: int) -> None:
+def _release(call: Call, found: UserObject, count: int) -> None:
     """Take references away; call the destructor with the last."""
     if count > found.count:
         raise CudaError("InvalidValue", f"{call.name}: {count} references, where {found.count} are left")

@@ -25,7 +25,7 @@ _DRIVER_HOST, _DRIVER_ARRAY = 1, 3  # of CUmemorytype
 # --- copies --------------------------------------------------------------------------------------
 
 
-def _worked(call: Call, stream: int, work: GraphNode) -> None:
+def _enqueue(call: Call, stream: int, work: GraphNode) -> None:
     """Do work of a stream; functions that are not named Async wait for it."""
     process = call.process
     found = call.stream(stream)
@@ -47,9 +47,9 @@ def _pageable(process: Process, work: GraphNode) -> bool:
     )
 
 
-def _copied(call: Call, target: int, source: int, size: int, stream: int) -> None:
+def _enqueue_copy(call: Call, target: int, source: int, size: int, stream: int) -> None:
     """Copy as work of a stream."""
-    _worked(call, stream, copy_work(call.name, target, source, size))
+    _enqueue(call, stream, copy_work(call.name, target, source, size))
 
 
 def copy_work(name: str, target: int, source: int, size: int) -> GraphNode:
@@ -67,7 +67,7 @@ def memcpy(call: Call, target: Pointer, source: Pointer, size: Size, kind: Int, 
     """Copy bytes."""
     if size:
         check_direction(call.process, target, source, kind)
-    _copied(call, target, source, size, stream)
+    _enqueue_copy(call, target, source, size, stream)
 
 
 @row(
@@ -76,7 +76,7 @@ def memcpy(call: Call, target: Pointer, source: Pointer, size: Size, kind: Int, 
 )
 def driver_memcpy(call: Call, target: Pointer, source: Pointer, size: Size, stream: AsyncStream) -> None:
     """Copy bytes."""
-    _copied(call, target, source, size, stream)
+    _enqueue_copy(call, target, source, size, stream)
 
 
 class PeerCopy(NamedTuple):
@@ -92,12 +92,12 @@ class PeerCopy(NamedTuple):
 @row("cudaMemcpyPeer", "cudaMemcpyPeerAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync")
 def memcpy_peer(call: Call, asked: PeerCopy, stream: AsyncStream) -> None:
     """Copy bytes; there is one device."""
-    _copied(call, asked.target, asked.source, asked.size, stream)
+    _enqueue_copy(call, asked.target, asked.source, asked.size, stream)
 
 
-def _boxed(call: Call, target: Plane, source: Plane, sizes: tuple[int, int, int], stream: int) -> None:
+def _enqueue_box(call: Call, target: Plane, source: Plane, sizes: tuple[int, int, int], stream: int) -> None:
     """Copy a box as work of a stream."""
-    _worked(call, stream, box_work(call.name, Box(target=target, source=source, sizes=sizes)))
+    _enqueue(call, stream, box_work(call.name, Box(target=target, source=source, sizes=sizes)))
 
 
 def box_work(name: str, box: Box) -> GraphNode:
@@ -131,13 +131,13 @@ def memcpy_2d(call: Call, asked: RowCopy, stream: AsyncStream) -> None:
         raise CudaError("InvalidPitchValue", f"rows of {asked.width} bytes, pitches {pitches}")
     target = Plane(address=asked.target, pitch=asked.to_pitch)
     source = Plane(address=asked.source, pitch=asked.of_pitch)
-    _boxed(call, target, source, (asked.width, asked.height, 1), stream)
+    _enqueue_box(call, target, source, (asked.width, asked.height, 1), stream)
 
 
 @row("cudaMemcpy3D", "cudaMemcpy3DAsync")
 def memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
     """Copy layers of rows, as cudaMemcpy3DParms says, between memory that is no array."""
-    _worked(call, stream, box_work(call.name, box_at(call, parameters)))
+    _enqueue(call, stream, box_work(call.name, box_at(call, parameters)))
 
 
 def box_at(call: Call, parameters: int) -> Box:
@@ -167,13 +167,13 @@ def driver_memcpy_2d(call: Call, parameters: Pointer, stream: AsyncStream) -> No
         _plane(_driver_base(call, side), (side.x, side.y, 0), side.pitch, 0)
         for side in (copy.source, copy.target)
     )
-    _boxed(call, target, source, (copy.width, copy.height, 1), stream)
+    _enqueue_box(call, target, source, (copy.width, copy.height, 1), stream)
 
 
 @row("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2")
 def driver_memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
     """Copy layers of rows, as CUDA_MEMCPY3D says."""
-    _worked(call, stream, box_work(call.name, driver_box_at(call, parameters)))
+    _enqueue(call, stream, box_work(call.name, driver_box_at(call, parameters)))
 
 
 def driver_box_at(call: Call, parameters: int) -> Box:
@@ -196,9 +196,9 @@ def _driver_base(call: Call, side: DriverSide2D | DriverSide3D) -> int:
 # --- fills ---------------------------------------------------------------------------------------
 
 
-def _filled(call: Call, target: int, pattern: bytes, count: int, stream: int) -> None:
+def _enqueue_fill(call: Call, target: int, pattern: bytes, count: int, stream: int) -> None:
     rows = Rows(target=Plane(address=target), pattern=pattern, count=count)
-    _worked(call, stream, fill_work(f"{call.name}({target:#x}, {len(pattern) * count})", rows))
+    _enqueue(call, stream, fill_work(f"{call.name}({target:#x}, {len(pattern) * count})", rows))
 
 
 def fill_work(label: str, asked: Rows) -> GraphNode:
@@ -209,7 +209,7 @@ def fill_work(label: str, asked: Rows) -> GraphNode:
 @row("cudaMemset", "cudaMemsetAsync")
 def memset(call: Call, target: Pointer, value: Int, size: Size, stream: AsyncStream) -> None:
     """Fill bytes."""
-    _filled(call, target, bytes([value & 255]), size, stream)
+    _enqueue_fill(call, target, bytes([value & 255]), size, stream)
 
 
 _WIDTHS = {"D8": 1, "D16": 2, "D32": 4}  # cuMemsetD2D32 ends with D32, too
@@ -237,7 +237,7 @@ def _check_aligned(call: Call, *words: int) -> None:
 def driver_memset(call: Call, target: Pointer, value: Unsigned, count: Size, stream: AsyncStream) -> None:
     """Fill elements."""
     _check_aligned(call, target)
-    _filled(call, target, _pattern(call, value), count, stream)
+    _enqueue_fill(call, target, _pattern(call, value), count, stream)
 
 
 class RowsOfElements(NamedTuple):
@@ -263,7 +263,7 @@ def driver_memset_2d(call: Call, asked: RowsOfElements, stream: AsyncStream) -> 
         count=asked.width,
         rows=asked.height,
     )
-    _worked(call, stream, fill_work(call.name, rows))
+    _enqueue(call, stream, fill_work(call.name, rows))
 
 
 class RowFill(NamedTuple):
@@ -285,7 +285,7 @@ def memset_2d(call: Call, asked: RowFill, stream: AsyncStream) -> None:
         count=asked.width,
         rows=asked.height,
     )
-    _worked(call, stream, fill_work(call.name, rows))
+    _enqueue(call, stream, fill_work(call.name, rows))
 
 
 @row("cudaMemset3D", "cudaMemset3DAsync")
@@ -299,7 +299,7 @@ def memset_3d(call: Call, target: Pitched, value: Int, extent: Extent, stream: A
         rows=extent[1],
         layers=extent[2],
     )
-    _worked(call, stream, fill_work(call.name, asked))
+    _enqueue(call, stream, fill_work(call.name, asked))
 
 
 # --- variables of the program --------------------------------------------------------------------
@@ -331,11 +331,11 @@ class SymbolCopy(NamedTuple):
 def memcpy_to_symbol(call: Call, asked: SymbolCopy, stream: AsyncStream) -> None:
     """Copy bytes to a variable."""
     target = symbol_place(call, asked.target, asked.size, asked.offset)
-    _copied(call, target, asked.source, asked.size, stream)
+    _enqueue_copy(call, target, asked.source, asked.size, stream)
 
 
 @row("cudaMemcpyFromSymbol", "cudaMemcpyFromSymbolAsync")
 def memcpy_from_symbol(call: Call, asked: SymbolCopy, stream: AsyncStream) -> None:
     """Copy bytes of a variable."""
     source = symbol_place(call, asked.source, asked.size, asked.offset)
-    _copied(call, asked.target, source, asked.size, stream)
+    _enqueue_copy(call, asked.target, source, asked.size, stream)

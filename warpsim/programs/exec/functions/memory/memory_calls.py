@@ -62,7 +62,7 @@ def _check_kind(call: Call, address: int, *, host: bool) -> None:
         )
 
 
-def _shared(call: Call, result: int, size: int, what: str, kind: Kind) -> None:
+def _allocate_shared(call: Call, result: int, size: int, what: str, kind: Kind) -> None:
     """Allocate memory that host and device see, and give its address."""
     found = call.process.shared_allocation(call.connection.channel, size, what, kind)
     call.put(result, "Q", found.address)

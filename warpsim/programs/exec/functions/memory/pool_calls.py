@@ -45,7 +45,7 @@ def _default(call: Call, kind: Kind = DEVICE) -> int:
     return call.process.handle(Pool(kind)) if known is None else known
 
 
-def _used(call: Call, kind: Kind = DEVICE) -> int:
+def _pool_handle(call: Call, kind: Kind = DEVICE) -> int:
     """Return the handle of the pool that is used for a kind."""
     used = call.process.used_pools.get(kind.name, 0)
     return used if isinstance(call.process.handles.get(used), Pool) else _default(call, kind)
@@ -87,7 +87,7 @@ def allocated_in_graph(call: Call, parameters: int) -> GraphNode:
 @row("cudaMallocAsync", "cuMemAllocAsync")
 def malloc_async(call: Call, result: Pointer, size: Size, stream: Handle) -> None:
     """Allocate as work of a stream."""
-    _allocate(call, result, size, stream, call.process.held(_used(call), Pool, "pool"))
+    _allocate(call, result, size, stream, call.process.held(_pool_handle(call), Pool, "pool"))
 
 
 @row("cudaMallocFromPoolAsync", "cuMemAllocFromPoolAsync")
@@ -131,7 +131,7 @@ def get_default_pool(call: Call, result: Pointer, device: Int) -> None:
 def get_pool(call: Call, result: Pointer, device: Int) -> None:
     """Give the pool that the device uses."""
     check_device(device)
-    call.put(result, "Q", _used(call))
+    call.put(result, "Q", _pool_handle(call))
 
 
 @row("cudaDeviceSetMemPool", "cuDeviceSetMemPool")
@@ -151,7 +151,7 @@ def get_default_pool_of(call: Call, result: Pointer, location: Pointer, allocati
 @row("cudaMemGetMemPool", "cuMemGetMemPool")
 def get_pool_of(call: Call, result: Pointer, location: Pointer, allocation: Int) -> None:
     """Give the pool that is used for a place and a type of allocations."""
-    call.put(result, "Q", _used(call, _kind_at(call, location, allocation)))
+    call.put(result, "Q", _pool_handle(call, _kind_at(call, location, allocation)))
 
 
 @row("cudaMemSetMemPool", "cuMemSetMemPool")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...machine.run.wave import Wave
 
 
-class RegisterUse(Observer):
+class SetmaxnregChecks(Observer):
     """Reports setmaxnreg that may have no effect, and a setmaxnreg that follows another without a barrier."""
 
     def __init__(self, findings: Findings) -> None:
