@@ -115,6 +115,8 @@ def of_causes(planted: Planted, verdict: Any) -> str:
             for number, text in enumerate(edited(planted).splitlines(), 1)
             if any(name in text for name in PRODUCTS)
         }
+    if sure and not lines_of(first):
+        return "hint"
     if any(lines_of(cause) & near or cause.kind in kinds for cause in verdict.causes):
         return "hint"
     return "wrong" if sure else "nothing"

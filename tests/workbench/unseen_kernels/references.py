@@ -18,14 +18,14 @@ def flash(q, k, v, out, lse, rows, scale, cap):
     largest = scores.max(-1, keepdims=True)
     powers = np.exp(scores - largest)
     sums = powers.sum(-1, keepdims=True)
-    return {3: powers @ v / sums, 4: (largest + np.log(sums))[..., 0]}
+    return {"out": powers @ v / sums, "lse": (largest + np.log(sums))[..., 0]}
 
 
 def decode(q, k, v, out, partial, state, arrived, keys, group, scale):
     """Return attention of one query a head; ``group`` heads share keys and values."""
     scores = (np.repeat(k, group, 0) @ q[:, :, None])[..., 0] * scale
     powers = np.exp(scores - scores.max(-1, keepdims=True))
-    return {3: (powers[:, None] @ np.repeat(v, group, 0))[:, 0] / powers.sum(-1, keepdims=True)}
+    return {"out": (powers[:, None] @ np.repeat(v, group, 0))[:, 0] / powers.sum(-1, keepdims=True)}
 
 
 def deepgemm(a, b, scale_a, scale_b, d, m, n, k):
@@ -37,7 +37,7 @@ def deepgemm(a, b, scale_a, scale_b, d, m, n, k):
 
 def streamk(a, b, c, d, workspace, flags, m, n, k, alpha, beta):
     """Return alpha A B' + beta C."""
-    return {3: alpha * (a @ b.T) + beta * c}
+    return {"d": alpha * (a @ b.T) + beta * c}
 
 
 def matvec_q4(d4, q4, ds8, q8, y, rows, blocks):
@@ -55,7 +55,7 @@ def rmsnorm(x, gamma, w, residual, y, m, eps):
 
 def moe(x, w, weight, ids, experts, y, pairs, top, n, k):
     """Return the weighted product of each pair of a token and an expert."""
-    result = np.zeros_like(y)
+    result = np.zeros((pairs, n))
     for block, expert in enumerate(experts):
         chosen = ids[16 * block : 16 * block + 16]
         chosen = chosen[chosen < pairs]
@@ -97,7 +97,8 @@ def rope(q, k, cosine, sine, scores, queries, keys, offset, scale):
 
 def conv(x, w, bias, y, height, width, outputs, slope):
     """Return leaky relu of a 3 x 3 convolution with zeros around the picture."""
-    padded = np.pad(x, ((1, 1), (1, 1), (0, 0)))
+    padded = np.zeros((height + 2, width + 2, 16))
+    padded[1:-1, 1:-1] = x
     taps = [padded[i : i + height, j : j + width] @ w[:, i, j].T for i in range(3) for j in range(3)]
     sums = sum(taps) + bias
     return np.where(sums > 0, sums, sums * slope)
@@ -109,7 +110,7 @@ def layernorm_backward(x, dy, w, dx, dw, db, rows, eps):
     rstd = 1 / np.sqrt((centred * centred).mean(1, keepdims=True) + eps)
     normal, product = centred * rstd, dy * w
     c1, c2 = (normal * product).mean(1, keepdims=True), product.mean(1, keepdims=True)
-    return {3: (product - (normal * c1 + c2)) * rstd, 4: (dy * normal).sum(0), 5: dy.sum(0)}
+    return {"dx": (product - (normal * c1 + c2)) * rstd, "dw": (dy * normal).sum(0), "db": dy.sum(0)}
 
 
 def requant(a, b, sums_b, bias, scale, d, m, n, k, zero_a, zero_d):
