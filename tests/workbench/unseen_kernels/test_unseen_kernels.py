@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.workbench.unseen_kernels.launches import FOLDER, LAUNCHES
@@ -25,3 +28,12 @@ def test_planted_mistakes_apply() -> None:
         assert lines, planted
         assert max(lines) <= count, planted
         assert all(text in edited(planted) for text in planted.at), planted
+
+
+def test_operands_and_scales_of_other_executions_are_judged_apart(tmp_path: Path) -> None:
+    """A finding on B of an execution whose scales are of no array was looked up among them."""
+    text = (FOLDER / "ptx" / "mxfp8.ptx").read_text()
+    twice = re.sub(r"(add\.s32 \t%r144, %r144,) 2;", r"\1 4;", text)
+    assert twice != text
+    (tmp_path / "mxfp8.ptx").write_text(twice)
+    assert asked("mxfp8", tmp_path / "mxfp8.ptx").equivalence.answer == "other"

@@ -147,12 +147,16 @@ def _one_each(operand: Operand, places: int) -> bool:
 def _explained(
     group: Served, event: npt.NDArray[np.intp], found: Sequence[PackingFinding]
 ) -> npt.NDArray[np.bool_]:
-    """Return which bytes are of an execution of which something is found."""
+    """Return which bytes are of an execution of which something is found.
+
+    A finding on A or B may have executions whose scales are of another buffer.
+    """
     operand, wrong = group.operand, np.zeros(len(group.operand.places), np.bool_)
     number = {place: n for n, place in enumerate(map(tuple, operand.places.tolist()))}
     for finding in found:
         if finding.location == operand.given.location and finding.operand in (operand.role, "a", "b"):
-            wrong[[number[tuple(place)] for place in finding.places.tolist()]] = True
+            places = map(tuple, finding.places.tolist())
+            wrong[[number[place] for place in places if place in number]] = True
     return wrong[event]
 
 
