@@ -102,9 +102,11 @@ def answered(
 
 
 def of_answer(reference: str | Reference, equivalence: Equivalence, place: Located | None) -> Answered:
-    """Return the causes in an answer: what is proven, and what is located."""
+    """Return the causes in an answer: what is proven, and as a hint what is located or near to it."""
     proven = (cause_of(place),) if place is not None and place.proven else ()
-    hints = (cause_of(place),) if place is not None and place.certainty == "located" else ()
+    hints = (
+        (cause_of(place),) if place is not None and not place.proven and place.location is not None else ()
+    )
     return Answered(reference=reference, equivalence=equivalence, located=place, causes=proven, hints=hints)
 
 
