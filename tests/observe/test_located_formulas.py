@@ -53,7 +53,7 @@ OUTCOMES = {
     "sums are not rescaled": ("proven", "rescaling", "line"),
     "total is not rescaled": ("proven", "rescaling", "line"),
     "scale left out": ("proven", "missing", "line"),
-    "mask by one": ("proven", "extra", "effect"),
+    "mask by one": ("located", "extra", "effect"),
     "row of V": ("proven", "operand", "line"),
     "no quotient": ("proven", "missing", "line"),
     "metadata of the first step": ("proven", "operand", "effect"),

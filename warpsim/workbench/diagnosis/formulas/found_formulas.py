@@ -146,8 +146,12 @@ class _Arguments:
         ]
 
     def _added(self, term: Term) -> Iterator[Term]:
-        """Yield a term as an addend: of the output's shape, or a vector for its columns or rows."""
-        own = term.values.shape
+        """Yield a term as an addend: of the output's shape, or a vector for its columns or rows, which may be
+        longer.
+        """
+        own, columns = term.values.shape, self.shape[-1]
+        if len(own) == 1 and own[0] > columns:
+            yield term.mapped(f"{term.inner}[:{columns}]", lambda x: x[:columns])
         if own in (self.shape, self.shape[-1:]) or own == (1, *self.shape[-1:]):
             yield term
         if len(self.shape) == 2 and own in (self.shape[:1], (self.shape[0], 1)):
