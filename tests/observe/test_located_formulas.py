@@ -91,7 +91,7 @@ def test_mistakes_are_located(mistake: Mistake) -> None:
     found = answer.located
     assert found is not None
     assert (found.certainty, found.kind, _where(found, mistake.line)) == OUTCOMES[mistake.name]
-    assert not found.proven or found.checked > 0
+    assert found.proven == (0 < found.checked == found.tried)
     assert found.location is not None
 
 

@@ -120,10 +120,9 @@ class Aligner:
             return
         for place, found in enumerate(made.operands):
             others = [each for other, each in enumerate(made.operands) if other != place]
-            if found == wanted and made.name not in ("max", "min"):
-                yield [
-                    self._edit("extra", value, wanted, found, wanted, _other(made.operands, found), made.name)
-                ]
+            other = _other(made.operands, found)
+            if found == wanted and made.name not in ("max", "min") and not self._cut_off(other):
+                yield [self._edit("extra", value, wanted, found, wanted, other, made.name)]
             needed = self.needed(made, place, wanted)
             if (
                 needed not in (None, found)
@@ -136,10 +135,18 @@ class Aligner:
             yield [self._edit("operation", value, wanted, value, wanted, 0, right.name)] if same else []
 
     def _by_choice(self, value: int, wanted: int) -> Iterator[list[Edit]]:
-        """Yield a maximum or minimum that has chosen the other operand, or that comes before a sum."""
-        for pc, name in self.kernel.choices(value, wanted):
-            other = "max" if name == "min" else "min"
-            yield [self._edit("operation", value, wanted, value, wanted, 0, other)._replace(pc=pc)]
+        """Yield a maximum or minimum that one side alone has, that is the other's opposite, or that comes
+        before a sum.
+        """
+        mine, theirs = [*self.kernel.choices(value, wanted)], [*self.reference.choices(wanted, value)]
+        for pc, name in mine:
+            other = next((each for each in theirs if each != name), "")
+            edit = self._edit("operation", value, wanted, value, wanted, 0, other)
+            if not theirs:
+                edit = self._edit("extra", value, wanted, wanted, wanted, value, name)
+            yield [edit._replace(pc=pc)] if other or not theirs else []
+        for name in theirs if not mine else ():
+            yield [self._edit("missing", value, wanted, value, wanted, wanted, name)]
         lost = minus(wanted, value)
         if (
             self.kernel.value(value) is None
@@ -173,6 +180,8 @@ class Aligner:
         ratio, apart = times(wanted, inverse(value)), minus(wanted, value)
         for key, word in ((ratio, "*"), (apart, "+"), (minus(0, apart), "-"), (inverse(ratio), "/")):
             number = self.reference.constant(key)
+            if word in "+-" and self._cut_off(key):
+                continue
             if self.known(key) and (number is None or abs(number) != 1 or word in "+-"):
                 yield [self._edit("missing", value, wanted, value, wanted, key, word)]
             elif self.reference.name(key) is not None:
@@ -181,6 +190,10 @@ class Aligner:
                         "missing" if word in "+*" else "extra", value, wanted, value, wanted, key, word
                     )
                 ]
+
+    def _cut_off(self, key: int) -> bool:
+        """Return whether the reference has 0 in place of a value, as a ReLU leaves it."""
+        return any(self.reference.choices(0, key))
 
     def needed(self, made: Value, place: int, wanted: int) -> int | None:
         """Return what an operand would have to be for a result; None where no operand gives it alone."""
@@ -217,7 +230,9 @@ class Aligner:
             return
         for place, found in enumerate(made.operands):
             needed = self.needed(made, place, wanted)
-            if needed is None or needed in (found, value) or not self._has(needed):
+            if needed is None or needed in (found, value):
+                continue
+            if not self._has(needed) and (needed or not self._cut_off(found)):
                 continue
             yield self._of_operand(value, made, (found, needed), wanted, depth)
 

@@ -260,6 +260,19 @@ class ReferenceGraph:
                     return tuple(rows.reshape(result.size, -1)[flat].tolist())
         return ()
 
+    def choices(self, chosen: int, other: int) -> Iterator[str]:
+        """Yield the names, max or min, of operations that have chosen one of two keys."""
+        for operation in self.operations:
+            if operation.name in ("max", "min"):
+                picked = operation.result.keys == _U(chosen)
+                others = [each.keys == _U(other) for each in operation.operands]
+                if len(others) == 1:  # along axes
+                    found = picked.any() and others[0].any()
+                else:
+                    found = any((picked & each).any() for each in others)
+                if found:
+                    yield operation.name
+
     def slice(self, root: int) -> Slice:
         """Return what a key is made of."""
         return Slice(self, root)

@@ -17,14 +17,13 @@ from ....base.errors import Location
 from ....ptx.statements import InstructionStatement
 from ..equivalence import Output
 from ..keys.constant_keys import LOG2E
-from ..keys.key_cells import Mask
 from ..leaves import Leaves
 from ..provenance import Provenance
 from ..shadow_arrays import Shadow, Trace
 from .expansions import SUMS
 from .formula_alignment import Aligner, Edit, cost
 from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
-from .located_record import Certainty, Located, user_location
+from .located_record import CHOICES, Certainty, Located, user_location
 from .operand_copies import copies_of
 from .output_maps import index_map, whole_output
 
@@ -43,7 +42,6 @@ class Sides(NamedTuple):
     trace: Trace
     names: Sequence[str]
     statement: Callable[[int], InstructionStatement]
-    near: Mask | None = None  # elements of the output whose provenance is kept, None for all
 
 
 class Element(NamedTuple):
@@ -71,6 +69,11 @@ class _Search:
             each if isinstance(each, Shadow) else None
             for each in (sides.leaves.value(sides.trace, own) for own in sides.leaves.arguments)
         ]
+        self.numbers = {  # of arguments that the reference does not use
+            int(each.keys): own.name
+            for each, own in zip(given, sides.leaves.arguments, strict=True)
+            if each is not None and own.keys is None and not each.ndim
+        }
         self.reference = ReferenceGraph(sides.trace, given, sides.names)
         self.kernel = KernelGraph(sides.provenance)
         self.name = sides.names[output.argument]
@@ -102,8 +105,7 @@ class _Search:
 
     def _chosen(self) -> list[tuple[int, ...]]:
         """Return wrong elements whose keys are no constants, first some that are far apart."""
-        near = self.output.other if self.sides.near is None else self.output.other & self.sides.near
-        every = [tuple(map(int, index)) for index in np.argwhere(near)]
+        every = [tuple(map(int, index)) for index in np.argwhere(self.output.other)]
         plain = [index for index in every if self._is_plain(index)] or every
         places = np.unique(np.linspace(0, len(plain) - 1, _TRIED).astype(int)).tolist()
         rest = sorted(set(range(len(plain))) - set(places), key=lambda place: place * _SPREAD % len(plain))
@@ -177,13 +179,14 @@ class _Search:
     ) -> Located:
         edit, (tried, proven) = edits[len(edits) // 2], counts
         pc = self._place_of_missing(edit, index) if edit.kind == "missing" else edit.pc
-        partner = edit.partner or (edit.value if edit.kind == "missing" else 0)
+        own = edit.value if edit.kind == "missing" and edit.detail not in CHOICES else 0
+        partner = edit.partner or own
         copies, loaded = copies_of(self.sides, edits, self._name) if edit.kind == "operand" else ((), None)
         return Located(
             kind=edit.kind, pc=pc, location=self._location(pc), found=self.say(edit.found),
             wanted=self.say(edit.wanted),
-            partner=self.say(partner) if partner else "", operation=edit.detail, map=self._map(edits),
-            places=len(edits),
+            partner=self.say(partner) if partner or edit.detail in CHOICES else "", operation=edit.detail,
+            map=self._map(edits), places=len(edits),
             output=self.name, first=index, elements=int(self.output.other.sum()), tried=tried, checked=proven,
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
@@ -230,7 +233,8 @@ class _Search:
         if key == LOG2E:
             return "log2(e)"
         if number is not None or key == 0:
-            return f"{number or 0:g}"
+            own = self.numbers.get(key, "")
+            return f"{number or 0:g}" + f" (the value of {own})" * bool(own)
         if name is not None:
             return str(name)
         made = self.kernel.value(key) or self.reference.value(key)

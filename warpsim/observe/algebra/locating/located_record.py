@@ -14,6 +14,7 @@ from ....base.errors import Location, SourceLine
 from ....isa.displayed import Displayed
 
 Certainty = Literal["proven", "located", "suspected"]
+CHOICES = ("max", "min")
 _VERBS = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided", "fma": "multiplied"}
 
 
@@ -83,8 +84,12 @@ class Located(Displayed):
                 return f"compute {self.operation} here"
             case "missing":
                 return f"{_imperative(self.operation)} {self.partner}"
+            case "extra" if self.operation in CHOICES:
+                return f"leave out {self.operation} with {self.partner}"
             case "extra":
                 return f"leave out {self.partner or self.operation}"
+            case "missing term":
+                return "add these terms: check the bounds of the loop, and the sizes that are given"
             case "stored twice":
                 return "add the values, by atomics or in a second pass"
             case "rescaling":
@@ -135,9 +140,8 @@ def _array(name: str) -> str:
 
 
 def _imperative(operation: str) -> str:
-    return {"+": "add", "-": "subtract", "*": "multiply by", "/": "divide by"}.get(
-        operation, f"apply {operation} to"
-    )
+    other = f"take the {operation} of it and" if operation in CHOICES else f"apply {operation} to"
+    return {"+": "add", "-": "subtract", "*": "multiply by", "/": "divide by"}.get(operation, other)
 
 
 def _operand(it: Located) -> str:
@@ -151,6 +155,8 @@ def _times(it: Located) -> str:
 
 
 def _missing(it: Located) -> str:
+    if it.operation in CHOICES:
+        return f"{it.operation} with {it.partner} is missing: {it.found} stands here"
     if it.partner:
         verb = _VERBS.get(it.operation, it.operation)
         word = "by" if it.operation in ("*", "/") else "is"
@@ -167,6 +173,8 @@ def _unknown(it: Located) -> str:
 
 
 def _extra(it: Located) -> str:
+    if it.operation in CHOICES:
+        return f"{it.operation} with {it.partner} is too much: the reference has {it.wanted}"
     verb = _VERBS.get(it.operation, it.operation)
     return f"{it.partner or it.operation} is {verb} too much: the reference has {it.wanted}"
 
