@@ -76,6 +76,7 @@ def test_texts_are_those_of_the_command_line() -> None:
     assert str(shown["Explanation"]) in text_of(shown["Explanation"])
     assert str(shown["Verdict"]) in text_of(shown["Verdict"])
     assert "evidence: proven" in text_of(shown["Verdict"])
+    assert "row stride is 64 elements as it is read" in text_of(shown["Verdict"])
     assert "statements executed: " in text_of(shown["LaunchReport"])
     assert "data:image/svg+xml" in shown["LaunchReport"]._repr_html_()
     assert "D differs" in text_of(shown["Diagnosis"])

@@ -137,6 +137,7 @@ def test_a_wrong_output_of_a_launch_names_its_cause() -> None:
         found.assert_equal(d, expected)
     assert "verdict: " in str(failed.value)
     assert "  evidence: proven" in str(failed.value)
+    assert "  fix: " in str(failed.value)
     quiet = Simulator(Settings(explain=False))
     quiet.reports = found.reports
     with pytest.raises(KernelFailure) as failed:

@@ -77,17 +77,23 @@ def test_the_kernel_that_is_right() -> None:
     ("make", "cut", "kind", "statement"),
     [
         (BEFORE, "after", "order", "max.f32"),
-        (ADD, "after", "unknown", "add.f32"),
-        (f"{ADD} {RELU}", "nowhere", "operation", "max.f32"),
+        (f"{ADD} {RELU}", "before", "missing", "add.f32"),
+        (ADD, "after", "missing", "st.global.f32"),
+        (f"{ADD} {RELU}", "nowhere", "extra", "max.f32"),
     ],
 )
 def test_a_relu_in_another_place(make: str, cut: str, kind: str, statement: str) -> None:
     bias = matrices()[2][:COLUMNS]
-    wanted = {"after": np.maximum(product() + bias, 0), "nowhere": product() + bias}
+    wanted = {
+        "after": np.maximum(product() + bias, 0),
+        "before": np.maximum(product(), 0) + bias,
+        "nowhere": product() + bias,
+    }
     found = verdict(kernel_text(make), wanted[cut])
     assert "product + bias[:24]" in found.formula
-    assert ("relu" in found.formula) == (cut == "after")
+    assert ("relu" in found.formula) == (cut != "nowhere")
     assert found.kind == kind
+    assert "max" in found.cause
     assert found.location is not None
     assert found.location.quoted().startswith(statement)
 

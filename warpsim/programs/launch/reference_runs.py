@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...base.errors import OperandError, WarpsimError
+from ...base.errors import OperandError
 from ...isa.arrays import as_array
 from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
@@ -35,14 +35,6 @@ from ...observe.algebra.shadow_arrays import ReferenceError, Shadow, Trace
 
 Array = npt.NDArray[Any]
 Reference = Callable[..., Any]
-
-
-class Attempted(Protocol):
-    """What an execution leaves."""
-
-    report: Any
-    error: WarpsimError | None
-    arrays: Mapping[int, Array]
 
 
 class Repeatable(Protocol):

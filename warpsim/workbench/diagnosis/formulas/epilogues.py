@@ -63,11 +63,15 @@ def with_epilogue(
     products: Sequence[Term], addends: Sequence[Term], numbers: Sequence[Term], expected: Array, near: float
 ) -> list[Term]:
     """Return formulas of each product that give the expected values within ``near`` of their scale; with an
-    activation only where none is without.
+    activation, behind all or of the product alone, only where none is without.
     """
     given = addends, numbers, near
-    plain = [found for each in products if (found := _linear(each, *given, expected)) is not None]
-    right = [each for each in plain if fits(each.values, expected, near)]
+
+    def sums(terms: Sequence[Term]) -> list[Term]:
+        plain = [found for each in terms if (found := _linear(each, *given, expected)) is not None]
+        return [each for each in plain if fits(each.values, expected, near)]
+
+    right = sums(products)
     if right:
         return right
     for activation in ACTIVATIONS:
@@ -78,6 +82,8 @@ def with_epilogue(
         inner = [found for each in products if (found := _linear(each, *given, before)) is not None]
         bent = [_activated(each, activation) for each in inner]
         right += [each for each in bent if fits(each.values, expected, near)]
+    if addends and not right:
+        right = sums([_activated(each, activation) for each in products for activation in ACTIVATIONS])
     return right
 
 

@@ -181,17 +181,6 @@ def _unlike_steps(a: Anchored, b: Anchored) -> Iterator[PackingFinding]:
         yield _unlike(a, b, role, by, events)
 
 
-def steps_of_operand(a: Anchored, b: Anchored, role: str) -> Iterator[PackingFinding]:
-    """Yield executions in which A and B are of different k, as a mistake of one of the operands."""
-    sides = sides_of(a, b)
-    blamed: dict[int, list[int]] = {}
-    for event in sides.unlike.tolist():
-        by = int(sides.a[event] - sides.b[event])
-        blamed.setdefault(by if role == "a" else -by, []).append(event)
-    for by, events in blamed.items():
-        yield _unlike(a, b, role, by, events)
-
-
 def _unlike(a: Anchored, b: Anchored, role: str, by: int, events: list[int]) -> PackingFinding:
     anchored, other = (a, b) if role != "b" else (b, a)
     fault = TilesAtFault(tiles=anchored, other=other, events=np.array(events))

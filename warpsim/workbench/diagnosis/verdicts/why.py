@@ -432,9 +432,10 @@ class _Search:
         fields = tensor_causes(trial, self.origins) or descriptor_causes(trial, roles)
         if fields or place is None:
             return [*fields, *self.algebra.causes]
-        if not place.operand and place.kind != "moved":
-            return [own]
         arranged = [*origin_causes(self.launch, self.origins, own.evidence)]
+        if not place.operand and place.kind != "moved":
+            beside = arranged if place.kind.endswith("term") else []
+            return [own, *(replace(each, evidence=_LOCATED) for each in beside if each.kind in _ARRANGED)]
         mine = [each for each in arranged if each.operand == place.operand or not place.operand]
         mine = [each for each in mine if each.kind != "unused" or place.kind == "moved"]
         mine = [replace(each, symptoms=(own.message,)) for each in mine]
