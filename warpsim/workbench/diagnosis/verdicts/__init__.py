@@ -1,16 +1,16 @@
 """Why a launch is wrong: one verdict, by evidence.
 
     repeated_launch    a launch on the arrays as they were, as often as asked, with nothing written back
-    output_errors      which elements of an output are wrong, and what is regular about their places
+    budget             the statements that a diagnosis may execute
+    output_errors      wrong elements of an output, and the regularity of their places
+    formula_causes     proofs: the formula of the expected values, and the statement that leaves it
     statement_chains   the statements that bring an operand of a matrix instruction: loads, copies, stores
-    launch_causes      causes that are found: findings of checks, schedules, origins, products; and what to do
-    matrix_hooks       matrix instructions computed in another way: what trials and experiments are made of
-    corrections        operands put right; hypotheses has what would be right, tried_causes tries it
-    computed           operands computed from D, as tiles of a matrix S, and what is wrong with them
-    stored_places      where the elements of a product are stored; epilogue_causes its factor, what is added
+    launch_causes      causes in findings of checks, schedules, origins, products; and their fixes
+    matrix_hooks       matrix instructions computed in another way, for trials; tensor_hooks of tcgen05
+    descriptor_causes  fields of descriptors put right by trial; tensor_causes operands of tcgen05.mma
+    tried_repairs      trials of repairs, and the elements that stay wrong
     retried            arguments exchanged, mistakes of a library undone, other forms of statements; stores
-    type_causes        arrays that are read as another type
-    why                the order in which they are asked, and the verdict
+    why                the order of all these, and the verdict
 
 Knows launches; does not print.
 """

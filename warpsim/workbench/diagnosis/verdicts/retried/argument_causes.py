@@ -1,7 +1,7 @@
-"""Arguments in the wrong order or layout: the launch again with two exchanged, or an array transposed.
+"""Arguments, or axes of the grid, in the wrong order: the launch again with two of them exchanged.
 
-What makes every output right is the cause: host and kernel disagree about it, and either can be mended.
-Knows arguments; does not know statements, but for those that load an array.
+An order that makes every output right is the cause: host and kernel disagree about it, and either can be
+mended. Knows arguments; does not know statements.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ _EVIDENCE = "the launch was executed so: every output is as expected"
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
-    """Another launch, and what is wrong if it is right; ``array`` is the argument that is read otherwise."""
+    """Another launch, and the mistake and its fix if that launch is right."""
 
     launch: RepeatedLaunch
     message: str
     fix: str
-    array: int | None = None
 
 
 def exchanged_causes(trial: Trial) -> list[Cause]:
