@@ -19,6 +19,7 @@ from warpsim.machine.host.device import Device
 from warpsim.programs.exec.host_launch import HostLaunch
 from warpsim.programs.exec.references.argument_types import parameter_types, type_named
 from warpsim.programs.exec.references.decisions import References
+from warpsim.programs.exec.references.host_arguments import strided
 from warpsim.programs.launch.launching import load_text
 from warpsim.show.cli import cli
 
@@ -281,3 +282,27 @@ def test_kernels_by_name() -> None:
         References.named(("k=gemm", "k=gemm"))
     named = References.named(("other=gemm", "gemm_nt"))
     assert sorted(named.functions) == ["", "other"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((3, 4), (16, 8)),
+        ((2, 3), (-12, 4)),
+        ((1 << 40, 2), (4, 4)),
+        ((-1, 2), (8, 4)),
+        ((2, 2), (1 << 62, 4)),
+    ],
+)
+def test_shapes_that_leave_their_memory_are_refused(shape: Any, strides: Any) -> None:
+    """Numba's arrays bring shape and strides with them, which may be anything."""
+    flat = np.arange(10, dtype=np.float32)
+    with pytest.raises(OperandError, match="leaves the 40 bytes"):
+        strided(flat, shape, strides, "x")
+
+
+def test_shapes_within_their_memory_are_views() -> None:
+    flat = np.arange(10, dtype=np.float32)
+    assert strided(flat, (2, 3), (16, 4), "x").tolist() == [[0, 1, 2], [4, 5, 6]]
+    assert strided(flat, (0, 3), (1 << 62, 4), "x").size == 0
+    assert strided(flat, (3, 2), (0, 4), "x").tolist() == [[0, 1]] * 3

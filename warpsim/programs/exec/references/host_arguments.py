@@ -145,12 +145,25 @@ class HostArguments:
                 index += 1
                 continue
             axes, last = int(array[2]), index + _MEMBERS
-            numbers = [int.from_bytes(each, "little") for each in self.launch.parameters[index:]]
-            flat = self._memory(numbers[_MEMBERS - 1], replace(word, text=array[1]))
-            sizes = numbers[_MEMBERS : _MEMBERS + axes], numbers[_MEMBERS + axes : _MEMBERS + 2 * axes]
-            content = None if flat is None else np.lib.stride_tricks.as_strided(flat, *sizes)
+            members = self.launch.parameters[index : last + 2 * axes]
+            address = int.from_bytes(members[_MEMBERS - 1], "little")
+            flat = self._memory(address, replace(word, text=array[1]))
+            numbers = [int.from_bytes(each, "little", signed=True) for each in members[_MEMBERS:]]
+            content = None if flat is None else strided(flat, numbers[:axes], numbers[axes:], word.name)
             self._argument(replace(word, parameter=last - 1), content, shapeless=False)
             index = last + 2 * axes
+
+
+def strided(flat: Array, shape: Sequence[int], strides: Sequence[int], name: str) -> Array:
+    """Return memory as an array of a shape, with strides in bytes. Raises OperandError for what leaves it."""
+    ends = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
+    past = sum(max(end, 0) for end in ends) + flat.itemsize
+    if min(shape) < 0 or (0 not in shape and (min(ends) < 0 or past > flat.nbytes)):
+        raise OperandError(
+            f"{name}: shape {tuple(shape)} with strides {tuple(strides)} leaves the {flat.nbytes:,} bytes "
+            "from its address to the end of the allocation"
+        )
+    return np.lib.stride_tricks.as_strided(flat, shape, strides)
 
 
 def _pointers(text: str) -> tuple[str, ...]:
