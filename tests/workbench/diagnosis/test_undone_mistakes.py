@@ -255,6 +255,24 @@ def test_arguments_and_axes_of_the_grid_that_are_exchanged() -> None:
     assert len(found.causes) > 1  # beyond the end of an array, which ends the launch
 
 
+LAST_CTA = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry last(.param .u64 d)
+{ .reg .b64 %p<2>; .reg .b32 %r<4>;
+  ld.param.u64 %p0, [d]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %tid.x; mad.wide.u32 %p1, %r1, 4, %p0;
+  st.global.b32 [%p1], %r0; ret; }
+"""
+
+
+def test_axes_that_the_kernel_does_not_read_are_not_exchanged() -> None:
+    """With (1, 3, 1) all CTAs do the work of the first: that makes outputs right, and is no mistake."""
+    kernel = load_text(LAST_CTA, "last.ptx")["last"]
+    found = warpsim.why(kernel, (3, 1), 32, [np.zeros(32, np.int32)], {0: np.zeros(32, np.int32)})
+    assert found.errors
+    assert found.kind != "argument"
+
+
 def test_arrays_of_other_sizes_that_are_exchanged() -> None:
     """The first reads beyond its end, which ends the launch."""
     random = np.random.default_rng(0)

@@ -180,7 +180,7 @@ def _of_type(launch: RepeatedLaunch, argument: int, wanted: str) -> Cause:
         kind="type",
         message=f"operand {role or '?'} of the matrix instruction: {name} holds {wanted}{what}",
         location=place,
-        evidence=f"proven by value: the expected values take {name} as {wanted}; the kernel does not",
+        evidence=f"by value: the expected values take {name} as {wanted}; the kernel does not",
         operand=role,
         fix=f"use the instruction with {wanted} for this operand, or convert {name}",
     )

@@ -98,14 +98,18 @@ def _shown(launch: RepeatedLaunch, index: int) -> str:
 
 
 def _other_grids(launch: RepeatedLaunch) -> Iterator[_Candidate]:
-    """Yield the grid with two axes exchanged."""
+    """Yield the grid with two axes exchanged, if the kernel tells the CTAs of the new grid apart."""
     grid = launch.sizes["grid"]
     sizes = [grid] if isinstance(grid, int) else [*grid]
     sizes += [1] * (3 - len(sizes))
+    words = " ".join(record.statement.operand_text or "" for record in launch.kernel.entry.code)
+    read = [f"%ctaid.{axis}" in words for axis in _AXES]
     for first, second in combinations(range(3), 2):
         if sizes[first] != sizes[second]:
             other = list(sizes)
             other[first], other[second] = other[second], other[first]
+            if any(size > 1 and not own for size, own in zip(other, read, strict=True)):
+                continue
             yield _Candidate(
                 launch=replace(launch, sizes={**launch.sizes, "grid": tuple(other)}),
                 message=f"{_AXES[first]} and {_AXES[second]} of the grid {_sizes(sizes)} are exchanged: with "
