@@ -98,7 +98,7 @@ def _shown(launch: RepeatedLaunch, index: int) -> str:
 
 
 def _other_grids(launch: RepeatedLaunch) -> Iterator[_Candidate]:
-    """Yield the grid with two axes exchanged, if the kernel tells the CTAs of the new grid apart."""
+    """Yield the grid with two axes exchanged, if the kernel reads `%ctaid` of each axis of the new grid."""
     grid = launch.sizes["grid"]
     sizes = [grid] if isinstance(grid, int) else [*grid]
     sizes += [1] * (3 - len(sizes))
