@@ -13,7 +13,7 @@ from tests.helpers.command_runner import CliRunner
 from warpsim import OperandError
 from warpsim.base.errors import SourceLine
 from warpsim.observe.stops.debugger import Debugger, WarpStop
-from warpsim.observe.stops.places import SourcePlace, break_of, statements_at
+from warpsim.observe.stops.stop_places import SourcePlace, break_of, statements_at
 from warpsim.show.cli import cli
 from warpsim.show.views.timelines.timeline import captions
 from warpsim.workbench.vectors.formats.recording import read_recording

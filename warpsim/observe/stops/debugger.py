@@ -20,7 +20,7 @@ from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
 from ..recording.recorder import LaunchEvent, Recorder
 from ..recording.selection import Executions, Selection
 from .contexts import At, register_named, registers_of
-from .places import Break, line_of, statements_at
+from .stop_places import Break, line_of, statements_at
 from .values import Value
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ...machine.state.lanes import DivergentPath, Frame, Lanes, Mask
 from ..checks.findings import LaunchFinding
 from .areas import Area, Issued, Running, Written
 from .expressions import Expression
-from .places import Place
+from .stop_places import Place
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...observe.recording.recorder import Recorder
     from ...observe.recording.selection import Selection
     from ...observe.stops.debugger import Debugger, WarpStop
-    from ...observe.stops.places import Break
+    from ...observe.stops.stop_places import Break
     from ...programs.exec.host_launch import HostLaunch
     from ...programs.exec.references.decisions import References
     from ...programs.launch.launching import LaunchableKernel, LoadedModule
@@ -164,7 +164,7 @@ class HostLooking:
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         """Return what stops at the lines that the bound kernels of a module have."""
         from ...observe.stops.debugger import Debugger
-        from ...observe.stops.places import is_there
+        from ...observe.stops.stop_places import is_there
 
         code = module.module.code
         left = [place for place in self.breaks if self.selection is not None or place not in self._stopped]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...observe.recording.strips import Timeline
     from ...observe.recording.timeline import TimelineRecorder
     from ...observe.stops.debugger import Debugger, WarpStop
-    from ...observe.stops.places import Break
+    from ...observe.stops.stop_places import Break
     from ...programs.launch.launching import LoadedModule
     from ...workbench.vectors.recordings import PackingNote
 
@@ -36,7 +36,7 @@ def breaks_of(
 ) -> tuple[Break, ...]:
     """Return lines of the PTX, or of sources."""
     from ...base.errors import OperandError
-    from ...observe.stops.places import break_of
+    from ...observe.stops.stop_places import break_of
 
     try:
         return tuple(break_of(text) for text in texts)

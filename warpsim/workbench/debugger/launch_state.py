@@ -17,8 +17,8 @@ from ...machine.run.wave import Record, Wave
 from ...observe.checks.findings import LaunchFinding, Mode
 from ...observe.stops.contexts import At, Standing, map_addresses, parameter_values, shapes_of, standing
 from ...observe.stops.expressions import Expression
-from ...observe.stops.places import source_line
 from ...observe.stops.points import Breakpoint, Moment, Stop, Watchpoint
+from ...observe.stops.stop_places import source_line
 from ...observe.stops.values import Array, Value
 from ...programs.launch.launch_execution import LaunchModes, LaunchShape
 from ...programs.launch.launching import LaunchableKernel

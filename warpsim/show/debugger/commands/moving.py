@@ -9,8 +9,8 @@ import numpy as np
 
 from ....base.errors import OperandError, inline_stack
 from ....isa.numerals import whole_number
-from ....observe.stops.places import line_name, place_of
 from ....observe.stops.points import Change, RegisterWatch, Stop
+from ....observe.stops.stop_places import line_name, place_of
 from ....observe.stops.values import shown
 from ....workbench.debugger.stepping import Unit, advancing, finishing, reaching, stepping
 from .results import result_lines

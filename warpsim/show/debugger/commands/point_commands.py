@@ -11,8 +11,8 @@ from ....isa.numerals import whole_number
 from ....machine.bind.scope import RegisterName
 from ....observe.stops.contexts import check_names
 from ....observe.stops.expressions import Expression, parse_expression
-from ....observe.stops.places import lines_with_statements, place_of
 from ....observe.stops.points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_of_warp
+from ....observe.stops.stop_places import lines_with_statements, place_of
 from ....ptx.symbols import shown
 from ....workbench.debugger.addresses import area_of
 

@@ -22,7 +22,7 @@ from ....machine.run.pending import Stretches
 from ....machine.run.wave import Wave
 from ....machine.state.lanes import DivergentPath
 from ....observe.stops.contexts import names_in, registers_of, standing, written_registers
-from ....observe.stops.places import line_name
+from ....observe.stops.stop_places import line_name
 from ....observe.stops.values import shown
 from ....ptx.symbols import shown as shown_name
 from .memory_commands import allocations

@@ -11,7 +11,7 @@ from ....isa.numerals import whole_number
 from ....isa.warps import WARP
 from ....observe.stops.contexts import PLACES, names_in
 from ....observe.stops.expressions import parse_expression
-from ....observe.stops.places import line_of
+from ....observe.stops.stop_places import line_of
 from ....observe.stops.values import Value, check_format, shown
 from .fragment_commands import fragment
 from .memory_commands import cells, is_cells, tile

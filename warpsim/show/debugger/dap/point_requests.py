@@ -11,8 +11,8 @@ from typing import Any
 
 from ....base.errors import OperandError, WarpsimError
 from ....observe.stops.expressions import parse_expression
-from ....observe.stops.places import lines_with_statements
 from ....observe.stops.points import Breakpoint, Watchpoint, hit_condition
+from ....observe.stops.stop_places import lines_with_statements
 from ..commands.point_commands import add_breakpoint, add_watchpoint, check_condition
 from ..session import Session
 from .wire import Arguments
