@@ -3,11 +3,11 @@
 Pure data and its lookup; no arithmetic. A target states only the rules, limits and features that differ from
 its parent's: a new chip is one record here. Sources, by the short names used in the evidence texts:
 
-* KM: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004, and the
+* Khattak and Mikaitis: "Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004, and the
   published outputs of their MATLAB-tensor-core repository, which the tests replay.
 * MMA-Sim: arXiv 2511.10909 and PyPI mmasim 2.1.1, whose authors report bit equality with V100, T4,
   A100, RTX 4090, H100, B200 and RTX PRO 6000.
-* FHMP: Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021.
+* Fasi et al.: Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021.
 * B200 harness: sf-tensor/tcgen05 (MIT), whose authors run tcgen05.mma.cta_group::1 on a B200, m 64 n 8 (with
   block scales m 128 n 8), and report 46 paths, dense and sparse, of a million cases each without a mismatch
   to a model that equals these rules on what was asked (72 published words, which the tests replay, and
@@ -195,7 +195,7 @@ _SPARSE_AS_REPORTED = f"{_ALIKE}, as those of tcgen05.mma.sp, reported of B200"
 Why = Callable[[str, str], Evidence]  # types of A and B, separated by spaces, and of D
 
 
-def _validation(target: str, composed: str, family: str = "mma", detail: str = "KM") -> Why:
+def _validation(target: str, composed: str, family: str = "mma", detail: str = "Khattak and Mikaitis") -> Why:
     return lambda factors, d: validated(target, family, factors.split(), d, detail, composed=composed)
 
 
@@ -204,7 +204,7 @@ def _all(evidence: Evidence) -> Why:
 
 
 def _fused(length: int, fraction_bits: int, output: Output, base: int, evidence: Evidence) -> FusedSum:
-    # KM and MMA-Sim 2.1.1 agree on the floor: it follows the generation's own fraction bits (base).
+    # Both sources agree on the floor: it follows the generation's own fraction bits (base).
     floor = 4 - base if output.format == "f16" else -108 - base
     return FusedSum(
         length=length,
@@ -241,7 +241,7 @@ _DEPTH_96 = inferred("groups of 16 products, as with K 64; no published output h
 _MMASIM = "MMA-Sim's authors report bit equality with"
 _EXACT = documented("exact integers that wrap, as PTX defines")
 _SATURATED = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
-_FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, FHMP on A100")
+_FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, Fasi et al. on A100")
 
 
 def _volta(why: Why) -> Rules:
@@ -270,7 +270,7 @@ def _hopper(family: str, why: Why) -> Rules:
 
 
 def _warpgroups(family: str) -> Rules:
-    f8 = _validation("sm_90a", f"{_MMASIM} H100", family, "KM; no C")(_F8, "f32")
+    f8 = _validation("sm_90a", f"{_MMASIM} H100", family, "Khattak and Mikaitis; no C")(_F8, "f32")
     return (
         *_hopper(family, _all(_H_WGMMA)),
         ((family, "f8f6f4", "f32"), _fused(32, 13, RZ_E8M13, 25, f8)),
@@ -299,7 +299,7 @@ SM_70 = Architecture(
         shared_kib=96, multiprocessor_shared_kib=96, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
 )
-_T4 = inferred(f"{_MMASIM} T4; FHMP on T4")
+_T4 = inferred(f"{_MMASIM} T4; Fasi et al. on T4")
 SM_75 = Architecture(
     name="sm_75",
     since=(6, 3),
@@ -534,12 +534,12 @@ SM_110F = Architecture(
     name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F, rules=_tensor(_AS_B200)
 )
 _RTX = inferred(f"{_MMASIM} RTX PRO 6000")
-_RTX_KM = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule")
+_RTX_KM = inferred(f"{_MMASIM} RTX PRO 6000; the model of Khattak and Mikaitis equals the rule")
 _RTX_F16 = inferred(
-    f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule; emulation_sys states its width "
-    "and truncation on RTX 5090"
+    f"{_MMASIM} RTX PRO 6000; the model of Khattak and Mikaitis equals the rule; emulation_sys states its "
+    "width and truncation on RTX 5090"
 )
-_RTX_F8 = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule for fp8")
+_RTX_F8 = inferred(f"{_MMASIM} RTX PRO 6000; the model of Khattak and Mikaitis equals the rule for fp8")
 _RTX_F4 = inferred(
     f"{_MMASIM} RTX PRO 6000; emulation_sys states a width of 25 bits on RTX 5090, of a sum that "
     "has the same bits with 35"

@@ -762,7 +762,7 @@ def test_cuda_sources_need_nvcc(tmp_path, monkeypatch):
     nvcc.chmod(0o755)
     with pytest.raises(warpsim.PtxError) as caught:
         warpsim.load(path, target="sm_90a", nvcc=["-DX=1"])
-    assert "nvcc gives up:\nk.cu(1): error: no such luck: -ptx -lineinfo -arch=sm_90a -DX=1 -o " in str(
+    assert "nvcc failed:\nk.cu(1): error: no such luck: -ptx -lineinfo -arch=sm_90a -DX=1 -o " in str(
         caught.value
     )
 

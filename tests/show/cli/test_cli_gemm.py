@@ -110,10 +110,10 @@ def test_json(run: Any) -> None:
         "undefined": "error",
         "evidence": {
             "label": "validated",
-            "detail": "KM",
+            "detail": "Khattak and Mikaitis",
             "chips": "H100, H200",
             "outputs": 5000,
-            "text": "validated on H100, H200: 5,000 outputs equal (KM)",
+            "text": "validated on H100, H200: 5,000 outputs equal (Khattak and Mikaitis)",
         },
     }
 

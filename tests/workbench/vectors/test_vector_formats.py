@@ -220,10 +220,12 @@ def _failing(arrays: Callable[[VectorSet], Any], at_once: bool) -> Callable[[Vec
 
 def test_a_format_that_is_none_is_refused():
     with pytest.raises(
-        OperandError, match=r"^format 'x' is none of npz, readmemh, testfloat, c, csv, jsonl$"
+        OperandError, match=r"^unknown format 'x'; known are npz, readmemh, testfloat, c, csv, jsonl$"
     ):
         format_of(Path("a.npz"), "x")
-    with pytest.raises(OperandError, match=r"^'a.txt' has the suffix of no format: .npz, .hex, .mem, "):
+    with pytest.raises(
+        OperandError, match=r"^unknown format suffix '.txt' of 'a.txt'; known are .npz, .hex, .mem, "
+    ):
         format_of(Path("a.txt"))
     assert format_of(Path("a.txt"), "csv").name == "csv"
 
@@ -268,7 +270,7 @@ EDITS = [
     (".tv", "#= e ", "#= f ", 0, "expected '#= e WORDS'"),
     (".tv", "#= e ", "#= e 0", 0, " is no word of 8 hexadecimal digits"),
     (".tv", "#= e ", "#= e 00000000 ", 0, "33 words, expected 32"),
-    (".tv", "# case 1:", "#^ e 0\n# case 1:", 0, "'e' is none of the operands of lines"),
+    (".tv", "# case 1:", "#^ e 0\n# case 1:", 0, "unknown operand 'e' of a '#^' line"),
     (".tv", "#= selector 0", "#= selector 7", 0, "case 0: selector is one of 0, 1, not 112"),
 ]  # fmt: skip
 

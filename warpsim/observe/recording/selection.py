@@ -98,7 +98,9 @@ def selection_of(given: Selection | str | bool) -> Selection:
         name, equals, value = word[0].partition("=")
         start = word.start()
         if name not in _NAMES:
-            raise _wrong(given, start, len(name) or 1, f"{name!r} is none of {', '.join(_NAMES)}")
+            raise _wrong(
+                given, start, len(name) or 1, f"unknown field {name!r}; known are {', '.join(_NAMES)}"
+            )
         if name in values:
             raise _wrong(given, start, len(name), f"{name} is given twice")
         place = start + len(name) + len(equals) if value else start

@@ -115,7 +115,7 @@ def check_target(context: click.Context, parameter: click.Parameter, target: str
     from ...isa.architectures import ARCHITECTURES
 
     if target is not None and target not in ARCHITECTURES:
-        raise click.BadParameter(f"{target!r} is none of {', '.join(ARCHITECTURES)}")
+        raise click.BadParameter(f"unknown target {target!r}; known are {', '.join(ARCHITECTURES)}")
     return target
 
 

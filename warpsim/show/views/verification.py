@@ -38,7 +38,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
 def ended_lines(error: str) -> Iterator[str]:
     """Yield a line where an error ended the recorded launch."""
     if error:
-        yield f"an error ended the launch, and what would follow is not recorded: {error}"
+        yield f"an error stopped the launch, and the recording ends there: {error}"
 
 
 def _counted(tally: Tally) -> str:

@@ -179,7 +179,7 @@ def _ignored_lanes(subject: Subject) -> Iterator[Alike]:
                 lambda _, message=ignored + text: {"message": message},
                 severity=severity,
                 rule="ignored-lanes",
-                fix=f"these lanes belong to selector {other}",
+                fix=f"selector {other} reads these lanes",
             )
 
 
@@ -214,7 +214,7 @@ def _broadcast(subject: Subject) -> Iterator[Alike]:
             lambda _, message=message: {"message": message},
             severity=severity,
             rule="broadcast-word",
-            fix="each of the lanes that are read describes chunks or rows of its own",
+            fix="give each lane that is read the metadata of its own chunks or rows",
         )
     if quads.shape[2] == 4:
         yield from _two_halves(subject, (quads[..., :2] == quads[..., 2:]).all(axis=(1, 2)) & ~same)
@@ -229,7 +229,7 @@ def _two_halves(subject: Subject, repeated: Flags) -> Iterator[Alike]:
         lambda _: {"message": message},
         severity="warning",
         rule="two-k-halves",
-        fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 is not k32 twice",
+        fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 metadata is not two k32 blocks",
     )
 
 

@@ -55,7 +55,7 @@ class Trial:
 
     def again(self, evidence: str) -> str:
         """Return what shows a repair, in words: a trial, and whether other data were tried."""
-        more = "" if self._other_data(self.launch) is None else "; so it is on other data"
+        more = "" if self._other_data(self.launch) is None else "; other data agree"
         return f"a trial: {evidence}{more}"
 
     def _left_by(self, launch: RepeatedLaunch, observers: Sequence[MatrixHook]) -> int | None:

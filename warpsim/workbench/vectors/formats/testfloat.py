@@ -225,7 +225,7 @@ def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> N
     while following.startswith("#^ "):
         name = following.split(" ")[1]
         if name not in part or name not in _LINES:
-            lines.wrong(f"{name[:20]!r} is none of the operands of lines", name)
+            lines.wrong(f"unknown operand {name[:20]!r} of a '#^' line", name)
         part[name] ^= _read_comment(lines, f"#^ {name} ", part[name])
         following = next(lines, "")
     if not following:

@@ -31,8 +31,8 @@ from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
-    "the launch was executed with each mistake of the library of warpsim diff undone by itself, in every "
-    "execution; with this one undone, every output is as expected"
+    "each known mistake of a matrix instruction was reverted in turn; without this mistake, every output is "
+    "as expected"
 )
 _LISTED = 2  # mistakes of the same effect
 
