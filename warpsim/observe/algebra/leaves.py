@@ -227,11 +227,11 @@ class Leaves:
 
     # --- what the kernel left ---
 
-    def left(self, argument: Argument) -> Left:
+    def left(self, argument: Argument) -> StoredArray:
         """Return the cells that the kernel left in an array."""
         assert self.memory is not None
         places = argument.places.reshape(-1)
-        return Left(self.memory.load(places, argument.size), self.memory.writers[places])
+        return StoredArray(self.memory.load(places, argument.size), self.memory.writers[places])
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
@@ -242,7 +242,7 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
     return found
 
 
-class Left(NamedTuple):
+class StoredArray(NamedTuple):
     """The cells that a kernel left in the elements of an array, None where none has a key, and the statement
     that stored each.
     """

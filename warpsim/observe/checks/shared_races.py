@@ -58,7 +58,7 @@ class Races(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written before, with nothing in between: a race."""
-        if access.memory is not wave.memories.shared or self.accesses.is_quiet_load(wave, access):
+        if access.memory is not wave.memories.shared or self.accesses.is_race_free_load(wave, access):
             return
         reach = self._reach(wave, access)
         self._check_written(reach, "reads")

@@ -27,7 +27,7 @@ from ...observe.algebra.builtin_references import BUILT_IN
 from ...observe.algebra.created_arrays import created_in
 from ...observe.algebra.equivalence import Equivalence, Output, Stored, output_of
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
-from ...observe.algebra.leaves import Argument, Leaves, Left
+from ...observe.algebra.leaves import Argument, Leaves, StoredArray
 from ...observe.algebra.numpy_functions import scout, trace_of
 from ...observe.algebra.observer import Algebra
 from ...observe.algebra.provenance import Provenance
@@ -338,7 +338,7 @@ class _Sides:
 _PACKED = 4  # bits of codes of which an array has two in a byte
 
 
-def _stored(left: Left, given: Array) -> tuple[str, Array]:
+def _stored(left: StoredArray, given: Array) -> tuple[str, Array]:
     """Return the format that an output was stored as, and its numbers."""
     kind = left.kind(given.dtype)
     packed = kind in FORMATS and FORMATS[kind].bits == _PACKED

@@ -16,7 +16,7 @@ from ...base.errors import OperandError
 from ...isa.layouts.tensor_memory import COLUMNS, LANES
 from ...machine.state.spaces import DEVICE_BASE
 from .expressions import SPACES, parse_expression
-from .words_shown import TYPES, type_of
+from .value_formatting import TYPES, type_of
 from .written import CELL, Area
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ...machine.run.wave import Record, Wave
 from ...machine.state.lanes import DivergentPath, Frame
 from ...machine.state.spaces import DEVICE_BASE
 from ...ptx.symbols import matching, shown_variable
-from .words_shown import TYPES, Array, Value, type_of
+from .value_formatting import TYPES, Array, Value, type_of
 from .written import CELL, memory_of
 
 PLACES = (

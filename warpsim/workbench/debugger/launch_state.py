@@ -27,7 +27,7 @@ from .halts import Stop
 from .history import History
 from .points import Breakpoint, Watchpoint
 from .stepping import Line
-from .words_shown import Array, Value
+from .value_formatting import Array, Value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from ....ptx.binding import Bound
 from ....sums.execution.interface import unpack_metadata
 from ....workbench.debugger.contexts import At, Standing
 from ....workbench.debugger.travel import Travel
-from ....workbench.debugger.words_shown import Array, number
+from ....workbench.debugger.value_formatting import Array, number
 from .fragments_shown import Fragment, Key
 from .matrix_parts import Part, grid, part_of, rest_of, split_part
 from .tensor_fragments import tensor_fragment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ....base.errors import OperandError
 from ....machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ....workbench.debugger.addresses import address_of, offset_of
-from ....workbench.debugger.words_shown import TYPES, Array, check_format, shown
+from ....workbench.debugger.value_formatting import TYPES, Array, check_format, shown
 from ....workbench.debugger.written import CELL, memory_of
 
 if TYPE_CHECKING:

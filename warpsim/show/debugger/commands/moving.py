@@ -13,7 +13,7 @@ from ....workbench.debugger.break_places import line_name, place_of
 from ....workbench.debugger.halts import Stop
 from ....workbench.debugger.points import Change, RegisterWatch
 from ....workbench.debugger.stepping import Done, Unit, advancing, finishing, reaching, stepping
-from ....workbench.debugger.words_shown import shown
+from ....workbench.debugger.value_formatting import shown
 from .results import result_lines
 
 if TYPE_CHECKING:

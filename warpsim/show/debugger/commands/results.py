@@ -9,7 +9,7 @@ import numpy as np
 
 from ....machine.state.spaces import DEVICE_BASE
 from ....programs.launch.array_agreement import Agreement, agreement
-from ....workbench.debugger.words_shown import number
+from ....workbench.debugger.value_formatting import number
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel

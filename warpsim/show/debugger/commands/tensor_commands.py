@@ -19,7 +19,7 @@ from ....isa.layouts.tensor_memory import COLUMNS, LANES
 from ....machine.opcodes.tensor.tensor_places import TENSOR_MEMORY
 from ....machine.state.tensor_cells import Columns, TensorMemory
 from ....workbench.debugger.travel import Travel
-from ....workbench.debugger.words_shown import check_format, shown
+from ....workbench.debugger.value_formatting import check_format, shown
 from .matrix_parts import Part, grid, part_of
 
 _SPELLING = re.compile(r"tmem\s*(?P<part>\[[^\]]*\])?(?:\s+as\s+(?P<format>\S+))?")

@@ -25,7 +25,7 @@ from ....machine.opcodes.tensor.tensor_products import Multiplication, Part
 from ....machine.run.wave import Step, Wave
 from ....sums.execution.interface import unpack_metadata
 from ....workbench.debugger.contexts import Standing
-from ....workbench.debugger.words_shown import Array, number
+from ....workbench.debugger.value_formatting import Array, number
 from .fragments_shown import Fragment, Key
 
 _OPERANDS = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "metadata", "scale_a": "SFA", "scale_b": "SFB"}

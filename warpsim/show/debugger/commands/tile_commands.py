@@ -21,7 +21,7 @@ from ....isa.formats import FORMATS
 from ....isa.layouts.swizzle import TensorSwizzle, tensor_swizzled
 from ....workbench.debugger.addresses import address_of, offset_of
 from ....workbench.debugger.travel import Travel
-from ....workbench.debugger.words_shown import Array, number, width_of
+from ....workbench.debugger.value_formatting import Array, number, width_of
 from ....workbench.debugger.written import memory_of
 from .matrix_parts import Part, grid, part_of, rest_of
 

@@ -13,7 +13,7 @@ from ....isa.warps import WARP
 from ....workbench.debugger.break_places import line_of
 from ....workbench.debugger.contexts import PLACES, names_in
 from ....workbench.debugger.expressions import parse_expression
-from ....workbench.debugger.words_shown import Value, check_format, shown
+from ....workbench.debugger.value_formatting import Value, check_format, shown
 from .fragment_commands import fragment
 from .moving import where_lines
 from .tensor_commands import cells, is_cells

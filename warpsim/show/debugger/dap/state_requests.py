@@ -23,7 +23,7 @@ from ....machine.run.wave import Record, Wave
 from ....workbench.debugger.addresses import address_of, offset_of
 from ....workbench.debugger.call_frames import Call, calls_of
 from ....workbench.debugger.contexts import At, Standing, names_in, registers_of
-from ....workbench.debugger.words_shown import shown
+from ....workbench.debugger.value_formatting import shown
 from ....workbench.debugger.written import memory_of
 from ..commands.command_table import COMMANDS, completions, split
 from ..commands.fragment_commands import fragment_at, has_fragments

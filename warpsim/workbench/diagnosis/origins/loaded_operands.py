@@ -18,9 +18,9 @@ from ....isa.layouts.fragment_layout import Layout
 from ....isa.layouts.strides import modes
 from ....ptx.operands import Address
 from .byte_keys import COMPUTED, CONSTANT, Indices
-from .commonest import mode
 from .given_operands import Given
 from .kept_results import Kept
+from .modes import mode
 from .traced_launch import Movement, TracedBuffer
 
 RESULT = -2  # an element of D of a matrix instruction

@@ -20,8 +20,8 @@ from ....base.errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
 from .byte_keys import Indices
-from .commonest import mode, modes_of_rows
 from .loaded_operands import Mask, Operand, index_text
+from .modes import mode, modes_of_rows
 from .placed_tiles import Fit
 from .tile_patterns import named
 

@@ -24,7 +24,7 @@ from ....machine.state.lanes import DivergentPath
 from ....ptx.symbols import shown as shown_name
 from ....workbench.debugger.break_places import line_name
 from ....workbench.debugger.contexts import registers_of, standing
-from ....workbench.debugger.words_shown import shown
+from ....workbench.debugger.value_formatting import shown
 from .moving import where_lines
 from .tensor_commands import allocations
 
