@@ -199,11 +199,11 @@ def _validation(target: str, composed: str, family: str = "mma", detail: str = "
     return lambda factors, d: validated(target, family, factors.split(), d, detail, composed=composed)
 
 
-def _all(evidence: Evidence) -> Why:
+def _evidence_for_all(evidence: Evidence) -> Why:
     return lambda factors, d: evidence
 
 
-def _fused(length: int, fraction_bits: int, output: Output, base: int, evidence: Evidence) -> FusedSum:
+def _fused_sum(length: int, fraction_bits: int, output: Output, base: int, evidence: Evidence) -> FusedSum:
     # Both sources agree on the floor: it follows the generation's own fraction bits (base).
     floor = 4 - base if output.format == "f16" else -108 - base
     return FusedSum(
@@ -246,35 +246,35 @@ _FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} th
 
 def _volta(why: Why) -> Rules:
     return (
-        (("mma", "m8n8k4.f16", "f32"), _fused(4, 23, RZ_F32, 23, why("f16", "f32"))),
-        (("mma", "m8n8k4.f16", "f16"), _fused(4, 23, RN_F16, 23, why("f16", "f16"))),
+        (("mma", "m8n8k4.f16", "f32"), _fused_sum(4, 23, RZ_F32, 23, why("f16", "f32"))),
+        (("mma", "m8n8k4.f16", "f16"), _fused_sum(4, 23, RN_F16, 23, why("f16", "f16"))),
     )
 
 
 def _ampere(why: Why) -> Rules:
     return (
-        (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, why("f16", "f32"))),
-        (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, why("f16", "f16"))),
-        (("mma", "bf16", "f32"), _fused(8, 24, RZ_F32, 24, why("bf16", "f32"))),
-        (("mma", "tf32", "f32"), _fused(4, 24, RZ_F32, 24, why("tf32", "f32"))),
+        (("mma", "f16", "f32"), _fused_sum(8, 24, RZ_F32, 24, why("f16", "f32"))),
+        (("mma", "f16", "f16"), _fused_sum(8, 24, RN_F16, 24, why("f16", "f16"))),
+        (("mma", "bf16", "f32"), _fused_sum(8, 24, RZ_F32, 24, why("bf16", "f32"))),
+        (("mma", "tf32", "f32"), _fused_sum(4, 24, RZ_F32, 24, why("tf32", "f32"))),
     )
 
 
 def _hopper(family: str, why: Why) -> Rules:
     return (
-        ((family, "f16", "f32"), _fused(16, 25, RZ_F32, 25, why("f16", "f32"))),
-        ((family, "f16", "f16"), _fused(16, 25, RN_F16, 25, why("f16", "f16"))),
-        ((family, "bf16", "f32"), _fused(16, 25, RZ_F32, 25, why("bf16", "f32"))),
-        ((family, "tf32", "f32"), _fused(8, 25, RZ_F32, 25, why("tf32", "f32"))),
+        ((family, "f16", "f32"), _fused_sum(16, 25, RZ_F32, 25, why("f16", "f32"))),
+        ((family, "f16", "f16"), _fused_sum(16, 25, RN_F16, 25, why("f16", "f16"))),
+        ((family, "bf16", "f32"), _fused_sum(16, 25, RZ_F32, 25, why("bf16", "f32"))),
+        ((family, "tf32", "f32"), _fused_sum(8, 25, RZ_F32, 25, why("tf32", "f32"))),
     )
 
 
 def _warpgroups(family: str) -> Rules:
     f8 = _validation("sm_90a", f"{_MMASIM} H100", family, "Khattak and Mikaitis; no C")(_F8, "f32")
     return (
-        *_hopper(family, _all(_H_WGMMA)),
-        ((family, "f8f6f4", "f32"), _fused(32, 13, RZ_E8M13, 25, f8)),
-        ((family, "f8f6f4", "f16"), _fused(32, 13, RN_F16, 25, _H_WGMMA)),
+        *_hopper(family, _evidence_for_all(_H_WGMMA)),
+        ((family, "f8f6f4", "f32"), _fused_sum(32, 13, RZ_E8M13, 25, f8)),
+        ((family, "f8f6f4", "f16"), _fused_sum(32, 13, RN_F16, 25, _H_WGMMA)),
         ((family, "integer", "s32"), IntegerSum(evidence=_EXACT)),
         ((family, "b1", "s32"), BitCount(evidence=_EXACT)),
     )
@@ -282,8 +282,8 @@ def _warpgroups(family: str) -> Rules:
 
 def _emulated_f8(f32: Evidence, f16: Evidence) -> Rules:
     return (
-        (("mma", "f8f6f4", "f32"), EmulatedF8(step=_fused(16, 25, RZ_F32, 25, f32), evidence=f32)),
-        (("mma", "f8f6f4", "f16"), EmulatedF8(step=_fused(16, 25, RN_F16, 25, f16), evidence=f16)),
+        (("mma", "f8f6f4", "f32"), EmulatedF8(step=_fused_sum(16, 25, RZ_F32, 25, f32), evidence=f32)),
+        (("mma", "f8f6f4", "f16"), EmulatedF8(step=_fused_sum(16, 25, RN_F16, 25, f16), evidence=f16)),
     )
 
 
@@ -312,9 +312,9 @@ SM_75 = Architecture(
         shared_kib=64, multiprocessor_shared_kib=64, multiprocessor_threads=1024, multiprocessor_ctas=16
     ),
     rules=(
-        *_volta(_all(_T4)),
-        (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, _T4)),
-        (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, _T4)),
+        *_volta(_evidence_for_all(_T4)),
+        (("mma", "f16", "f32"), _fused_sum(8, 24, RZ_F32, 24, _T4)),
+        (("mma", "f16", "f16"), _fused_sum(8, 24, RN_F16, 24, _T4)),
         (("mma", "integer", "s32"), IntegerSum(evidence=_EXACT)),
         (("mma", "b1", "s32"), BitCount(evidence=_EXACT)),
     ),
@@ -371,8 +371,8 @@ SM_89 = Architecture(
     ),
     rules=(
         *_ampere(_COMPARED_ADA),
-        (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _COMPARED_ADA(_F8, "f32"))),
-        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _COMPARED_ADA(_F8, "f16"))),
+        (("mma", "f8f6f4", "f32"), _fused_sum(16, 13, RZ_E8M13, 24, _COMPARED_ADA(_F8, "f32"))),
+        (("mma", "f8f6f4", "f16"), _fused_sum(16, 13, RN_F16, 24, _COMPARED_ADA(_F8, "f16"))),
     ),
 )
 _HOPPER = frozenset(
@@ -443,10 +443,10 @@ def _tensor(evidence: Evidence, *, integers: bool = False) -> Rules:
     """Return the rules of tcgen05.mma: all products of an instruction and C are summed at once."""
     wide = (("tcgen05", "integer", "s32"), IntegerSum(evidence=_EXACT))
     return (
-        *_hopper("tcgen05", _all(evidence)),
-        (("tcgen05", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
-        (("tcgen05", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, evidence)),
-        (("tcgen05", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
+        *_hopper("tcgen05", _evidence_for_all(evidence)),
+        (("tcgen05", "f8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, evidence)),
+        (("tcgen05", "f8f6f4", "f16"), _fused_sum(32, 25, RN_F16, 25, evidence)),
+        (("tcgen05", "mxf8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, evidence)),
         (("tcgen05", "mxf4", "f32"), _scaled_groups(evidence)),
         (("tcgen05", "nvf4", "f32"), _scaled_groups(_NVF4)),
         (("tcgen05", "nvf4.groups_of_4", "f32"), _QUADS),
@@ -553,9 +553,9 @@ SM_120 = Architecture(
     ),
     rules=(
         *_hopper("mma", lambda a, d: _RTX_F16 if (a, d) == ("f16", "f32") else _RTX_KM),
-        (("mma", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX_F8)),
-        (("mma", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, _RTX)),
-        (("mma", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),
+        (("mma", "f8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, _RTX_F8)),
+        (("mma", "f8f6f4", "f16"), _fused_sum(32, 25, RN_F16, 25, _RTX)),
+        (("mma", "mxf8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, _RTX)),
         (("mma", "mxf4", "f32"), _scaled_groups(_RTX_F4)),
     ),
     unsorted=frozenset({"bf16", "f8f6f4"}),

@@ -218,7 +218,7 @@ def _groups_of(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str],
     for index, modifier in enumerate(modifiers):
         group = _group_of(modifier)
         if not group or _ONLY_OF.get(modifier, opcode) != opcode:
-            raise _unknown(opcode, modifier, index)
+            raise _unknown_modifier(opcode, modifier, index)
         if group in lists:
             lists[group].append(index)
         elif group in values and group not in _REPEATABLE:
@@ -256,15 +256,15 @@ def _join_popc(opcode: str, values: dict[str, str], places: dict[str, int]) -> N
     if operation is None or popc is None or popc < operation:
         alone = popc if operation is None else operation
         known = sorted({form.bit_operation for form in _forms_by_choices(opcode).values()} - {""})
-        spellings = _either([f"'.{name}.popc'" for name in known])
+        spellings = _alternatives([f"'.{name}.popc'" for name in known])
         raise ModifierError(f"a bit operation is spelled {spellings}, in this order", alone)
     values["bit operation"] += ".popc"
 
 
-def _unknown(opcode: str, modifier: str, index: int) -> ModifierError:
+def _unknown_modifier(opcode: str, modifier: str, index: int) -> ModifierError:
     known = {word: None for choices in _forms_by_choices(opcode) for word in choices if word}
     near = difflib.get_close_matches(modifier, [*_SYNTAX[opcode].required, *known], n=3)
-    advice = f"did you mean {_either([f'.{word}' for word in near])}?" if near else _KINDS_OF_MODIFIERS
+    advice = f"did you mean {_alternatives([f'.{word}' for word in near])}?" if near else _KINDS_OF_MODIFIERS
     return ModifierError(f"{opcode} has no modifier '.{modifier}'; {advice}", index)
 
 
@@ -365,9 +365,9 @@ def _sentence(repair: _Repair, choices: Choices) -> str:
         values = _closest_first(_fragments(repair, repair.changed), given)
         named = any(_GROUPS[i].named for i in repair.changed) or len(repair.changed) > 1
         what = f"{_group_names(repair.changed)} from {given}" if named else given
-        parts.append(f"change {what} to {_either(values)}")
+        parts.append(f"change {what} to {_alternatives(values)}")
     if repair.added:
-        parts.append(f"add {_label(repair.added)}{_either(_fragments(repair, repair.added))}")
+        parts.append(f"add {_label(repair.added)}{_alternatives(_fragments(repair, repair.added))}")
     if repair.emptied:
         words = " and ".join(f".{choices[i]}" for i in repair.emptied)
         parts.append(f"leave out {_label(repair.emptied)}{words}")
@@ -403,7 +403,7 @@ def _label(groups: Sequence[int]) -> str:
     return f"{_GROUPS[groups[0]].name} " if len(groups) == 1 and _GROUPS[groups[0]].named else ""
 
 
-def _either(words: Sequence[str]) -> str:
+def _alternatives(words: Sequence[str]) -> str:
     """Return ``a``, ``a or b``, ``a, b or c``, cut where there are too many."""
     more = len(words) - _MOST_VALUES
     shown = [*words[:_MOST_VALUES], f"{more} more"] if more > 0 else list(words)

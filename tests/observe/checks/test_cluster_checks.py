@@ -222,7 +222,7 @@ def test_an_aligned_arrival_of_half_a_warp() -> None:
     BOTH: {WAIT}"""
     warning = launched(body, 2, 32)[1].hazards[0]
     assert warning.kind == "divergent barrier"
-    assert warning.message.startswith("barrier.cluster.arrive.aligned is executed by lanes 16-31 of a warp")
+    assert warning.message.startswith("lanes 16-31 of a warp execute barrier.cluster.arrive.aligned")
 
 
 # --- acquires order what their releases cover, and no more ------------------------------------------------

@@ -382,8 +382,8 @@ D[3,5] = 0x40c74172 = 6.22673893 in T14 %d1[31..0]
 COMPARED = """
 D[3,5] of mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
   target  D           value           steps  error against exact sum (ulp)  error against fma chain (ulp)  error against separate multiply and add (ulp)
-  sm_80   0x00000000  0               2      -8388608                  +0                        +0
-  sm_90   0x33000000  2.98023224e-08  1      +0                        +855638016                +855638016
+  sm_80   0x00000000  0               2      -8388608                       +0                             +0
+  sm_90   0x33000000  2.98023224e-08  1      +0                             +855638016                     +855638016
 
   chips first differ at step 0
   rounded sums of the same products first differ after 16 of them

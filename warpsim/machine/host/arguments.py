@@ -285,7 +285,7 @@ def _map_content(
 ) -> Content:
     """Return the bytes of a map, or the address where they are put."""
     if isinstance(value, ArrayMap):
-        buffer, offset = _around(device, parameter, value.array, arguments)
+        buffer, offset = _containing_buffer(device, parameter, value.array, arguments)
         content = bytes(value.at(buffer.address + offset))
     else:
         buffer, content = value.buffer, bytes(value)
@@ -297,7 +297,7 @@ def _map_content(
     return _pointer(parameter, place.address, "a tensor map, which is passed by its address,")
 
 
-def _around(
+def _containing_buffer(
     device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments
 ) -> tuple[Buffer, int]:
     """Return the buffer of an array that an array is a part of, and the place in it."""

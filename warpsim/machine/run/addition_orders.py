@@ -128,13 +128,15 @@ class AdditionOrders:
 
     def found(self) -> dict[Place, OpenAddition]:
         """Return the statements whose updates of one word have an order that is open."""
-        return self.elsewhere | self._found([*self._formats.values()])
+        return self.elsewhere | self._open_additions([*self._formats.values()])
 
     def sums(self) -> dict[Place, OpenAddition]:
         """Return the statements whose additions of floats to one word have an order that is open."""
-        return self._found([known for known in self._formats.values() if known.precision is not None])
+        return self._open_additions(
+            [known for known in self._formats.values() if known.precision is not None]
+        )
 
-    def _found(self, formats: Sequence[_Format]) -> dict[Place, OpenAddition]:
+    def _open_additions(self, formats: Sequence[_Format]) -> dict[Place, OpenAddition]:
         for known in formats:
             known.fold()
         found = dict[Place, OpenAddition]()

@@ -87,7 +87,7 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     if not left.count:
         return False
     return wave.scheduler.wait(
-        path, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
+        path, left, LaneWait(names=_missing_members_text(wave, left.mask, known), anywhere=True), behind=False
     )
 
 
@@ -109,7 +109,7 @@ def warpgroups_together(wave: Wave, path: DivergentPath, lanes: Lanes, act: Grou
     ready = here & present[places.number]
     if waited is not None or int(np.count_nonzero(ready)) != lanes.count:
         left = here & ~ready
-        wait = LaneWait(names=_absent(wave, left, places)) if left.any() else None
+        wait = LaneWait(names=_absent_warps_text(wave, left, places)) if left.any() else None
         _part(wave, path, here & ~lanes.mask & ready, left, wait)
     if ready.any():
         act(wave, path, Lanes(ready), np.flatnonzero(present))
@@ -175,7 +175,7 @@ def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups
         raise UndefinedBehavior(text, statement.location())
 
 
-def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
+def _absent_warps_text(wave: Wave, left: Mask, places: Warpgroups) -> str:
     """Describe the warps that the first of some lanes waits for."""
     group = places.number[int(left.argmax())]
     gone = (places.number == group) & ~left
@@ -232,7 +232,7 @@ def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
 
 def _regroup(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, members: Values) -> None:
     """Lanes that waited join the path; lanes that are not ready leave it, and wait together."""
-    wait = LaneWait(names=_missing(wave, left, members)) if left.any() else None
+    wait = LaneWait(names=_missing_members_text(wave, left, members)) if left.any() else None
     _part(wave, path, joining, left, wait)
 
 
@@ -249,7 +249,7 @@ def _part(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, wait: Lane
         wave.scheduler.paths.remove(path)
 
 
-def _missing(wave: Wave, left: Mask, members: Values) -> str:
+def _missing_members_text(wave: Wave, left: Mask, members: Values) -> str:
     """Describe the members that the first of some lanes waits for."""
     first = int(left.argmax())
     group = left & (members == members[first])

@@ -89,13 +89,13 @@ def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
 
 def _engine(engine: EngineName | Engine) -> Engine:
     if callable(engine):
-        return partial(_asked, engine)
+        return partial(_user_result, engine)
     if engine not in get_args(EngineName):
         raise OperandError(f"engine={engine!r}: it is {_join_names(EngineName)}, or a function")
     return partial(execute_inputs, engine=engine)
 
 
-def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
+def _user_result(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
     """D of an engine that a user gives; raises OperandError where it is no D."""
     d = engine(form, inputs.by_rows())
     wanted = (*executions_of(inputs), *form.held("d").shape)

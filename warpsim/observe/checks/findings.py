@@ -55,12 +55,14 @@ class LaunchFinding:
             lines += [f"{self.other}: note: {self.note}", self.other.excerpt()]
         if self.others:
             what = "statements" if self.other is None else "pairs of statements"
-            lines.append(f"{self.location}: note: {self.count} {what} do this, also {self._listed()}")
+            lines.append(
+                f"{self.location}: note: {self.count} {what} do this, also {self._other_lines_text()}"
+            )
         if self.fix:
             lines.append(f"{self.location}: fix: {self.fix}")
         return "\n".join(lines)
 
-    def _listed(self) -> str:
+    def _other_lines_text(self) -> str:
         """Name the lines of the others in the PTX."""
         lines = [
             str(here.line) if there is None else f"{here.line} and {there.line}"

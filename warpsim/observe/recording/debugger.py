@@ -174,7 +174,7 @@ class Debugger(Observer):
         def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
             frame, pc = path.frame, path.pc
             wanted = list(dict.fromkeys([*(names if line is not None else ()), *watched]))
-            before = {name: _held(record, frame, name, wave) for name in wanted}
+            before = {name: _register_values(record, frame, name, wave) for name in wanted}
             look = _Look(wave=wave, record=record, frame=frame, pc=pc, lanes=lanes, before=before)
             try:
                 changed = inner(wave, path, lanes)
@@ -185,7 +185,7 @@ class Debugger(Observer):
             if line is not None and not matrix:
                 self._at_line(look, line, names)
             for name in watched:
-                self._written(look, name)
+                self._stop_at_writes(look, name)
             return changed
 
         return step
@@ -195,10 +195,10 @@ class Debugger(Observer):
             registers = tuple(look.register(name, warp) for name in names)
             self._stop(line, look.stop(warp, index, registers=registers))
 
-    def _written(self, look: _Look, name: str) -> None:
+    def _stop_at_writes(self, look: _Look, name: str) -> None:
         """Stop for each warp in which the statement wrote the register: a new array is there."""
         old, _ = look.before[name]
-        new, _ = _held(look.record, look.frame, name, look.wave)
+        new, _ = _register_values(look.record, look.frame, name, look.wave)
         if new is old:
             return
         mask = look.lanes.mask if old is None else look.lanes.mask | (new != old)
@@ -246,7 +246,7 @@ class _Look:
         meaning = _meaning(self.record, name)
         part = slice(WARP * warp, WARP * (warp + 1))
         old, written = self.before[name]
-        new, _ = _held(self.record, self.frame, name, self.wave)
+        new, _ = _register_values(self.record, self.frame, name, self.wave)
         missing = np.full(WARP, old is None) if written is None else ~written[part]
         before = np.zeros(WARP, _dtype(new)) if old is None else old[part]
         after = None if new is old or new is None else new[part]
@@ -289,7 +289,9 @@ def _meaning(record: Record, name: str) -> RegisterName:
     return found
 
 
-def _held(record: Record, frame: Frame, name: str, wave: Wave) -> tuple[Values | None, Mask | None]:
+def _register_values(
+    record: Record, frame: Frame, name: str, wave: Wave
+) -> tuple[Values | None, Mask | None]:
     """Return a register in all lanes of the wave, and where it has been written, None for everywhere or
     nowhere.
     """

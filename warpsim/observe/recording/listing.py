@@ -44,7 +44,7 @@ def chain(source: SourceLine | None) -> Iterator[SourceLine]:
 
 def listing_of(code: Sequence[Record], events: Sequence[LaunchEvent]) -> tuple[ListedLine, ...]:
     """Return the lines that events come from, their calls, and lines around them; by file and line."""
-    wanted = _around({(each.file, each.line) for event in events for each in chain(event.source)})
+    wanted = _with_neighbours({(each.file, each.line) for event in events for each in chain(event.source)})
     texts, statements = dict[Place, str](), dict[Place, dict[tuple[int, str], None]]()
     for record in code if wanted else ():
         place = record.statement.location()
@@ -63,7 +63,7 @@ def listing_of(code: Sequence[Record], events: Sequence[LaunchEvent]) -> tuple[L
     return tuple(found)
 
 
-def _around(places: set[Place]) -> list[Place]:
+def _with_neighbours(places: set[Place]) -> list[Place]:
     """Return places and their neighbours, in order."""
     near = range(-AROUND, AROUND + 1)
     return sorted({(file, line + step) for file, line in places for step in near if line + step > 0})

@@ -72,7 +72,7 @@ def stops_of(code: Sequence[Record], place: SourcePlace) -> Iterator[int]:
     sources = [record.statement.location().source for record in code]
     calls = [place.calls(source) for source in sources]
     if all(each is None for each in calls):
-        raise OperandError(_missing(place, sources))
+        raise OperandError(_no_statement_text(place, sources))
     for known, run in groupby(range(len(code)), key=calls.__getitem__):
         if known is not None:
             numbers = list(run)
@@ -100,7 +100,7 @@ def _outwards(source: SourceLine | None) -> Iterator[SourceLine]:
         source = source.inlined_at
 
 
-def _missing(place: SourcePlace, sources: Sequence[SourceLine | None]) -> str:
+def _no_statement_text(place: SourcePlace, sources: Sequence[SourceLine | None]) -> str:
     """Return that no statement comes from a line, and which lines there are."""
     places = {(each.file, each.line) for source in sources for each in _outwards(source)}
     if not places:

@@ -124,12 +124,12 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
             more = f", and {len(each.also) - _OTHERS} more" * (len(each.also) > _OTHERS)
             yield f"    the same as: {'; '.join(each.also[:_OTHERS])}{more}"
     if not found.matches:
-        yield f"  no explanation reproduces D {_tried(found)}"
+        yield f"  no explanation reproduces D {_search_extent(found)}"
     for each in found.near:
         yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {each.name}"
 
 
-def _tried(found: LoopDiagnosis) -> str:
+def _search_extent(found: LoopDiagnosis) -> str:
     """Return the counts of tried and untested explanations, and whether a remark ended the search."""
     text = f"({found.tried - found.uncomputed:,} tried)"
     if found.uncomputed:

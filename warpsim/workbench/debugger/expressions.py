@@ -153,7 +153,7 @@ class _Reader:
             return lambda context: Value.of(inner(context).numbers() == 0)
         left = self.binary(level + 1)
         while self.token in _LEVELS[level]:
-            left = _joined(self.next(), left, self.binary(level + 1))
+            left = _binary_node(self.next(), left, self.binary(level + 1))
         return left
 
     def nested(self, read: Callable[[], Node]) -> Node:
@@ -226,7 +226,7 @@ class _Reader:
 _MOST = (1 << 63) - 1
 
 
-def _joined(sign: str, left: Node, right: Node) -> Node:
+def _binary_node(sign: str, left: Node, right: Node) -> Node:
     if sign in ("/", "%"):
         return lambda context: _divided(sign, left(context).numbers(), right(context).numbers())
     integers = sign in _LEVELS[3]

@@ -133,7 +133,7 @@ class RegisterWatch(Watchpoint):
             before, frame, old, written = self._seen
             new = frame.values[self.register]
             if new is not old and new is not None:
-                yield from self._changed(before, new, old, written)
+                yield from self._changes(before, new, old, written)
         self._seen = None
         if moment is not None and moment.number == self.wave and self._is_own(moment.path.frame):
             frame = moment.path.frame
@@ -143,7 +143,7 @@ class RegisterWatch(Watchpoint):
     def _is_own(self, frame: Frame) -> bool:
         return frame.function is self.function
 
-    def _changed(self, moment: Moment, new: Any, old: Any, written: Mask | None) -> Iterator[Change]:
+    def _changes(self, moment: Moment, new: Any, old: Any, written: Mask | None) -> Iterator[Change]:
         lanes = [lane for lane in self.lanes if moment.lanes.mask[lane]]
         if not lanes:
             return
@@ -179,10 +179,10 @@ class MemoryWatch(Watchpoint):
             before, old = self._seen
             writes = [each for each in execution.writes.found if each.area is self.area]
             if writes or (old is not None and now is not None and old != now):
-                yield self._changed(before, writes[-1] if writes else None, old, now)
+                yield self._changes(before, writes[-1] if writes else None, old, now)
         self._seen = None if moment is None else (moment, now)
 
-    def _changed(self, moment: Moment, write: Written | None, old: bytes | None, new: bytes | None) -> Change:
+    def _changes(self, moment: Moment, write: Written | None, old: bytes | None, new: bytes | None) -> Change:
         lanes = write.lanes if write is not None else tuple(moment.lanes.index[:1].tolist())
         return Change(
             point=self,

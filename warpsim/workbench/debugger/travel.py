@@ -54,7 +54,7 @@ class Travel(LaunchState):
         self._set_areas()
         return execution
 
-    def _behind(self, time: int) -> Execution:
+    def _nearest_execution(self, time: int) -> Execution:
         """Return an execution that stands at a position or before it: a checkpoint, or the beginning."""
         found = self.checkpoints.take(time)
         if found is None:
@@ -237,7 +237,7 @@ class Travel(LaunchState):
             raise OperandError("a position in time is at least 0")
         execution = self.execution
         if execution is None or execution.ended is not None or execution.time > time:
-            execution = self._behind(time)
+            execution = self._nearest_execution(time)
         first, began = execution.time, perf_counter()
         if execution.moment is None or execution.time != time:
             self._resume(execution, lambda _, moment: True if moment.time >= time else None)
@@ -272,7 +272,7 @@ class Travel(LaunchState):
         """Go back by steps of the lane of the focus: the history says where to, so the launch is executed
         again once.
         """
-        origin, before = self.origin(), self._before()
+        origin, before = self.origin(), self._time_of_focus()
         found: int | None = before
         for _ in range(count):
             found = step_back(self.history, origin, before, self.line_of, unit, over=over)
@@ -286,9 +286,9 @@ class Travel(LaunchState):
     def back_to_call(self) -> Stop:
         """Go back to the call of the function that the focus is in."""
         origin = self.origin()
-        return self._at_time(call_before(self.history, origin, self._before()), "step", origin)
+        return self._at_time(call_before(self.history, origin, self._time_of_focus()), "step", origin)
 
-    def _before(self) -> int:
+    def _time_of_focus(self) -> int:
         """Return the time that steps backwards look before."""
         return self.time
 
@@ -302,7 +302,7 @@ class Travel(LaunchState):
 
     def backward(self) -> Stop:
         """Go back to the last breakpoint or write to what is watched before now; else to the beginning."""
-        limit = self._before()
+        limit = self._time_of_focus()
         found = self._last_before(limit)
         if found is None:
             return self.start()

@@ -226,7 +226,7 @@ def named(wave: Wave, offset: int, *, mbarrier: bool = True) -> str:
     return place_name(wave.entry.shared, address, mbarrier=mbarrier) or f"{address:#x}"
 
 
-def _missing(wave: Wave, path: DivergentPath) -> str:
+def _missing_arrivals_text(wave: Wave, path: DivergentPath) -> str:
     """Return what the phases lack that lanes wait for, and the warps that have not arrived."""
     wanted = np.unique(_SLEEPERS.of(wave)[path.lanes.index]).tolist()
     return "; ".join(list(dict.fromkeys(_lacks(wave, offset) for offset in wanted))[:_FEW])
@@ -284,7 +284,7 @@ def _at(wave: Wave, warp: int, pc: int) -> str:
 
 
 _FEW = 4
-_SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing)
+_SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing_arrivals_text)
 
 
 def awaited(wave: Wave) -> frozenset[int]:

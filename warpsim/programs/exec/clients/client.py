@@ -283,9 +283,9 @@ class Process:
             capture.add(stream.handle, work)
             return
         clock = self.order.begin(stream)
-        self._given(call, work, stream.line, clock)
+        self._schedule_work(call, work, stream.line, clock)
 
-    def _given(self, call: Any, work: GraphNode, line: int, clock: Clock) -> None:
+    def _schedule_work(self, call: Any, work: GraphNode, line: int, clock: Clock) -> None:
         """Do work now; or, where a schedule chooses, when the host waits; or long launches together."""
         pending = Pending(work, line, clock, call.name, next(self._given_work))
         if self.settings.schedule != IN_ORDER:
@@ -353,7 +353,7 @@ class Process:
         for place, node in enumerate(graph.ordered()):
             before = [ends[other] for other in node.after]
             line, clock = self.order.branch(stream, place, join(start, *before))
-            self._given(call, node, line, clock)
+            self._schedule_work(call, node, line, clock)
             ends[node] = clock
         self.order.meet(stream, (start, *ends.values()))
 

@@ -256,10 +256,10 @@ def completions(session: Travel, line: str) -> list[str]:
         command = find(name).names[0]
     except OperandError:
         return []
-    return sorted({each for each in _known(session, command) if each.startswith(word)})[:_MOST]
+    return sorted({each for each in _command_words(session, command) if each.startswith(word)})[:_MOST]
 
 
-def _known(session: Travel, command: str) -> Iterable[str]:
+def _command_words(session: Travel, command: str) -> Iterable[str]:
     """Return the words that a command takes."""
     match command:
         case "info":

@@ -44,7 +44,7 @@ def fragment(session: Travel, text: str) -> str:
     here = session.standing()
     found = fragment_at(here, session.at(), _ALIASES.get(name, name))
     if lane:
-        return "\n".join(_of_lane(found, lane))
+        return "\n".join(_lane_lines(found, lane))
     first = _first_row(here, found)
     default = Part(
         rows=range(first, min(first + _ROWS, found.shape[0])), columns=range(found.shape[1])[:_COLUMNS]
@@ -64,7 +64,7 @@ def _first_row(here: Standing, found: Fragment) -> int:
     return 16 * warp if warpgroup and found.shape[0] == 64 and found.lanes else 0
 
 
-def _of_lane(found: Fragment, text: str) -> Iterator[str]:
+def _lane_lines(found: Fragment, text: str) -> Iterator[str]:
     lane = whole_number(text.strip())
     own = sorted(key for key, holder in found.lanes.items() if holder == lane)
     if lane is None or not own:

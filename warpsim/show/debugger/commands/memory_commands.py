@@ -23,7 +23,7 @@ _MOST = 4096  # words
 
 def examine(session: Travel, text: str) -> str:
     """Print words of memory."""
-    count, letters, size, place = _asked(text)
+    count, letters, size, place = _parse_examine(text)
     if not place:
         raise OperandError("x where? An address, as in x/8xw shared+0x400, or arg2[3,5]")
     given = address_of(session, place)
@@ -45,7 +45,7 @@ def examine(session: Travel, text: str) -> str:
     return "\n".join(_rows(given.space, given.address, words, texts))
 
 
-def _asked(text: str) -> tuple[int, str, int, str]:
+def _parse_examine(text: str) -> tuple[int, str, int, str]:
     """Return count, format, size in bytes (0 for none) and address. Raises OperandError."""
     if not text.startswith("/"):
         return 1, "", 0, text

@@ -36,7 +36,7 @@ def _nothing(text: str, name: str) -> None:
         raise OperandError(f"{name} takes nothing: {text}")
 
 
-def _repeated(session: Travel, text: str, move: Callable[[], Stop]) -> str:
+def _repeat(session: Travel, text: str, move: Callable[[], Stop]) -> str:
     """Move so many times; what stops a step earlier ends it."""
     count = count_of(text)
     stop = move()
@@ -88,7 +88,7 @@ def _step(session: Travel, text: str, unit: Unit, *, over: bool) -> str:
         done: Done = stepping(session.origin(), unit, session.line_of, over=over)
         return session.forward(done)
 
-    return _repeated(session, text, move)
+    return _repeat(session, text, move)
 
 
 def step(session: Travel, text: str) -> str:
@@ -222,7 +222,7 @@ def where_lines(session: Travel) -> Iterator[str]:
         yield error.message
         return
     location = here.record.statement.location()
-    yield f"{line_name(location)}: {_cut(str(here.record.statement))}"
+    yield f"{line_name(location)}: {_shorten(str(here.record.statement))}"
     source = location.source
     while source is not None:
         if source.text.strip():
@@ -236,7 +236,7 @@ def where_lines(session: Travel) -> Iterator[str]:
         yield "  the guard does not hold in this lane"
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return a statement, without the middle of many operands."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 30]} ... {text[-25:]}"
 
@@ -268,7 +268,7 @@ def change_lines(session: Travel, change: Change) -> Iterator[str]:
         what = f"a {change.copy.kind} issued at {place}, which completes here"
         yield f"  written{whose}: {what}, time {change.time}"
     else:
-        yield f"  written{whose}{others} at {place}, time {change.time}: {_cut(str(statement))}"
+        yield f"  written{whose}{others} at {place}, time {change.time}: {_shorten(str(statement))}"
 
 
 def shown_bytes(word: object, kind: str) -> str:

@@ -69,7 +69,7 @@ def allocations(session: Travel) -> Iterator[str]:
     columns = memory.columns[cta]
     for first, size in sorted(columns.held.items()):
         place = f"columns {first}..{first + size - 1}, allocated at line {columns.lines[first]} of the PTX"
-        yield f"{place}: {_written(memory, cta, first, size)}"
+        yield f"{place}: {_written_text(memory, cta, first, size)}"
     for first, line in sorted(columns.freed.items()):
         if first not in columns.held:
             yield f"column {first} and those behind it: freed at line {line} of the PTX"
@@ -77,7 +77,7 @@ def allocations(session: Travel) -> Iterator[str]:
         yield f"the right to allocate was relinquished at line {columns.relinquished} of the PTX"
 
 
-def _written(memory: TensorMemory, cta: int, first: int, size: int) -> str:
+def _written_text(memory: TensorMemory, cta: int, first: int, size: int) -> str:
     """Return which cells of columns are written, in words."""
     known = memory.written[cta, :, first : first + size]
     if not known.any():

@@ -52,16 +52,16 @@ def _breakpoints(session: Travel) -> Iterator[str]:
     for point in session.breakpoints:
         state = "" if point.enabled else ", disabled"
         log = "" if point.log is None else f", logs {point.log!r}"
-        yield f"{point}: {_some(len(point.place.pcs), 'statement')}, {_times(point.hits)}{state}{log}"
+        yield f"{point}: {_count(len(point.place.pcs), 'statement')}, {_times(point.hits)}{state}{log}"
     for watch in session.watchpoints:
         yield f"{watch}: {_times(watch.hits)}{'' if watch.enabled else ', disabled'}"
 
 
 def _times(count: int) -> str:
-    return f"hit {_some(count, 'time')}"
+    return f"hit {_count(count, 'time')}"
 
 
-def _some(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -129,8 +129,8 @@ def _mbarrier_line(wave: Wave, address: int, barrier: Object) -> str:
     where = f"mbarrier{f' {name}' if name else ''} at shared {address:#x}"
     if not barrier.valid:
         return f"{where}: invalidated"
-    tx = f" and {_some(barrier.tx, 'byte')}" if barrier.tx else ""
-    left = f"{barrier.pending} of {_some(barrier.expected, 'arrival')}{tx} to come"
+    tx = f" and {_count(barrier.tx, 'byte')}" if barrier.tx else ""
+    left = f"{barrier.pending} of {_count(barrier.expected, 'arrival')}{tx} to come"
     return f"{where}: phase of parity {barrier.parity}, {left}"
 
 
@@ -211,14 +211,14 @@ def _findings(session: Travel) -> Iterator[str]:
 
 
 def _time(session: Travel) -> Iterator[str]:
-    yield f"time {session.time}, {_some(len(session.history), 'statement')} known"
+    yield f"time {session.time}, {_count(len(session.history), 'statement')} known"
     if session.checkpoints.positions:
         yield f"  checkpoints at {', '.join(map(str, session.checkpoints.positions))}"
     if session.execution is not None:
         for number, wave in enumerate(session.execution.waves):
             if wave is not None:
-                ran = f"{_some(wave.alive, 'lane')} run, {_some(wave.scheduler.statements, 'statement')}"
-                yield f"  wave {number}: {_some(len(wave.ctas), 'CTA')}, {ran}"
+                ran = f"{_count(wave.alive, 'lane')} run, {_count(wave.scheduler.statements, 'statement')}"
+                yield f"  wave {number}: {_count(len(wave.ctas), 'CTA')}, {ran}"
 
 
 def _kernels(session: Travel) -> Iterator[str]:
@@ -310,7 +310,7 @@ def why(session: Travel, text: str) -> str:
     counts = ", ".join(Barriers.of(here.wave).counts(here.wave, int(here.wave.cta[here.lane])))
     lines = [f"{session.focus} waits for {reason}" + (f" ({counts})" if counts else "")]
     if isinstance(path.waits, BarrierWait):
-        lines += [*_absent(session, here.wave, here.lane, path.waits)]
+        lines += [*_absent_lanes(session, here.wave, here.lane, path.waits)]
     return "\n".join(lines)
 
 
@@ -318,7 +318,7 @@ def _waiting(wave: Wave, lane_number: int) -> DivergentPath | None:
     return next((path for path in wave.scheduler.waiting if path.lanes.mask[lane_number]), None)
 
 
-def _absent(session: Travel, wave: Wave, lane_number: int, reason: BarrierWait) -> Iterator[str]:
+def _absent_lanes(session: Travel, wave: Wave, lane_number: int, reason: BarrierWait) -> Iterator[str]:
     """Yield where the lanes of the CTA are that have not come to a barrier."""
     own = wave.cta == wave.cta[lane_number]
     away = wave.alive_mask & own & ~Barriers.of(wave).here[reason.number]

@@ -101,10 +101,10 @@ def list_(session: Travel, text: str) -> str:
     if here.source is not None:
         lines = source_text(here.source.file)
         if lines:
-            return "\n".join(_around(lines, wanted or here.source.line, here.source.line))
+            return "\n".join(_context_lines(lines, wanted or here.source.line, here.source.line))
     lines = session.module.program.source.text.split("\n")
     current = line_of(session.at().record) if session.moment is not None else here.line
-    return "\n".join(_around(lines, wanted or here.line, current))
+    return "\n".join(_context_lines(lines, wanted or here.line, current))
 
 
 def source_text(file: str) -> list[str]:
@@ -114,7 +114,7 @@ def source_text(file: str) -> list[str]:
     return [*source_lines(file)]
 
 
-def _around(lines: list[str], line: int, current: int) -> Iterator[str]:
+def _context_lines(lines: list[str], line: int, current: int) -> Iterator[str]:
     if line > len(lines):
         raise OperandError(f"there are {len(lines)} lines")
     first = max(line - _AROUND, 1)

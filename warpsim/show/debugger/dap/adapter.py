@@ -152,13 +152,13 @@ class Adapter:
             return handler(arguments, after)
         if command.startswith("set") and hasattr(self.points, _snake(command)):
             return getattr(self.points, _snake(command))(arguments)
-        state = self._standing()
+        state = self._stopped_state()
         known = state.requests.get(command)
         if known is None:
             raise OperandError(f"{command} is not supported")
         return known(arguments)
 
-    def _standing(self) -> State:
+    def _stopped_state(self) -> State:
         if self._state is None:
             raise OperandError("there is no launch yet: the launch request comes first")
         return self._state
@@ -186,15 +186,15 @@ class Adapter:
         raise OperandError("there is nothing to attach to: launch begins a kernel")
 
     def _on_configuration_done(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
-        session = self._standing().session
+        session = self._stopped_state().session
         after.append(lambda: self._run(session, "start" if self._stops_at_entry else "run"))
 
     def _on_restart(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
-        session = self._standing().session
+        session = self._stopped_state().session
         after.append(lambda: self._run(session, "start" if self._stops_at_entry else "run"))
 
     def _on_pause(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
-        self._standing()
+        self._stopped_state()
 
     def _on_terminate(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
         after.append(self._terminate)
@@ -214,8 +214,8 @@ class Adapter:
 
     def _move(self, command: str, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
         """Move after the answer; the stop is an event. At the end of a launch, continue ends the session."""
-        session = self._standing().session
-        self._standing().look_at_thread(arguments.number("threadId"))
+        session = self._stopped_state().session
+        self._stopped_state().look_at_thread(arguments.number("threadId"))
         if session.execution is None:
             raise OperandError("the kernel is not running: configurationDone comes first")
         by_statement = arguments.text("granularity", default="line") == "instruction"
@@ -245,9 +245,9 @@ class Adapter:
 
     def stopped(self, session: Session) -> None:
         """Send where the session has stopped, and why."""
-        state, stop = self._standing(), session.last
+        state, stop = self._stopped_state(), session.last
         state.forget()
-        for line in self._shown(session, stop):
+        for line in self._stop_lines(session, stop):
             self.output(line)
         if self._is_plain and stop.kind in ("end", "error"):
             self._terminate()
@@ -264,7 +264,7 @@ class Adapter:
             body["description"] = "the launch has ended: step back, or continue to end the session"
         self.event("stopped", **body)
 
-    def _shown(self, session: Session, stop: Stop) -> Iterator[str]:
+    def _stop_lines(self, session: Session, stop: Stop) -> Iterator[str]:
         """Yield what the console shows of a stop."""
         if stop.kind == "end":
             yield from result_lines(session)

@@ -50,7 +50,7 @@ class State:
             "threads": self._threads,
             "stackTrace": self._stack_trace,
             "scopes": self._scopes,
-            "variables": self._of_reference,
+            "variables": self._variables_of,
             "evaluate": self._evaluate,
             "completions": self._completions,
             "source": self._source,
@@ -202,18 +202,18 @@ class State:
                 {
                     "name": name,
                     "presentationHint": hint,
-                    "variablesReference": self._kept(make),
+                    "variablesReference": self._keep_reference(make),
                     "expensive": False,
                 }
                 for name, hint, make in scopes
             ]
         }
 
-    def _kept(self, make: Variables) -> int:
+    def _keep_reference(self, make: Variables) -> int:
         self._variables.append(make)
         return len(self._variables)
 
-    def _of_reference(self, arguments: Arguments) -> Any:
+    def _variables_of(self, arguments: Arguments) -> Any:
         number = arguments.number("variablesReference")
         if not 1 <= number <= len(self._variables):
             raise OperandError(f"there are no variables {number} where the launch stands")
@@ -241,10 +241,10 @@ class State:
                             )
 
                     text = ", ".join(found.values[key] for key in keys)
-                    yield {**_variable(f"row {row}", text), "variablesReference": self._kept(cells)}
+                    yield {**_variable(f"row {row}", text), "variablesReference": self._keep_reference(cells)}
 
             text = f"{found.shape[0]} x {found.shape[1]}"
-            yield {**_variable(name, text), "variablesReference": self._kept(rows)}
+            yield {**_variable(name, text), "variablesReference": self._keep_reference(rows)}
 
     # --- expressions ----------------------------------------------------------------------------------
 

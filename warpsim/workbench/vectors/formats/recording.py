@@ -81,7 +81,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {}
     statements = []
     for number, item in enumerate(sets):
-        where = _where(item)
+        where = _statement_keys(item)
         arrays |= {f"{number}.{name}": array for name, array in item.vectors.arrays().items()}
         arrays[f"{number}.where"] = where
         statements.append(_statement_document(item, where))
@@ -114,7 +114,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
 
 
-def _where(part: StatementSet) -> npt.NDArray[np.uint64]:
+def _statement_keys(part: StatementSet) -> npt.NDArray[np.uint64]:
     rows = [(*event.cta, event.warp, event.index, event.time) for event in part.events]
     return np.array(rows, np.uint64)
 

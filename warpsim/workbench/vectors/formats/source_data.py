@@ -74,10 +74,10 @@ def listing_from(given: Any) -> tuple[ListedLine, ...]:
     """Return the lines of the data. Raises TraceError."""
     if not isinstance(given, list) or len(given) > MOST_LINES:
         raise TraceError(f"listing is an array of at most {MOST_LINES:,} lines")
-    return tuple(map(_listed, given))
+    return tuple(map(_listed_line, given))
 
 
-def _listed(given: Any) -> ListedLine:
+def _listed_line(given: Any) -> ListedLine:
     if not isinstance(given, dict) or given.keys() != {"file", "line", "text", "statements", "more"}:
         raise TraceError("listing: an object with the keys file, line, text, statements, more")
     statements = given["statements"]

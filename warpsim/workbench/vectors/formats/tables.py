@@ -81,10 +81,10 @@ def _fill(lines: Lines, arrays: Arrays, cells: list[str], case: int, lane: int) 
             if words[0]:
                 lines.wrong("what belongs to a case stands in the row of lane 0", words[0])
         else:
-            array[case] = _of_case(lines, words[0], array)
+            array[case] = _case_values(lines, words[0], array)
 
 
-def _of_case(lines: Lines, cell: str, array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _case_values(lines: Lines, cell: str, array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     if array.dtype == np.int8:
         if not re.fullmatch(r"-?\d{1,3}", cell) or abs(int(cell)) > 127:
             lines.wrong(f"{cell[:20]!r} is no small integer", cell)

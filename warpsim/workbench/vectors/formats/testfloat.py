@@ -104,7 +104,7 @@ def _rendered(case: VectorSet, number: int) -> Iterator[str]:
     label = f": {case.labels[0]}" if case.labels else ""
     yield f"# case {number}{label}"
     arrays = case.arrays()
-    for name, array in _given(arrays).items():
+    for name, array in _side_arrays(arrays).items():
         yield f"#= {name} {_text(array)}"
     lines = [*_dot_products(case_of(case))]
     yield from lines
@@ -114,7 +114,7 @@ def _rendered(case: VectorSet, number: int) -> Iterator[str]:
             yield f"#^ {name} {_text(words ^ arrays[name])}"
 
 
-def _given(arrays: Arrays) -> Arrays:
+def _side_arrays(arrays: Arrays) -> Arrays:
     """Return the arrays of a case that are not operands of its lines."""
     return {name: array for name, array in arrays.items() if name not in _LINES}
 
@@ -210,7 +210,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> None:
     """Fill a case of the arrays; the line after the case becomes the current line."""
     part = {name: array[case : case + 1] for name, array in arrays.items()}
-    for name, array in _given(part).items():
+    for name, array in _side_arrays(part).items():
         lines.following(f"'#= {name}'")
         array[:] = _read_comment(lines, f"#= {name} ", array)
     beginning = lines.place()
