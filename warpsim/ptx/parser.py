@@ -493,7 +493,7 @@ class _Qualities(NamedTuple):
     attributes: tuple[tuple[str, int, int], ...] = ()  # each with its place
 
     def joined(self, other: _Qualities) -> _Qualities:
-        """Return these and others behind them; the last alignment counts, or the first that is no power of
+        """Return these and others behind them; the last alignment counts, or the first that is not a power of
         two.
         """
         kept = other.align is None or (self.align is not None and self.align.bit_count() != 1)

@@ -27,7 +27,7 @@ _MOST = 6  # forms that a message lists
 
 
 class Short:
-    """The words of a name that is no mnemonic of PTX, and the forms that they may mean."""
+    """The words of a name that is not a mnemonic of PTX, and the forms that they may mean."""
 
     def __init__(self, text: str, found: Sequence[Instruction], near: Sequence[str]) -> None:
         self.text, self.found, self.near = text, found, near
@@ -44,7 +44,7 @@ class Short:
 
 
 def read_short(text: str, target: str | None) -> Short | None:
-    """Return the forms that a name may mean, on a target if any is there; None for what is no short name.
+    """Return the forms that a name may mean, on a target if any is there; None for what is not a short name.
 
     A text with .sync or .aligned, or with operands of PTX, is taken by the letter, and no short name.
     """

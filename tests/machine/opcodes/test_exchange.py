@@ -325,7 +325,9 @@ def test_lanes_that_never_come() -> None:
 
 
 def test_a_lane_outside_its_own_mask() -> None:
-    message = r"redux\.sync\.add\.u32: the lane is no member of its own mask 0x3 \[CTA .*, warp 0, lane 2\]"
+    message = (
+        r"redux\.sync\.add\.u32: the lane is not a member of its own mask 0x3 \[CTA .*, warp 0, lane 2\]"
+    )
     with pytest.raises(UndefinedBehavior, match=message):
         run("redux.sync.add.u32 %d, %lane, 3;", {}, {"d": 32}, threads=32)
 

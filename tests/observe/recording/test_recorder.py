@@ -123,7 +123,7 @@ def test_wrong_selections_point_at_the_word(text: str) -> None:
 
 
 def test_what_is_no_selection() -> None:
-    with pytest.raises(OperandError, match=r"^7 is no selection: it is a text such as 'cta=0,0"):
+    with pytest.raises(OperandError, match=r"^7 is not a selection: expected a text such as 'cta=0,0"):
         selection_of(7)  # type: ignore[arg-type]
 
 

@@ -215,7 +215,7 @@ def test_python_prints_the_same(folder):
         (["mma.nonsense", "--element", "0,0"], "error: "),
         (
             [DENSE, "a=-1", "b=0", "c=0", "--element", "0,0"],
-            "OPERANDS: error: a=-1: line 1: '-0x1' is no hexadecimal word",
+            "OPERANDS: error: a=-1: line 1: '-0x1' is not a hexadecimal word",
         ),
         ([DENSE, "--element", "0,0"], "needs registers a, b, c; a is missing"),
         ([DENSE, "ab.npz", "c=c.npy", "--element", "0,0"], "has no target, and the result depends on it"),

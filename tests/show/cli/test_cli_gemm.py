@@ -198,7 +198,7 @@ def test_inputs_stay_as_they_are(run: Any) -> None:
 
 
 def bad(name: str) -> None:
-    """Files that are no matrices."""
+    """Files that are not matrices."""
     content = {"text": b"hello", "cut": Path("A.npy").read_bytes()[:1000]}
     Path(f"{name}.npy").write_bytes(content[name])
 
@@ -274,7 +274,7 @@ def test_no_scheduler(run: Any) -> None:
     code, out, err = run(F16, "A.npy", "B.npy", "--scheduler", "nowhere")
     assert (code, out) == (4, "")
     assert err == (
-        "warpsim gemm: error: 'nowhere' is no address of a Dask scheduler, such as tcp://host:8786: "
+        "warpsim gemm: error: 'nowhere' is not an address of a Dask scheduler, such as tcp://host:8786: "
         "missing port number in address 'nowhere'\n"
     )
 

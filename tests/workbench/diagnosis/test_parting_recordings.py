@@ -200,7 +200,7 @@ def test_what_is_no_recording(files: Path) -> None:
 
 
 def test_descriptors_differ_where_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A and B in shared memory: the same descriptor of the same bytes is no difference."""
+    """A and B in shared memory: the same descriptor of the same bytes is not a difference."""
 
     def event(b: int, tile: int = 0, a: int | None = None) -> Any:
         inputs = SimpleNamespace(

@@ -122,7 +122,9 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
         record = issubclass(array.dtype.type, np.void)
         return _struct(parameter, array.tobytes()) if record else _scalar(parameter, array)
     if isinstance(value, list | tuple):
-        raise OperandError(f"a {_kind(value)} is no array: results could not come back; give a NumPy array")
+        raise OperandError(
+            f"a {_kind(value)} is not an array: results could not come back; give a NumPy array"
+        )
     arguments.buffers[parameter.index] = buffer = _upload(device, parameter, array, arguments)
     return _pointer(parameter, buffer.address, "an array, which is passed by its address,")
 

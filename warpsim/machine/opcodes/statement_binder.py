@@ -165,7 +165,7 @@ class StatementBinder:
             raise self.illegal(f"expected a register, not '{operand}'", index, element)
         found = self.meaning(operand.name, index, element)
         if not isinstance(found, RegisterName):
-            raise self.illegal(f"{operand.name} is no register", index, element)
+            raise self.illegal(f"{operand.name} is not a register", index, element)
         return found
 
     # --- sources ---

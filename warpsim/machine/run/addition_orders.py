@@ -278,7 +278,7 @@ _REALS: Mapping[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.flo
 
 def _widen(words: Values, name: str) -> npt.NDArray[np.float64]:
     """Return float64 of all values of words (lanes, elements), those of pairs beside each other; of words
-    that are no floats 64 bits, the same for the same word.
+    that are not floats 64 bits, the same for the same word.
     """
     words = np.ascontiguousarray(words)
     if name not in PRECISIONS:

@@ -36,7 +36,7 @@ def together(
 
     ``members`` is uint32, a mask of its warp for each lane, or for all, shape (). Lanes that waited here
     are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
-    lane that is no member of its own mask and, without ``exited``, for members that have exited.
+    lane that is not a member of its own mask and, without ``exited``, for members that have exited.
     """
     whole = members is EVERYONE or (not members.ndim and members == EVERYONE)
     if whole and lanes.count == wave.alive and not wave.scheduler.waiting:
@@ -68,7 +68,7 @@ _MEMBERS = SideTable(_no_members)  # (lanes,): the members that each lane named 
 def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
     """Continue lanes when all their members stand at any statement that meets, with the same members.
 
-    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane that is no
+    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane that is no a
     member of its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
@@ -273,7 +273,7 @@ def _check_members(wave: Wave, path: DivergentPath, here: Mask, members: Values)
     outside = here & (members & own == 0)
     if outside.any():
         lane = int(outside.argmax())
-        message = f"the lane is no member of its own mask {int(members[lane]):#x}"
+        message = f"the lane is not a member of its own mask {int(members[lane]):#x}"
         raise _undefined(wave, path, lane, message)
 
 

@@ -119,11 +119,11 @@ def _common_word_type(memory: Bytes, offsets: Offsets, size: int) -> np.dtype[An
 
 
 class Misaligned(InvalidAccess):
-    """An access whose address is no multiple of its size."""
+    """An access whose address is not a multiple of its size."""
 
 
 def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
-    """Raise InvalidAccess for the first address that is no multiple of the size."""
+    """Raise InvalidAccess for the first address that is not a multiple of the size."""
     if int(np.bitwise_or.reduce(addresses, axis=None)) & (size - 1):
         place = int(np.flatnonzero(addresses & (size - 1))[0])
         lane, address = _culprit(lanes, addresses, place)
@@ -246,7 +246,7 @@ class DeviceMemory:
     def free(self, address: int) -> None:
         """Forget one allocation, for good. Raises OperandError where there is none."""
         if address not in self._bases:
-            raise OperandError(f"{address:#x} is no allocation")
+            raise OperandError(f"{address:#x} is not an allocation")
         place = self._bases.index(address)
         if place == len(self._bases) - 1:
             self.release(place)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ...machine.run.events import Share, WgmmaStatement
     from ...machine.run.wave import Record, Wave
 
-_COPIES = 0  # the row of the shadow that stands for operations that are no wgmma
+_COPIES = 0  # the row of the shadow that stands for operations that are not wgmma
 _End = tuple[int, int]  # the component that says that an operation is complete, and from which time on
 
 

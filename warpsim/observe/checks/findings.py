@@ -96,7 +96,7 @@ class Findings:
 
     def __post_init__(self) -> None:
         if self.mode not in ("error", "warn", "off"):
-            raise OperandError(f"checks={self.mode!r}: it is 'error', 'warn' or 'off'")
+            raise OperandError(f"checks={self.mode!r}: expected 'error', 'warn' or 'off'")
 
     def collected(self) -> tuple[LaunchFinding, ...]:
         """Return the errors that have been found and not raised."""

@@ -210,7 +210,7 @@ def spread_of(first: Copy, second: Copy) -> Spread | None:
 
 
 def as_floats(copy: Copy, kind: np.dtype[Any]) -> Copy:
-    """Return a copy all of whose elements count as sums; none do where they are no floats."""
+    """Return a copy all of whose elements count as sums; none do where they are not floats."""
     name = next((name for name, known in _TYPES.items() if np.dtype(known) == kind), "")
     places = np.arange(0, len(copy.content) - kind.itemsize + 1, kind.itemsize)
     return copy._replace(sums={name: places} if name else {})

@@ -90,7 +90,7 @@ def selection_of(given: Selection | str | bool) -> Selection:
         return EVERYTHING
     if not isinstance(given, str):
         raise OperandError(
-            f"{given!r} is no selection: it is a text such as 'cta=0,0 warp=1 line=120 step=3'"
+            f"{given!r} is not a selection: expected a text such as 'cta=0,0 warp=1 line=120 step=3'"
         )
     values: dict[str, Any] = {}
     ctas: dict[Dimensions, None] = {}

@@ -64,7 +64,7 @@ def load(
 
 
 def source_lines(file: str) -> tuple[str, ...]:
-    """Return the lines of a source file that PTX names; none where it is no readable, regular file."""
+    """Return the lines of a source file that PTX names; none where it is not a readable, regular file."""
     path = Path(file)
     try:
         state = path.stat()

@@ -188,7 +188,7 @@ class _Sides:
             known = (argument.index, argument.name, self.names[argument.index])
             if key in known and not isinstance(key, bool):
                 if argument.content is None or not argument.content.ndim:
-                    raise ReferenceError(f"{self.name} returns {key!r}, which is no array")
+                    raise ReferenceError(f"{self.name} returns {key!r}, which is not an array")
                 return argument
         names = ", ".join(self.names)
         raise ReferenceError(f"{self.name} returns {key!r}: the arguments are {names}")

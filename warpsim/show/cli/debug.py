@@ -157,7 +157,7 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
     pairs = [placed("--expect", text, len(values)) for text in options["expect"]]
     for index, path in pairs:
         if array_of(values[index]) is None:
-            raise click.UsageError(f"--expect {index}={path}: argument {index} is no array")
+            raise click.UsageError(f"--expect {index}={path}: argument {index} is not an array")
     try:
         return Session(
             kernel,

@@ -25,7 +25,7 @@ class _Number(_TypeOfInteger):
         try:
             return int(str(value), 0)
         except ValueError:
-            self.fail(f"{value!r} is no integer, decimal or with 0x", parameter, context)
+            self.fail(f"{value!r} is not an integer, decimal or with 0x", parameter, context)
 
 
 _NUMBER = _Number()

@@ -301,7 +301,9 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     )
     for index, path in [*saves, *expects]:
         if array_of(values[index]) is None:
-            raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
+            raise click.UsageError(
+                f"{index}={path}: argument {index}, {asked.arguments[index]}, is not an array"
+            )
     set_symbols(module, asked.symbols)
     symbols = named_symbols(module, asked.save_symbols)
     report = _run(module, name, asked, sizes, values)

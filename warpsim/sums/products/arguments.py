@@ -156,7 +156,7 @@ def _left_operand(form: Instruction, A: Any, undefined: Undefined) -> tuple[Code
     if undefined == "error":
         check_fields(form, pattern.fields(units), unknown=True)
     elif undefined != "fallback":
-        raise OperandError(f"undefined={undefined!r}: it is 'error' or 'fallback'")
+        raise OperandError(f"undefined={undefined!r}: expected 'error' or 'fallback'")
     return codes, units
 
 

@@ -84,7 +84,7 @@ def gemm(
     """
     form = resolved(instruction, target)
     if order != "k":
-        raise OperandError(f"order {order!r}: it is 'k'")
+        raise OperandError(f"order {order!r}: expected 'k'")
     chain = Chain(split_k=split_k, promote_every=promote_every)
     if form.c != form.d:
         raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next C")

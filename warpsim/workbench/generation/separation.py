@@ -75,7 +75,9 @@ def _changed_rule(rule: Rule, changes: str, name: str) -> Rule:
         key, _, value = change.partition("=")
         if key not in legal or not value.removeprefix("-").isdecimal():
             known = ", ".join(legal) or "none"
-            raise OperandError(f"model {name!r}: {change!r} is no PARAMETER=NUMBER; parameters are {known}")
+            raise OperandError(
+                f"model {name!r}: {change!r} is not a PARAMETER=NUMBER; parameters are {known}"
+            )
         values[key] = _number(name, key, value)
     return rule.realigned(**values)
 

@@ -303,7 +303,7 @@ def _lane(text: str, line: int) -> int:
     lane = whole_number(text, _MOST_WORDS)
     if lane is None:
         raise TraceError(
-            f"line {line}: lane {text[:_SHORT]} is none: lanes are 0 to 31, of a warpgroup to 127"
+            f"line {line}: lane {text[:_SHORT]} does not exist: lanes are 0 to 31, of a warpgroup to 127"
         )
     return lane
 
@@ -313,7 +313,7 @@ def _word(text: str, line: int, bits: int) -> int:
     value = int(match[1] or match[2], 16) if match else 1 << bits
     if value >> bits:
         raise TraceError(
-            f"line {line}: {text[:_SHORT]!r} is no hexadecimal word of {bits} bits: print registers "
+            f"line {line}: {text[:_SHORT]!r} is not a hexadecimal word of {bits} bits: print registers "
             f"with 0x%0{bits // 4}x"
         )
     return value
@@ -323,7 +323,7 @@ def _decimal(text: str, line: int, bits: int) -> int:
     """Return a word that was printed as an integer, with %u or %d."""
     value = int(text)
     if not -1 << (bits - 1) <= value < 1 << bits:
-        raise TraceError(f"line {line}: {text[:_SHORT]} is no integer of {bits} bits")
+        raise TraceError(f"line {line}: {text[:_SHORT]} is not an integer of {bits} bits")
     return value % (1 << bits)
 
 

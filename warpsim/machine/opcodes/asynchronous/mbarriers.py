@@ -79,7 +79,7 @@ def _count(binder: StatementBinder, index: int, most: int | None = None) -> Read
     if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
         word = operand.value & (1 << 32) - 1
         if not 1 <= word - (word >> 31 << 32) <= most:
-            raise binder.illegal(f"a count of {operand.value}: it is 1 to {most}", index)
+            raise binder.illegal(f"a count of {operand.value}: expected 1 to {most}", index)
     read = binder.reader(binder.operands[index], "u32", index)
     return lambda wave, path: np.broadcast_to(read(wave, path), (wave.lanes,)).astype(np.int64)
 
@@ -100,7 +100,7 @@ def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
         counts = lanes.of(count(wave, path))
         wrong = np.flatnonzero((counts < 1) | (counts > MOST))
         if wrong.size:
-            message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
+            message = f"a count of {int(counts[wrong[0]])}: expected 1 to {MOST}"
             raise undefined(wave, path, int(lanes.index[wrong[0]]), message)
         words = np.array([Object(count, count).word for count in counts.tolist()], np.uint64)
         where = lanes.of(address(wave, path))

@@ -228,7 +228,7 @@ def _address(binder: StatementBinder, index: int, space: str) -> Reader:
     binder.count(2)
     operand = binder.operands[index]
     if getattr(operand, "base", None) is None:
-        raise binder.illegal(f"'{operand}' is no address that {binder.statement.opcode} takes", index)
+        raise binder.illegal(f"'{operand}' is not an address that {binder.statement.opcode} takes", index)
     read = binder.address(index, "shared" if space else "generic")
 
     def shared(wave: Wave, path: DivergentPath) -> Values:

@@ -87,7 +87,7 @@ def arrive(barrier: Object, count: int, *, drop: bool = False) -> Object:
 def expect(barrier: Object, count: int) -> Object:
     """Return the object with so many more bytes to come; raises Misuse."""
     if not -MOST <= barrier.tx + count <= MOST:
-        raise Misuse(f"the tx-count becomes {barrier.tx + count}: it is {-MOST} to {MOST}")
+        raise Misuse(f"the tx-count becomes {barrier.tx + count}: expected {-MOST} to {MOST}")
     return replace(barrier, tx=barrier.tx + count)
 
 
@@ -108,7 +108,7 @@ def update(
     """Return ``(lanes.count,)``: the objects before, as each lane in its turn found them; wake sleepers.
 
     ``space`` is "shared::cluster" for those that may lie in other CTAs of the cluster.
-    Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
+    Raises UndefinedBehavior for what is not an object, and for what ``change`` does not allow.
     """
     memory, offsets = wave.locate(space, lanes, addresses, 8)
     words = dict(zip(offsets.tolist(), spaces.words_at(memory, offsets, 8)[:, 0].tolist(), strict=True))

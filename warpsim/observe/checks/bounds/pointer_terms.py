@@ -162,7 +162,7 @@ class PointerTerms:
 
     @staticmethod
     def _narrow(opcode: str, modifiers: Sequence[str], sources: Sequence[Terms]) -> Terms:
-        """Return the terms of a result that is no sum of words of 64 bits, but for ``mad.wide``."""
+        """Return the terms of a result that is not a sum of words of 64 bits, but for ``mad.wide``."""
         if opcode == "mad" and "wide" in modifiers:
             return _add(_derive(*sources[:2]), sources[2])
         return _derive(*sources)

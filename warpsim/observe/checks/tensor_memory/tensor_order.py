@@ -148,7 +148,7 @@ class TensorOrder(Observer):
     def _late_change(self, block: Block, clocks: Clocks, warp: int, free: int) -> Late | None:
         """Return where a cell may still be written, or not be allocated, as far as a warp knows.
 
-        An allocation is no value that must be visible: it is enough that it has happened.
+        An allocation is not a value that must be visible: it is enough that it has happened.
         """
         late = self._late_write(block, clocks.visible[warp], free)
         if late is None or int(whose(late.earlier)) >= clocks.of_cluster:

@@ -259,7 +259,7 @@ class RegisterOrder:
     # --- rules about registers ---
 
     def _early_access(self, names: tuple[str, ...], kind: Kind, place: Place) -> Iterator[Hazard]:
-        """9.7.15.7.3, of a statement that is no wgmma."""
+        """9.7.15.7.3, of a statement that is not a wgmma."""
         for role in _ACCESS_AFTER[kind]:
             for operation, used in self._users(names, role, self.completed).items():
                 hazard = self._early(used, role, operation, PARTICIPLE[kind], place)

@@ -127,7 +127,7 @@ class Process:
         found = self.handles.get(handle)
         if not isinstance(found, kind):
             name = "DeviceUninitialized" if kind is Context else "InvalidResourceHandle"
-            raise CudaError(name, f"{handle:#x} is no {what}")
+            raise CudaError(name, f"{handle:#x} is not {what}")
         return found
 
     def drop(self, handle: int, kind: type, what: str) -> Any:
@@ -273,7 +273,7 @@ class Process:
                 self.order.create(handle, blocking=True)
         found = self.order.streams.get(handle)
         if found is None:
-            raise CudaError("InvalidResourceHandle", f"{handle:#x} is no stream")
+            raise CudaError("InvalidResourceHandle", f"{handle:#x} is not a stream")
         return found
 
     def submit(self, call: Any, stream: Stream, work: GraphNode) -> None:

@@ -93,7 +93,7 @@ def image_of(call: Call, handle: int) -> Image:
     modules = call.process.modules
     if handle not in modules.images:
         if handle not in modules.binaries:
-            raise CudaError("InvalidResourceHandle", f"{call.name}: {handle:#x} is no fat binary")
+            raise CudaError("InvalidResourceHandle", f"{call.name}: {handle:#x} is not a fat binary")
         modules.images[handle] = image_at(call, modules.binaries[handle], modules.program)
     return modules.images[handle]
 

@@ -63,7 +63,8 @@ def _focus_operand(session: Travel, found: Origins, role: str) -> tuple[OperandO
     known = [each for each in found.operands if each.operand.given.location.line == line]
     if not known:
         raise OperandError(
-            f"{here.record.statement.mnemonic}: nothing is known of its operands; it is no matrix instruction"
+            f"{here.record.statement.mnemonic}: nothing is known of its operands; it is not a "
+            "matrix instruction"
         )
     traced = next((each for each in known if each.role == role), None)
     if traced is None:

@@ -140,7 +140,7 @@ def _numbered(session: Travel, text: str) -> Iterator[Breakpoint | Watchpoint]:
         point = known.get(whole_number(word) or 0)
         if point is None:
             numbers = ", ".join(map(str, known)) or "none"
-            raise OperandError(f"{word} is no breakpoint or watchpoint; there are {numbers}")
+            raise OperandError(f"{word} is not a breakpoint or watchpoint; there are {numbers}")
         yield point
 
 

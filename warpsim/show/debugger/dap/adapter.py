@@ -141,7 +141,7 @@ class Adapter:
         """Return the body of an answer; ``after`` gets what is done behind it. Raises OperandError."""
         command, given = request.get("command"), request.get("arguments", {})
         if request.get("type") != "request" or not isinstance(command, str):
-            raise OperandError("the message is no request with a command")
+            raise OperandError("the message is not a request with a command")
         if not isinstance(given, dict):
             raise OperandError(f"{command}: arguments are an object")
         arguments = Arguments(command, given)

@@ -152,7 +152,7 @@ def _table(map_: TensorMap, rows: list[Document], start: int) -> list[str]:
         lines.append(f"  and so on, up to {rows[-1]['address'] + _LINE - 1:#07x}")
     if start % _repeats(map_):
         lines.append(
-            f"  the pattern does not begin with the box: {start:#x} is no multiple of {_repeats(map_)}"
+            f"  the pattern does not begin with the box: {start:#x} is not a multiple of {_repeats(map_)}"
         )
     return lines
 

@@ -3,7 +3,7 @@
 The same two ways as in ``steps``, on whole arrays instead of lanes, and with the same planes: float32 values
 and int16 exponents with ZERO and SPECIAL. ``fast`` takes a block of rows and columns and returns which of its
 elements it is not proven for; ``exact`` takes a list of elements. The proofs are those in steps, but sums are
-formed in float64 once they may exceed int32, so that their size is no hazard.
+formed in float64 once they may exceed int32, so that their size is not a hazard.
 """
 
 from __future__ import annotations

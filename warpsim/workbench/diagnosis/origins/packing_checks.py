@@ -4,7 +4,7 @@ A tile of A is some consecutive rows and columns of its buffer, in order, and th
 B that it is multiplied with: what breaks this is found, and named by tile_patterns.py and by
 words/metadata_checks.py.
 A tile that is permuted along k together with its partner is right: the product is the same. Arrays of
-fragments are no matrices: any order is right in which the place of an element is a sum over the bits of the
+fragments are not matrices: any order is right in which the place of an element is a sum over the bits of the
 lane's and the element's numbers, and elements that break the sum are reported.
 """
 
@@ -253,7 +253,7 @@ def _stage_text(anchored: Anchored, by: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Products:
-    """Tiles of A and B that a statement multiplies; ``begins (n,)``: a new sum, which C is no part of."""
+    """Tiles of A and B that a statement multiplies; ``begins (n,)``: a new sum, which C is not a part of."""
 
     a: Anchored
     b: Anchored
@@ -268,7 +268,7 @@ class Products:
 def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
     """Yield the same tiles of A and B added twice to one sum of a warp, by one statement or by several.
 
-    A sum begins where C is no result: a kernel may compute a tile of D again for another purpose.
+    A sum begins where C is not a result: a kernel may compute a tile of D again for another purpose.
     """
     if _are_different(products):
         return

@@ -57,7 +57,7 @@ _LOCATED = f"{BY_TAGS}; located: the fix was not tested"
 _ARRANGED = ("registers", "transposed", "ldmatrix row", "swizzle", "stride")  # of one operand alone
 _BY_ADDRESS = ("race", "in flight", "uninitialised", "out of bounds", "proxy fence")
 _NO_FORMULA = (
-    "the expected values are no product, attention or function of the arguments that was tried: give the "
+    "the expected values match no tried product, attention or function of the arguments: give the "
     "formula as --reference FILE.py:FUNCTION (reference=function)"
 )
 _AS_EXPECTED = (
@@ -525,7 +525,7 @@ def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple
 
 
 def _argument(launch: RepeatedLaunch, key: int | str) -> int:
-    """Return the number of an argument. Raises OperandError for what is no array of the launch."""
+    """Return the number of an argument. Raises OperandError for what is not an array of the launch."""
     names = {launch.name(index): index for index in range(len(launch.args))}
     index = names.get(key, -1) if isinstance(key, str) else key
     if index not in launch.arrays:

@@ -207,7 +207,7 @@ def _unpacking(path: Path) -> Iterator[None]:
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     members = array_members(archive)
     if MANIFEST not in members:
-        raise TraceError("an .npz file without a manifest is no vector set")
+        raise TraceError("an .npz file without a manifest is not a vector set")
     return members
 
 

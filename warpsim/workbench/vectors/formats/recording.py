@@ -204,11 +204,11 @@ class _of_statement:
 
 def _document(given: npt.NDArray[Any] | None) -> Document:
     if given is None or given.shape or given.dtype.kind != "U":
-        raise TraceError("an .npz file without a manifest is no recording")
+        raise TraceError("an .npz file without a manifest is not a recording")
     try:
         document = json.loads(str(given))
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"the manifest is no JSON: {error}") from None
+        raise TraceError(f"the manifest is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
     if document.get("schema") != SCHEMA:
@@ -328,7 +328,7 @@ def _placed(text: str, file: str) -> Iterator[tuple[Any, InstructionStatement]]:
     try:
         program = parse(text, file)
     except WarpsimError as error:
-        raise TraceError(f"the statements are no PTX: {error.message}") from None
+        raise TraceError(f"the statements are not PTX: {error.message}") from None
     for statement in program.statements:
         if isinstance(statement, InstructionStatement):
             yield statement.source.location(statement.start), statement

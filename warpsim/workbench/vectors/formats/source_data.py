@@ -87,7 +87,7 @@ def _listed_line(given: Any) -> ListedLine:
         raise TraceError("listing: each of statements has a line and a text")
     for number in (given["line"], given["more"], *(each[0] for each in statements)):
         if type(number) is not int or not 0 <= number < _MOST:
-            raise TraceError(f"listing: {number!r} is no number below {_MOST:,}")
+            raise TraceError(f"listing: {number!r} is not a number below {_MOST:,}")
     for text in (given["file"], given["text"], *(each[1] for each in statements)):
         if not isinstance(text, str) or len(text) > _MOST_TEXT:
             raise TraceError(f"listing: a text of at most {_MOST_TEXT:,} characters")

@@ -87,7 +87,7 @@ def _fill(lines: Lines, arrays: Arrays, cells: list[str], case: int, lane: int) 
 def _case_values(lines: Lines, cell: str, array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     if array.dtype == np.int8:
         if not re.fullmatch(r"-?\d{1,3}", cell) or abs(int(cell)) > 127:
-            lines.wrong(f"{cell[:20]!r} is no small integer", cell)
+            lines.wrong(f"{cell[:20]!r} is not a small integer", cell)
         return np.array(int(cell), np.int8)
     digits = 2 * array.dtype.itemsize
     words = read_words([cell[i : i + digits] for i in range(0, len(cell), digits)], array.dtype, lines)

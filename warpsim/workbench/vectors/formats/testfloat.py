@@ -251,7 +251,7 @@ def _read_product(lines: Lines, form: Instruction, index: int) -> list[str]:
         lines.wrong(f"{len(words)} words, expected the {len(wanted)} of a dot product")
     for word, digits in zip(words, wanted, strict=True):
         if len(word) != digits or word.strip("0123456789abcdef"):
-            lines.wrong(f"{word[:20]!r} is no word of {digits} hexadecimal digits", word)
+            lines.wrong(f"{word[:20]!r} is not a word of {digits} hexadecimal digits", word)
     return words
 
 

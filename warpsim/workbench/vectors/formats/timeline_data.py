@@ -154,7 +154,7 @@ def _list(given: Any, what: str, most: int = _MOST) -> list[Any]:
 
 def _number(given: Any, what: str, most: int = _MOST) -> int:
     if type(given) is not int or not 0 <= given <= most:
-        raise TraceError(f"{what}: {given!r} is no number from 0 to {most:,}")
+        raise TraceError(f"{what}: {given!r} is not a number from 0 to {most:,}")
     return given
 
 

@@ -202,7 +202,7 @@ def _no_lanes(like: Lanes) -> Lanes:
 
 
 def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
-    """Return lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the
+    """Return lanes whose maximum is out of bounds. Zeros alone are not a hazard; f16's floor is above the
     lower bound.
     """
     if variant.half:
