@@ -139,7 +139,7 @@ LIMITS = [
         GOOD,
         {"box": (12, 1, 1)},
         "a box with 12 elements of the innermost dimension of f16 has rows of 24 bytes: "
-        "it is a multiple of 16 bytes",
+        "expected a multiple of 16 bytes",
     ),
     (
         GOOD,
