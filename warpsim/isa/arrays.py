@@ -36,7 +36,7 @@ def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
     try:
         return np.asarray(value, dtype)
     except (ValueError, TypeError, OverflowError) as error:
-        what = "array" if dtype is None else f"array of {np.dtype(dtype)}"
+        what = "an array" if dtype is None else f"an array of {np.dtype(dtype)}"
         raise OperandError(f"{type(value).__name__} is not {what}: {error}") from None
 
 

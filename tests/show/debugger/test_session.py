@@ -405,7 +405,7 @@ def test_log_points_print_and_go_on(debugged: Session) -> None:
         ("print fragment a", "has no fragments"),
         ("print tile cells", "expected a tile"),
         ("print tile cells as f99 2x2", "is not a format"),
-        ("print tile cells as f16 swizzle 1B 2x2", "it is none"),
+        ("print tile cells as f16 swizzle 1B 2x2", "expected none"),
         ("list 4000", "lines"),
     ],
 )

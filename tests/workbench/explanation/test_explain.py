@@ -439,7 +439,7 @@ def test_chips_with_the_same_d_are_not_said_to_part():
     ones = [np.ones(shape, dtype) for shape, dtype in (((16, 16), "f2"), ((16, 8), "f2"), ((16, 8), "f4"))]
     found = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *ones)
     assert (found.same_d, found.parting.step, found.parting.partial) == (True, 0, None)
-    text = "  D is the same on all of them, in other steps from step 0 on"
+    text = "  D is equal on all chips; their steps differ from step 0 on"
     assert text in comparison_lines(found)
     assert not any("part" in line for line in comparison_lines(found))
     assert comparison_document(found)["same_d"]
@@ -603,7 +603,7 @@ def test_bits_that_tf32_drops_are_told() -> None:
     form = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
     A, B = np.full((16, 8), 1.1, np.float32), np.ones((8, 8), np.float32)
     text = str(warpsim.explain(form, 0, 0, target="sm_80", A=A, B=B))
-    assert "the low 13 bits of A are dropped, as tf32 has none of them: 8 of 8 codes have some set" in text
+    assert "the low 13 bits of A are dropped, since tf32 lacks them; 8 of 8 codes have some set" in text
     assert "13 bits of B" not in text
     assert "exponent: exp(A) + exp(B), before normalisation" in text
 

@@ -177,7 +177,7 @@ def test_unknown_bits_stay_unknown(f32_set: VectorSet, tmp_path: Path) -> None:
         ("case,lane,got\n0,0,00000000\n", "expected columns", 1),
         ("case,lane,reg,got\n0,0,0\n", "3 cells, but the header has 4", 2),
         ("case,lane,reg,got\nx,0,0,00000000\n", "case 'x' is not a number", 2),
-        ('{"case": 0,\n', "this is not JSON object", 1),
+        ('{"case": 0,\n', "this is not a JSON object", 1),
         ("hello\n", "no line has a result", 1),
         ("\n// nothing\n", "there is no result", 1),
         ("@1\n00000000\n", "address @1, but the next word is @0", 1),

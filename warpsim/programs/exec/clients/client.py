@@ -127,7 +127,7 @@ class Process:
         found = self.handles.get(handle)
         if not isinstance(found, kind):
             name = "DeviceUninitialized" if kind is Context else "InvalidResourceHandle"
-            raise CudaError(name, f"{handle:#x} is not {what}")
+            raise CudaError(name, f"no {what} has the handle {handle:#x}")
         return found
 
     def drop(self, handle: int, kind: type, what: str) -> Any:

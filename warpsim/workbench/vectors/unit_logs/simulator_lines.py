@@ -125,7 +125,7 @@ def _object(collector: Collector, line: Line) -> tuple[int, int, int] | None:
     try:
         found = json.loads(line.text)
     except (ValueError, RecursionError) as error:
-        raise wrong(line, f"this is not JSON object: {str(error).partition(':')[0]}") from None
+        raise wrong(line, f"this is not a JSON object: {str(error).partition(':')[0]}") from None
     named = named_parts(found)
     if "case" not in named or "value" not in named:
         return None
