@@ -68,8 +68,8 @@ _MEMBERS = SideTable(_no_members)  # (lanes,): the members that each lane named 
 def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
     """Continue lanes when all their members stand at any statement that meets, with the same members.
 
-    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane that is no a
-    member of its own mask.
+    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane
+    outside its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
         observers_of(wave).met(wave, lanes, members, True)

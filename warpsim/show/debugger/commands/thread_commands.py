@@ -21,12 +21,12 @@ from ....machine.run.convergence import in_words
 from ....machine.run.pending import Stretches
 from ....machine.run.wave import Wave
 from ....machine.state.lanes import DivergentPath
+from ....observe.stops.contexts import names_in, registers_of, standing, written_registers
+from ....observe.stops.stop_places import line_name
+from ....observe.stops.values import shown
 from ....ptx.symbols import shown as shown_name
-from ....workbench.debugger.break_places import line_name
-from ....workbench.debugger.contexts import registers_of, standing
-from ....workbench.debugger.value_formatting import shown
+from .memory_commands import allocations
 from .moving import where_lines
-from .tensor_commands import allocations
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel
@@ -52,16 +52,16 @@ def _breakpoints(session: Travel) -> Iterator[str]:
     for point in session.breakpoints:
         state = "" if point.enabled else ", disabled"
         log = "" if point.log is None else f", logs {point.log!r}"
-        yield f"{point}: {_count(len(point.place.pcs), 'statement')}, {_times(point.hits)}{state}{log}"
+        yield f"{point}: {_some(len(point.place.pcs), 'statement')}, {_times(point.hits)}{state}{log}"
     for watch in session.watchpoints:
         yield f"{watch}: {_times(watch.hits)}{'' if watch.enabled else ', disabled'}"
 
 
 def _times(count: int) -> str:
-    return f"hit {_count(count, 'time')}"
+    return f"hit {_some(count, 'time')}"
 
 
-def _count(count: int, noun: str) -> str:
+def _some(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -129,8 +129,8 @@ def _mbarrier_line(wave: Wave, address: int, barrier: Object) -> str:
     where = f"mbarrier{f' {name}' if name else ''} at shared {address:#x}"
     if not barrier.valid:
         return f"{where}: invalidated"
-    tx = f" and {_count(barrier.tx, 'byte')}" if barrier.tx else ""
-    left = f"{barrier.pending} of {_count(barrier.expected, 'arrival')}{tx} to come"
+    tx = f" and {_some(barrier.tx, 'byte')}" if barrier.tx else ""
+    left = f"{barrier.pending} of {_some(barrier.expected, 'arrival')}{tx} to come"
     return f"{where}: phase of parity {barrier.parity}, {left}"
 
 
@@ -142,7 +142,10 @@ def _async(session: Travel) -> Iterator[str]:
         place = line_name(pending.record.statement.location())
         writes = ", ".join(_span(stretches) for stretches in pending.writes if len(stretches.ranges))
         to = f", to bytes {writes}" if writes else ""
-        to += "".join(f", arrives at {_mbarrier_name(wave, offset)}" for offset in pending.barriers)
+        for offset in pending.barriers:
+            address = offset % wave.memories.shared_stride
+            name = place_name(wave.entry.shared, address, mbarrier=True) or f"at shared {address:#x}"
+            to += f", arrives at mbarrier {name}"
         yield f"{pending.kind} of {wave.describe_lane(pending.lane)}, issued at {place}{group}{to}"
     for flight in flights(wave):
         yield _flight_line(wave, flight)
@@ -161,12 +164,6 @@ def _flight_line(wave: Wave, flight: Flight) -> str:
         f"cp.async of {wave.describe_lanes(flight.lanes)}, issued at {place}, {group}, "
         f"{flight.size} bytes a lane, to shared {span}"
     )
-
-
-def _mbarrier_name(wave: Wave, offset: int) -> str:
-    """Return an mbarrier by its variable, or its address."""
-    address = offset % wave.memories.shared_stride
-    return f"mbarrier {place_name(wave.entry.shared, address, mbarrier=True) or f'at shared {address:#x}'}"
 
 
 def _line_name(wave: Wave, path: DivergentPath) -> str:
@@ -192,33 +189,20 @@ def _registers(session: Travel) -> Iterator[str]:
 
 def _locals(session: Travel) -> Iterator[str]:
     """Yield every register of the function that has been written in the lane of the focus."""
-    from ....workbench.debugger.contexts import names_in
-
     here, at = session.standing(), session.at()
-    from ....machine.bind.scope import RegisterName
-
-    for name in dict.fromkeys(names_in(at.record.scope)):
-        meaning = at.record.scope.find(name) if at.record.scope else None
-        if isinstance(meaning, RegisterName):
-            value = at.register(meaning)
-            word = value.lane(here.lane)
-            if word is not None:
-                yield f"  {name:<8} .{value.type:<5} {shown(word, value.type)}"
-
-
-def _findings(session: Travel) -> Iterator[str]:
-    yield from (str(finding) for finding in session.findings)
+    for name, kind, word in written_registers(at, names_in(at.record.scope), here.lane):
+        yield f"  {name:<8} .{kind:<5} {shown(word, kind)}"
 
 
 def _time(session: Travel) -> Iterator[str]:
-    yield f"time {session.time}, {_count(len(session.history), 'statement')} known"
+    yield f"time {session.time}, {_some(len(session.history), 'statement')} known"
     if session.checkpoints.positions:
         yield f"  checkpoints at {', '.join(map(str, session.checkpoints.positions))}"
     if session.execution is not None:
         for number, wave in enumerate(session.execution.waves):
             if wave is not None:
-                ran = f"{_count(wave.alive, 'lane')} run, {_count(wave.scheduler.statements, 'statement')}"
-                yield f"  wave {number}: {_count(len(wave.ctas), 'CTA')}, {ran}"
+                ran = f"{_some(wave.alive, 'lane')} run, {_some(wave.scheduler.statements, 'statement')}"
+                yield f"  wave {number}: {_some(len(wave.ctas), 'CTA')}, {ran}"
 
 
 def _kernels(session: Travel) -> Iterator[str]:
@@ -238,7 +222,7 @@ _TOPICS: dict[str, Callable[[Travel], Iterator[str]]] = {
     "tmem": allocations,
     "locals": _locals,
     "registers": _registers,
-    "findings": _findings,
+    "findings": lambda session: map(str, session.findings),
     "kernel": _kernels,
     "time": _time,
 }
@@ -310,7 +294,7 @@ def why(session: Travel, text: str) -> str:
     counts = ", ".join(Barriers.of(here.wave).counts(here.wave, int(here.wave.cta[here.lane])))
     lines = [f"{session.focus} waits for {reason}" + (f" ({counts})" if counts else "")]
     if isinstance(path.waits, BarrierWait):
-        lines += [*_absent_lanes(session, here.wave, here.lane, path.waits)]
+        lines += [*_absent(session, here.wave, here.lane, path.waits)]
     return "\n".join(lines)
 
 
@@ -318,7 +302,7 @@ def _waiting(wave: Wave, lane_number: int) -> DivergentPath | None:
     return next((path for path in wave.scheduler.waiting if path.lanes.mask[lane_number]), None)
 
 
-def _absent_lanes(session: Travel, wave: Wave, lane_number: int, reason: BarrierWait) -> Iterator[str]:
+def _absent(session: Travel, wave: Wave, lane_number: int, reason: BarrierWait) -> Iterator[str]:
     """Yield where the lanes of the CTA are that have not come to a barrier."""
     own = wave.cta == wave.cta[lane_number]
     away = wave.alive_mask & own & ~Barriers.of(wave).here[reason.number]

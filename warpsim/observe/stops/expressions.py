@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import Location, OperandError
-from .value_formatting import TYPES, Value, typed
+from .values import TYPES, Value, typed
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|[0-9]+)"
@@ -153,7 +153,7 @@ class _Reader:
             return lambda context: Value.of(inner(context).numbers() == 0)
         left = self.binary(level + 1)
         while self.token in _LEVELS[level]:
-            left = _binary_node(self.next(), left, self.binary(level + 1))
+            left = _joined(self.next(), left, self.binary(level + 1))
         return left
 
     def nested(self, read: Callable[[], Node]) -> Node:
@@ -226,7 +226,7 @@ class _Reader:
 _MOST = (1 << 63) - 1
 
 
-def _binary_node(sign: str, left: Node, right: Node) -> Node:
+def _joined(sign: str, left: Node, right: Node) -> Node:
     if sign in ("/", "%"):
         return lambda context: _divided(sign, left(context).numbers(), right(context).numbers())
     integers = sign in _LEVELS[3]
