@@ -19,12 +19,12 @@ from .output import complain, say
 from .sources import selection_option
 
 if TYPE_CHECKING:
-    from ...observe.recording.debugger import Debugger, Stop
     from ...observe.recording.recorder import Recorder
     from ...observe.recording.selection import Selection
-    from ...observe.recording.source_breaks import Break
     from ...observe.recording.strips import Timeline
     from ...observe.recording.timeline import TimelineRecorder
+    from ...observe.stops.debugger import Debugger, WarpStop
+    from ...observe.stops.stop_places import Break
     from ...programs.launch.launching import LoadedModule
     from ...workbench.vectors.recordings import PackingNote
 
@@ -36,7 +36,7 @@ def breaks_of(
 ) -> tuple[Break, ...]:
     """Return lines of the PTX, or of sources."""
     from ...base.errors import OperandError
-    from ...observe.recording.source_breaks import break_of
+    from ...observe.stops.stop_places import break_of
 
     try:
         return tuple(break_of(text) for text in texts)
@@ -160,7 +160,7 @@ class Looking:
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         from ...base.errors import OperandError
-        from ...observe.recording.debugger import Debugger
+        from ...observe.stops.debugger import Debugger
 
         if not self.breaks and not self.watches:
             return None
@@ -174,7 +174,7 @@ class Looking:
             raise click.UsageError(error.message) from None
         return debugger
 
-    def _show(self, stop: Stop) -> None:
+    def _show(self, stop: WarpStop) -> None:
         from ..views.stops import stop_document, stop_lines
 
         if self.as_json:
