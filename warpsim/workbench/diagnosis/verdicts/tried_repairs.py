@@ -115,8 +115,8 @@ class Trial:
         return replace(launch, args=args, before=before), expected
 
     def _with_longer_sums(self, launch: RepeatedLaunch) -> Iterator[tuple[RepeatedLaunch, dict[int, Array]]]:
-        """Yield launches with an axis of arrays twice as long that the output does not have, and with it one
-        or all of the arguments that are its length; which these are, the launch shows.
+        """Yield launches with an axis of arrays twice as long that the output does not have, and of the
+        arguments that are as long either all or a single value twice as large: the launch shows which.
         """
         kept = (int, np.integer, np.ndarray)
         numbers = {
