@@ -376,7 +376,7 @@ def test_where_the_registers_cannot_be_written(run: Any, folder: Path) -> None:
          "Error: Invalid value for '--target': 'sm_1' is none of sm_70, "),
         (["run", "pass.ptx", "--engine", "x"], "Error: Invalid value for '--engine': 'x' is not one of "),
         (["run", "pass.ptx", "--show", "x"], "Error: Invalid value for '--show': 'x' is not one of "),
-        (["run", "pass.ptx", "--out", "."], "Error: Invalid value for '--out': File '.' is a directory."),
+        (["run", "pass.ptx", "--out", "."], "Error: Invalid value for '-o' / '--out': File '.' is a directory."),
         (["run", "pass.ptx", "fail.ptx", "--out", "o.npz"],
          "Error: --out takes the registers of one trace, but several traces are given"),
         (["run", "--bogus"], "Error: No such option"),
