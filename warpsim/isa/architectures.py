@@ -600,7 +600,7 @@ LARGEST = Limits(
 
 
 def target_of_card(name: str) -> str | None:
-    """Return the target of a card, whatever its case, spaces and dashes: ``rtx4090``; None for other names."""
+    """Return the target of a card, in any case, spaces and dashes left out: ``rtx4090``; None if unknown."""
     return {_plain(card): target for card, target in CARDS.items()}.get(_plain(name))
 
 

@@ -4,7 +4,6 @@ Each distinct arithmetic of every target is executed on random words and on the 
 explanation of one element must end in the very bits of D, and its parts must add up to them.
 """
 
-import contextlib
 import json
 from fractions import Fraction
 from itertools import combinations
@@ -513,12 +512,11 @@ def test_a_comparison_as_a_page():
 def comparisons():
     """One mnemonic with its targets for each set of rules that targets sum a product by."""
     found = {}
-    for mnemonic in dict.fromkeys(form.mnemonic for form in warpsim.instructions() if form.lanes == 32):
-        targets = {}
-        for target in ARCHITECTURES:
-            with contextlib.suppress(IllegalInstruction):
-                form = warpsim.decode(mnemonic, target=target)
-                targets.setdefault(nasty.arithmetic(form), target)
+    legal = {form.mnemonic: {} for form in warpsim.instructions() if form.lanes == 32}
+    for form in (form for target in ARCHITECTURES for form in warpsim.instructions(target)):
+        if form.lanes == 32:
+            legal[form.mnemonic].setdefault(nasty.arithmetic(form), form.target)
+    for mnemonic, targets in legal.items():
         if len(targets) > 1:
             found.setdefault(tuple(targets), (mnemonic, tuple(targets.values())))
     return [*found.values()]

@@ -24,9 +24,9 @@ from .verbs import Option
 
 if TYPE_CHECKING:
     from ...machine.run.events import Observer
-    from ...observe.recording.debugger import Debugger, Stop
     from ...observe.recording.recorder import Recorder
-    from ...observe.recording.source_breaks import Break
+    from ...observe.stops.debugger import Debugger, WarpStop
+    from ...observe.stops.stop_places import Break
     from ...programs.exec.host_launch import HostLaunch
     from ...programs.exec.references.decisions import References
     from ...programs.launch.launching import LaunchableKernel, LoadedModule
@@ -173,15 +173,15 @@ class HostLooking(_Observed):
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         """Return what stops at the lines that the bound kernels of a module have."""
-        from ...observe.recording.debugger import Debugger
-        from ...observe.recording.source_breaks import is_there
+        from ...observe.stops.debugger import Debugger
+        from ...observe.stops.stop_places import is_there
 
         code = module.module.code
         left = [place for place in self.breaks if self.selection is not None or place not in self._stopped]
         found = [place for place in left if is_there(code, place)]
         return Debugger(show=self._show, breaks=found, selection=self.selection) if found else None
 
-    def _show(self, stop: Stop) -> None:
+    def _show(self, stop: WarpStop) -> None:
         from ..views.stops import stop_document, stop_lines
 
         self.stops.append({"launch": self.launches, **stop_document(stop)})

@@ -20,10 +20,10 @@ from .output import complain, say
 from .verbs import Option
 
 if TYPE_CHECKING:
-    from ...observe.recording.debugger import Debugger, Stop
     from ...observe.recording.recorder import Recorder
     from ...observe.recording.strips import Timeline
     from ...observe.recording.timeline import TimelineRecorder
+    from ...observe.stops.debugger import Debugger, WarpStop
     from ...programs.launch.launching import LoadedModule
     from ...workbench.vectors.recordings import PackingNote
 
@@ -123,7 +123,7 @@ class Looking:
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         from ...base.errors import OperandError
-        from ...observe.recording.debugger import Debugger
+        from ...observe.stops.debugger import Debugger
 
         if not self.breaks and not self.watches:
             return None
@@ -137,7 +137,7 @@ class Looking:
             raise click.UsageError(error.message) from None
         return debugger
 
-    def _show(self, stop: Stop) -> None:
+    def _show(self, stop: WarpStop) -> None:
         from ..views.stops import stop_document, stop_lines
 
         if self.as_json:

@@ -18,7 +18,7 @@ from .verbs import Option
 
 if TYPE_CHECKING:
     from ...observe.recording.selection import Selection as _Selection
-    from ...observe.recording.source_breaks import Break
+    from ...observe.stops.stop_places import Break
 
 Value = TypeVar("Value")
 
@@ -87,7 +87,7 @@ def _selection_of(text: str) -> Any:
 
 def _break_of(text: str) -> Any:
     """Return a line of the PTX, or of a source. Raises OperandError."""
-    from ...observe.recording.source_breaks import break_of
+    from ...observe.stops.stop_places import break_of
 
     return break_of(text)
 
