@@ -23,8 +23,10 @@ its parent's: a new chip is one record here. Sources, by the short names used in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache, cached_property
 
 from .comparisons import REPORTS, Evidence, Issued, Use, documented, inferred, reported, validated
@@ -571,6 +573,22 @@ ARCHITECTURES: dict[str, Architecture] = {
     record.name: record for record in tuple(vars().values()) if isinstance(record, Architecture)
 }
 
+# Cards and the target with all instructions of their chip. Source: NVIDIA, "CUDA GPU Compute Capability".
+CARDS: dict[str, str] = {
+    **dict.fromkeys(("V100", "TITAN V"), "sm_70"),
+    **dict.fromkeys(("T4", "RTX 2080", "RTX 2080 Ti"), "sm_75"),
+    **dict.fromkeys(("A100", "A30"), "sm_80"),
+    **dict.fromkeys(("A10", "A40", "RTX 3080", "RTX 3090", "RTX A6000"), "sm_86"),
+    **dict.fromkeys(("Orin", "Jetson AGX Orin"), "sm_87"),
+    **dict.fromkeys(("L4", "L40", "L40S", "RTX 4080", "RTX 4090", "RTX 6000 Ada"), "sm_89"),
+    **dict.fromkeys(("H100", "H200", "H20", "GH200"), "sm_90a"),
+    **dict.fromkeys(("B200", "GB200"), "sm_100a"),
+    **dict.fromkeys(("B300", "GB300"), "sm_103a"),
+    **dict.fromkeys(("Thor", "Jetson T5000", "Jetson T4000"), "sm_110a"),
+    **dict.fromkeys(("RTX 5080", "RTX 5090", "RTX PRO 6000"), "sm_120a"),
+    **dict.fromkeys(("GB10", "DGX Spark"), "sm_121a"),
+}
+
 
 # The most of any target: what a program may ask for where its chip is not known.
 LARGEST = Limits(
@@ -579,6 +597,24 @@ LARGEST = Limits(
     multiprocessor_threads=max(chip.limits.multiprocessor_threads for chip in ARCHITECTURES.values()),
     multiprocessor_ctas=max(chip.limits.multiprocessor_ctas for chip in ARCHITECTURES.values()),
 )
+
+
+def target_of_card(name: str) -> str | None:
+    """Return the target of a card, in any case, spaces and dashes left out: ``rtx4090``; None if unknown."""
+    return {_plain(card): target for card, target in CARDS.items()}.get(_plain(name))
+
+
+def near_target(text: str) -> str | None:
+    """Return the target that a wrong name is nearest to, as sm_90a for ``90a``; None where none is near."""
+    plain, cards = _plain(text), {_plain(card): target for card, target in CARDS.items()}
+    number = re.match(r"(?:compute|sm)?(?=\d)", plain)
+    if number is None:
+        return next((cards[card] for card in get_close_matches(plain, cards, n=1, cutoff=0.75)), None)
+    return next(iter(get_close_matches(f"sm_{plain[number.end() :]}", ARCHITECTURES, n=1, cutoff=0.75)), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
 
 
 def has(target: str, feature: Feature) -> bool:

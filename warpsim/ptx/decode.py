@@ -12,14 +12,12 @@ from ..base.errors import IllegalInstruction, NotModelled, OperandError, PtxErro
 from ..isa.arrays import as_integer
 from ..isa.families import OPCODES, tcgen05
 from ..isa.instruction import Instruction
-from .binding import Bound, Types, bind
+from .binding import Bound, Types, bind, bind_tensor, bind_warpgroup
 from .opcode_names import OPCODES as OPCODE_NAMES
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
 from .short_spellings import example_of, read_short
 from .statements import InstructionStatement, RegisterDeclaration
-from .tensor_operands import bind_tensor
-from .warpgroup import bind_warpgroup
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 _SHORT = 24  # characters of what was given that an error message quotes

@@ -187,7 +187,7 @@ def test_the_only_kernel_needs_no_name():
         (("--shared", "-4"), "shared_bytes=-4: it is an integer, at least 0" + LISTING),
         (
             ("--schedule", "x"),
-            "schedule='x': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'" + LISTING,
+            "schedule='x': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'",
         ),
     ],
 )

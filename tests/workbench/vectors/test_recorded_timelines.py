@@ -15,7 +15,7 @@ from tests.observe.recording.test_timeline import timeline
 from warpsim.base.errors import TraceError
 from warpsim.observe.recording.strips import Timeline
 from warpsim.workbench.vectors.formats.recording import read_recording, write_recording
-from warpsim.workbench.vectors.formats.timeline_data import timeline_document, timeline_from
+from warpsim.workbench.vectors.formats.recording_parts import timeline_document, timeline_from
 
 Document = dict[str, Any]
 

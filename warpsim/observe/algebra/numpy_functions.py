@@ -609,7 +609,7 @@ class _Scout(np.ndarray):
             if isinstance(each, tuple | list):
                 plain.append(type(each)(self._noted(each)))
                 continue
-            if isinstance(each, float | np.generic | np.ndarray) and not isinstance(each, _Scout):
+            if isinstance(each, int | float | np.generic | np.ndarray) and not isinstance(each, _Scout):
                 self.notes.lift(each)
             plain.append(np.asarray(each) if isinstance(each, _Scout) else each)
         return plain

@@ -82,12 +82,16 @@ class Trace:
         self.operations.append(Operation(name, result, operands, user_line()))
         return result
 
+    def arrays(self) -> list[Shadow]:
+        """Return the results and the operands of all operations, each once."""
+        return list({id(x): x for each in self.operations for x in (each.result, *each.operands)}.values())
+
     def lift(self, given: Any) -> Shadow:
         """Return a number or an array as a shadow: its keys are those of constants."""
         if isinstance(given, Shadow):
             return given
         values = _values(np.asarray(given))
-        if values.dtype.kind == "f" and values.size <= _FEW:
+        if (values.dtype.kind == "f" or not values.ndim) and values.size <= _FEW:
             for value in set(values.reshape(-1).tolist()):
                 self.reader.constants.note(value)
         return Shadow(self, self.constants(values), values)

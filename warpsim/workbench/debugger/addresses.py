@@ -15,9 +15,9 @@ import numpy as np
 from ...base.errors import OperandError
 from ...isa.layouts.tensor_memory import COLUMNS, LANES
 from ...machine.state.spaces import DEVICE_BASE
-from .expressions import SPACES, parse_expression
-from .words_shown import TYPES, type_of
-from .written import CELL, Area
+from ...observe.stops.areas import CELL, Area
+from ...observe.stops.expressions import SPACES, parse_expression
+from ...observe.stops.values import TYPES, type_of
 
 if TYPE_CHECKING:
     from .travel import Travel

@@ -17,7 +17,7 @@ from ....isa.descriptors.matrix_descriptor import Descriptor
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs, tile_bytes
 from ....isa.warps import WARP, WARPGROUP
-from ....ptx.warpgroup import WarpgroupBound
+from ....ptx.binding import WarpgroupBound
 from ...run.convergence import Warpgroups
 from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share, mention_pattern, observers_of
 from ...run.wave import Wave

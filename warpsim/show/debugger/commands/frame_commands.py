@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ....base.errors import OperandError
 from ....isa.numerals import whole_number
-from ....workbench.debugger.break_places import line_name
+from ....observe.stops.stop_places import line_name
 from ....workbench.debugger.call_frames import Call
 
 if TYPE_CHECKING:

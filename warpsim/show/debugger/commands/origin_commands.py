@@ -16,7 +16,7 @@ from ....isa.warps import WARP
 from ....workbench.debugger.travel import Travel
 from ....workbench.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
 from ...views.origins import fragment_lines, origin_lines
-from .matrix_parts import Part, part_of, split_part
+from .memory_commands import Part, part_of, split_part
 
 _ALIASES = {"metadata": "e", "meta": "e"}
 _LARGEST = 1 << 16  # rows and columns

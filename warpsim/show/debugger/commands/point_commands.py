@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from ....base.errors import OperandError
 from ....isa.numerals import whole_number
 from ....machine.bind.scope import RegisterName
+from ....observe.stops.contexts import check_names
+from ....observe.stops.expressions import Expression, parse_expression
+from ....observe.stops.points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_of_warp
+from ....observe.stops.stop_places import lines_with_statements, place_of
 from ....ptx.symbols import shown
 from ....workbench.debugger.addresses import area_of
-from ....workbench.debugger.break_places import lines_with_statements, place_of
-from ....workbench.debugger.contexts import check_names
-from ....workbench.debugger.expressions import Expression, parse_expression
-from ....workbench.debugger.points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_of_warp
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel

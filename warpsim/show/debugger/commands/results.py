@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....machine.state.spaces import DEVICE_BASE
+from ....observe.stops.values import number
 from ....programs.launch.array_agreement import Agreement, agreement
-from ....workbench.debugger.words_shown import number
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ....base.errors import OperandError, WarpsimError
-from ....workbench.debugger.halts import Stop
+from ....observe.stops.points import Stop
 from ..commands.moving import change_lines
 from ..commands.results import differs, result_lines
 from ..session import Session
-from .fields import Arguments
 from .point_requests import Points
 from .state_requests import State
-from .wire import Malformed, Message, Writer, read_message
+from .wire import Arguments, Malformed, Message, Writer, read_message
 
 Begin = Callable[[dict[str, Any]], Session]
 _REASONS = {  # of stops, as the protocol calls them

@@ -11,10 +11,9 @@ from ....base.errors import OperandError, TraceError
 from ..parted import SetInParts
 from ..sets import VectorSet
 from .c_header import C_HEADER
-from .json_lines import JsonLines
 from .npz import NpzFormat
 from .readmemh import READMEMH
-from .tables import CSV
+from .tables import CSV, JSON_LINES
 from .testfloat import TESTFLOAT
 
 
@@ -45,7 +44,7 @@ class VectorFormat(Protocol):
         """Write a set atomically; raises OSError."""
 
 
-FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER, CSV, JsonLines())
+FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER, CSV, JSON_LINES)
 
 
 def format_of(path: Path, name: str | None = None) -> VectorFormat:

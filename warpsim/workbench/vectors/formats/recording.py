@@ -3,12 +3,12 @@
 The member ``manifest`` is JSON: ``schema`` (2), ``kind`` ("launch recording"), ``kernel``, ``file``,
 ``target``, ``grid``, ``block``, ``provenance``, ``selection`` (what was to be recorded, "" for everything),
 ``error`` (that ended the launch, or ""), ``statements``, ``events`` and ``words`` (counts of executions and
-words of D), and ``sha256``, the digest of the other keys (recording_seal.py). A statement has ``line``,
+words of D), and ``sha256``, the digest of the other keys. A statement has ``line``,
 ``column``, ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``, and
-``source`` where the line that it comes from is known (source_data.py). There may be ``packing``: findings on
-the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and ``where``, a ``timeline``
-(timeline_data.py), and a ``listing`` of the sources (source_data.py). The arrays of statement 0 are ``0.a``,
-``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its
+``source`` where the line that it comes from is known. There may be ``packing``: findings on the origins of
+operands, each with ``line``, ``operand``, ``kind``, ``message`` and ``where``, a ``timeline``, and a
+``listing`` of the sources (all in recording_parts.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
+``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its
 warp, and time. A statement with operands in tensor memory is there once for each instruction descriptor, and
 has ``addresses``: the names of the ``operands``, and the entry of ``0.addresses (events, operands)`` uint32.
 Readers trust nothing: statements are parsed and bound again, hashes compared.
@@ -40,10 +40,18 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
-from .recording_seal import KEYS as SEAL
-from .recording_seal import check_seal, sealed
-from .source_data import listing_document, listing_from, source_document, source_from
-from .timeline_data import timeline_document, timeline_from
+from .recording_parts import (
+    SEAL,
+    check_seal,
+    listing_document,
+    listing_from,
+    printable,
+    sealed,
+    source_document,
+    source_from,
+    timeline_document,
+    timeline_from,
+)
 
 Document = dict[str, Any]
 
@@ -216,7 +224,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"manifest: schema {given}, but this version reads schema {SCHEMA}: record it again")
     _check_keys(without(document, _OPTIONAL), _KEYS, "manifest")
     for name in _TEXTS:
-        _check_text(document[name], f"manifest: {name}")
+        printable(document[name], f"manifest: {name}")
     try:
         check_target(document["target"])
     except WarpsimError as error:
@@ -253,7 +261,7 @@ def _note(given: Any, what: str) -> PackingNote:
     _check_keys(given, tuple(field.name for field in fields(PackingNote)), what)
     for name, value in given.items():
         if name != "line":
-            _check_text(value, f"{what}: {name}")
+            printable(value, f"{what}: {name}")
     if type(given["line"]) is not int or not 1 <= given["line"] <= _MOST_LINES:
         raise TraceError(f"{what}: line is a number of at most {_MOST_LINES:,}")
     return PackingNote(**given)
@@ -277,11 +285,6 @@ def _check_keys(given: Any, keys: tuple[str, ...], what: str) -> None:
             raise TraceError(f"{what}: {name} is missing")
 
 
-def _check_text(given: Any, what: str) -> None:
-    if not isinstance(given, str) or not given.isprintable():
-        raise TraceError(f"{what} is printable text on one line")
-
-
 def _three(document: Document, name: str) -> tuple[int, int, int]:
     given = document[name]
     well = isinstance(given, list) and len(given) == 3 and all(type(item) is int for item in given)
@@ -299,7 +302,7 @@ def _statements(document: Document) -> Iterator[InstructionStatement]:
     for number, item in enumerate(given):
         what = f"statement {number}"
         _check_keys(without(item, _STATEMENT_OPTIONAL), _STATEMENT_KEYS, what)
-        _check_text(item["text"], f"{what}: text")
+        printable(item["text"], f"{what}: text")
         for name, most in (("line", _MOST_LINES), ("column", _MOST_COLUMNS), ("pc", _MOST_LINES)):
             if type(item[name]) is not int or not (name != "pc") <= item[name] <= most:
                 raise TraceError(f"{what}: {name} is a number of at most {most:,}")

@@ -30,7 +30,7 @@ from ....sums.execution.inputs import inputs_by_name
 from ..parted import SetInParts
 from ..sets import VectorSet
 from .manifest import Manifest
-from .text_format import Arrays, Lines, TextFormat, numbered, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, empty_arrays, numbered, pairs, read_words, spelled
 
 Array = npt.NDArray[Any]
 
@@ -162,7 +162,8 @@ def _rebuilt(case: VectorSet, lines: list[list[str]]) -> Arrays:
     else:
         matrices["b"] = _scattered(codes["b"], _products(operands.columns), form)
     present = [name for name in _LINES if name in case.arrays()]
-    return {name: registers_of(_batched(matrices[name], form), form, name) for name in present}
+    batched = {name: matrices[name][None] if form.products > 1 else matrices[name] for name in present}
+    return {name: registers_of(matrix, form, name) for name, matrix in batched.items()}
 
 
 def _columns(form: Instruction) -> list[tuple[str, Format, int]]:
@@ -188,15 +189,11 @@ def _scattered(b: Codes, columns: Array, form: Instruction) -> Codes:
     return matrix
 
 
-def _batched(matrix: Codes, form: Instruction) -> Codes:
-    return matrix[None] if form.products > 1 else matrix
-
-
 # --- reading ---------------------------------------------------------------------------------------
 
 
 def _parse(lines: Lines, manifest: Manifest) -> Arrays:
-    arrays = {name: np.zeros(entry.shape, entry.dtype) for name, entry in manifest.arrays.items()}
+    arrays = empty_arrays(manifest)
     lines.following("'# case 0'")
     for case in range(manifest.cases):
         if not f"{lines.text}:".startswith(f"# case {case}:"):
@@ -237,8 +234,7 @@ def _read_comment(lines: Lines, start: str, array: Array) -> Array:
     if not lines.text.startswith(start):
         lines.wrong(f"expected {start + 'WORDS'!r}")
     text = lines.text.removeprefix(start)
-    in_pairs = array.dtype == np.uint8
-    words = [text[at : at + 2] for at in range(0, len(text), 2)] if in_pairs else text.split(" ")
+    words = pairs(text) if array.dtype == np.uint8 else text.split(" ")
     if len(words) != array.size:
         lines.wrong(f"{len(words)} words, expected {array.size}")
     return read_words(words, array.dtype, lines).reshape(array.shape)

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import Location, OperandError
-from .words_shown import TYPES, Value, typed
+from .values import TYPES, Value, typed
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|[0-9]+)"
