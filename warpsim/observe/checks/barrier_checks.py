@@ -51,7 +51,7 @@ class DivergentBarriers(Observer):
         of_ctas = np.zeros(len(wave.ctas), np.bool_)
         of_ctas[ctas] = True
         for pc, mask in _waiting(wave, number).items():
-            if _aligned(wave, pc):
+            if _is_aligned(wave, pc):
                 self._check(wave, pc, mask & of_ctas[wave.cta])
 
     def cluster_barrier(self, wave: Wave, clusters: Clusters) -> None:
@@ -59,7 +59,7 @@ class DivergentBarriers(Observer):
         barrier = ClusterBarrier.of(wave)
         here = barrier.here() & np.isin(barrier.cluster, clusters)
         for pc in np.unique(barrier.places[here]).tolist():
-            if _aligned(wave, pc):
+            if _is_aligned(wave, pc):
                 self._check(wave, pc, here & (barrier.places == pc))
 
     def _check(self, wave: Wave, pc: int, here: Mask) -> None:
@@ -69,7 +69,7 @@ class DivergentBarriers(Observer):
             return
         lane = int(absent.argmax())
         there, missing = (in_words(int(warp_words(mask)[lane // WARP])) for mask in (here, absent))
-        elsewhere, warp = _elsewhere(wave, lane, missing), wave.describe_lane(lane).rpartition(",")[0]
+        elsewhere, warp = _elsewhere_text(wave, lane, missing), wave.describe_lane(lane).rpartition(",")[0]
         report(self.findings, wave, "divergent barrier", pc, warp, lanes=there, elsewhere=elsewhere)
 
 
@@ -83,19 +83,19 @@ def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
     return found
 
 
-def _aligned(wave: Wave, pc: int) -> bool:
+def _is_aligned(wave: Wave, pc: int) -> bool:
     """bar is barrier.aligned."""
     statement = wave.code[pc].statement
     return statement.opcode == "bar" or "aligned" in statement.modifiers
 
 
-def _elsewhere(wave: Wave, lane: int, missing: str) -> str:
+def _elsewhere_text(wave: Wave, lane: int, missing: str) -> str:
     """Return where lanes that are missed stand: the line of the first."""
     for path in (*wave.scheduler.waiting, *wave.scheduler.paths):
         if path.lanes.mask[lane]:
             record = waiting_record(wave, path) if path.waits is not None else wave.code[path.pc]
             return f" while lanes {missing} are at line {record.statement.location().line}"
-    return f", but not by lanes {missing}"
+    return f", but lanes {missing} do not"
 
 
 @dataclass(eq=False)

@@ -32,8 +32,8 @@ CATALOGUE: dict[str, Template] = {
     # --- barriers ---
     "divergent barrier": Template(
         "divergent barrier",
-        "{now} is executed by lanes {lanes} of a warp{elsewhere}: all lanes of a warp execute an aligned "
-        "barrier together",
+        "lanes {lanes} of a warp execute {now}{elsewhere}: all lanes of a warp execute an aligned barrier "
+        "together",
         "warning",
     ),
     "barrier reuse": Template(

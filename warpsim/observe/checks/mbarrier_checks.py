@@ -60,7 +60,7 @@ class LiveBarriers(Observer):
             self.valid = np.zeros(-(-wave.memories.shared.size // _BYTES), np.bool_)
         for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
             if offset in self.begun:
-                self._found(wave, path.pc, lane, offset, "initialises")
+                self._report(wave, path.pc, lane, offset, "initialises")
             self.begun[offset] = path.pc
         self.valid[offsets // _BYTES] = True
 
@@ -103,12 +103,12 @@ class LiveBarriers(Observer):
 
     def _struck(self, wave: Wave, pc: int, lane: int, cells: npt.NDArray[np.int64], first: int) -> None:
         """Objects are overwritten, and are objects no more."""
-        self._found(wave, pc, lane, first * _BYTES, "overwrites")
+        self._report(wave, pc, lane, first * _BYTES, "overwrites")
         for offset in (np.unique(cells) * _BYTES).tolist():
             self.begun.pop(offset, None)
         self.valid[cells] = False
 
-    def _found(self, wave: Wave, pc: int, lane: int, offset: int, verb: str) -> None:
+    def _report(self, wave: Wave, pc: int, lane: int, offset: int, verb: str) -> None:
         place = offset % wave.memories.shared_stride
         report(self.findings, wave, "valid mbarrier", pc, lane, self.begun[offset], verb=verb, offset=place)
 

@@ -68,10 +68,10 @@ class UninitialisedReads(Observer):
         """Report bytes without a write that an operation reads."""
         for stretches in pending.reads:
             table, spans, written = self._table(wave, stretches)
-            for place in _missing(table, spans, written):
+            for place in _unwritten_places(table, spans, written):
                 is_shared = stretches.space == "shared"
                 byte = int(self.order.shared(wave).bytes_of(place)) if is_shared else place
-                self._fetched(wave, pending, stretches.space, byte)
+                self._report_fetched(wave, pending, stretches.space, byte)
 
     def _check_tiles(self, wave: Wave, pending: Pending) -> None:
         """Report bytes without a write in tiles, which are looked at until they are complete."""
@@ -84,7 +84,7 @@ class UninitialisedReads(Observer):
             missing = shadow.filled[cells] == 0
             if missing.any():
                 byte = int(shadow.bytes_of(cells[missing.argmax()]))
-                self._fetched(wave, pending, stretches.space, byte)
+                self._report_fetched(wave, pending, stretches.space, byte)
             else:
                 self.complete.add(key)
 
@@ -127,7 +127,7 @@ class UninitialisedReads(Observer):
             words = missing.any(axis=1)
             if wave.follower is not None:
                 wave.follower.unwritten(wave, access, words)
-            self._found(wave, access, int(words.argmax()))
+            self._report_unwritten(wave, access, int(words.argmax()))
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Report bytes of tiles without a write."""
@@ -145,7 +145,7 @@ class UninitialisedReads(Observer):
         else:
             self.complete.add(share.key)
 
-    def _found(self, wave: Wave, access: MemoryAccess, first: int) -> None:
+    def _report_unwritten(self, wave: Wave, access: MemoryAccess, first: int) -> None:
         """Report the first word without a write, once for a statement."""
         key, pc = ("uninitialised", access.path.pc), access.path.pc
         if key in self.findings.known:
@@ -168,7 +168,7 @@ class UninitialisedReads(Observer):
         allocation = wave.memories.device.allocation_at(DEVICE_BASE + int(access.offsets[first]))
         return allocation if allocation.space else None
 
-    def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
+    def _report_fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         if wave.follower is not None:
             wave.follower.unwritten_elsewhere(wave)
         statement = pending.record.statement
@@ -195,7 +195,7 @@ class UninitialisedReads(Observer):
         report(self.findings, wave, "unusual", path.pc, lane, what=what)
 
 
-def _missing(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
+def _unwritten_places(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
     """Yield the first place of each span that lacks the mark; rows of a box are looked at together."""
     alike = len(spans) > 1 and {past - first for first, past in spans}
     if alike and len(alike) == 1:
