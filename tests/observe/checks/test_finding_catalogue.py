@@ -13,7 +13,7 @@ import pytest
 
 import warpsim
 from warpsim.base.errors import Location
-from warpsim.observe.checks.finding_catalogue import CATALOGUE, report
+from warpsim.observe.checks.finding_catalogue import CATALOGUE, Site, report
 from warpsim.observe.checks.findings import FindingError, Findings
 
 CHECKS = Path(warpsim.__file__).parent / "observe" / "checks"
@@ -43,7 +43,8 @@ def test_facts_fill_a_template(name: str) -> None:
     template, findings, facts = CATALOGUE[name], Findings(mode="warn"), _facts(name)
     needs_other = any(word in template.message + template.fix for word in ("{other", "{then"))
     for _ in range(2):
-        report(findings, _wave(), name, 1, 3, 0 if needs_other else None, **facts)
+        site = Site(_wave(), 1, 3, 0 if needs_other else None)
+        report(findings, name, site, **facts)
     (finding,) = findings.found
     assert (finding.kind, finding.severity, finding.legal) == (
         template.kind,
@@ -60,7 +61,7 @@ def test_facts_fill_a_template(name: str) -> None:
 def test_the_message_of_a_race() -> None:
     findings = Findings(mode="warn")
     facts = {"verb": "reads", "byte": "0x10 of shared memory", "done": "written"}
-    report(findings, _wave(), "race of warps", 1, 3, 0, severity="warning", **facts)
+    report(findings, "race of warps", Site(_wave(), 1, 3, 0, "warning"), **facts)
     assert str(findings.found[0].message) == (
         "race: ld.shared reads byte 0x10 of shared memory, which another warp has written at line 4 "
         "without a barrier in between [warp 0, lane 3]"
@@ -71,8 +72,8 @@ def test_the_message_of_a_race() -> None:
 def test_an_error_is_raised_and_a_known_key_adds_nothing() -> None:
     findings = Findings(mode="error")
     with pytest.raises(FindingError, match=r"reaches <place>, and nothing says"):
-        report(findings, _wave(), "CTA not begun", 1, 3, key=("not begun", 1), place="<place>")
-    report(findings, _wave(), "CTA not begun", 1, 4, key=("not begun", 1), place="elsewhere")
+        report(findings, "CTA not begun", Site(_wave(), 1, 3), key=("not begun", 1), place="<place>")
+    report(findings, "CTA not begun", Site(_wave(), 1, 4), key=("not begun", 1), place="elsewhere")
     assert len(findings.found) == 1
 
 

@@ -27,7 +27,7 @@ from ...machine.run.convergence import in_words, warp_words, warps_of
 from ...machine.run.events import BarrierArrival, Observer
 from ...machine.state.lanes import DivergentPath, Mask
 from .clocks import HAPPENED, VISIBLE, Warps
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
 from .order import Order
 from .order_kinds import kinds_of
@@ -70,7 +70,7 @@ class DivergentBarriers(Observer):
         lane = int(absent.argmax())
         there, missing = (in_words(int(warp_words(mask)[lane // WARP])) for mask in (here, absent))
         elsewhere, warp = _elsewhere_text(wave, lane, missing), wave.describe_lane(lane).rpartition(",")[0]
-        report(self.findings, wave, "divergent barrier", pc, warp, lanes=there, elsewhere=elsewhere)
+        report(self.findings, "divergent barrier", Site(wave, pc, warp), lanes=there, elsewhere=elsewhere)
 
 
 def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
@@ -148,7 +148,9 @@ class BarrierReuse(Observer):
             other = int(others[row, column])
             lane, name = int(warps[row]) * WARP, f"warp {other % wave.warps}"
             before = int(over[1, other])
-            report(self.findings, wave, "barrier reuse", path.pc, lane, before, number=number, warp=name)
+            report(
+                self.findings, "barrier reuse", Site(wave, path.pc, lane, before), number=number, warp=name
+            )
 
     def barrier(
         self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None

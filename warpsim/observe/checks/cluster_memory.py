@@ -17,7 +17,7 @@ from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
 from .clocks import BEGUN, HAPPENED, VISIBLE
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
 from .order import Order
 
@@ -111,7 +111,7 @@ class ClusterMemory(Observer):
         if wrong.any():
             row = int(wrong.argmax())
             key, lane = ("not begun", far.pc), int(far.lanes[row])
-            report(self.findings, wave, "CTA not begun", far.pc, lane, key=key, place=far.where(row))
+            report(self.findings, "CTA not begun", Site(wave, far.pc, lane), key=key, place=far.where(row))
 
     def _check_initialised(self, far: _Far) -> None:
         """Check that the initialisation of mbarriers of other CTAs is known."""
@@ -121,7 +121,9 @@ class ClusterMemory(Observer):
             if clocks.state[[VISIBLE, BEGUN], warp, clocks.column[by]].max() >= time:
                 continue
             key, lane, place = ("mbarrier init", far.pc), int(far.lanes[row]), far.where(row)
-            report(self.findings, wave, "mbarrier of another CTA", far.pc, lane, pc, key=key, place=place)
+            report(
+                self.findings, "mbarrier of another CTA", Site(wave, far.pc, lane, pc), key=key, place=place
+            )
 
     def _check_end(self, wave: Wave, path: DivergentPath, cta: int) -> None:
         clocks = self.order.prepare(wave)
@@ -131,7 +133,7 @@ class ClusterMemory(Observer):
             if home != cta or known[clocks.column[warp]] >= time:
                 continue
             key, end, user = ("cluster end", pc), named(wave, cta), named(wave, warp // wave.warps)
-            report(self.findings, wave, "CTA ends early", path.pc, "", pc, key=key, cta=end, user=user)
+            report(self.findings, "CTA ends early", Site(wave, path.pc, "", pc), key=key, cta=end, user=user)
 
 
 def _far(wave: Wave, access: MemoryAccess) -> _Far | None:

@@ -205,41 +205,42 @@ CATALOGUE: dict[str, Template] = {
 # fmt: on
 
 
-def report(
-    findings: Findings,
-    wave: Wave,
-    name: str,
-    at: int | Record,
-    by: int | str,
-    other: int | None = None,
-    *,
-    key: tuple[object, ...] = (),
-    severity: Severity | None = None,
-    **facts: Any,
-) -> None:
-    """Add the finding of a template: the statement ``at`` a place, by a lane of the wave or in words ("" for
-    none), and the statement at ``other``.
+@dataclass(frozen=True)
+class Site:
+    """Where a finding is: the statement ``at`` a place of the wave's code, or a record; ``by`` a lane, or
+    words ("" for none); the ``other`` statement; and how grave it is, if not as the template says.
+    """
+
+    wave: Wave
+    at: int | Record
+    by: int | str
+    other: int | None = None
+    severity: Severity | None = None
+
+
+def report(findings: Findings, name: str, site: Site, *, key: tuple[object, ...] = (), **facts: Any) -> None:
+    """Add the finding of a template at a site.
 
     Nothing is added where the ``key`` is known: kind and places, where it is not given. Raises
     UndefinedBehavior for an error in mode "error".
     """
-    template = CATALOGUE[name]
-    key = key or (template.kind, at, other)
+    template, wave = CATALOGUE[name], site.wave
+    key = key or (template.kind, site.at, site.other)
     if key in findings.known:
         return
-    statement = (wave.code[at] if isinstance(at, int) else at).statement
+    statement = (wave.code[site.at] if isinstance(site.at, int) else site.at).statement
     words: dict[str, object] = {"now": statement.mnemonic, "here": statement.location(), **facts}
-    location = None
-    if other is not None:
-        location = wave.code[other].statement.location()
-        words |= {"then": wave.code[other].statement.mnemonic, "other": location}
-    by = wave.describe_lane(by) if isinstance(by, int) else by
+    other = None
+    if site.other is not None:
+        other = wave.code[site.other].statement.location()
+        words |= {"then": wave.code[site.other].statement.mnemonic, "other": other}
+    by = wave.describe_lane(site.by) if isinstance(site.by, int) else site.by
     finding = LaunchFinding(
         kind=template.kind,
-        severity=severity or template.severity,
+        severity=site.severity or template.severity,
         message=template.message.format(**words) + (f" [{by}]" if by else ""),
         location=statement.location(),
-        other=location,
+        other=other,
         note=template.note,
         fix=template.fix.format(**words),
         legal=template.legal,

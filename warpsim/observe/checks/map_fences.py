@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Lanes
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
 
 if TYPE_CHECKING:
@@ -64,4 +64,6 @@ class MapFences(Observer):
             return
         acquire = f"{_FENCE}.acquire.gpu [map], 128"
         fences = acquire if change.released else f"{_FENCE}.release.gpu, then {acquire},"
-        report(self.findings, wave, "changed map", path.pc, lane, change.pc, address=address, fences=fences)
+        report(
+            self.findings, "changed map", Site(wave, path.pc, lane, change.pc), address=address, fences=fences
+        )

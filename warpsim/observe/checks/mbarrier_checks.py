@@ -30,7 +30,7 @@ from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Offsets, words_at
 from .clocks import Clocks, Warps
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
 from .order_kinds import places_of
 
@@ -110,7 +110,9 @@ class LiveBarriers(Observer):
 
     def _report(self, wave: Wave, pc: int, lane: int, offset: int, verb: str) -> None:
         place = offset % wave.memories.shared_stride
-        report(self.findings, wave, "valid mbarrier", pc, lane, self.begun[offset], verb=verb, offset=place)
+        report(
+            self.findings, "valid mbarrier", Site(wave, pc, lane, self.begun[offset]), verb=verb, offset=place
+        )
 
 
 class SplitArrivals(Observer):
@@ -138,7 +140,7 @@ class SplitArrivals(Observer):
             if late not in behind:
                 warp = next(own for own, most in zip(each[0][::-1], behind, strict=True) if late < most)
                 lane, name = int(warp) * WARP, named(wave, offset)
-                report(self.findings, wave, "phase split", path.pc, lane, mbarrier=name, late=late)
+                report(self.findings, "phase split", Site(wave, path.pc, lane), mbarrier=name, late=late)
 
 
 class Wait(NamedTuple):

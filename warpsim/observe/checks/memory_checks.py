@@ -22,9 +22,9 @@ from ...machine.state.spaces import DEVICE_BASE, Allocation
 from ...ptx.symbols import shown
 from . import fast_path
 from .fast_path.accesses import Accesses
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
-from .wgmma.tile_reads import report_tile
+from .wgmma.tile_reads import TileFault, report_tile
 
 if TYPE_CHECKING:
     from ...machine.run.events import Share, WgmmaStatement
@@ -141,7 +141,7 @@ class UninitialisedReads(Observer):
         if missing.any():
             if wave.follower is not None:
                 wave.follower.unwritten_elsewhere(wave)
-            report_tile(self.findings, wave, "uninitialised tile", path, share, missing)
+            report_tile(self.findings, wave, path, share, missing, TileFault("uninitialised tile"))
         else:
             self.complete.add(share.key)
 
@@ -155,10 +155,10 @@ class UninitialisedReads(Observer):
         if variable is not None:
             name = "constant not set" if variable.space == "const" else "variable not set"
             facts: dict[str, Any] = {"size": access.size, "space": variable.space}
-            report(self.findings, wave, name, pc, lane, key=key, variable=shown(variable.name), **facts)
+            report(self.findings, name, Site(wave, pc, lane), key=key, variable=shown(variable.name), **facts)
             return
         bytes_ = f"{access.size} bytes at {place_of(wave, lane, access.memory, int(access.offsets[first]))}"
-        report(self.findings, wave, "uninitialised bytes", pc, lane, key=key, bytes=bytes_)
+        report(self.findings, "uninitialised bytes", Site(wave, pc, lane), key=key, bytes=bytes_)
 
     @staticmethod
     def _variable(wave: Wave, access: MemoryAccess, first: int) -> Allocation | None:
@@ -175,7 +175,7 @@ class UninitialisedReads(Observer):
         memory = wave.memories.device.data if space == "global" else wave.memories.shared
         where = place_of(wave, pending.lane, memory, offset)
         key, record = ("uninitialised", statement.location().line), pending.record
-        report(self.findings, wave, "uninitialised bytes", record, pending.lane, key=key, bytes=where)
+        report(self.findings, "uninitialised bytes", Site(wave, record, pending.lane), key=key, bytes=where)
 
     def uninitialised(
         self, wave: Wave, path: DivergentPath, register: int, mask: npt.NDArray[np.bool_]
@@ -184,15 +184,15 @@ class UninitialisedReads(Observer):
         if not mask.any():
             return
         key = "register", path.pc, register
-        report(self.findings, wave, "unwritten register", path.pc, int(mask.argmax()), key=key)
+        report(self.findings, "unwritten register", Site(wave, path.pc, int(mask.argmax())), key=key)
 
     def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""
-        report(self.findings, wave, "unspecified", path.pc, int(lanes.index[0]), what=what)
+        report(self.findings, "unspecified", Site(wave, path.pc, int(lanes.index[0])), what=what)
 
     def unusual(self, wave: Wave, path: DivergentPath, lane: int, what: str) -> None:
         """Warn of what PTX allows and few kernels mean."""
-        report(self.findings, wave, "unusual", path.pc, lane, what=what)
+        report(self.findings, "unusual", Site(wave, path.pc, lane), what=what)
 
 
 def _unwritten_places(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
@@ -230,7 +230,7 @@ class CopiesInFlight(Observer):
         started = self.order.shared(wave).flying[cells]
         if started.any():
             copy = int(started[started > 0][0]) - 1
-            report_tile(self.findings, wave, "tile in flight", path, share, started > 0, copy)
+            report_tile(self.findings, wave, path, share, started > 0, TileFault("tile in flight", copy))
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""
@@ -250,4 +250,4 @@ class CopiesInFlight(Observer):
         lane = int(access.lane_of[row])
         byte = in_shared(wave, lane, int(access.offsets[row]) + column * (access.size // started.shape[1]))
         copy = int(started[row, column]) - 1
-        report(self.findings, wave, "copy in flight", access.path.pc, lane, copy, byte=byte)
+        report(self.findings, "copy in flight", Site(wave, access.path.pc, lane, copy), byte=byte)

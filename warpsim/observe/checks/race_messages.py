@@ -15,7 +15,7 @@ from ...isa.warps import WARP
 from ...machine.run.clusters import in_shared, named
 from ...machine.state.lanes import Mask
 from ...machine.state.memory_access import MemoryAccess
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
 from .shadow import MANY, Cells, Records, Shadow, has, places, whose
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...machine.run.wave import Wave
     from .order import Order
 
+Clash = tuple[int, int, int]  # row and byte of a clash, and the earlier access
 Verbs = tuple[str, str]  # what is done now, and what has been done before
 
 
@@ -63,7 +64,7 @@ class Reach:
         """The statement."""
         return self.access.path.pc
 
-    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
+    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> Clash:
         """Return row and byte, in the wave's shared memory, of the first clash, and the earlier access."""
         each = self.access.size // clash.shape[1]
         wide = np.repeat(clash, each, axis=1)
@@ -71,50 +72,38 @@ class Reach:
         return row, int(self.access.offsets[row]) + column, int(seen[row, column // each])
 
 
-def between_warps(findings: Findings, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
+def between_warps(findings: Findings, reach: Reach, clash: Clash, verbs: Verbs) -> None:
     """Report two warps of a CTA."""
-    _report(findings, "race of warps", reach, row, byte, old, verbs, ("race", verbs[1]))
+    _report(findings, "race of warps", reach, clash, verbs)
 
 
-def between_lanes(
-    findings: Findings, reach: Reach, row: int, byte: int, old: int, verbs: Verbs, *, met: bool
-) -> None:
+def between_lanes(findings: Findings, reach: Reach, clash: Clash, verbs: Verbs, *, met: bool) -> None:
     """Report two lanes of a warp; ``met`` says that .sync statements stand between them."""
+    old = clash[2]
     here, there = (reach.wave.code[pc].statement.location() for pc in (reach.pc, int(places(old))))
     lanes = f"lane {whose(old) % WARP} of the same warp has"
     if has(old, MANY):
         lanes = "several lanes of the same warp have"
     turn = ", in every turn of the loop" if here.line < there.line else ""
-    name = "race of lanes that met" if met else "race of lanes"
-    _report(findings, name, reach, row, byte, old, verbs, ("race", verbs, met), lanes=lanes, turn=turn)
+    name, facts = "race of lanes that met" if met else "race of lanes", {"lanes": lanes, "turn": turn}
+    _report(findings, name, reach, clash, verbs, **facts)
 
 
-def between_ctas(
-    findings: Findings, reach: Reach, order: Order, row: int, byte: int, old: int, verbs: Verbs
-) -> None:
+def between_ctas(findings: Findings, reach: Reach, order: Order, clash: Clash, verbs: Verbs) -> None:
     """Report two CTAs of a cluster."""
-    wave = reach.wave
+    wave, (row, _, old) = reach.wave, clash
     first = int(wave.cta[int(reach.lanes[row, 0])]) // wave.cluster.count * wave.cluster.count
     cta = first + whose(old) // WARP // wave.warps
-    facts: dict[str, Any] = {"cta": named(wave, cta)}
-    name, relaxed = "race of CTAs", order.relaxed.get(cta)
+    facts, name, relaxed = {"cta": named(wave, cta)}, "race of CTAs", order.relaxed.get(cta)
     if relaxed is not None:
         name, facts["arrival"] = "race of CTAs that met", wave.code[relaxed].statement.location().short
-    _report(findings, name, reach, row, byte, old, verbs, ("cluster race", verbs[1]), **facts)
+    _report(findings, name, reach, clash, verbs, **facts)
 
 
-def _report(
-    findings: Findings,
-    name: str,
-    reach: Reach,
-    row: int,
-    byte: int,
-    old: int,
-    verbs: Verbs,
-    key: tuple[object, ...],
-    **facts: Any,
-) -> None:
-    wave, lane, other = reach.wave, int(reach.lanes[row, 0]), int(places(old))
+def _report(findings: Findings, name: str, reach: Reach, clash: Clash, verbs: Verbs, **facts: Any) -> None:
+    wave, (row, byte, old) = reach.wave, clash
+    lane, other = int(reach.lanes[row, 0]), int(places(old))
+    kind = "cluster race" if "cta" in facts else "race"
+    key = (kind, reach.pc, other, *((verbs, name) if "lanes" in facts else verbs[1:]))
     facts |= {"verb": verbs[0], "byte": in_shared(wave, lane, byte), "done": verbs[1]}
-    key = key[0], reach.pc, other, *key[1:]
-    report(findings, wave, name, reach.pc, lane, other, key=key, **facts)
+    report(findings, name, Site(wave, reach.pc, lane, other), key=key, **facts)

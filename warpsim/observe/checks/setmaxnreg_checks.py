@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...isa.warps import WARP
 from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Lanes
-from .finding_catalogue import report
+from .finding_catalogue import Site, report
 from .findings import Findings
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class SetmaxnregChecks(Observer):
 
     def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Report that the registers with which the warps begin are not known."""
-        report(self.findings, wave, "setmaxnreg ignored", path.pc, int(lanes.index[0]))
+        report(self.findings, "setmaxnreg ignored", Site(wave, path.pc, int(lanes.index[0])))
 
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
         """Check a warp's change of registers; a warning is enough where it asks for those that it has.
@@ -42,7 +42,7 @@ class SetmaxnregChecks(Observer):
         before = self.changed.get(warp)
         if before is not None:
             name = "setmaxnreg twice" if moves else "setmaxnreg twice without a move"
-            report(self.findings, wave, name, path.pc, warp * WARP, before)
+            report(self.findings, name, Site(wave, path.pc, warp * WARP, before))
         self.changed[warp] = path.pc
 
     def setmaxnreg_apart(self, wave: Wave, path: DivergentPath, warp: int, other: int, before: int) -> None:
@@ -56,7 +56,9 @@ class SetmaxnregChecks(Observer):
         self.apart.add(path.pc)
         same = wave.code[before].statement.operands == wave.code[path.pc].statement.operands
         asks, name = "asks for the same" if same else "keeps other registers", other % wave.warps
-        report(self.findings, wave, "setmaxnreg apart", path.pc, warp * WARP, before, warp=name, asks=asks)
+        report(
+            self.findings, "setmaxnreg apart", Site(wave, path.pc, warp * WARP, before), warp=name, asks=asks
+        )
 
     def barrier(
         self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None

@@ -19,7 +19,7 @@ from ....machine.run.pending import Pending
 from ....machine.state.lanes import DivergentPath
 from ....machine.state.memory_access import MemoryAccess
 from ....machine.state.spaces import DEVICE_BASE, Allocation
-from ..finding_catalogue import report
+from ..finding_catalogue import Site, report
 from ..findings import Findings
 from .pointer_terms import POINTER_TERMS, Key, Terms
 
@@ -113,7 +113,7 @@ class PointerBounds(Observer):
         where = f"{past} bytes past its end" if past >= 0 else f"{own.address - place} bytes before it"
         facts: dict[str, Any] = {"verb": verb, "byte": place - there.address, "there": there, "own": own}
         key = "out of bounds", pc
-        report(self.findings, wave, "out of bounds", pc, lane, key=key, where=where, **facts)
+        report(self.findings, "out of bounds", Site(wave, pc, lane), key=key, where=where, **facts)
 
 
 def _value(wave: Wave, key: Key) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....isa.families.tcgen05 import form_of
 from ....machine.run.events import Observer, TensorAccess
-from ..finding_catalogue import report
+from ..finding_catalogue import Site, report
 from ..findings import Findings
 from ..order_kinds import places_of
 
@@ -74,7 +74,7 @@ class CollectorBuffers(Observer):
             why = f"the tcgen05.mma of line {line} has let it go ({self.usages[emptied].what})"
         facts: dict[str, Any] = {"operand": operand, "why": why, "word": word, "usage": usage.what}
         key, pc = ("collector buffer", access.path.pc), access.path.pc
-        report(self.findings, wave, "collector buffer", pc, access.lane, emptied, key=key, **facts)
+        report(self.findings, "collector buffer", Site(wave, pc, access.lane, emptied), key=key, **facts)
 
 
 def _usage(modifiers: tuple[str, ...]) -> _Usage:

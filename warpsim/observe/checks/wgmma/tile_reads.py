@@ -9,6 +9,7 @@ Does not know proxies or wgmma in flight (see warpgroup_order.py).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import le
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from ....machine.run.convergence import Warpgroups, warps_of
 from ....machine.run.events import CHUNK, Observer
 from ....machine.state.lanes import DivergentPath, Lanes, Mask
 from ....machine.state.memory_access import MemoryAccess
-from ..finding_catalogue import report
+from ..finding_catalogue import Site, report
 from ..findings import Findings, Severity
 from ..order import Order
 from ..shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
@@ -169,7 +170,7 @@ class TileReads(Observer):
         pc = int(places(taken[row, column]))
         facts: dict[str, Any] = {"verb": "writes", "byte": in_shared(wave, lane, byte), "done": "read"}
         key, now = ("race", access.path.pc, pc, "read"), access.path.pc
-        report(self.findings, wave, "race of warps", now, lane, pc, key=key, severity=severity, **facts)
+        report(self.findings, "race of warps", Site(wave, now, lane, pc, severity=severity), key=key, **facts)
 
     # --- wgmma ---
 
@@ -194,24 +195,28 @@ class TileReads(Observer):
         for clash, severity in zip((late & ~own, late & own), severities, strict=True):
             if clash.any():
                 pc = int(places(wrote[clash][0]))
-                report_tile(self.findings, wave, "race of a tile", path, share, clash, pc, severity)
+                fault = TileFault("race of a tile", pc, severity)
+                report_tile(self.findings, wave, path, share, clash, fault)
                 break
 
 
+@dataclass(frozen=True)
+class TileFault:
+    """What is wrong with bytes that a wgmma reads: the name of a template, and another statement."""
+
+    name: str
+    other: int | None = None
+    severity: Severity | None = None
+
+
 def report_tile(
-    findings: Findings,
-    wave: Wave,
-    name: str,
-    path: DivergentPath,
-    share: Share,
-    wrong: Mask,
-    other: int | None = None,
-    severity: Severity | None = None,
+    findings: Findings, wave: Wave, path: DivergentPath, share: Share, wrong: Mask, fault: TileFault
 ) -> None:
-    """Report by a template the first cell of tiles that is wrong, ``(warpgroups, cells)``."""
+    """Report the first cell of tiles that is wrong, ``(warpgroups, cells)``."""
     row, byte = first_of_tiles(share, wrong)
     where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
-    report(findings, wave, name, path.pc, where, other, severity=severity, byte=byte)
+    site = Site(wave, path.pc, where, fault.other, fault.severity)
+    report(findings, fault.name, site, byte=byte)
 
 
 def first_of_tiles(share: Share, wrong: Mask) -> tuple[int, int]:
