@@ -117,7 +117,7 @@ def _values(array: Array) -> Array:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise refused(f"an array of {array.dtype} is no array of numbers") from None
+        raise refused(f"an array of {array.dtype} is not an array of numbers") from None
 
 
 class Shadow(NDArrayOperatorsMixin):
@@ -235,7 +235,7 @@ class Shadow(NDArrayOperatorsMixin):
 
 
 def plain_index(index: Any) -> Any:
-    """Return an index whose parts are plain arrays: what chooses elements is no formula."""
+    """Return an index whose parts are plain arrays: what chooses elements is not a formula."""
     if isinstance(index, tuple):
         return tuple(map(plain_index, index))
     return index.values if isinstance(index, Shadow) else index

@@ -29,7 +29,7 @@ from ...observe.algebra.created_arrays import created_in
 from ...observe.algebra.equivalence import Equivalence, Output, Parted, Stored, output_of
 from ...observe.algebra.formula_values import FormulaValues
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
-from ...observe.algebra.leaves import Argument, Leaves, Left
+from ...observe.algebra.leaves import Argument, Leaves, StoredArray
 from ...observe.algebra.locating.located_record import user_location
 from ...observe.algebra.numpy_functions import scout, trace_of
 from ...observe.algebra.observer import Algebra
@@ -391,7 +391,7 @@ class _Sides:
 _PACKED = 4  # bits of codes of which an array has two in a byte
 
 
-def _stored(left: Left, given: Array) -> tuple[str, Array]:
+def _stored(left: StoredArray, given: Array) -> tuple[str, Array]:
     """Return the format that an output was stored as, and its numbers."""
     kind = left.kind(given.dtype)
     packed = kind in FORMATS and FORMATS[kind].bits == _PACKED

@@ -126,7 +126,7 @@ class KeyReader:
         return None
 
     def _odd(self, piece: _Piece) -> Keys:
-        """Return the keys of numbers whose bytes are no whole number of the type."""
+        """Return the keys of numbers whose bytes are not a whole number of the type."""
         if (piece.tags == piece.tags[:, :1]).all():  # as most are: sorting them takes long
             return piece.number(tuple(piece.tags[:, 0].tolist()))
         found = np.zeros(piece.keys.shape[1], _U)

@@ -61,7 +61,7 @@ def _sum(call: Call) -> Outcome | None:
 
 
 def _product(call: Call) -> Outcome | None:
-    """mul, mad and fma; the upper half of an integer product is no formula."""
+    """mul, mad and fma; the upper half of an integer product is not a formula."""
     if call.has("hi"):
         return None
     a, b = call.keys(0), call.keys(1)
