@@ -194,10 +194,15 @@ class TileReads(Observer):
         severities: tuple[Severity, Severity] = ("error", "warning")
         for clash, severity in zip((late & ~own, late & own), severities, strict=True):
             if clash.any():
-                pc = int(places(wrote[clash][0]))
-                fault = TileFault("race of a tile", pc, severity)
-                report_tile(self.findings, wave, path, share, clash, fault)
+                self._read(wave, path, share, clash, wrote, severity)
                 break
+
+    def _read(
+        self, wave: Wave, path: DivergentPath, share: Share, clash: Mask, wrote: Records, severity: Severity
+    ) -> None:
+        """Report tiles that another warp has written."""
+        fault = TileFault("race of a tile", int(places(wrote[clash][0])), severity)
+        report_tile(self.findings, wave, path, share, clash, fault)
 
 
 @dataclass(frozen=True)
