@@ -131,13 +131,13 @@ BY_HAND: dict[str, Any] = {
         *(DENSE, {}),
         lambda case: {"c": case.arguments["c"].reshape(128, -1, 2, 2)[:, :, ::-1].reshape(128, -1)},
     ),
-    "metadata: warp 0's registers in every warp": (
+    "metadata: warp 0's elements in every warp": (
         *(SPARSE, {}),
         lambda case: {"e": np.tile(case.arguments["e"][:32], (4, 1))},
     ),
-    "accumulator not added": (DENSE, {}, lambda case: {"scale_d": 0}),
-    "accumulator added in spite of scale-d": (DENSE, {"scale_d": 0}, lambda case: {"scale_d": 1}),
-    "products negated": (DENSE, {}, lambda case: {"imm_scale_a": -1}),
+    "C: not added": (DENSE, {}, lambda case: {"scale_d": 0}),
+    "C: what D held before, in spite of scale-d": (DENSE, {"scale_d": 0}, lambda case: {"scale_d": 1}),
+    "B: negated": (DENSE, {}, lambda case: {"imm_scale_a": -1}),
     "A and B: f32 not rounded to tf32 (cvt.rna)": (TF32, {}, None),
     "type of B s8 instead of u8": (S8, {}, None),
 }

@@ -1,20 +1,18 @@
-"""The search: every mistake and every pair of mistakes simulated in batches, and compared bit for bit.
+"""Mistakes that are no maps, simulated in batches and compared bit for bit.
 
-Knows how mistakes are stacked along batch axes so that one call of the pipeline covers thousands of
+Knows how mistakes are stacked along batch axes so that one call of the pipeline covers many of
 them. Does not know what the mistakes are, nor how findings are worded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ....base.errors import present
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Instruction
 from ....isa.products import Storage
@@ -147,25 +145,6 @@ def _stack(case: Case, group: Sequence[Mistake]) -> Stack:
     )
 
 
-def _followed(case: Case, stack: Stack, mistake: Mistake, undo_first: Sequence[Mistake]) -> Stack:
-    """Return every explanation of the stack, and then one more mistake."""
-    registers = dict(stack.registers)
-    if mistake.change:
-        given = {name: words[None] for name, words in case.registers.items()} | registers
-        registers |= mistake.change(given)
-    count = len(stack.names)
-    actual = mistake.undo(case.actual) if mistake.undo else case.actual
-    undone = [first.undo(actual) if first.undo else actual for first in undo_first]
-    return Stack(
-        names=tuple((*names, mistake) for names in stack.names),
-        registers={
-            name: np.broadcast_to(words, (count, *words.shape[1:])) for name, words in registers.items()
-        },
-        actual=np.stack(undone) if any(first.undo for first in undo_first) else actual[None],
-        operands=stack.operands | set(mistake.operands),
-    )
-
-
 def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
     """Return stacks of all mistakes that are not arithmetic, by operands."""
     found: dict[tuple[tuple[str, ...], bool], list[Mistake]] = {}
@@ -175,32 +154,30 @@ def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
     return [_stack(case, group) for group in found.values()]
 
 
-def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | None = None) -> Scores:
-    """Return what every explanation of a stack gives, or every pair across two stacks."""
-    step = _step(case, 1 if other is None else len(other.names))
+def _scores(case: Case, stack: Stack, arithmetic: Arithmetic) -> Scores:
+    """Return what every explanation of a stack gives."""
+    step = _step(case)
     scores: Scores = []
     for first in range(0, len(stack.names), step):
         part = slice(first, first + step)
         registers = {name: words[None, None] for name, words in case.registers.items()}
         registers |= {name: words[part, None] for name, words in stack.registers.items()}
         actual = stack.actual[part, None] if len(stack.actual) > 1 else stack.actual[:, None]
-        if other is not None:
-            registers |= {name: words[None] for name, words in other.registers.items()}
-            actual = other.actual[None] if len(other.actual) > 1 else actual
-        given = _given(case, registers, actual, arithmetic)
-        names = stack.names[part]
-        scores += _paired(names, other.names if other else ((),), *given)
+        fractions, near = _given(case, registers, actual, arithmetic)
+        names, shape = stack.names[part], (len(stack.names[part]), 1)
+        full, close = (np.broadcast_to(each, shape)[:, 0].tolist() for each in (fractions, near))
+        scores += [Score(*each) for each in zip(full, close, names, strict=True)]
     return scores
 
 
-def _step(case: Case, width: int) -> int:
-    """Return variants of the first stack that one call covers."""
+def _step(case: Case) -> int:
+    """Return variants of a stack that one call covers."""
     instruction = case.setting.instruction
     m, n = instruction.matrix_shape("d")
     m = m if case.part.rows is None else len(case.part.rows)
     n = n if case.part.columns is None else len(case.part.columns)
     products = m * n * instruction.stored_k * instruction.products * len(case.actual)
-    return max(1, _BATCH // (products * width))
+    return max(1, _BATCH // products)
 
 
 def _given(
@@ -215,21 +192,6 @@ def _given(
     return fractions, near
 
 
-def _paired(
-    firsts: Sequence[tuple[Mistake, ...]],
-    seconds: Sequence[tuple[Mistake, ...]],
-    fractions: npt.NDArray[np.float64],
-    near: npt.NDArray[np.float64],
-) -> Scores:
-    shape = len(firsts), len(seconds)
-    full, close = (np.broadcast_to(each, shape).tolist() for each in (fractions, near))
-    return [
-        Score(full[i][j], close[i][j], (*first, *second))
-        for i, first in enumerate(firsts)
-        for j, second in enumerate(seconds)
-    ]
-
-
 # --- the search ----------------------------------------------------------------------------------------
 
 
@@ -242,39 +204,6 @@ def singles(case: Case, library: Sequence[Mistake]) -> Scores:
         if mistake.arithmetic:
             scores += _scores(case, _plain(case, (mistake,)), mistake.arithmetic)
     return scores
-
-
-def pairs(case: Case, library: Sequence[Mistake]) -> Iterator[Scores]:
-    """Yield what every pair of mistakes gives; both orders where they touch the same operand."""
-    groups = _groups(case, library)
-    for first, second in combinations_with_replacement(groups, 2):
-        if first.operands & second.operands:
-            yield from _ordered_pairs(case, first, second)
-            if first is not second:
-                yield from _ordered_pairs(case, second, first)
-        else:
-            yield _scores(case, first, case.arithmetic, second)
-    yield from _arithmetic_pairs(case, library, groups)
-
-
-def _ordered_pairs(case: Case, first: Stack, second: Stack) -> Iterator[Scores]:
-    mistakes = [mistake for (mistake,) in first.names]
-    for (mistake,) in second.names:
-        scores = _scores(case, _followed(case, first, mistake, mistakes), case.arithmetic)
-        yield [score for score in scores if score.names[0] is not score.names[1]]
-
-
-def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[Stack]) -> Iterator[Scores]:
-    wrong = [mistake for mistake in library if mistake.arithmetic]
-    for mistake in wrong:
-        arithmetic = present(mistake.arithmetic, "arithmetic")
-        for stack in groups:
-            scores = _scores(case, stack, arithmetic)
-            yield [score._replace(names=(mistake, *score.names)) for score in scores]
-    for first, second in combinations_with_replacement(wrong, 2):
-        both = composed(first, second) if first is not second else None
-        if both:
-            yield _scores(case, _plain(case, (first, second)), both)
 
 
 def _plain(case: Case, names: tuple[Mistake, ...]) -> Stack:

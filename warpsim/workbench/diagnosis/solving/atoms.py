@@ -25,6 +25,7 @@ _SMALL = 32  # values of a field, up to which every factor, order of bits and pa
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
 _COMPARED = 1 << 10  # places, up to which each table is kept once
+_SAMPLED = 16  # places, by which tables are compared first
 _KEPT = 1 << 22  # sources, up to which tables are kept in memory
 
 
@@ -125,6 +126,20 @@ class Atoms:
     def __iter__(self) -> Iterator[Atom]:
         return (self[number] for number in range(len(self)))
 
+    def alike(self, table: Index) -> list[Atom]:
+        """Return every atom of a table, of each view, the cheapest first."""
+        found, every = list[Atom](), np.arange(self.places)
+        sample = every[:: max(1, self.places // _SAMPLED)]
+        for group in self._groups:
+            which = np.arange(len(group.steps))
+            for places in (sample, every):
+                if len(which):
+                    which = which[(group.evaluate(which, places) == table[places]).all(axis=1)]
+            for at in which.tolist():
+                step = group.steps[at]
+                found.append(Atom(table, step.cost, group.view, step.kind, step.facts))
+        return sorted(found, key=lambda atom: atom.cost)
+
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds of all atoms."""
@@ -148,7 +163,7 @@ def _groups(view: View) -> Iterator[_Group]:
             yield _of_one_field(view, number)
     yield from _of_bits(view)
     yield from _of_two_fields(view)
-    if view.name == "matrix" and len(view.fields) == 2:
+    if view.name in ("matrix", "memory") and len(view.fields) == 2:
         yield _of_strides(view)
 
 
@@ -251,8 +266,8 @@ def _single_values(size: int) -> Iterator[Change]:
     for first, second in combinations(range(size), 2):
         both = np.where(value == first, second, np.where(value == second, first, value))
         yield 3, "swapped", {"first": first, "second": second}, both
-        yield 4, "copied", {"at": first, "from": second}, np.where(value == first, second, value)
-        yield 4, "copied", {"at": second, "from": first}, np.where(value == second, first, value)
+        yield 3, "copied", {"at": first, "from": second}, np.where(value == first, second, value)
+        yield 3, "copied", {"at": second, "from": first}, np.where(value == second, first, value)
 
 
 def _within_blocks(size: int) -> Iterator[Change]:

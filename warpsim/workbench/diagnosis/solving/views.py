@@ -1,8 +1,8 @@
 """Views of an operand: the same places as fields of an index, made from the layouts of the instruction.
 
 A place is an element of the operand's stored matrix, counted row by row; the products of m8n8k4 f16 are
-stacked along the rows. Places of metadata are 2-bit indices, of scales bytes, of all lanes and words. Does
-not know values, nor which maps between places are mistakes.
+stacked along the rows. Places of metadata are indices (2 bits; of 1:2 sparsity 4), of scales bytes, of all
+lanes. Does not know values, nor which maps between places are mistakes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ....isa.fragments import require_sparse
 from ....isa.instruction import Instruction
 from ....isa.layouts.fragment_layout import COLUMN, ROW, Layout
 from ....isa.warps import WARP
 
 Index = npt.NDArray[np.intp]
-INDEX_BITS = 2  # of metadata
 _BYTE = 8
+_FIELD_BITS = 4  # of metadata
 _QUAD = 4
 _CHUNK_BITS = 128  # that a lane of ldmatrix or cp.async moves, and a swizzle keeps together
 _UNIT_BITS = 16  # that ldmatrix.trans keeps together
@@ -167,6 +168,8 @@ def matrix_views(
     yield view("matrix", (("product", number), ("row", row), ("column", column)))
     line, inner = (column, row) if along_rows else (row, column)
     names = ("column", "row") if along_rows else ("row", "column")
+    if along_rows and products == 1:
+        yield view("memory", (("column", column), ("row", row)))
     unit = max(1, _UNIT_BITS // bits)
     if rows * columns >= _QUAD * _QUAD and (inner.max() + 1) % (8 * unit) == 0 == (line.max() + 1) % 8:
         tiles = (
@@ -200,22 +203,29 @@ def _of_words(lanes: int, parts: int, name: str) -> list[View]:
     return [view("registers", (*first, (name, part))), view("quads", (warp, *groups, (name, part)))]
 
 
+def index_bits(instruction: Instruction) -> int:
+    """Return the bits of a place of metadata: half a field, or the whole where it names one unit."""
+    return _FIELD_BITS // require_sparse(instruction).kept
+
+
 def _of_metadata(instruction: Instruction) -> Iterator[View]:
-    lanes, parts = instruction.lanes, 32 // INDEX_BITS
-    yield from _of_words(lanes, parts, "index")
-    lane, part = np.indices((lanes, parts)).reshape(2, -1)
-    halves = ("half-word", part // 8), ("field", part // 2 % 4), ("index", part % 2)
+    lanes, bits = instruction.lanes, index_bits(instruction)
+    yield from _of_words(lanes, 32 // bits, "index")
+    lane, part = np.indices((lanes, 32 // bits)).reshape(2, -1)
+    low = part * bits
+    halves = ("half-word", low // 16), ("field", low // _FIELD_BITS % 4), ("index", low % _FIELD_BITS // bits)
     yield view("words", (("warp", lane // WARP), ("lane", lane % WARP), *halves))
     yield _fields(instruction)
 
 
 def _fields(instruction: Instruction) -> View:
     """Return the view of metadata as rows, chunks of k and indices, for every selector."""
-    selector, row, chunk, index = (np.zeros(instruction.lanes * 16, np.intp) for _ in range(4))
+    bits = index_bits(instruction)
+    selector, row, chunk, index = (np.zeros(instruction.lanes * 32 // bits, np.intp) for _ in range(4))
     for number in instruction.selectors:
         at = instruction.metadata.fields(number).index
-        for half in range(2):
-            places = at[..., 0] * 16 + at[..., 1] // INDEX_BITS + half
+        for half in range(_FIELD_BITS // bits):
+            places = at[..., 0] * (32 // bits) + at[..., 1] // bits + half
             selector[places], index[places] = number, half
             row[places], chunk[places] = np.indices(places.shape)
     return view("matrix", (("selector", selector), ("row", row), ("chunk", chunk), ("index", index)))
