@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import warpsim
-from warpsim.workbench.diagnosis.solving import naming
 from warpsim.workbench.diagnosis.solving.atoms import atoms
-from warpsim.workbench.diagnosis.solving.naming import Speaker
+from warpsim.workbench.diagnosis.solving.map_words import map_words, value_words
+from warpsim.workbench.diagnosis.solving.place_words import Speaker
 from warpsim.workbench.diagnosis.solving.value_functions import (
     index_functions,
     scale_functions,
@@ -94,10 +94,8 @@ def test_a_kind_of_atom_has_words(kind: str) -> None:
     known = atoms(views_of(FORM, "a"))
     size = {"lane": 32, "register": 4, "row": 16, "column": 16}[field]
     wanted = {"field": field, "size": size, **facts}
-    made = next(
-        step for group in known._groups for step in group.steps if (step.kind, step.facts) == (kind, wanted)
-    )
-    assert naming._MAPS[kind](made.facts, Speaker("a", 16), views_of(FORM, "a")[0]) == text
+    made = known.named(kind, **wanted)
+    assert map_words(kind, made.facts, Speaker("a", 16), views_of(FORM, "a")[0]) == text
 
 
 def test_each_kind_of_atom_and_value_has_words() -> None:
@@ -107,14 +105,14 @@ def test_each_kind_of_atom_and_value_has_words() -> None:
         for operand in form.operands:
             for atom in atoms(views_of(form, operand)):
                 if atom.kind != "unchanged":
-                    text = naming._MAPS[atom.kind](atom.facts, Speaker(operand, 16), atom.view)
+                    text = map_words(atom.kind, atom.facts, Speaker(operand, 16), atom.view)
                     assert "{" not in text
                     assert not text.endswith(".")
     functions = [*value_functions(FORM.a), *value_functions(other.a, 2), *value_functions(FORM.c)]
     functions += [*value_functions(warpsim.decode(S8, target="sm_80").a), *index_functions(2)]
     functions += [*index_functions(4), *scale_functions(other.scale)]
     for function in functions:
-        assert naming._VALUES[function.kind](function.facts, Speaker("a", 16))
+        assert value_words(function.kind, function.facts, Speaker("a", 16))
 
 
 S8 = "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"

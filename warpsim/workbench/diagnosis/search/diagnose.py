@@ -28,11 +28,10 @@ from ..dumps.closeness import closeness
 from ..dumps.dump_comparison import DumpComparison, classes, places_of
 from ..dumps.remark import Remark
 from ..dumps.wrong_elements import Wrong, wrong_elements
-from ..library.all_mistakes import mistakes
-from ..library.local_mistakes import local_mistakes
 from ..library.mistake import Mistake
 from ..solving.linear_operands import Tile
-from ..solving.naming import words
+from ..solving.mapped_mistakes import bare_mistake, named_mistake
+from ..solving.other_causes import other_causes
 from ..solving.solving import Explanation, partial, solve, solve_pairs
 from .cases import case_of, probe
 from .mistake_search import Case, Score, Scores, elements_of, outcome, singles
@@ -206,10 +205,6 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
         return _diagnosis(case, expected)
     equal_elements = _equal_matrices(case, expected)
     matches, simulated = _solved(case, expected, equal_elements)
-    if not matches:  # maps of words of metadata, that no single atom is yet
-        library = local_mistakes(case.setting)
-        scores = singles(case.screened(equal_elements), library)
-        simulated, matches = simulated + len(scores), _confirmed(case, library, scores)
     found_in_d = remarks_of(case, expected) if not matches else ()
     if not matches and most > 1 and not any(remark.explains_values for remark in found_in_d):
         matches, more_tried = _solved_pairs(case, expected, equal_elements, watch)
@@ -221,8 +216,8 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
 def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
     """Return the single causes that come closest."""
     tile, _, spread = _tile(case, expected, equal)
-    causes = [_explanation(case, (_mistake(each),)) for each in partial(tile, spread)]
-    causes += [_explanation(case, (mistake,)) for mistake in mistakes(case.setting) if _is_other(mistake)]
+    causes = [_explanation(case, (named_mistake(each),)) for each in partial(tile, spread)]
+    causes += [_explanation(case, (mistake,)) for mistake in other_causes(case.setting)]
     return _closest(case, causes, _explanation(case, ()).closeness)
 
 
@@ -230,17 +225,31 @@ def _solved(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[
     """Return the simplest single causes, and how many were tried: maps, other values, other arithmetic."""
     answer = solve(*_tile(case, expected, equal))
     causes = {each.cost: list[Mistake]() for each in answer.explanations}
-    for mistake in filter(_is_other, mistakes(case.setting)):
-        causes.setdefault(_cost(mistake), []).append(mistake)
+    for mistake in other_causes(case.setting):
+        causes.setdefault(mistake.cost, []).append(mistake)
     tried = answer.tried + sum(map(len, causes.values()))
     for cost in sorted(causes):
         level = [each for each in answer.explanations if each.cost == cost]
-        known = [_mistake(each) for each in level if _explained(case, (_bare(each),)).all()]
+        known = [named_mistake(each) for each in level if _explained(case, (bare_mistake(each),)).all()]
         scores = [Score(1.0, 1.0, (mistake,)) for mistake in known]
         scores += singles(case.screened(equal), causes[cost])
-        if matches := _confirmed(case, [*causes[cost], *known], scores):
-            return matches, tried
+        if any(score.fraction == 1.0 for score in scores):
+            same = [named_mistake(each) for each in answer.explanations if _may_be_meant(each, cost)]
+            scores += [Score(1.0, 1.0, (mistake,)) for mistake in same]
+            found = _confirmed(case, [*causes[cost], *known, *same], scores)
+            if matches := tuple(each for each in found if each.simplest.mistakes[0] not in same):
+                return matches, tried
     return (), tried
+
+
+def _may_be_meant(explanation: Explanation, cost: float) -> bool:
+    """Return whether values that change in all places may be what a simpler cause comes to."""
+    plain = explanation.atom.kind == "unchanged" and not explanation.within
+    return plain and explanation.source.kind not in _PLACED and cost < explanation.cost <= cost + _CLOSE
+
+
+_PLACED = ("own", "zero", "tile", "other operand")  # kinds of sources that are no function of the values
+_CLOSE = 2.0  # costs of which both are said, where they agree on all data
 
 
 def _solved_pairs(
@@ -254,9 +263,9 @@ def _solved_pairs(
         tried += 1
         if watch is not None:
             watch(tried, 0)
-        bare = (*others, *map(_bare, explanations))
+        bare = (*others, *map(bare_mistake, explanations))
         if cost <= best and _explained(case, bare).all():
-            exact = exact * (cost == best) + [(*others, *map(_mistake, explanations))]
+            exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
             best = cost
     every = [mistake for names in exact for mistake in names]
     return _confirmed(case, every, [Score(1.0, 1.0, names) for names in exact]), tried
@@ -268,7 +277,7 @@ Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and wh
 def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
     """Yield another arithmetic, or a cause of two operands, and a cause in an operand in all places."""
     setting, tried = case.setting, 0
-    others = sorted(filter(_is_other, mistakes(setting)), key=_cost, reverse=True)
+    others = sorted(other_causes(setting), key=lambda mistake: mistake.cost, reverse=True)
     for mistake in others:
         form = mistake.arithmetic.instruction if mistake.arithmetic else setting.instruction
         own = (form.c, form.d) == (setting.instruction.c, setting.instruction.d)
@@ -278,7 +287,7 @@ def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
         tile, settled, spread = _tile(replace(case, setting=other, registers=changed), wrong, equal)
         answer = solve(tile, np.zeros_like(settled), spread, partly=False)
         for each in answer.explanations:
-            yield each.cost + _cost(mistake) + 1, (each,), (mistake,)
+            yield each.cost + mistake.cost + 1, (each,), (mistake,)
         tried += answer.tried
         if tried > _BUDGET:
             return
@@ -294,37 +303,6 @@ def _tile(
 
 
 _BUDGET = 1 << 21  # candidates that are tried together with other causes
-
-
-def _cost(mistake: Mistake) -> float:
-    """Return the length of the description of a cause that is no map: less where descriptors are."""
-    return 2.0 if "descriptor" in mistake.name else 3.0
-
-
-def _is_other(mistake: Mistake) -> bool:
-    """Return whether a mistake is no map of an operand: another arithmetic, two operands, a descriptor."""
-    joint = len(mistake.operands) > 1 and not mistake.moves_c_and_d
-    return mistake.arithmetic is not None or joint or "descriptor" in mistake.name
-
-
-def _bare(explanation: Explanation) -> Mistake:
-    """Return an explanation as what is applied and mended, without words."""
-    back, operand = explanation.inverse, explanation.operand.name
-    return Mistake(
-        name="",
-        advice="",
-        operands=tuple(operand) if operand == "cd" else (operand,),
-        change=explanation.applied if operand != "d" else None,
-        mend=None if back is None or operand == "d" else back.applied,
-        read=explanation.stored if explanation.moves_d else None,
-        undo=back.stored if back is not None and explanation.moves_d else None,
-    )
-
-
-def _mistake(explanation: Explanation) -> Mistake:
-    """Return an explanation as what the report names."""
-    named = words(explanation)
-    return replace(_bare(explanation), name=named.headline, advice=named.advice, also=named.also)
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:

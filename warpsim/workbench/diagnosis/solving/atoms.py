@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .views import Field, Index, View
+from .views import ORDERS, Field, Index, View
 
 Flags = npt.NDArray[np.bool_]
 Facts = dict[str, Any]
 Evaluate = Callable[[Index, Index], Index]  # numbers of atoms (m,), places (n,) -> sources (m, n)
+_TOLD = ("words", "registers", "matrix")  # views whose fields users know best
 _SMALL = 32  # values of a field, up to which every factor, order of bits and pair of values is an atom
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
@@ -140,6 +141,15 @@ class Atoms:
                 found.append(Atom(table, step.cost, group.view, step.kind, step.facts))
         return sorted(found, key=lambda atom: atom.cost)
 
+    def named(self, kind: str, **facts: Any) -> Atom:
+        """Return the atom of a kind with these facts, under this name; raises KeyError."""
+        for group in self._groups:
+            for at, step in enumerate(group.steps):
+                if step.kind == kind and facts.items() <= step.facts.items():
+                    table = group.evaluate(np.array([at]), np.arange(self.places))[0]
+                    return Atom(table, step.cost, group.view, step.kind, step.facts)
+        raise KeyError(f"{kind} {facts}")
+
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds of all atoms."""
@@ -158,6 +168,8 @@ def _unchanged(view: View) -> _Group:
 
 
 def _groups(view: View) -> Iterator[_Group]:
+    if view.name in ORDERS:
+        return  # an order only
     for number, field in enumerate(view.fields):
         if field.size > 1:
             yield _of_one_field(view, number)
@@ -278,6 +290,10 @@ def _within_blocks(size: int) -> Iterator[Change]:
             continue
         yield 3, "interleaved", {"width": width}, value % width * (size // width) + value // width
         block, inside = value // width * width, value % width
+        if 2 * width < size:
+            even, after = block // width % 2 == 0, 2 * block + inside
+            yield 4, "spread", {"width": width}, np.where(even, block // 2 + inside, -1)
+            yield 4, "packed", {"width": width}, np.where(after < size, after, -1)
         yield 3, "reversed in blocks", {"width": width}, block + width - 1 - inside
         for by in (1, -1):
             yield 3, "rotated in blocks", {"width": width, "by": by}, block + (inside + by) % width
@@ -436,9 +452,17 @@ def _renumbered(views: Sequence[View]) -> Iterator[_Group]:
     for first, second in permutations(views, 2):
         table = np.empty(len(first.packed), np.intp)
         table[first.order] = second.order
-        facts = {"as": first.name, "from": second.name}
+        facts = {"as": first.name, "from": second.name, "each": _each(first, second)}
         step = _Step(4, "renumbered", facts, None)
         yield _Group(first, (step,), lambda which, places, table=table: table[places][None])  # type: ignore[misc]
+
+
+def _each(*views: View) -> int:
+    """Return the elements of a lane, where one of the views is of lanes; else 1."""
+    for each in views:
+        if any(field.name == "lane" for field in each.fields):
+            return int(np.prod([field.size for field in each.fields if field.name not in ("warp", "lane")]))
+    return 1
 
 
 # --- predicates ------------------------------------------------------------------------------------------
@@ -459,8 +483,14 @@ class Predicates:
 
 def predicates(views: Sequence[View]) -> Predicates:
     """Return sets of places: by a bit or value of a field, a bound, or two bits of small fields."""
-    found = [(cost, view, facts, mask) for view in views for cost, facts, mask in _conditions(view)]
-    found.sort(key=lambda each: each[0])
+    found = [
+        (cost, view, facts, mask)
+        for view in views
+        if view.name not in ORDERS
+        for cost, facts, mask in _conditions(view)
+    ]
+    told = {name: number for number, name in enumerate(_TOLD)}
+    found.sort(key=lambda each: (each[0], told.get(each[1].name, len(told))))
     kept: dict[bytes, tuple[float, View, Facts, Flags]] = {}
     for each in found:
         if each[3].any() and not each[3].all():

@@ -32,6 +32,7 @@ NOTHING = -1  # the source of a place that holds zero
 _EXACT = 0.25  # of integers
 _SCREENED = 2.0**-18
 _NARROW = 2.0**-9  # results of 16 bits
+_UNMET = 1.5  # cost of reading what the instruction does not read
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,20 @@ class Operand:
         """The sets of places."""
         return _predicates(self.views)
 
+    @cached_property
+    def cost(self) -> Numbers:
+        """``(M,)``: the cost of each map; more where it reads places that no line meets, and that are zero.
+
+        Such maps only say that places hold zero.
+        """
+        met = np.zeros(self.size, np.bool_)
+        met[self.where] = True
+        if met.all() or self.values[: self.size][~met].any():
+            return self.atoms.cost
+        tables = self.atoms.at(np.unique(self.where))
+        empty = ((tables >= 0) & ~met[tables]).any(axis=1)
+        return np.asarray(self.atoms.cost + _UNMET * empty)
+
     def parts(self, sources: Index, line: int, element: int) -> Numbers:
         """Return ``(..., J)``: what the places of a line add to an element of D with these sources."""
         values = self.values[sources]
@@ -103,7 +118,7 @@ class Operand:
         apart = np.abs(made - wanted)
         if self.wraps and np.max(apart, initial=0.0) > 2.0**30:
             apart = np.abs(apart - 2.0**32 * np.rint(apart * 2.0**-32))
-        return (apart <= near) | ~(apart < np.inf)
+        return ~(apart > near)
 
     def changed(self, table: Index, given: Registers) -> Words:
         """Return the operand's registers, or tile, or D, as a table makes them of what is given.
@@ -335,6 +350,27 @@ def operands(tile: Tile, spread: Numbers | None = None) -> Iterator[Operand]:
     with np.errstate(all="ignore"):
         for problem in _problems(tile):
             yield _made(tile, *problem, spread=spread)
+
+
+def unposed(setting: Setting, name: str) -> Operand:
+    """Return an operand without a D: for maps that are tried, or made, by themselves."""
+    views, every = (
+        views_of(setting.instruction, name[-1] if name == "cd" else name),
+        sources(setting, name, 1),
+    )
+    count = len(views[0].coordinates)
+    return Operand(
+        name=name,
+        setting=setting,
+        views=views,
+        sources=every,
+        codes=np.zeros(len(every) * count, np.uint8),
+        values=np.ones(len(every) * count + 1),
+        where=np.arange(count)[:, None],
+        T=np.zeros((count, 1)),
+        near=np.zeros((count, 1)),
+        W=np.ones((count, 1, 1)),
+    )
 
 
 Problem = tuple[str, Index, Numbers, Numbers | None, Numbers | None]  # name, where, T, W, look

@@ -22,6 +22,7 @@ _BLOCK = 1 << 22  # pairs at once
 _MOST = 3.0  # cost of each of two maps of one operand
 _LARGE = 1 << 10  # places
 _OPERATIONS = 1 << 33  # of a product of matrices
+_SIDE = 1 << 11  # candidates of an operand in pairs, the cheapest
 _KEPT = 1 << 16  # pairs that are probed further
 _FEW = 48  # pairs that are given to the engine
 _PROBES = 12
@@ -42,7 +43,7 @@ def side_of(operand: Operand, most: float = 5.0) -> Side:
     made = Candidates(*map(np.concatenate, zip(alternatives(operand), left_out(operand), strict=True)))
     cost = costs(operand, made)
     chosen = np.flatnonzero(cost <= (most if operand.size <= _LARGE else min(most, 3.0)))
-    chosen = chosen[np.argsort(cost[chosen], kind="stable")]
+    chosen = chosen[np.argsort(cost[chosen], kind="stable")[:_SIDE]]
     return Side(operand, made.of(chosen), cost[chosen])
 
 
@@ -264,9 +265,10 @@ def of_both(tile: Tile, moved: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
 
 def maps_of_d(operand: Operand, most: float = 4.0) -> Side:
     """Return the maps of D's places alone."""
-    chosen = np.flatnonzero((operand.atoms.cost > 0) & (operand.atoms.cost <= most))
+    chosen = np.flatnonzero((operand.cost > 0) & (operand.cost <= most))
+    chosen = chosen[np.argsort(operand.cost[chosen], kind="stable")[:_SIDE]]
     zeros = np.zeros(len(chosen), np.intp)
-    return Side(operand, Candidates(zeros, chosen, zeros + EVERYWHERE), operand.atoms.cost[chosen])
+    return Side(operand, Candidates(zeros, chosen, zeros + EVERYWHERE), operand.cost[chosen])
 
 
 def _products(tile: Tile) -> Numbers:
@@ -303,7 +305,7 @@ def composed(operand: Operand, few: Sequence[tuple[int, int]]) -> Iterator[Twice
     chosen = _maps(operand)
     tables = operand.atoms.at(np.arange(operand.size), chosen)
     tables = np.concatenate([tables, np.full((len(tables), 1), NOTHING)], axis=1)
-    cost = operand.atoms.cost[chosen]
+    cost = operand.cost[chosen]
     live: Pairs | None = None
     for line, element in few:
         target, near = operand.T[line, element], operand.near[line, element]
@@ -328,7 +330,7 @@ def _maps(operand: Operand) -> Index:
     """Return the maps of which two are tried in sequence: as many as a product of matrices bears."""
     codes = 1 if operand.look is None else operand.look.shape[-1]
     for most in (_MOST, _MOST - 1):
-        chosen = np.flatnonzero((operand.atoms.cost > 0) & (operand.atoms.cost <= most))
+        chosen = np.flatnonzero((operand.cost > 0) & (operand.cost <= most))
         if len(chosen) ** 2 * operand.size * codes <= _OPERATIONS:
             return chosen
     return chosen[:_FEW]

@@ -84,7 +84,8 @@ def costs(operand: Operand, candidates: Candidates) -> npt.NDArray[np.float64]:
     """Return the length of the description of each candidate."""
     of_source = np.array([*(source.cost for source in operand.sources), 1.0])
     of_predicate = np.append(operand.predicates.cost, 0.0)
-    of_atom = operand.atoms.cost[candidates.atom]
+    of_atom = operand.cost[candidates.atom]
+    of_atom = of_atom + (operand.name == "cd")  # two operands are wrong
     return np.asarray(of_source[candidates.source] + of_atom + of_predicate[candidates.predicate])
 
 
@@ -94,7 +95,7 @@ def costs(operand: Operand, candidates: Candidates) -> npt.NDArray[np.float64]:
 def singles(operand: Operand) -> Candidates:
     """Return every map, every source of values alone, and other sources joined with cheap maps."""
     count, sources = len(operand.atoms), len(operand.sources)
-    cheap = np.flatnonzero(operand.atoms.cost <= _CHEAP - (operand.size > _MANY))
+    cheap = np.flatnonzero(operand.cost <= _CHEAP - (operand.size > _MANY))
     source = [np.zeros(count, np.intp), np.repeat(np.arange(1, sources), len(cheap)), np.array([ZERO])]
     atom = [np.arange(count), np.tile(cheap, sources - 1), np.array([0])]
     made = Candidates(np.concatenate(source), np.concatenate(atom), np.zeros(0, np.intp))
@@ -104,7 +105,7 @@ def singles(operand: Operand) -> Candidates:
 def alternatives(operand: Operand) -> Candidates:
     """Return what may stand in some places only: maps, other sources of values, and zero."""
     most = 5 if operand.size <= _MANY else 3
-    maps = np.flatnonzero((operand.atoms.cost > 0) & (operand.atoms.cost <= most))
+    maps = np.flatnonzero((operand.cost > 0) & (operand.cost <= most))
     source = np.concatenate([np.zeros(len(maps), np.intp), np.arange(1, len(operand.sources)), [ZERO]])
     atom = np.concatenate([maps, np.zeros(len(operand.sources), np.intp)])
     return Candidates(source, atom, np.full(len(source), EVERYWHERE))

@@ -51,6 +51,7 @@ _MOST = 32  # explanations of an operand in a class
 _ROUNDED = ("rounded", "cut", "tf32")  # kinds of values that differ little from those that belong there
 _CHEAP = 3.0  # of maps of C and D together before another of C
 _NEAREST = 3  # partial explanations of an operand
+ORDER = ("a", "b", "e", "scale_a", "scale_b", "c", "d", "cd")  # of operands that cost the same
 NOTHING_THERE = Source(1, "zero", {}, lambda given: next(iter(given.values())))
 
 
@@ -154,7 +155,7 @@ def solve(
             more, count = _singles(operand, _lines(operand, ~settled), partly)
         found += more
         tried += count
-    return Answer(tuple(sorted(found, key=lambda each: each.cost)), tried)
+    return Answer(tuple(sorted(found, key=lambda each: (each.cost, ORDER.index(each.operand.name)))), tried)
 
 
 def partial(tile: Tile, spread: npt.NDArray[np.float64] | None = None) -> Iterator[Explanation]:

@@ -154,7 +154,7 @@ def _parts_of_codes(element: Format) -> Iterator[Row]:
         yield 3, "halves exchanged", {}, _bits(partial(_swapped, width, 16, 2), element)
     if width == 8:
         yield 3, "nibbles exchanged", {}, _bits(partial(_swapped, 8, 4, 2), element)
-        for shift, part in ((0, "low"), (4, "high")):
+        for shift, part in ((0, "low"), (4, "high")) if not element.is_float else ():
             facts = {"part": part}
             low = lambda codes, by=shift: codes >> np.uint64(by) & np.uint64(15)  # noqa: E731
             yield 3, "nibble", {**facts, "signed": False}, _bits(low, element)

@@ -20,6 +20,9 @@ from ....isa.layouts.fragment_layout import COLUMN, ROW, Layout
 from ....isa.warps import WARP
 
 Index = npt.NDArray[np.intp]
+ACCUMULATORS = "accumulators"  # the view of A by its order where D of the product before is packed as A
+SELECTED = "selected lanes"  # the view of metadata by the lanes that each selector reads, in their order
+ORDERS = (ACCUMULATORS, SELECTED)  # views of which the order alone is of use
 _BYTE = 8
 _FIELD_BITS = 4  # of metadata
 _QUAD = 4
@@ -122,6 +125,14 @@ def _of_elements(instruction: Instruction, operand: str) -> Iterator[View]:
     in_registers = instruction.lanes and any(place.lanes for place in instruction.places(operand))
     if in_registers and instruction.descriptor is None:
         yield from _of_registers(instruction, operand)
+    k = instruction.stored_k
+    if (
+        operand in "ab"
+        and not instruction.sparse
+        and instruction.storage(operand).bits == _BYTE
+        and k % 16 == 0
+    ):
+        yield _accumulators(instruction.matrix_shape(operand), operand)
     yield from matrix_views(
         instruction.matrix_shape(operand),
         instruction.storage(operand).bits,
@@ -154,6 +165,14 @@ def _digits(layout: Layout, value: Index, each: int) -> list[tuple[str, Index]]:
             name = f"{axis} block of {mode.along(ROW) or mode.along(COLUMN)}"
             found.insert(0, (name, digit // skipped))
     return found
+
+
+def _accumulators(shape: tuple[int, int], operand: str) -> View:
+    """Return the view in whose order each lane packs its elements of D of two m16n8 to bytes along k."""
+    row, column = np.indices(shape).reshape(2, -1)
+    line, k = (row, column) if operand == "a" else (column, row)
+    tiles = ("step", k // 16), ("thread", k % 8 // 2), ("tile", k // 8 % 2), ("part", k % 2)
+    return view(ACCUMULATORS, (("line", line), *tiles))
 
 
 def matrix_views(
@@ -215,7 +234,9 @@ def _of_metadata(instruction: Instruction) -> Iterator[View]:
     low = part * bits
     halves = ("half-word", low // 16), ("field", low // _FIELD_BITS % 4), ("index", low % _FIELD_BITS // bits)
     yield view("words", (("warp", lane // WARP), ("lane", lane % WARP), *halves))
-    yield _fields(instruction)
+    rows = _fields(instruction)
+    yield rows
+    yield _selected(rows, lane, part)
 
 
 def _fields(instruction: Instruction) -> View:
@@ -229,6 +250,17 @@ def _fields(instruction: Instruction) -> View:
             selector[places], index[places] = number, half
             row[places], chunk[places] = np.indices(places.shape)
     return view("matrix", (("selector", selector), ("row", row), ("chunk", chunk), ("index", index)))
+
+
+def _selected(rows: View, lane: Index, part: Index) -> View:
+    """Return the view of metadata as the lanes of each selector, counted among themselves."""
+    names = [field.name for field in rows.fields]
+    selector = rows.coordinates[:, names.index("selector")] if "selector" in names else lane * 0
+    rank = lane.copy()
+    for number in np.unique(selector).tolist():
+        own = selector == number
+        rank[own] = np.unique(lane[own], return_inverse=True)[1]
+    return view(SELECTED, (("selector", selector), ("lane", rank), ("index", part)))
 
 
 def _of_scales(instruction: Instruction, operand: str) -> Iterator[View]:
