@@ -1,21 +1,18 @@
-"""Explanations as mistakes: what is applied, mended and named. Simple maps, that are tried by themselves."""
+"""Explanations as mistakes: what is applied, mended and named. Permutations that are tried by themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
 from ..library.grids import Setting
 from ..library.mistake import Mistake
-from .linear_operands import Operand, unposed
+from .linear_operands import unposed
 from .naming import words
 from .screening import EVERYWHERE, Candidates
 from .solving import Explanation, explained
-
-_SIMPLE = 2.0  # cost of the maps that are tried by themselves
 
 
 def bare_mistake(explanation: Explanation) -> Mistake:
@@ -45,15 +42,10 @@ def named_mistake(explanation: Explanation) -> Mistake:
     )
 
 
-@lru_cache(maxsize=64)
-def simple_maps(setting: Setting, operand: str) -> tuple[Mistake, ...]:
-    """Return the permutations of an operand's places whose description is short, each with its words."""
-    return tuple(map(named_mistake, _permutations(unposed(setting, operand))))
-
-
-def _permutations(operand: Operand) -> Iterator[Explanation]:
-    """Yield the cheap maps that read every place once."""
-    chosen = np.flatnonzero((operand.atoms.cost > 0) & (operand.atoms.cost <= _SIMPLE))
+def permutations(setting: Setting, name: str, most: float) -> Iterator[Explanation]:
+    """Yield the maps of an operand up to a cost that read every place once, the cheapest first."""
+    operand = unposed(setting, name)
+    chosen = np.flatnonzero((operand.atoms.cost > 0) & (operand.atoms.cost <= most))
     zeros = np.zeros(len(chosen), np.intp)
     maps = Candidates(zeros, chosen, zeros + EVERYWHERE)
     for number in range(len(chosen)):

@@ -78,6 +78,8 @@ def _spoken(explanation: Explanation, given: str) -> list[Atom]:
     def rank(atom: Atom) -> tuple[bool, int, float, int]:
         kinds = *_PLAIN_KINDS, *(atom.kind,) * _is_swizzle(atom)
         kind = kinds.index(atom.kind) if atom.kind in kinds else len(_PLAIN_KINDS) + 1
+        if atom.facts.get("size") == 2 and atom.kind in ("swapped", "rotated", "ordered"):
+            kind = kinds.index("xor")  # of two values all of these are the same
         return not _is_known(atom), kind, atom.cost, views.index(atom.view.name)
 
     return sorted(same or [own], key=rank)

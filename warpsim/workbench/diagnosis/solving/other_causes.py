@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+import numpy as np
+
 from ....isa.formats import Format
 from ..library.arithmetic_mistakes import Arithmetic, alternatives
 from ..library.descriptor_mistakes import Misreading
 from ..library.grids import Registers, Setting
-from ..library.mistake import Change, Mistake
+from ..library.mistake import SPELLED, Change, Mistake
 from ..library.tile_mistakes import codes_at, misread
 from .linear_operands import read, written
 from .map_words import value_words
 from .place_words import Speaker
-from .value_functions import ValueFunction, value_functions
+from .value_functions import ValueFunction, index_functions, value_functions
+from .views import index_bits
 
 _DESCRIPTOR_COST = 2.0
+_BYTE = 8
 _BOTH_COST = 1.5  # more than the function of a single operand
 
 
@@ -96,6 +100,61 @@ def _both_changed(setting: Setting, function: ValueFunction) -> Change:
         }
 
     return change
+
+
+def byte_places(setting: Setting, operand: str) -> Iterator[Mistake]:
+    """Yield elements narrower than their bytes that lie higher or lower in them, and 1:2 fields as indices.
+
+    Both can be undone, but not by the codes that the instruction reads.
+    """
+    form = setting.instruction
+    if operand == "e" and index_bits(form) == 4:
+        as_fields, as_indices = (
+            next(each for each in index_functions(4) if each.kind == kind)
+            for kind in ("fields as indices", "indices as fields")
+        )
+        yield _changed_back(setting, "e", as_indices, as_fields)
+    if operand not in ("a", "b"):
+        return
+    storage, element = form.storage(operand), form.format(operand)
+    if storage.bits != _BYTE or element.bits >= _BYTE:
+        return
+    own, room = ((1 << element.bits) - 1) << storage.shift, _BYTE - element.bits
+    for by in (by for by in range(-storage.shift, room - storage.shift + 1) if by):
+        facts = {"by": by}
+        yield Mistake(
+            name=f"{operand.upper()}: {value_words('misplaced', facts, Speaker(operand, storage.bits))}",
+            advice=f"the bits of each element of {operand.upper()} belong elsewhere in its byte: shift them",
+            operands=(operand,),
+            records=(("misplaced", facts),),
+            mend=_moved_in_bytes(operand, -by, own),
+        )
+
+
+def _moved_in_bytes(operand: str, by: int, own: int) -> Change:
+    inside = np.uint32(own * 0x01010101)
+    if by < 0:
+        return lambda given: {operand: given[operand] >> np.uint32(-by) & inside}
+    return lambda given: {operand: given[operand] << np.uint32(by) & inside}
+
+
+def _changed_back(setting: Setting, operand: str, function: ValueFunction, back: ValueFunction) -> Mistake:
+    """Return the mistake of a value function that another undoes."""
+
+    def changed(each: ValueFunction) -> Change:
+        return lambda given: {
+            operand: written(setting, operand, each.change(read(setting, operand, given)), given)
+        }
+
+    text = value_words(function.kind, function.facts, Speaker(operand, 4))
+    return Mistake(
+        name=f"{SPELLED.get(operand, operand.upper())}: {text}",
+        advice="1:2 metadata has four bits a field, 0b0100 for the first of two and 0b1110 for the second",
+        operands=(operand,),
+        records=((function.kind, function.facts),),
+        change=changed(function),
+        mend=changed(back),
+    )
 
 
 def _arithmetic(setting: Setting) -> Iterator[Mistake]:

@@ -33,6 +33,8 @@ class Speaker:
 
     def noun(self, field: str) -> str:
         """Return the word for a field."""
+        if self.operand.startswith("scale") and field == "byte":
+            return "byte id"
         if field in ("slot", "index", "byte", "field"):
             return UNITS.get(self.bits, "element") if field == "slot" else field
         if (self.operand, field) in (("a", "column"), ("b", "row")):
