@@ -34,7 +34,7 @@ from ..solving.mapped_mistakes import bare_mistake, named_mistake
 from ..solving.other_causes import other_causes
 from ..solving.solving import Explanation, partial, solve, solve_pairs
 from .cases import case_of, probe
-from .mistake_search import Case, Score, Scores, elements_of, outcome, singles
+from .mistake_search import Case, elements_of, outcome, reproduces
 from .remarks import remarks_of
 
 Watch = Callable[[int, int], None]
@@ -95,7 +95,7 @@ class Match:
 
     @property
     def simplest(self) -> Cause:
-        """The first in the order of the library."""
+        """The first of them."""
         return self.equivalent[0]
 
     def __str__(self) -> str:
@@ -216,9 +216,15 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
 def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
     """Return the single causes that come closest."""
     tile, _, spread = _tile(case, expected, equal)
-    causes = [_explanation(case, (named_mistake(each),)) for each in partial(tile, spread)]
+    bare = [(bare_mistake(each), each) for each in partial(tile, spread)]
+    causes = [_explanation(case, (mistake,)) for mistake, _ in bare]
     causes += [_explanation(case, (mistake,)) for mistake in other_causes(case.setting)]
-    return _closest(case, causes, _explanation(case, ()).closeness)
+    named = {id(mistake): each for mistake, each in bare}
+    return tuple(
+        replace(cause, mistakes=(named_mistake(named[id(mistake)]) if id(mistake) in named else mistake,))
+        for cause in _closest(case, causes, _explanation(case, ()).closeness)
+        for mistake in cause.mistakes
+    )
 
 
 def _solved(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[tuple[Match, ...], int]:
@@ -228,15 +234,14 @@ def _solved(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[
     for mistake in other_causes(case.setting):
         causes.setdefault(mistake.cost, []).append(mistake)
     tried = answer.tried + sum(map(len, causes.values()))
+    screened = case.screened(equal)
     for cost in sorted(causes):
         level = [each for each in answer.explanations if each.cost == cost]
-        known = [named_mistake(each) for each in level if _explained(case, (bare_mistake(each),)).all()]
-        scores = [Score(1.0, 1.0, (mistake,)) for mistake in known]
-        scores += singles(case.screened(equal), causes[cost])
-        if any(score.fraction == 1.0 for score in scores):
+        known = [mistake for mistake in causes[cost] if reproduces(screened, mistake)]
+        known += [named_mistake(each) for each in level if _explained(case, (bare_mistake(each),)).all()]
+        if known:
             same = [named_mistake(each) for each in answer.explanations if _may_be_meant(each, cost)]
-            scores += [Score(1.0, 1.0, (mistake,)) for mistake in same]
-            found = _confirmed(case, [*causes[cost], *known, *same], scores)
+            found = _confirmed(case, [(mistake,) for mistake in (*known, *same)])
             if matches := tuple(each for each in found if each.simplest.mistakes[0] not in same):
                 return matches, tried
     return (), tried
@@ -267,8 +272,7 @@ def _solved_pairs(
         if cost <= best and _explained(case, bare).all():
             exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
             best = cost
-    every = [mistake for names in exact for mistake in names]
-    return _confirmed(case, every, [Score(1.0, 1.0, names) for names in exact]), tried
+    return _confirmed(case, exact), tried
 
 
 Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and what holds together
@@ -277,7 +281,8 @@ Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and wh
 def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
     """Yield another arithmetic, or a cause of two operands, and a cause in an operand in all places."""
     setting, tried = case.setting, 0
-    others = sorted(other_causes(setting), key=lambda mistake: mistake.cost, reverse=True)
+    others = [mistake for mistake in other_causes(setting) if mistake.cost <= _JOINED]
+    others.sort(key=lambda mistake: mistake.cost, reverse=True)
     for mistake in others:
         form = mistake.arithmetic.instruction if mistake.arithmetic else setting.instruction
         own = (form.c, form.d) == (setting.instruction.c, setting.instruction.d)
@@ -302,7 +307,8 @@ def _tile(
     return tile, equal[worst], None if case.printed is None else case.printed.spread(tile.result)
 
 
-_BUDGET = 1 << 21  # candidates that are tried together with other causes
+_BUDGET = 1 << 19  # candidates that are tried together with other causes
+_JOINED = 3.5  # cost of other causes that are tried together with a map
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
@@ -312,11 +318,9 @@ def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
     return equal
 
 
-def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[Match, ...]:
+def _confirmed(case: Case, explanations: Sequence[tuple[Mistake, ...]]) -> tuple[Match, ...]:
     """Return explanations exact on all tiles, grouped by equal effect or equal metadata here."""
-    rank = {id(mistake): index for index, mistake in enumerate(library)}
-    exact = [score.names for score in scores if score.fraction == 1.0 and _explained(case, score.names).all()]
-    exact.sort(key=lambda names: sum(rank[id(mistake)] for mistake in names))
+    exact = [names for names in explanations if _explained(case, names).all()]
     registers = probe(case.setting, _PROBE_TILES, seed=0)
     known: dict[bytes, list[Cause]] = {}
     groups: list[list[Cause]] = []

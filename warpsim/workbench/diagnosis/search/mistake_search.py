@@ -1,14 +1,13 @@
-"""Mistakes that are no maps, simulated in batches and compared bit for bit.
+"""Cases of the search, and D as it is read with mistakes made.
 
-Knows how mistakes are stacked along batch axes so that one call of the pipeline covers many of
-them. Does not know what the mistakes are, nor how findings are worded.
+Does not know what the mistakes are, nor how findings are worded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +17,13 @@ from ....isa.instruction import Instruction
 from ....isa.products import Storage
 from ....isa.registers import Words, unpacked
 from ...inputs.decimals import Printed
-from ..dumps.closeness import closeness
-from ..library.all_mistakes import composed
-from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
+from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part, alternatives
 from ..library.grids import Registers, Setting
 from ..library.mistake import Mistake
 
 Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
 
 
-class Score(NamedTuple):
-    """What an explanation gives: the fraction of D's elements that is equal, and how close it comes."""
-
-    fraction: float
-    closeness: float
-    names: tuple[Mistake, ...]
-
-
-Scores = list[Score]
-
-_BATCH = 1 << 21  # products of A and B elements that one call of the pipeline may sum
 _SCREENED = 256  # elements of D; of larger results only some rows and columns are compared while searching
 _PART_ROWS, _PART_COLUMNS = 16, 8
 
@@ -55,11 +41,6 @@ class Case:
     def settled(self, d: Elements, wanted: Elements) -> Elements:
         """Return codes of D, replaced by the wanted codes where they print the same."""
         return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        """What should have been computed."""
-        return Arithmetic(instruction=self.setting.instruction)
 
     def tile(self, index: int) -> Case:
         """Return the case of one tile."""
@@ -105,9 +86,8 @@ def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
 def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
     """Return D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
     registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
-    wrong = [mistake for mistake in explanation if mistake.arithmetic]
-    if wrong:
-        arithmetic = (composed(*wrong) if len(wrong) > 1 else wrong[0].arithmetic) or arithmetic
+    if wrong := [mistake for mistake in explanation if mistake.arithmetic]:
+        arithmetic = _composed(*wrong) or arithmetic
     for mistake in explanation:
         registers |= mistake.change(registers) if mistake.change else {}
     d = registers_of(arithmetic.simulate(setting, registers), setting.instruction, "d")
@@ -116,96 +96,19 @@ def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistak
     return d
 
 
-# --- stacks of mistakes --------------------------------------------------------------------------------
+def _composed(first: Mistake, second: Mistake | None = None) -> Arithmetic | None:
+    """Return one wrong arithmetic, or the second's change made to the first's; None if it has none."""
+    if first.arithmetic is None or second is None:
+        return first.arithmetic
+    return {name: other for name, _, other in alternatives(first.arithmetic)}.get(second.name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stack:
-    """Explanations that touch the same operands, along the first axis of their arrays.
-
-    ``registers`` are the operands that change, ``(variants, tiles, lanes, registers)``; ``actual`` is D as
-    it must have been written, ``(variants or 1, tiles, lanes, registers)``.
-    """
-
-    names: tuple[tuple[Mistake, ...], ...]
-    registers: Registers
-    actual: Words
-    operands: frozenset[str]
-
-
-def _stack(case: Case, group: Sequence[Mistake]) -> Stack:
-    """Return a stack of single mistakes with the same operands."""
-    changed = [mistake.change(case.registers) if mistake.change else {} for mistake in group]
-    undone = [mistake.undo(case.actual) if mistake.undo else case.actual for mistake in group]
-    return Stack(
-        names=tuple((mistake,) for mistake in group),
-        registers={name: np.stack([part[name] for part in changed]) for name in changed[0]},
-        actual=np.stack(undone) if any(mistake.undo for mistake in group) else case.actual[None],
-        operands=frozenset(group[0].operands),
+def reproduces(case: Case, mistake: Mistake) -> bool:
+    """Return whether a single mistake gives every bit of D, or of the part of it that is compared."""
+    form = case.setting.instruction
+    registers = case.registers | (mistake.change(case.registers) if mistake.change else {})
+    wanted = case.part.of_result(codes_from(case.actual, form, "d"))
+    arithmetic = mistake.arithmetic or Arithmetic(instruction=form)
+    return bool(
+        (case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted) == wanted).all()
     )
-
-
-def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
-    """Return stacks of all mistakes that are not arithmetic, by operands."""
-    found: dict[tuple[tuple[str, ...], bool], list[Mistake]] = {}
-    for mistake in library:
-        if not mistake.arithmetic:
-            found.setdefault((mistake.operands, mistake.change is None), []).append(mistake)
-    return [_stack(case, group) for group in found.values()]
-
-
-def _scores(case: Case, stack: Stack, arithmetic: Arithmetic) -> Scores:
-    """Return what every explanation of a stack gives."""
-    step = _step(case)
-    scores: Scores = []
-    for first in range(0, len(stack.names), step):
-        part = slice(first, first + step)
-        registers = {name: words[None, None] for name, words in case.registers.items()}
-        registers |= {name: words[part, None] for name, words in stack.registers.items()}
-        actual = stack.actual[part, None] if len(stack.actual) > 1 else stack.actual[:, None]
-        fractions, near = _given(case, registers, actual, arithmetic)
-        names, shape = stack.names[part], (len(stack.names[part]), 1)
-        full, close = (np.broadcast_to(each, shape)[:, 0].tolist() for each in (fractions, near))
-        scores += [Score(*each) for each in zip(full, close, names, strict=True)]
-    return scores
-
-
-def _step(case: Case) -> int:
-    """Return variants of a stack that one call covers."""
-    instruction = case.setting.instruction
-    m, n = instruction.matrix_shape("d")
-    m = m if case.part.rows is None else len(case.part.rows)
-    n = n if case.part.columns is None else len(case.part.columns)
-    products = m * n * instruction.stored_k * instruction.products * len(case.actual)
-    return max(1, _BATCH // products)
-
-
-def _given(
-    case: Case, registers: Registers, actual: Words, arithmetic: Arithmetic
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return fractions and closenesses, both ``(variants of the first stack, of the second)``."""
-    element = case.setting.instruction.d
-    wanted = case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
-    d = case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted)
-    both = (d == wanted).astype(np.float64), closeness(d, wanted, element)
-    fractions, near = (each.reshape(*each.shape[:2], -1).mean(axis=-1) for each in both)
-    return fractions, near
-
-
-# --- the search ----------------------------------------------------------------------------------------
-
-
-def singles(case: Case, library: Sequence[Mistake]) -> Scores:
-    """Return what every single mistake gives, in the order of the library."""
-    scores: Scores = []
-    for stack in _groups(case, library):
-        scores += _scores(case, stack, case.arithmetic)
-    for mistake in library:
-        if mistake.arithmetic:
-            scores += _scores(case, _plain(case, (mistake,)), mistake.arithmetic)
-    return scores
-
-
-def _plain(case: Case, names: tuple[Mistake, ...]) -> Stack:
-    """Return a stack of one case, with nothing rearranged."""
-    return Stack(names=(names,), registers={}, actual=case.actual[None], operands=frozenset())

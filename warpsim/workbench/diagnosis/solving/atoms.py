@@ -21,7 +21,7 @@ from .views import ORDERS, Field, Index, View
 Flags = npt.NDArray[np.bool_]
 Facts = dict[str, Any]
 Evaluate = Callable[[Index, Index], Index]  # numbers of atoms (m,), places (n,) -> sources (m, n)
-_TOLD = ("words", "registers", "matrix")  # views whose fields users know best
+_KNOWN_BEST = ("words", "registers", "matrix")  # views whose fields users know best
 _SMALL = 32  # values of a field, up to which every factor, order of bits and pair of values is an atom
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
@@ -489,8 +489,8 @@ def predicates(views: Sequence[View]) -> Predicates:
         if view.name not in ORDERS
         for cost, facts, mask in _conditions(view)
     ]
-    told = {name: number for number, name in enumerate(_TOLD)}
-    found.sort(key=lambda each: (each[0], told.get(each[1].name, len(told))))
+    order_of = {name: number for number, name in enumerate(_KNOWN_BEST)}
+    found.sort(key=lambda each: (each[0], order_of.get(each[1].name, len(order_of))))
     kept: dict[bytes, tuple[float, View, Facts, Flags]] = {}
     for each in found:
         if each[3].any() and not each[3].all():

@@ -59,7 +59,7 @@ def _shifted(facts: Facts, speaker: Speaker, view: View) -> str:
 
 
 def _renumbered(facts: Facts, speaker: Speaker, view: View) -> str:
-    read, held, each = facts["from"], facts["as"], int(facts["each"])
+    read, held, each = str(facts["from"]), str(facts["as"]), int(facts["each"])
     if ACCUMULATORS in (read, held) and {read, held} & {"matrix", "memory"}:
         undone = ", undone" * (held == ACCUMULATORS)
         return f"k in the order of accumulators (D of the product before, packed as A){undone}"

@@ -133,7 +133,7 @@ def _moved(explanation: Explanation, atom: Atom, speaker: Speaker) -> str:
 
 
 def selector_meant(explanation: Explanation, atom: Atom) -> int | None:
-    """Return the selector whose metadata are read in the places of the one given; None for other maps."""
+    """Return the selector whose metadata are read in place of the given selector; None for other maps."""
     if atom.facts.get("field") != "selector":
         return None
     selectors = atom.view.coordinates[:, atom.view.field("selector")]

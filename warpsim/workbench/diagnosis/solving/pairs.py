@@ -21,7 +21,7 @@ from .views import Index
 _BLOCK = 1 << 22  # pairs at once
 _MOST = 3.0  # cost of each of two maps of one operand
 _LARGE = 1 << 10  # places
-_OPERATIONS = 1 << 33  # of a product of matrices
+_OPERATIONS = 1 << 32  # of a product of matrices
 _SIDE = 1 << 11  # candidates of an operand in pairs, the cheapest
 _KEPT = 1 << 16  # pairs that are probed further
 _FEW = 48  # pairs that are given to the engine
@@ -43,8 +43,13 @@ def side_of(operand: Operand, most: float = 5.0) -> Side:
     made = Candidates(*map(np.concatenate, zip(alternatives(operand), left_out(operand), strict=True)))
     cost = costs(operand, made)
     chosen = np.flatnonzero(cost <= (most if operand.size <= _LARGE else min(most, 3.0)))
-    chosen = chosen[np.argsort(cost[chosen], kind="stable")[:_SIDE]]
+    chosen = chosen[np.argsort(cost[chosen], kind="stable")[: _most_of(operand)]]
     return Side(operand, made.of(chosen), cost[chosen])
+
+
+def _most_of(operand: Operand) -> int:
+    """Return how many candidates of an operand are paired: fewer of large operands and of a large D."""
+    return min(_SIDE, _BLOCK // max(operand.size, operand.T.size))
 
 
 def ordered(first: Side, second: Side, pairs: Pairs) -> Pairs:
@@ -266,7 +271,7 @@ def of_both(tile: Tile, moved: Side, c: Side, wrong: npt.NDArray[np.bool_]) -> P
 def maps_of_d(operand: Operand, most: float = 4.0) -> Side:
     """Return the maps of D's places alone."""
     chosen = np.flatnonzero((operand.cost > 0) & (operand.cost <= most))
-    chosen = chosen[np.argsort(operand.cost[chosen], kind="stable")[:_SIDE]]
+    chosen = chosen[np.argsort(operand.cost[chosen], kind="stable")[: _most_of(operand)]]
     zeros = np.zeros(len(chosen), np.intp)
     return Side(operand, Candidates(zeros, chosen, zeros + EVERYWHERE), operand.cost[chosen])
 

@@ -58,24 +58,33 @@ def plural(noun: str) -> str:
 
 def places(within: Sequence[Places], speaker: Speaker) -> str:
     """Return a set of places as the subject of a sentence, with its verb: ``lanes 16-31 are``."""
-    facts = within[0].facts
-    if len(within) == 1 and "field" in facts and "other" not in facts:
-        nouns, noun = speaker.nouns(facts["field"]), speaker.noun(facts["field"])
-        first, last = _range(facts)
-        if first is not None and last is not None:
-            return f"{noun} {first} is" if first == last else f"{nouns} {first}-{last} are"
-        if facts.get("bit") == 0:
-            return f"{'odd' if facts['is'] else 'even'} {nouns} are"
-    return f"places where {conditions(within, speaker)} are"
+    noun = _noun(within, speaker)
+    if noun is None:
+        return f"places where {conditions(within, speaker)} are"
+    text, plural_verb = noun
+    return f"{text} {'are' if plural_verb else 'is'}"
 
 
 def where(within: Sequence[Places], speaker: Speaker) -> str:
     """Return a set of places at the end of a sentence: ``on odd lanes only``; empty for all places."""
-    if not within:
-        return ""
-    subject, _, _ = places(within, speaker).rpartition(" ")
-    plain = len(within) == 1 and not subject.startswith("places where")
-    return f" on {subject} only" if plain else f", only where {conditions(within, speaker)}"
+    noun = _noun(within, speaker)
+    if noun is not None:
+        return f" on {noun[0]} only"
+    return f", only where {conditions(within, speaker)}" if within else ""
+
+
+def _noun(within: Sequence[Places], speaker: Speaker) -> tuple[str, bool] | None:
+    """Return places as a noun and whether it is a plural; None where they are no range, nor odd or even."""
+    if len(within) != 1 or "field" not in within[0].facts or "other" in within[0].facts:
+        return None
+    facts = within[0].facts
+    nouns, noun = speaker.nouns(facts["field"]), speaker.noun(facts["field"])
+    first, last = _range(facts)
+    if first is not None and last is not None:
+        return (f"{noun} {first}", False) if first == last else (f"{nouns} {first}-{last}", True)
+    if facts.get("bit") == 0:
+        return f"{'odd' if facts['is'] else 'even'} {nouns}", True
+    return None
 
 
 def conditions(within: Sequence[Places], speaker: Speaker) -> str:

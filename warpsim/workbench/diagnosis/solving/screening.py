@@ -8,7 +8,7 @@ product of matrices. The budget counts candidates. Knows no words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ _BLOCK = 1 << 22  # numbers at once
 _FEW = 64  # candidates that are compared on all of D at once
 _KEPT = 1 << 18  # candidates in some places only that agree with the first probe
 _COMPARED = 1 << 11  # candidates that are compared on all of D
+_SAMPLED = 1 << 11  # places, of which the nearest candidates are compared
 _CHEAP = 3  # of maps that are joined with other sources
 _MANY = 1 << 10  # places, from which only cheaper maps are joined
 ZERO = -1  # the source of candidates that hold zero
@@ -197,8 +198,20 @@ def all_sums(operand: Operand, candidates: Candidates) -> Iterator[npt.NDArray[n
             yield np.asarray(operand.look[line, unit, :, values.astype(np.intp)].sum(axis=2))
 
 
+def _some_lines(operand: Operand) -> Operand:
+    """Return the problem of some lines of an operand, where it has many places."""
+    lines = _spread(np.arange(len(operand.where)), max(1, _SAMPLED // operand.where.shape[1]))
+    W, look = (None if each is None else each[lines] for each in (operand.W, operand.look))
+    where, target, near = operand.where[lines], operand.T[lines], operand.near[lines]
+    return replace(operand, where=where, T=target, near=near, W=W, look=look)
+
+
 def nearest(operand: Operand, candidates: Candidates, count: int) -> Index:
-    """Return the candidates that agree with most elements of D, the cheapest of equal first."""
+    """Return the candidates that agree with most elements of D, the cheapest of equal first.
+
+    Of large operands some lines are compared.
+    """
+    operand = _some_lines(operand)
     share = [
         operand.agrees(sums, operand.T, operand.near).mean(axis=(1, 2))
         for sums in all_sums(operand, candidates)
