@@ -282,7 +282,7 @@ def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
     """Yield another arithmetic, or a cause of two operands, and a cause in an operand in all places."""
     setting, tried = case.setting, 0
     others = [mistake for mistake in other_causes(setting) if mistake.cost <= _JOINED]
-    others.sort(key=lambda mistake: mistake.cost, reverse=True)
+    others.sort(key=lambda mistake: mistake.cost)
     for mistake in others:
         form = mistake.arithmetic.instruction if mistake.arithmetic else setting.instruction
         own = (form.c, form.d) == (setting.instruction.c, setting.instruction.d)
@@ -307,7 +307,7 @@ def _tile(
     return tile, equal[worst], None if case.printed is None else case.printed.spread(tile.result)
 
 
-_BUDGET = 1 << 19  # candidates that are tried together with other causes
+_BUDGET = 1 << 18  # candidates that are tried together with other causes
 _JOINED = 3.5  # cost of other causes that are tried together with a map
 
 

@@ -21,7 +21,7 @@ from .views import Index
 _BLOCK = 1 << 22  # pairs at once
 _MOST = 3.0  # cost of each of two maps of one operand
 _LARGE = 1 << 10  # places
-_OPERATIONS = 1 << 32  # of a product of matrices
+_OPERATIONS = 1 << 31  # of a product of matrices
 _SIDE = 1 << 11  # candidates of an operand in pairs, the cheapest
 _KEPT = 1 << 16  # pairs that are probed further
 _FEW = 48  # pairs that are given to the engine
