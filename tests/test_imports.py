@@ -20,7 +20,7 @@ PARTS = {  # room or package -> its parts in order; modules that are not named c
     "base": ("errors", "environment", "folders", "text_columns", "files", "cluster"),
     "sums": ("arithmetic", "execution", "products"),
     "machine": ("state", "bind", "native", "run", "opcodes", "load", "independence", "grid", "host"),
-    "observe": ("checks", "recording", "algebra"),  # checks may not depend on the algebra
+    "observe": ("checks", "recording", "stops", "algebra"),  # checks may not depend on the algebra
     "programs": ("launch", "interactive", "compilers", "exec"),
     "workbench": ("inputs", "traces", "vectors", "generation", "diagnosis", "explanation", "debugger"),
     "workbench.generation": ("sums", "cases", "coverage"),

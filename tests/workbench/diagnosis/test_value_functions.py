@@ -1,4 +1,4 @@
-"""Functions of values, in operands and in D, are named; noise, lines and garbage are no functions."""
+"""Functions of values, in operands and in D, are named; noise, lines and garbage are not functions."""
 
 from __future__ import annotations
 

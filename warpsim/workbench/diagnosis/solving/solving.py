@@ -147,7 +147,7 @@ def solve(
     """Return what explains D of a tile but for rounding, the simplest first.
 
     ``settled ([products,] m, n)`` marks elements of D that are as expected; ``spread`` is how far each
-    element is known. ``partly``: also causes that hold in some places only.
+    element is known. ``partly``: also other values, and causes that hold in some places only.
     """
     found, tried = list[Explanation](), 0
     for operand in operands(tile, spread):
@@ -185,12 +185,14 @@ def _singles(operand: Operand, wrong: Flags, partly: bool) -> tuple[list[Explana
     if not wrong.any() or not few:
         return [], 0
     candidates = singles(operand)
+    if not partly:
+        candidates = candidates.of(candidates.source <= 0)
     tried = len(candidates.source) * (1 + partly * len(operand.predicates))
     if partly:
         more = screened_partly(operand, few[0])
         candidates = Candidates(*(np.concatenate(each) for each in zip(candidates, more, strict=True)))
     found = list(_explanations(operand, surviving(operand, candidates, few)))
-    return [*found, *_near_the_rounding(operand)], tried
+    return [*found, *(_near_the_rounding(operand) if partly else ())], tried
 
 
 def _near_the_rounding(operand: Operand) -> Iterator[Explanation]:

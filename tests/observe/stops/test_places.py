@@ -12,12 +12,12 @@ import warpsim
 from tests.helpers.command_runner import CliRunner
 from warpsim import OperandError
 from warpsim.base.errors import SourceLine
-from warpsim.observe.recording.debugger import Debugger, Stop
-from warpsim.observe.recording.source_breaks import SourcePlace, break_of, stops_of
+from warpsim.observe.stops.debugger import Debugger, WarpStop
+from warpsim.observe.stops.stop_places import SourcePlace, break_of, statements_at
 from warpsim.show.cli import cli
 from warpsim.show.views.timelines.timeline import captions
 from warpsim.workbench.vectors.formats.recording import read_recording
-from warpsim.workbench.vectors.formats.source_data import source_document, source_from
+from warpsim.workbench.vectors.formats.recording_parts import source_document, source_from
 
 MMA = (
     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
@@ -59,7 +59,7 @@ LOOP:
 
 def stopped(*breaks: str, text: str = TEXT, **options: Any) -> list[tuple[int, int]]:
     """Return line and execution of each stop of warp 0."""
-    stops = list[Stop]()
+    stops = list[WarpStop]()
     debugger = Debugger(show=stops.append, breaks=[break_of(each) for each in breaks], **options)
     warpsim.load(text)["k"](1, 32, [None], observers=[debugger], checks="off")
     return [(stop.line, stop.index) for stop in stops]
@@ -82,7 +82,7 @@ def test_statements_of_a_line(place: str, lines: list[int]) -> None:
     wanted = break_of(place)
     assert isinstance(wanted, SourcePlace)
     assert [
-        module.code[number].statement.location().line for number in stops_of(module.code, wanted)
+        module.code[number].statement.location().line for number in statements_at(module.code, wanted)
     ] == lines
 
 

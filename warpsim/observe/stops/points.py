@@ -1,25 +1,45 @@
-"""What a session stops at: breakpoints, and what is watched.
+"""Breakpoints and watchpoints: where they stop, after how many hits, and what has been written.
 
-Knows conditions and counts; does not know how a launch is stopped.
+Does not know how a launch is stopped.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from ...base.errors import OperandError
+from ...base.errors import OperandError, WarpsimError
 from ...machine.run.pending import Pending
-from ...machine.run.wave import Wave
-from ...machine.state.lanes import Frame, Mask
-from .break_places import Place
-from .executions import Execution, Moment
+from ...machine.run.wave import Record, Wave
+from ...machine.state.lanes import DivergentPath, Frame, Lanes, Mask
+from ..checks.findings import LaunchFinding
+from .areas import Area, Issued, Running, Written
 from .expressions import Expression
-from .written import Area, Issued, Written
+from .stop_places import Place
 
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moment:
+    """A statement that is executed next: ``time`` statements were before it; ``lanes`` execute it."""
+
+    time: int
+    number: int  # of the wave
+    wave: Wave
+    path: DivergentPath
+    lanes: Lanes
+    pc: int
+
+    @property
+    def record(self) -> Record:
+        """Return the statement."""
+        return self.wave.code[self.pc]
+
+
+_HITS = re.compile(r"\s*(==|>=|>|%|)\s*([0-9]{1,9})\s*")
 Evaluate = Callable[[Expression, Moment], Mask]
 
 
@@ -64,7 +84,7 @@ class Breakpoint:
         return f"{kind} {self.number}: {self.place.text}{condition}"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Hit:
     """A breakpoint that lanes have come to, before its statement."""
 
@@ -77,7 +97,7 @@ class Hit:
 class Change:
     """A write to what is watched: the statement at ``time`` did it, in these lanes of wave ``number``.
 
-    ``copy`` is the operation that has written, where it is no statement of the lane.
+    ``copy`` is the operation that has written, where it is not a statement of the lane.
     """
 
     point: Watchpoint
@@ -100,10 +120,10 @@ class Watchpoint:
     enabled: bool = True
     hits: int = 0
 
-    def begin(self, execution: Execution) -> None:
+    def begin(self, execution: Running) -> None:
         """Forget what was seen: another execution, or other statements, come next."""
 
-    def changes(self, execution: Execution, moment: Moment | None) -> Iterator[Change]:
+    def changes(self, execution: Running, moment: Moment | None) -> Iterator[Change]:
         """Yield what the statement before this moment has written; None stands for the end of the launch."""
         raise NotImplementedError
 
@@ -123,11 +143,11 @@ class RegisterWatch(Watchpoint):
     type: str
     _seen: tuple[Moment, Frame, Any, Mask | None] | None = field(default=None, repr=False)
 
-    def begin(self, execution: Execution) -> None:
+    def begin(self, execution: Running) -> None:
         """Forget what was seen."""
         self._seen = None
 
-    def changes(self, execution: Execution, moment: Moment | None) -> Iterator[Change]:
+    def changes(self, execution: Running, moment: Moment | None) -> Iterator[Change]:
         """Yield the lanes that the statement before this moment has written the register in."""
         if self._seen is not None:
             before, frame, old, written = self._seen
@@ -135,13 +155,10 @@ class RegisterWatch(Watchpoint):
             if new is not old and new is not None:
                 yield from self._changed(before, new, old, written)
         self._seen = None
-        if moment is not None and moment.number == self.wave and self._is_own(moment.path.frame):
+        if moment is not None and moment.number == self.wave and moment.path.frame.function is self.function:
             frame = moment.path.frame
             value, partial = frame.values[self.register], frame.partial.get(self.register)
             self._seen = moment, frame, value, partial
-
-    def _is_own(self, frame: Frame) -> bool:
-        return frame.function is self.function
 
     def _changed(self, moment: Moment, new: Any, old: Any, written: Mask | None) -> Iterator[Change]:
         lanes = [lane for lane in self.lanes if moment.lanes.mask[lane]]
@@ -168,11 +185,11 @@ class MemoryWatch(Watchpoint):
     type: str
     _seen: tuple[Moment, bytes | None] | None = field(default=None, repr=False)
 
-    def begin(self, execution: Execution) -> None:
+    def begin(self, execution: Running) -> None:
         """Forget what was seen."""
         self._seen = None
 
-    def changes(self, execution: Execution, moment: Moment | None) -> Iterator[Change]:
+    def changes(self, execution: Running, moment: Moment | None) -> Iterator[Change]:
         """Yield what the statement before this moment, or a copy behind it, has written to the bytes."""
         now = self.area.read(execution)
         if self._seen is not None:
@@ -207,3 +224,40 @@ def _word(content: bytes | None) -> Any:
 def lanes_of_warp(wave: Wave, warp: int) -> tuple[int, ...]:
     """Return the lanes of a warp of a wave."""
     return tuple(range(32 * warp, 32 * warp + 32))
+
+
+def hit_condition(text: str) -> Callable[[int], bool]:
+    """Return whether a hit, counted from 1, stops, as ``3`` (and after), ``== 3``, ``> 3``, ``>= 3`` and
+    ``% 3`` say. Raises OperandError.
+    """
+    match = _HITS.fullmatch(text)
+    if match is None or not int(match[2]):
+        raise OperandError(f"hit condition {text}: expected a count, as in 3, == 3, > 3, >= 3 or % 3")
+    sign, count = match[1], int(match[2])
+    match sign:
+        case "==":
+            return lambda hits: hits == count
+        case ">":
+            return lambda hits: hits > count
+        case "%":
+            return lambda hits: hits % count == 0
+    return lambda hits: hits >= count
+
+
+Kind = Literal["start", "end", "error", "breakpoint", "watch", "finding", "step", "interrupt", "time"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stop:
+    """Why a launch has stopped, after ``time`` statements; what else there is depends on the kind.
+
+    A step that reaches the beginning of the launch or its end has the kind "start", "end" or "error".
+    """
+
+    kind: Kind
+    time: int
+    hit: Hit | None = None
+    changes: tuple[Change, ...] = ()
+    finding: LaunchFinding | None = None
+    error: WarpsimError | None = None
+    note: str = ""

@@ -21,12 +21,12 @@ from ....machine.run.convergence import in_words
 from ....machine.run.pending import Stretches
 from ....machine.run.wave import Wave
 from ....machine.state.lanes import DivergentPath
+from ....observe.stops.contexts import names_in, registers_of, standing, written_registers
+from ....observe.stops.stop_places import line_name
+from ....observe.stops.values import shown
 from ....ptx.symbols import shown as shown_name
-from ....workbench.debugger.break_places import line_name
-from ....workbench.debugger.contexts import registers_of, standing
-from ....workbench.debugger.words_shown import shown
+from .memory_commands import allocations
 from .moving import where_lines
-from .tensor_commands import allocations
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel
@@ -142,7 +142,10 @@ def _async(session: Travel) -> Iterator[str]:
         place = line_name(pending.record.statement.location())
         writes = ", ".join(_span(stretches) for stretches in pending.writes if len(stretches.ranges))
         to = f", to bytes {writes}" if writes else ""
-        to += "".join(f", arrives at {_mbarrier_name(wave, offset)}" for offset in pending.barriers)
+        for offset in pending.barriers:
+            address = offset % wave.memories.shared_stride
+            name = place_name(wave.entry.shared, address, mbarrier=True) or f"at shared {address:#x}"
+            to += f", arrives at mbarrier {name}"
         yield f"{pending.kind} of {wave.describe_lane(pending.lane)}, issued at {place}{group}{to}"
     for flight in flights(wave):
         yield _flight_line(wave, flight)
@@ -161,12 +164,6 @@ def _flight_line(wave: Wave, flight: Flight) -> str:
         f"cp.async of {wave.describe_lanes(flight.lanes)}, issued at {place}, {group}, "
         f"{flight.size} bytes a lane, to shared {span}"
     )
-
-
-def _mbarrier_name(wave: Wave, offset: int) -> str:
-    """Return an mbarrier by its variable, or its address."""
-    address = offset % wave.memories.shared_stride
-    return f"mbarrier {place_name(wave.entry.shared, address, mbarrier=True) or f'at shared {address:#x}'}"
 
 
 def _line_name(wave: Wave, path: DivergentPath) -> str:
@@ -192,22 +189,9 @@ def _registers(session: Travel) -> Iterator[str]:
 
 def _locals(session: Travel) -> Iterator[str]:
     """Yield every register of the function that has been written in the lane of the focus."""
-    from ....workbench.debugger.contexts import names_in
-
     here, at = session.standing(), session.at()
-    from ....machine.bind.scope import RegisterName
-
-    for name in dict.fromkeys(names_in(at.record.scope)):
-        meaning = at.record.scope.find(name) if at.record.scope else None
-        if isinstance(meaning, RegisterName):
-            value = at.register(meaning)
-            word = value.lane(here.lane)
-            if word is not None:
-                yield f"  {name:<8} .{value.type:<5} {shown(word, value.type)}"
-
-
-def _findings(session: Travel) -> Iterator[str]:
-    yield from (str(finding) for finding in session.findings)
+    for name, kind, word in written_registers(at, names_in(at.record.scope), here.lane):
+        yield f"  {name:<8} .{kind:<5} {shown(word, kind)}"
 
 
 def _time(session: Travel) -> Iterator[str]:
@@ -238,7 +222,7 @@ _TOPICS: dict[str, Callable[[Travel], Iterator[str]]] = {
     "tmem": allocations,
     "locals": _locals,
     "registers": _registers,
-    "findings": _findings,
+    "findings": lambda session: map(str, session.findings),
     "kernel": _kernels,
     "time": _time,
 }

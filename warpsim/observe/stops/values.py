@@ -66,6 +66,11 @@ class Value:
         with np.errstate(invalid="ignore"):
             return self.numbers().astype(np.int64)
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether it has never been written in any lane."""
+        return self.missing is not None and bool(self.missing.all())
+
     def lane(self, lane: int) -> Any:
         """Return the word of a lane; None where it has never been written."""
         if self.missing is not None and self.missing[lane]:
@@ -85,7 +90,7 @@ def typed(value: Value, type_name: str) -> Value:
 def check_format(letters: str) -> str:
     """Return a format that is known. Raises OperandError, which lists them."""
     if letters and letters not in LETTERS:
-        raise OperandError(f"/{letters} is no format: {', '.join(LETTERS)}")
+        raise OperandError(f"/{letters} is not a format: {', '.join(LETTERS)}")
     return letters
 
 
@@ -119,12 +124,17 @@ def _by_letter(word: Array, letter: str) -> str:
     return number(word.view(f"f{word.dtype.itemsize}")) if bits > 8 else str(code)
 
 
+def number_of(word: Array, type_name: str) -> Any:
+    """Return the number that a word of a type is; None of untyped bits, and of a type of another size."""
+    dtype = None if type_name[:1] == "b" and type_name != "bf16" else TYPES.get(type_name)
+    return None if dtype is None or dtype.itemsize != word.dtype.itemsize else word.view(dtype)
+
+
 def _by_type(word: Array, type_name: str) -> str:
-    dtype = TYPES.get(type_name)
-    if not type_name or dtype is None or dtype.itemsize != word.dtype.itemsize:
-        return number(word) if not type_name else _by_letter(word, "x")
-    code = _by_letter(word, "x")
-    return code if type_name[0] == "b" and type_name != "bf16" else f"{number(word.view(dtype))} ({code})"
+    if not type_name:
+        return number(word)
+    code, value = _by_letter(word, "x"), number_of(word, type_name)
+    return code if value is None else f"{number(value)} ({code})"
 
 
 def _elements(word: Array, name: str) -> str:
@@ -151,7 +161,8 @@ def width_of(element: Format) -> int:
     return 8 if element.bits == 6 else element.bits
 
 
-def number(value: Any) -> str:
+def number(value: Any, digits: int = 8) -> str:
     """Return a number as text."""
     value = np.asarray(value)
-    return str(int(value)) if value.dtype.kind in "iub" else f"{float(value):.8g}"
+    with np.errstate(invalid="ignore"):
+        return str(int(value)) if value.dtype.kind in "iub" else f"{float(value):.{digits}g}"

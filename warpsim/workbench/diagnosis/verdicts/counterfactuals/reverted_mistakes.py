@@ -34,8 +34,8 @@ from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
-    "the launch was executed with each simple map of an operand undone by itself, in every execution; with "
-    "this map undone, every output is as expected"
+    "each known mistake of a matrix instruction was reverted in turn; without this mistake, every output is "
+    "as expected"
 )
 _LISTED = 2  # mistakes of the same effect
 _SIMPLE = 2.0  # cost of the maps that are undone
@@ -69,7 +69,7 @@ class Settings(MatrixHook):
         return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
 
 
-class Undone(MatrixHook):
+class RevertedMistake(MatrixHook):
     """A launch in which statements have a mistake undone, by their number."""
 
     def __init__(self, chosen: Mapping[int, Mistake]) -> None:
@@ -94,7 +94,7 @@ class Undone(MatrixHook):
         return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
 
 
-def undone_causes(trial: Trial) -> list[Cause]:
+def reverted_mistakes(trial: Trial) -> list[Cause]:
     """Return the mistake of which every output is as expected once it is undone; nothing where none is."""
     settings = Settings()
     if trial.wrong(settings) is None or not settings.executed:
@@ -103,7 +103,7 @@ def undone_causes(trial: Trial) -> list[Cause]:
     with trial.budget.search("known mistakes"):
         for chosen in _candidates(settings.executed.values()):
             bare = {pc: _bare(each) for pc, each in chosen.items()}
-            if len(found) <= _LISTED and trial.wrong(Undone(bare)) == 0:
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
                 named = {pc: _named(each) for pc, each in chosen.items()}
                 found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []

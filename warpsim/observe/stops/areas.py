@@ -29,6 +29,10 @@ class Running(Protocol):
     launch: Launch | None
     waves: list[Wave | None]
 
+    @property
+    def writes(self) -> Writes:
+        """What was written to watched areas since the last statement."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Area:

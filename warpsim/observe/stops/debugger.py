@@ -1,7 +1,7 @@
-"""Looking at registers while a kernel runs: where a line is executed, and where a register is written.
+"""Stops that are shown while a kernel goes on: where a line is executed, and where a register is written.
 
 A Debugger gives the wave records whose steps look before and after; all other statements cost nothing. It
-hands out stops; it prints nothing. Knows frames and scopes; does not know what statements do.
+hands out stops; it prints nothing. Does not know what statements do.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy as np
 from ...base.errors import OperandError
 from ...isa.families import is_matrix
 from ...isa.warps import WARP
-from ...machine.bind.scope import RegisterName
 from ...machine.run.events import MatrixExecution, Observer
-from ...machine.state.lanes import DivergentPath, Frame, Lanes, Mask, Values
-from .recorder import LaunchEvent, Recorder
-from .selection import Executions, Selection
-from .source_breaks import Break, SourcePlace, stops_of
+from ...machine.state.lanes import DivergentPath, Lanes, Mask, Values
+from ..recording.recorder import LaunchEvent, Recorder
+from ..recording.selection import Executions, Selection
+from .contexts import At, register_named, registers_of
+from .stop_places import Break, line_of, statements_at
+from .values import Value
 
 if TYPE_CHECKING:
     from ...machine.bind.tuning import Dimensions
@@ -45,7 +46,7 @@ class RegisterValue:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stop:
+class WarpStop:
     """A warp at a statement: ``watched`` is the register that it writes, if that is why.
 
     ``lanes`` (32,) execute it, of a wgmma (128,) those of the four warps; of tcgen05.mma they are those of
@@ -85,7 +86,7 @@ class Debugger(Observer):
     STOPS; ``more`` counts the others. ``missed`` are lines and registers at which nothing has stopped.
     """
 
-    show: Callable[[Stop], object]
+    show: Callable[[WarpStop], object]
     breaks: Sequence[Break] = ()
     watches: Sequence[str] = ()
     selection: Selection | None = None
@@ -124,7 +125,7 @@ class Debugger(Observer):
         for number, event in zip(numbers.tolist(), recorder.events(), strict=True):
             event = replace(event, index=number)
             if self.selection is None or self.selection.takes(event):
-                stop = Stop(
+                stop = WarpStop(
                     statement=execution.record.statement,
                     cta=event.cta,
                     warp=event.warp,
@@ -138,44 +139,34 @@ class Debugger(Observer):
 
     def _check(self, code: Sequence[Record]) -> None:
         """Find the statements to stop at. Raises OperandError."""
-        lines = [_line(record) for record in code] if self.breaks else []
         for line in self.breaks:
-            if isinstance(line, SourcePlace):
-                starts = (code[number].statement.start for number in stops_of(code, line))
-                for start in starts:
+            for number in statements_at(code, line):
+                start = code[number].statement.start
+                if isinstance(line, int):
+                    self._breaks_at[start] = line
+                else:
                     self._breaks_at.setdefault(start, line)
-                continue
-            if line not in lines:
-                nearest = sorted(set(lines), key=lambda found: (abs(found - line), found))[:2]
-                others = " and ".join(map(str, sorted(nearest)))
-                raise OperandError(f"no statement begins at line {line}; the nearest are at {others}")
-            own = (record for record, place in zip(code, lines, strict=True) if place == line)
-            self._breaks_at |= {record.statement.start: line for record in own}
         for name in self.watches:
-            if not any(_number(record, name) is not None for record in code):
+            if all(register_named(record.scope, name) is None for record in code):
                 raise OperandError(f"no function has a register {name}")
 
     def _looking(self, record: Record) -> Record:
         """Return the record, or a record that looks before and after."""
         wanted = self._breaks_at.get(record.statement.start)
-        watched = [name for name in self.watches if _number(record, name) is not None]
-        if record.scope is None or (
-            wanted is None and not watched
-        ):  # a statement with a problem is not executed
+        watched = [name for name in self.watches if register_named(record.scope, name) is not None]
+        if record.scope is None or (wanted is None and not watched):  # with a problem it is not executed
             return record
-        step, original = self._step(record, wanted, watched), record
-        return original.stepping(step)
+        return record.stepping(self._step(record, wanted, watched))
 
     def _step(self, record: Record, line: Break | None, watched: list[str]) -> Step:
-        names = [name for name in record.statement.names if _number(record, name) is not None]
+        names = [*registers_of(record)]
         matrix = is_matrix(record.statement.opcode, record.statement.modifiers)  # shown when it is done
         inner = record.step
 
         def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
-            frame, pc = path.frame, path.pc
-            wanted = list(dict.fromkeys([*(names if line is not None else ()), *watched]))
-            before = {name: _held(record, frame, name, wave) for name in wanted}
-            look = _Look(wave=wave, record=record, frame=frame, pc=pc, lanes=lanes, before=before)
+            at = At(wave=wave, frame=path.frame, record=record)
+            wanted = dict.fromkeys([*(names if line is not None else ()), *watched])
+            look = _Look(at=at, pc=path.pc, lanes=lanes, before={name: _value(at, name) for name in wanted})
             try:
                 changed = inner(wave, path, lanes)
             except BaseException:
@@ -196,12 +187,11 @@ class Debugger(Observer):
             self._stop(line, look.stop(warp, index, registers=registers))
 
     def _written(self, look: _Look, name: str) -> None:
-        """Stop for each warp in which the statement wrote the register: a new array is there."""
-        old, _ = look.before[name]
-        new, _ = _held(look.record, look.frame, name, look.wave)
-        if new is old:
+        """WarpStop for each warp in which the statement wrote the register."""
+        old, new = look.before[name], _value(look.at, name)
+        if not _is_written(old, new):
             return
-        mask = look.lanes.mask if old is None else look.lanes.mask | (new != old)
+        mask = look.lanes.mask | (False if old.is_missing else new.words != old.words)
         for warp, index in self._chosen(look, name, mask):
             self._stop(name, look.stop(warp, index, watched=name, registers=(look.register(name, warp),)))
 
@@ -209,17 +199,16 @@ class Debugger(Observer):
         """Yield the number in the wave and the execution of each warp that is to be shown."""
         if self.selection is None and why in self._seen:
             return
-        warps = np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))
+        warps, wave = np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)), look.at.wave
         is_break = not isinstance(why, str)
         key = look.pc if is_break else ~(look.pc * len(self.watches) + self.watches.index(why))
-        numbers = self._executions.numbers(look.wave, key, warps)
-        if self.selection is None:
-            chosen = np.ones(len(warps), np.bool_)
-        else:
-            chosen = self.selection.chosen(look.wave, _line(look.record), warps, numbers)
-        yield from zip(warps[chosen].tolist(), numbers[chosen].tolist(), strict=True)
+        numbers = self._executions.numbers(wave, key, warps)
+        if self.selection is not None:
+            chosen = self.selection.chosen(wave, line_of(look.at.record), warps, numbers)
+            warps, numbers = warps[chosen], numbers[chosen]
+        yield from zip(warps.tolist(), numbers.tolist(), strict=True)
 
-    def _stop(self, key: Break | str, stop: Stop) -> None:
+    def _stop(self, key: Break | str, stop: WarpStop) -> None:
         if self.selection is None and key in self._seen:
             return
         self._seen.add(key)
@@ -234,67 +223,43 @@ class Debugger(Observer):
 class _Look:
     """A statement of a wave, and registers as they were before it."""
 
-    wave: Wave
-    record: Record
-    frame: Frame
+    at: At
     pc: int
     lanes: Lanes
-    before: dict[str, tuple[Values | None, Mask | None]]
+    before: dict[str, Value]
 
     def register(self, name: str, warp: int) -> RegisterValue:
         """Return a register of a warp of the wave, before and now."""
-        meaning = _meaning(self.record, name)
         part = slice(WARP * warp, WARP * (warp + 1))
-        old, written = self.before[name]
-        new, _ = _held(self.record, self.frame, name, self.wave)
-        missing = np.full(WARP, old is None) if written is None else ~written[part]
-        before = np.zeros(WARP, _dtype(new)) if old is None else old[part]
-        after = None if new is old or new is None else new[part]
-        return RegisterValue(name=name, type=meaning.type, before=before, missing=missing, after=after)
+        old, new = self.before[name], _value(self.at, name)
+        missing = np.zeros(WARP, np.bool_) if old.missing is None else old.missing[part]
+        after = new.words[part] if _is_written(old, new) else None
+        return RegisterValue(name=name, type=old.type, before=old.words[part], missing=missing, after=after)
 
-    def stop(self, warp: int, index: int, **more: Any) -> Stop:
+    def stop(self, warp: int, index: int, **more: Any) -> WarpStop:
         """Return a stop of a warp of the wave."""
-        x, y, z = self.wave.ctas[warp // self.wave.warps].tolist()
-        return Stop(
-            statement=self.record.statement,
+        wave = self.at.wave
+        x, y, z = wave.ctas[warp // wave.warps].tolist()
+        return WarpStop(
+            statement=self.at.record.statement,
             cta=(x, y, z),
-            warp=warp % self.wave.warps,
+            warp=warp % wave.warps,
             index=index,
             lanes=self.lanes.mask[WARP * warp : WARP * (warp + 1)],
             **more,
         )
 
 
-def _dtype(values: Values | None) -> Any:
-    return np.uint32 if values is None else values.dtype
+def _value(at: At, name: str) -> Value:
+    """Return a register at a statement that has it."""
+    meaning = register_named(at.record.scope, name)
+    assert meaning is not None
+    return at.register(meaning)
 
 
-def _line(record: Record) -> int:
-    """Return where a statement begins; that of the return at the end of a body is the head of the
-    function.
-    """
-    statement = record.statement
-    return statement.source.location(statement.start).line
+def _is_written(old: Value, new: Value) -> bool:
+    """Return whether a register was written: a new array is there."""
+    return new.words is not old.words and not new.is_missing
 
 
-def _number(record: Record, name: str) -> int | None:
-    """Return the number of a register at a statement, None where it is not in scope."""
-    found = None if record.scope is None else record.scope.find(name)
-    return found.number if isinstance(found, RegisterName) else None
-
-
-def _meaning(record: Record, name: str) -> RegisterName:
-    found = None if record.scope is None else record.scope.find(name)
-    assert isinstance(found, RegisterName)
-    return found
-
-
-def _held(record: Record, frame: Frame, name: str, wave: Wave) -> tuple[Values | None, Mask | None]:
-    """Return a register in all lanes of the wave, and where it has been written, None for everywhere or
-    nowhere.
-    """
-    number = _meaning(record, name).number
-    return frame.values[number], frame.partial.get(number)
-
-
-__all__ = ["STOPS", "Debugger", "RegisterValue", "Stop"]
+__all__ = ["STOPS", "Debugger", "RegisterValue", "WarpStop"]

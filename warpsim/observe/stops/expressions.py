@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import Location, OperandError
-from .words_shown import TYPES, Value, typed
+from .values import TYPES, Value, typed
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?|[0-9]+)"
@@ -192,7 +192,7 @@ class _Reader:
         space, _, type_name = name.partition(".")
         if self.token == "[" and space in SPACES:
             if type_name and type_name not in TYPES:
-                raise self.wrong(f".{type_name} is no type of a word: {', '.join(TYPES)}")
+                raise self.wrong(f".{type_name} is not a type of a word: {', '.join(TYPES)}")
             address = self.inside("]")
             return lambda context: context.word(space, address(context).integers(), type_name or "b32")
         if self.token == "[" and _ARGUMENT.fullmatch(name):

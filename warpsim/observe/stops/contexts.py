@@ -25,8 +25,8 @@ from ...machine.run.wave import Record, Wave
 from ...machine.state.lanes import DivergentPath, Frame
 from ...machine.state.spaces import DEVICE_BASE
 from ...ptx.symbols import matching, shown_variable
-from .words_shown import TYPES, Array, Value, type_of
-from .written import CELL, memory_of
+from .areas import CELL, memory_of
+from .values import TYPES, Array, Value, type_of
 
 PLACES = (
     "lane",
@@ -90,8 +90,8 @@ class At:
     wave: Wave
     frame: Frame
     record: Record
-    time: int
-    arguments: Mapping[str, Value]
+    time: int = 0
+    arguments: Mapping[str, Value] = field(default_factory=dict)
     plain: Sequence[Record] = ()
     shapes: Mapping[int, tuple[tuple[int, ...], np.dtype[Any]]] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class At:
         shape = self.shapes.get(int(name.removeprefix("arg")))
         if shape is None or name not in self.arguments:
             known = ", ".join(f"arg{index}" for index in self.shapes) or "none"
-            raise OperandError(f"{name} is no array; arrays are {known}")
+            raise OperandError(f"{name} is not an array; arrays are {known}")
         extents, dtype = shape
         if len(places) != len(extents):
             raise OperandError(f"{name} has the shape {extents}: expected {len(extents)} numbers in brackets")
@@ -238,15 +238,13 @@ def check_names(
     fixed = {*PLACES, *CUDA_NAMES, *REGISTERS, *_BEGINNINGS, *_AXES, *arguments}
     variables = [*symbols, *(variable.name for variable in entry.shared)]
     for name in names:
-        if name in fixed or any(scope is not None and _means(scope, name) for scope in scopes):
+        if name in fixed or any(
+            scope is not None and isinstance(scope.find(name), (RegisterName, Variable)) for scope in scopes
+        ):
             continue
         if not matching(name, variables):
             near = near_names(name, entry, scopes[0] if scopes else None, arguments)
             raise OperandError(f"nothing is named {name} there{near}")
-
-
-def _means(scope: Scope, name: str) -> bool:
-    return isinstance(scope.find(name), (RegisterName, Variable))
 
 
 def names_in(scope: Scope | None) -> Iterator[str]:
@@ -258,11 +256,26 @@ def names_in(scope: Scope | None) -> Iterator[str]:
         scope = scope.around
 
 
+def register_named(scope: Scope | None, name: str) -> RegisterName | None:
+    """Return the register that a name stands for; None of other names."""
+    found = None if scope is None else scope.find(name)
+    return found if isinstance(found, RegisterName) else None
+
+
 def registers_of(record: Record) -> Iterator[str]:
     """Yield the registers that a statement names."""
-    for name in record.statement.names:
-        if record.scope is not None and isinstance(record.scope.find(name), RegisterName):
-            yield name
+    return (name for name in record.statement.names if register_named(record.scope, name))
+
+
+def written_registers(at: At, names: Iterable[str], lane: int) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, type and word of the registers that have been written in a lane."""
+    for name in dict.fromkeys(names):
+        meaning = register_named(at.record.scope, name)
+        if meaning is not None:
+            value = at.register(meaning)
+            word = value.lane(lane)
+            if word is not None:
+                yield name, value.type, word
 
 
 def argument_names(entry: Any) -> Iterator[str]:
