@@ -217,7 +217,7 @@ def test_fast_enough(n: int) -> None:
     case = Case(f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16", shared_a=False)
     noise = np.random.default_rng(0).integers(0, 1 << 32, case.d().shape, np.uint32)
     case.found(noise, most=1)  # compiles
-    for most, seconds in ((1, 15.0), (2, 15.0)):
+    for most, seconds in ((1, 15.0), (2, 25.0)):
         start = time.process_time()
         case.found(noise, most=most)
         assert time.process_time() - start < seconds

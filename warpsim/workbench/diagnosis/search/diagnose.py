@@ -307,7 +307,7 @@ def _tile(
     return tile, equal[worst], None if case.printed is None else case.printed.spread(tile.result)
 
 
-_BUDGET = 1 << 19  # candidates that are tried together with other causes
+_BUDGET = 1 << 18  # candidates that are tried together with other causes
 _JOINED = 3.5  # cost of other causes that are tried together with a map
 
 
