@@ -1,8 +1,7 @@
-"""Maps that no list had, pairs, and the words of each kind of atom: one catalogue of sentences."""
+"""Words of each kind of map and function of values: one catalogue of sentences."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import warpsim
@@ -17,62 +16,6 @@ from warpsim.workbench.diagnosis.solving.value_functions import (
 from warpsim.workbench.diagnosis.solving.views import views_of
 
 FORM = warpsim.decode("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", target="sm_80")
-LANE, REGISTER = np.arange(32)[:, None], np.arange(4)
-REVERSED = np.array([int(f"{lane:05b}"[::-1], 2) for lane in range(32)])[:, None]
-MAPS = {
-    "A: lanes i and i ^ 7 exchanged": (LANE ^ 7, REGISTER),
-    "A: lanes in reverse order": (LANE ^ 31, REGISTER),
-    "A: bits of the lane in the order (4, 3, 2, 1, 0), lowest first": (REVERSED, REGISTER),
-    "A: lane i holds lane 5 * i mod 32": (5 * LANE % 32, REGISTER),
-    "A: swizzled: lane ^ (register & 3)": (LANE ^ REGISTER, REGISTER),
-}
-
-
-def registers(seed: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    matrices = {"a": (16, 16), "b": (16, 8), "c": (16, 8)}
-    return {
-        name: warpsim.pack(FORM, name, rng.standard_normal(shape).astype(FORM.format(name).dtype))
-        for name, shape in matrices.items()
-    }
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_five_maps_are_named(name: str) -> None:
-    given = registers(0)
-    moved = {"a": given["a"][np.broadcast_arrays(*MAPS[name])[0], MAPS[name][1]]}
-    found = warpsim.diagnose(FORM, **given, d=warpsim.execute(FORM, **given | moved), most=1)
-    (match,) = found.matches
-    assert match.simplest.names == (name,)
-
-
-def test_two_operands_are_solved_together() -> None:
-    given = registers(1)
-    moved = {"a": given["a"][np.arange(32) ^ 5], "c": given["c"] * np.uint32(0)}
-    found = warpsim.diagnose(FORM, **given, d=warpsim.execute(FORM, **given | moved))
-    assert ("A: lanes i and i ^ 5 exchanged", "C: not added") in {
-        cause.names for match in found.matches for cause in match.equivalent
-    }
-
-
-def test_an_operand_and_d_are_solved_together() -> None:
-    given = registers(2)
-    d = warpsim.execute(FORM, **given | {"b": given["b"][np.arange(32) ^ 9]})[np.arange(32) ^ 18]
-    found = warpsim.diagnose(FORM, **given, d=d)
-    operands = [tuple(each.operands for each in match.simplest.mistakes) for match in found.matches]
-    assert (("b",), ("d",)) in operands
-
-
-def test_noise_and_the_right_d_have_no_cause() -> None:
-    given = registers(3)
-    noise = np.random.default_rng(0).standard_normal((32, 4)).astype(np.float32).view(np.uint32)
-    assert not warpsim.diagnose(FORM, **given, d=noise).found
-    assert warpsim.diagnose(FORM, **given, d=warpsim.execute(FORM, **given)).as_expected
-
-
-# --- words -----------------------------------------------------------------------------------------------
-
-
 SENTENCES = {  # of A of m16n8k16: kind and facts, and what is said
     "xor": ("lane", {"by": 16}, "lane halves exchanged"),
     "rotated": ("lane", {"by": 31}, "lane off by -1"),
