@@ -12,7 +12,6 @@ from warpsim.observe.algebra.keys import finite_fields as fields
 from warpsim.observe.algebra.keys import key_bits
 from warpsim.observe.algebra.keys.constant_keys import LOG2E, ConstantKeys, integer_keys
 from warpsim.observe.algebra.keys.finite_fields import Keys, P, Q
-from warpsim.observe.algebra.locating import formula_graphs
 
 A, B, C = (fields.random_keys(1, name, np.arange(500)) for name in "abc")
 
@@ -42,27 +41,6 @@ def test_operations_are_those_of_integers(
     operation: Callable[..., Keys], plain: Callable[[int, int], int]
 ) -> None:
     assert operation(A, B).tolist() == naive(plain, A, B)
-
-
-@pytest.mark.parametrize(
-    ("single", "whole"),
-    [
-        (formula_graphs.plus, fields.add),
-        (formula_graphs.minus, fields.sub),
-        (formula_graphs.times, fields.mul),
-        (lambda a, b: formula_graphs.inverse(a), lambda a, b: fields.inv(a)),
-    ],
-    ids=["plus", "minus", "times", "inverse"],
-)
-def test_operations_of_single_keys_are_those_of_arrays(
-    single: Callable[[int, int], int], whole: Callable[[Keys, Keys], Keys]
-) -> None:
-    lower = A[:8] & np.uint64(0xFFFFFFFF) | np.uint64(fields.NONE << 32)
-    edges = np.array([0, fields.ONE, (Q - 1) << 32 | (P - 1)], np.uint64)
-    some = np.concatenate([A[8:16], lower, edges])
-    a, b = (each.reshape(-1) for each in np.meshgrid(some, some))
-    pairs = zip(a.tolist(), b.tolist(), strict=True)
-    assert [single(x, y) for x, y in pairs] == whole(a, b).tolist()
 
 
 def test_fields() -> None:

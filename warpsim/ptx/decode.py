@@ -74,7 +74,7 @@ def decode(
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
     this target, or not with these operands, or where a short name fits none or several, which it lists;
     NotModelled for other matrix instructions; OperandError for
-    what is no text, such as a matrix where arguments are in another order.
+    what is not text, such as a matrix where arguments are in another order.
     """
     if not isinstance(text, str):
         raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
@@ -219,5 +219,5 @@ def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelle
     known = ", ".join(sorted(OPCODES))
     if statement.opcode in NOT_MODELLED:
         return NotModelled(f"{statement.opcode} instructions are not modelled", statement.location())
-    message = f"'{statement.opcode}' is no matrix instruction; known are {known}"
+    message = f"'{statement.opcode}' is not a matrix instruction; known are {known}"
     return IllegalInstruction(message, statement.location())

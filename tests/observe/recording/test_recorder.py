@@ -102,7 +102,7 @@ def test_several_ctas_are_selected_together() -> None:
 
 
 WRONG = {
-    "cta=0 wrap=1": "selection:1:7: error: 'wrap' is none of cta, warp, line, step\n"
+    "cta=0 wrap=1": "selection:1:7: error: unknown field 'wrap'; known are cta, warp, line, step\n"
     "    cta=0 wrap=1\n          ^~~~",
     "line=0": "selection:1:6: error: line is a line of the text from 1, such as line=120\n"
     "    line=0\n         ^",
@@ -123,7 +123,7 @@ def test_wrong_selections_point_at_the_word(text: str) -> None:
 
 
 def test_what_is_no_selection() -> None:
-    with pytest.raises(OperandError, match=r"^7 is no selection: it is a text such as 'cta=0,0"):
+    with pytest.raises(OperandError, match=r"^7 is not a selection: expected a text such as 'cta=0,0"):
         selection_of(7)  # type: ignore[arg-type]
 
 

@@ -152,7 +152,7 @@ class At:
         shape = self.shapes.get(int(name.removeprefix("arg")))
         if shape is None or name not in self.arguments:
             known = ", ".join(f"arg{index}" for index in self.shapes) or "none"
-            raise OperandError(f"{name} is no array; arrays are {known}")
+            raise OperandError(f"{name} is not an array; arrays are {known}")
         extents, dtype = shape
         if len(places) != len(extents):
             raise OperandError(f"{name} has the shape {extents}: expected {len(extents)} numbers in brackets")

@@ -192,7 +192,7 @@ class _Reader:
         space, _, type_name = name.partition(".")
         if self.token == "[" and space in SPACES:
             if type_name and type_name not in TYPES:
-                raise self.wrong(f".{type_name} is no type of a word: {', '.join(TYPES)}")
+                raise self.wrong(f".{type_name} is not a type of a word: {', '.join(TYPES)}")
             address = self.inside("]")
             return lambda context: context.word(space, address(context).integers(), type_name or "b32")
         if self.token == "[" and _ARGUMENT.fullmatch(name):

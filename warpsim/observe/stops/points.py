@@ -97,7 +97,7 @@ class Hit:
 class Change:
     """A write to what is watched: the statement at ``time`` did it, in these lanes of wave ``number``.
 
-    ``copy`` is the operation that has written, where it is no statement of the lane.
+    ``copy`` is the operation that has written, where it is not a statement of the lane.
     """
 
     point: Watchpoint

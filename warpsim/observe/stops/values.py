@@ -90,7 +90,7 @@ def typed(value: Value, type_name: str) -> Value:
 def check_format(letters: str) -> str:
     """Return a format that is known. Raises OperandError, which lists them."""
     if letters and letters not in LETTERS:
-        raise OperandError(f"/{letters} is no format: {', '.join(LETTERS)}")
+        raise OperandError(f"/{letters} is not a format: {', '.join(LETTERS)}")
     return letters
 
 

@@ -132,7 +132,7 @@ class HostOrigins:
             missing = [f"#{number}" for number in self.names.values() if number not in by_number]
             if missing:
                 there = ", ".join(f"#{number}" for number in by_number if number)
-                raise click.UsageError(f"{', '.join(missing)} is no allocation now: there are {there}")
+                raise click.UsageError(f"{', '.join(missing)} is not an allocation now: there are {there}")
             return {name: by_number[number] for name, number in self.names.items()}
         found: dict[str, Allocation] = {}
         for content in launch.parameters:

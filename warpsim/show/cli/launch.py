@@ -125,11 +125,11 @@ class Launch:
         return self.placed("--expect", self.expect, values)
 
     def placed(self, option: str, texts: tuple[str, ...], values: list[Any]) -> list[tuple[int, Path]]:
-        """Return the arguments and files of an option. Raises UsageError, also for what is no array."""
+        """Return the arguments and files of an option. Raises UsageError, also for what is not an array."""
         pairs = [placed(option, text, len(values)) for text in texts]
         for index, path in pairs:
             if array_of(values[index]) is None:
-                given = f"argument {index}, {self.arguments[index]}, is no array"
+                given = f"argument {index}, {self.arguments[index]}, is not an array"
                 raise click.UsageError(f"{index}={path}: {given}")
         return pairs
 

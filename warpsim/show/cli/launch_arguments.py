@@ -121,7 +121,7 @@ def _random(text: str, rest: str) -> npt.NDArray[Any]:
     shape = _shape(text, shape_text, dtype.itemsize)
     number = whole_number(seed or "0")
     if number is None:
-        raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number")
+        raise click.UsageError(f"--arg {text}: the seed {seed!r} is not a number")
     generator = np.random.default_rng(number)
     if dtype.kind in "ui":
         low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -159,7 +159,7 @@ def _number(text: str, name: str, number: str) -> Any:
     try:
         value = float(number)
     except ValueError:
-        raise click.UsageError(f"--arg {text}: {number!r} is no number") from None
+        raise click.UsageError(f"--arg {text}: {number!r} is not a number") from None
     with np.errstate(all="ignore"):
         return np.array(value).astype(dtype)
 
@@ -167,7 +167,7 @@ def _number(text: str, name: str, number: str) -> Any:
 def _integer(text: str, number: str) -> int:
     value = integer_in(number)
     if value is None:
-        raise click.UsageError(f"--arg {text}: {number!r} is no integer")
+        raise click.UsageError(f"--arg {text}: {number!r} is not an integer")
     return value
 
 

@@ -33,7 +33,7 @@ def target_of(text: str) -> str:
     if found is None:
         near = near_target(text)
         hint = f"; is it {near}?" if near else ""
-        raise ValueError(f"{text!r} is none of {', '.join(ARCHITECTURES)}{hint}")
+        raise ValueError(f"unknown target {text!r}; known are {', '.join(ARCHITECTURES)}{hint}")
     return found
 
 
@@ -59,7 +59,7 @@ def number_of(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise ValueError(f"{text!r} is no integer, decimal or with 0x") from None
+        raise ValueError(f"{text!r} is not an integer, decimal or with 0x") from None
 
 
 def _version_of(text: str) -> str:

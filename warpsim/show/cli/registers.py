@@ -240,7 +240,7 @@ def _compressed(path: Path, mnemonic: str, choices: _Compressing) -> _Result:
     require_sparse(form)
     matrix = read_matrix(str(path), form, "a")
     if matrix.ndim < 2 or not all(matrix.shape[-2:]):
-        raise TraceError(f"A has shape {matrix.shape}: it is a matrix, (..., m, k)")
+        raise TraceError(f"A has shape {matrix.shape}: expected a matrix, (..., m, k)")
     values, indices = compress(prune(matrix, form) if choices.prune else matrix, form)
     if choices.stored:
         return _stored(form, values, indices)

@@ -52,11 +52,11 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
     form = event.instruction
     names = names_of(event)
     for operand in ("a", "e", "scale_a", "b", "scale_b", "c", "d"):
-        if operand in "ab" and operand not in _held(event):
-            yield f"  {_title(form, operand, event.inputs)} in shared memory, {_behind(event, operand)}:"
+        if operand in "ab" and operand not in _register_operands(event):
+            yield f"  {_title(form, operand, event.inputs)} in shared memory, {_descriptor(event, operand)}:"
             yield from (f"   {line}" for line in matrix_lines(_tile(event, operand)))
             continue
-        if operand not in _held(event):
+        if operand not in _register_operands(event):
             continue
         held = ", ".join(names.get(operand, ())) + _cell_of(event, operand)
         yield f"  {_title(form, operand, event.inputs)} in {held}:"
@@ -84,12 +84,12 @@ def _cell_of(event: Event, operand: str) -> str:
     return "" if address is None else f", tensor memory from lane {address >> 16}, column {address & 0xFFFF}"
 
 
-def _held(event: Event) -> tuple[str, ...]:
+def _register_operands(event: Event) -> tuple[str, ...]:
     """Return the operands that lie in registers or tensor memory, D among them."""
     return (*event.inputs.registers, "d")
 
 
-def _behind(event: Event, operand: str) -> str:
+def _descriptor(event: Event, operand: str) -> str:
     """Return the descriptor of a tile, in words."""
     word = int(getattr(event.inputs, f"{operand}_descriptor"))
     return f"{operand}-desc {word:#018x}"
@@ -217,7 +217,9 @@ def stop_document(stop: WarpStop) -> Document:
     after = {item.name: _hexadecimal(item.after) for item in stop.registers if item.after is not None}
     operands = {}
     if stop.event is not None:
-        operands = {operand: _hexadecimal(_words(stop.event, operand)) for operand in _held(stop.event)}
+        operands = {
+            operand: _hexadecimal(_words(stop.event, operand)) for operand in _register_operands(stop.event)
+        }
         inputs = stop.event.inputs
         named = {"a-desc": inputs.a_descriptor, "b-desc": inputs.b_descriptor}
         operands |= {name: f"{int(word):#018x}" for name, word in named.items() if word is not None}

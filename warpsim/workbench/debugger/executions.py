@@ -217,7 +217,7 @@ class Execution(Observer):
             inner = record.step
 
             def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
-                self._before(wave, path, lanes)
+                self._note_before(wave, path, lanes)
                 try:
                     return inner(wave, path, lanes)
                 except Exception:
@@ -228,7 +228,7 @@ class Execution(Observer):
 
         return replace(record, bind=bind)
 
-    def _before(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+    def _note_before(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         number = wave.side_tables.get(_NUMBER)
         if number is None:
             number = wave.side_tables[_NUMBER] = len(self.waves)

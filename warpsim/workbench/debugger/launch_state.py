@@ -247,7 +247,7 @@ class LaunchState:
         return expression.value(self.at()), lane
 
     def argument_address(self, index: int) -> int | None:
-        """Return the address that an argument is; None where it is no pointer or nothing runs."""
+        """Return the address that an argument is; None where it is not a pointer or nothing runs."""
         execution = self.execution
         if execution is None or execution.launch is None:
             return None

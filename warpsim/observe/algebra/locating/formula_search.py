@@ -83,9 +83,9 @@ class _Search:
         whole = whole_output(self.output, self.sides.provenance.stores, places)
         chosen = self._chosen()
         elements = [self._element(index) for index in chosen[:_TRIED]]
-        best = self._proven_on(chosen[_TRIED:], self._of_elements(elements))
+        best = self._of_elements(elements)
         if whole is None:
-            return best
+            return self._proven_on(chosen[_TRIED:], best)
         return Located(
             kind=whole.kind, pc=whole.pc, location=self._location(whole.pc), map=whole.words,
             output=self.name,

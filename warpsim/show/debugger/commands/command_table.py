@@ -19,7 +19,7 @@ from . import (
     memory_commands,
     moving,
     point_commands,
-    standing_commands,
+    thread_commands,
     value_commands,
 )
 from .origin_commands import origins
@@ -56,7 +56,7 @@ def _help(session: Travel, text: str) -> str:
 
 def _why(session: Travel, text: str) -> str:
     """Return what the lane waits for, or where an element comes from."""
-    return origins(session, text) if text else standing_commands.why(session, text)
+    return origins(session, text) if text else thread_commands.why(session, text)
 
 
 def _listing() -> Iterator[str]:
@@ -158,22 +158,22 @@ GROUPS = (
             ),
             Command(("origins",), "[OPERAND]", "print which elements of arrays b, or b[0,4], is", origins),
             Command(("list", "l"), "[LINE]", "print lines of the source or the PTX", value_commands.list_),
-            Command(("info", "i"), "TOPIC", ", ".join(standing_commands.TOPICS), standing_commands.info),
+            Command(("info", "i"), "TOPIC", ", ".join(thread_commands.TOPICS), thread_commands.info),
             Command(("where",), "", "print where the session stands", value_commands.where),
             Command(("backtrace", "bt"), "", "print the calls", frame_commands.backtrace),
             Command(("frame", "f"), "[NUMBER]", "look at a call, by its number there", frame_commands.frame),
             Command(("up",), "[COUNT]", "look at the caller", frame_commands.up),
             Command(("down",), "[COUNT]", "look at what is called", frame_commands.down),
             Command(("why",), "[ELEMENT]", "print what the lane waits for, the error, or as origins", _why),
-            Command(("schedule",), "", "print which lanes are next, which wait", standing_commands.schedule),
+            Command(("schedule",), "", "print which lanes are next, which wait", thread_commands.schedule),
         ),
     ),
     Group(
         "Focus",
         (
-            Command(("cta",), "X[,Y[,Z]]", "look at another CTA", standing_commands.cta),
-            Command(("warp",), "NUMBER", "look at another warp", standing_commands.warp),
-            Command(("lane",), "NUMBER", "look at another lane", standing_commands.lane),
+            Command(("cta",), "X[,Y[,Z]]", "look at another CTA", thread_commands.cta),
+            Command(("warp",), "NUMBER", "look at another warp", thread_commands.warp),
+            Command(("lane",), "NUMBER", "look at another lane", thread_commands.lane),
         ),
     ),
     Group(
@@ -272,7 +272,7 @@ def _known(session: Travel, command: str) -> Iterable[str]:
     """Return the words that a command takes."""
     match command:
         case "info":
-            return standing_commands.TOPICS
+            return thread_commands.TOPICS
         case "help":
             return COMMANDS
         case "break" | "tbreak" | "until":

@@ -167,9 +167,9 @@ def tile(session: Travel, text: str) -> str:
     rows, columns = int(match["rows"]), int(match["columns"])
     swizzle = match["swizzle"] or "none"
     if match["format"] not in FORMATS:
-        raise OperandError(f"{match['format']} is no format: {', '.join(FORMATS)}")
+        raise OperandError(f"{match['format']} is not a format: {', '.join(FORMATS)}")
     if swizzle not in _SWIZZLES:
-        raise OperandError(f"swizzle {swizzle}: it is {', '.join(_SWIZZLES)}")
+        raise OperandError(f"swizzle {swizzle}: expected {', '.join(_SWIZZLES)}")
     if not rows or not columns:
         raise OperandError("a tile has at least one row and one column")
     element = FORMATS[match["format"]]

@@ -41,7 +41,7 @@ def _agreement(session: Travel, index: int) -> Agreement | None:
 def _compared(session: Travel, index: int) -> Iterator[str]:
     found, wanted = _agreement(session, index), session.expected[index]
     if found is None:
-        yield f"  argument {index} is no array of {wanted.size} elements of {wanted.dtype}"
+        yield f"  argument {index} is not an array of {wanted.size} elements of {wanted.dtype}"
         return
     yield f"  argument {index}: {found}"
     if found.first is not None:

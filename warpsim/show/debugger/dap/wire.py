@@ -19,7 +19,7 @@ _LARGEST = 1 << 24  # bytes of a message
 
 
 class Malformed(Exception):
-    """Bytes that are no message; ``lost`` where it is not known at which byte the next message begins."""
+    """Bytes that are not a message; ``lost`` where it is not known at which byte the next message begins."""
 
     def __init__(self, message: str, *, lost: bool) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ def read_message(stream: BinaryIO) -> Message | None:
     try:
         message = json.loads(content)
     except (ValueError, RecursionError):
-        raise Malformed("the content of a message is no JSON", lost=False) from None
+        raise Malformed("the content of a message is not JSON", lost=False) from None
     if not isinstance(message, dict):
         raise Malformed("a message is a JSON object", lost=False)
     return message

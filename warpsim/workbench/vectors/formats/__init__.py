@@ -53,9 +53,9 @@ def format_of(path: Path, name: str | None = None) -> VectorFormat:
         if item.name == name or (name is None and path.suffix.lower() in item.suffixes):
             return item
     if name is not None:
-        raise OperandError(f"format {name!r} is none of {', '.join(item.name for item in FORMATS)}")
+        raise OperandError(f"unknown format {name!r}; known are {', '.join(item.name for item in FORMATS)}")
     suffixes = ", ".join(suffix for item in FORMATS for suffix in item.suffixes)
-    raise OperandError(f"{path.name!r} has the suffix of no format: {suffixes}")
+    raise OperandError(f"unknown format suffix {path.suffix!r} of {path.name!r}; known are {suffixes}")
 
 
 def read_vectors(path: str | Path) -> VectorSet:

@@ -92,7 +92,7 @@ def _row(lines: Lines, entry: ArrayEntry, width: int) -> npt.NDArray[np.generic]
     suffix = "u" if entry.dtype.itemsize < 8 else "ull"
     for word in words:
         if not (word.startswith("0x") and word.endswith(suffix)):
-            lines.wrong(f"{word[:20]!r} is no word such as 0x...{suffix}", word)
+            lines.wrong(f"{word[:20]!r} is not a word such as 0x...{suffix}", word)
     return read_words([word.removeprefix("0x").removesuffix(suffix) for word in words], entry.dtype, lines)
 
 

@@ -89,7 +89,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {}
     statements = []
     for number, item in enumerate(sets):
-        where = _where(item)
+        where = _statement_keys(item)
         arrays |= {f"{number}.{name}": array for name, array in item.vectors.arrays().items()}
         arrays[f"{number}.where"] = where
         statements.append(_statement_document(item, where))
@@ -122,7 +122,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
 
 
-def _where(part: StatementSet) -> npt.NDArray[np.uint64]:
+def _statement_keys(part: StatementSet) -> npt.NDArray[np.uint64]:
     rows = [(*event.cta, event.warp, event.index, event.time) for event in part.events]
     return np.array(rows, np.uint64)
 
@@ -212,11 +212,11 @@ class _of_statement:
 
 def _document(given: npt.NDArray[Any] | None) -> Document:
     if given is None or given.shape or given.dtype.kind != "U":
-        raise TraceError("an .npz file without a manifest is no recording")
+        raise TraceError("an .npz file without a manifest is not a recording")
     try:
         document = json.loads(str(given))
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"the manifest is no JSON: {error}") from None
+        raise TraceError(f"the manifest is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
     if document.get("schema") != SCHEMA:
@@ -331,7 +331,7 @@ def _placed(text: str, file: str) -> Iterator[tuple[Any, InstructionStatement]]:
     try:
         program = parse(text, file)
     except WarpsimError as error:
-        raise TraceError(f"the statements are no PTX: {error.message}") from None
+        raise TraceError(f"the statements are not PTX: {error.message}") from None
     for statement in program.statements:
         if isinstance(statement, InstructionStatement):
             yield statement.source.location(statement.start), statement

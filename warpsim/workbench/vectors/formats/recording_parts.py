@@ -264,7 +264,7 @@ def _list(given: Any, what: str, most: int = _MOST) -> list[Any]:
 
 def _number(given: Any, what: str, most: int = _MOST, least: int = 0) -> int:
     if type(given) is not int or not least <= given <= most:
-        raise TraceError(f"{what}: {given!r} is no number from {least} to {most:,}")
+        raise TraceError(f"{what}: {given!r} is not a number from {least} to {most:,}")
     return given
 
 

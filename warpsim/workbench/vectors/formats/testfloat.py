@@ -104,7 +104,7 @@ def _rendered(case: VectorSet, number: int) -> Iterator[str]:
     label = f": {case.labels[0]}" if case.labels else ""
     yield f"# case {number}{label}"
     arrays = case.arrays()
-    for name, array in _given(arrays).items():
+    for name, array in _side_arrays(arrays).items():
         yield f"#= {name} {_text(array)}"
     lines = [*_dot_products(case_of(case))]
     yield from lines
@@ -114,7 +114,7 @@ def _rendered(case: VectorSet, number: int) -> Iterator[str]:
             yield f"#^ {name} {_text(words ^ arrays[name])}"
 
 
-def _given(arrays: Arrays) -> Arrays:
+def _side_arrays(arrays: Arrays) -> Arrays:
     """Return the arrays of a case that are not operands of its lines."""
     return {name: array for name, array in arrays.items() if name not in _LINES}
 
@@ -207,7 +207,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> None:
     """Fill a case of the arrays; the line after the case becomes the current line."""
     part = {name: array[case : case + 1] for name, array in arrays.items()}
-    for name, array in _given(part).items():
+    for name, array in _side_arrays(part).items():
         lines.following(f"'#= {name}'")
         array[:] = _read_comment(lines, f"#= {name} ", array)
     beginning = lines.place()
@@ -222,7 +222,7 @@ def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> N
     while following.startswith("#^ "):
         name = following.split(" ")[1]
         if name not in part or name not in _LINES:
-            lines.wrong(f"{name[:20]!r} is none of the operands of lines", name)
+            lines.wrong(f"unknown operand {name[:20]!r} of a '#^' line", name)
         part[name] ^= _read_comment(lines, f"#^ {name} ", part[name])
         following = next(lines, "")
     if not following:
@@ -247,7 +247,7 @@ def _read_product(lines: Lines, form: Instruction, index: int) -> list[str]:
         lines.wrong(f"{len(words)} words, expected the {len(wanted)} of a dot product")
     for word, digits in zip(words, wanted, strict=True):
         if len(word) != digits or word.strip("0123456789abcdef"):
-            lines.wrong(f"{word[:20]!r} is no word of {digits} hexadecimal digits", word)
+            lines.wrong(f"{word[:20]!r} is not a word of {digits} hexadecimal digits", word)
     return words
 
 

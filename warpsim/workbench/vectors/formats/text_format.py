@@ -96,7 +96,7 @@ class Field:
         """Return the elements that words spell, the inverse of rows; raises TraceError."""
         if self.is_integer:
             if not re.fullmatch(r"-?\d{1,3}", words[0]) or abs(int(words[0])) > 127:
-                lines.wrong(f"{words[0][:20]!r} is no small integer", words[0])
+                lines.wrong(f"{words[0][:20]!r} is not a small integer", words[0])
             return np.array([int(words[0])], np.int8)
         if len(self.shape) == 1:
             words = pairs(words[0])
@@ -168,7 +168,7 @@ class TextFormat:
         found: list[str] = []
         for expected in self.opening:
             if lines.following(repr(expected)) != expected:
-                lines.wrong(f"this is no {self.name} file of a vector set: expected {expected!r}")
+                lines.wrong(f"this is not a {self.name} file of a vector set: expected {expected!r}")
         place = lines.place()
         while not found or found[-1] != "}":
             line = lines.following(f"the manifest, which ends in '{self.prefix}}}'")
@@ -235,5 +235,5 @@ def read_words(words: list[str], dtype: npt.DTypeLike, lines: Lines) -> Array:
     if len(text) != digits * len(words) or not _HEXADECIMAL.issuperset(text):
         for word in words:
             if len(word) != digits or not _HEXADECIMAL.issuperset(word):
-                lines.wrong(f"{word[:_SHORT]!r} is no word of {digits} hexadecimal digits", word[:_SHORT])
+                lines.wrong(f"{word[:_SHORT]!r} is not a word of {digits} hexadecimal digits", word[:_SHORT])
     return np.frombuffer(bytes.fromhex(text), kind.newbyteorder(">")).astype(kind)

@@ -31,8 +31,8 @@ from ..tried_repairs import Trial
 
 Array = npt.NDArray[Any]
 _EVIDENCE = (
-    "the launch was executed with each mistake of the library of warpsim diff undone by itself, in every "
-    "execution; with this one undone, every output is as expected"
+    "each known mistake of a matrix instruction was reverted in turn; without this mistake, every output is "
+    "as expected"
 )
 _LISTED = 2  # mistakes of the same effect
 
@@ -64,7 +64,7 @@ class Settings(MatrixHook):
         return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
 
 
-class Undone(MatrixHook):
+class RevertedMistake(MatrixHook):
     """A launch in which statements have a mistake undone, by their number."""
 
     def __init__(self, chosen: Mapping[int, Mistake]) -> None:
@@ -89,7 +89,7 @@ class Undone(MatrixHook):
         return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
 
 
-def undone_causes(trial: Trial) -> list[Cause]:
+def reverted_mistakes(trial: Trial) -> list[Cause]:
     """Return the mistake of which every output is as expected once it is undone; nothing where none is."""
     settings = Settings()
     if trial.wrong(settings) is None or not settings.executed:
@@ -97,7 +97,7 @@ def undone_causes(trial: Trial) -> list[Cause]:
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
         for name, chosen in _candidates(settings.executed.values()).items():
-            if len(found) <= _LISTED and trial.wrong(Undone(chosen)) == 0:
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(chosen)) == 0:
                 found[name] = chosen
     return [_cause(trial, found)] if found else []
 

@@ -86,12 +86,12 @@ class Stores(Observer):
         return np.where(self._owns(allocation) & (elements >= 0) & (elements < len(self.count)), elements, -1)
 
 
-def uncovered_causes(trial: Trial, errors: Sequence[OutputError]) -> list[Cause]:
+def unstored_elements(trial: Trial, errors: Sequence[OutputError]) -> list[Cause]:
     """Return wrong outputs of which some of the wrong elements are never stored."""
-    return [cause for error in errors if (cause := _uncovered(trial, error)) is not None]
+    return [cause for error in errors if (cause := _unstored_elements(trial, error)) is not None]
 
 
-def _uncovered(trial: Trial, error: OutputError) -> Cause | None:
+def _unstored_elements(trial: Trial, error: OutputError) -> Cause | None:
     owns = _owner(trial.launch.args[error.argument], error.name)
     stores = Stores(error.wrong.size, error.given.dtype.itemsize, owns)
     if trial.launch.attempt(checks="off", observers=(stores,)).error is not None:

@@ -46,7 +46,7 @@ class _Group:
         return ".".join((self.opcode, *self.modifiers))
 
 
-def restated_causes(trial: Trial, errors: Sequence[OutputError], opcodes: Sequence[str] = ()) -> list[Cause]:
+def opcode_variants(trial: Trial, errors: Sequence[OutputError], opcodes: Sequence[str] = ()) -> list[Cause]:
     """Return the form that makes every output right in the place of another; of ``opcodes`` alone, if any."""
     if all(error.count < _SHARE * error.wrong.size for error in errors):
         return []
@@ -54,7 +54,7 @@ def restated_causes(trial: Trial, errors: Sequence[OutputError], opcodes: Sequen
     with trial.budget.search("other forms of statements"):
         for group in groups:
             for other in _other_forms(group.opcode, group.modifiers):
-                launch = _restated(trial.launch, group, other) if trial.budget.allows() else None
+                launch = _launch_with_variant(trial.launch, group, other) if trial.budget.allows() else None
                 if launch is not None and trial.wrong_of(launch) == 0:
                     return [_cause(trial, group, ".".join((group.opcode, *other)))]
     return []
@@ -134,7 +134,7 @@ def _is_as_wide(first: str, second: str) -> bool:
 # --- the text --------------------------------------------------------------------------------------
 
 
-def _restated(launch: RepeatedLaunch, group: _Group, other: Modifiers) -> RepeatedLaunch | None:
+def _launch_with_variant(launch: RepeatedLaunch, group: _Group, other: Modifiers) -> RepeatedLaunch | None:
     """Return the launch of a text with another form; None where the text is not legal then."""
     module = launch.kernel.module
     source = module.program.source
