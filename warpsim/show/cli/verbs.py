@@ -31,7 +31,7 @@ class Option:
 
     ``flag`` is for a Literal of two values: that without and that with the flag. ``parse`` makes a value of a
     text; it raises WarpsimError, ValueError or UsageError. ``older`` is a name that stays valid and is not
-    shown. ``shown`` is the default in words. ``beside`` are parameters of which one must be given, too.
+    shown. ``shown`` is the default in words. ``beside`` are parameters of which any must be given, too.
     ``suggest`` yields completions of a text.
     """
 
