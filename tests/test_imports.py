@@ -25,7 +25,7 @@ PARTS = {  # room or package -> its parts in order; modules that are not named c
     "workbench": ("inputs", "traces", "vectors", "generation", "diagnosis", "explanation", "debugger"),
     "workbench.generation": ("sums", "cases", "coverage"),
     "workbench.diagnosis": (
-        *("library", "dumps", "solving", "locate", "origins", "search", "loops", "recordings"),
+        *("library", "dumps", "solving", "contents", "origins", "search", "loops", "recordings"),
         *("units", "formulas", "verdicts", "linting"),
     ),
     "show": ("views", "debugger", "report", "testing", "cli"),

@@ -1,7 +1,11 @@
-"""Judge dumps by places: ``python -m tools.fit_mistakes.judged`` counts rules, parts, none and wrong."""
+"""Judge dumps by places and loops by kind: ``python -m tools.fit_mistakes.judged [dumps] [loops]``.
+
+Of dumps it counts rules, parts, none and wrong; of loops named, located, none and wrong.
+"""
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections import Counter
 from typing import Any
@@ -10,7 +14,11 @@ import numpy as np
 
 import warpsim
 from tools.fit_mistakes.dumps import DUMPS, Dump
+from tools.fit_mistakes.loops import LOOPS, Product
+from tools.user_mistakes.case import numbers
+from tools.user_mistakes.loops import cut
 from warpsim.isa.instruction import Instruction
+from warpsim.workbench.diagnosis import LoopDiagnosis, diagnose_product
 from warpsim.workbench.diagnosis.solving.fitting import Answer, Fit, fit
 from warpsim.workbench.diagnosis.solving.held_values import Values, tile_places, whole_views, with_tiles
 from warpsim.workbench.diagnosis.solving.views import views_of
@@ -83,16 +91,57 @@ def outcome(row: Dump, held: Values, answer: Answer, values: Numbers, element: N
     return "rule" if not len(first.rest) else "parts"
 
 
-def main() -> None:
-    """Print a line for each dump, and the counts."""
+def diagnosed(row: Product, seed: int = 3) -> LoopDiagnosis:
+    """Return what is said of the D of a loop."""
+    mnemonic, target = row.form.split("@")
+    form, rng = warpsim.decode(mnemonic, target=target), np.random.default_rng(seed)
+    m, n, steps = row.size
+    k = form.shape.k * steps
+    A, B, C = numbers(rng, form.a, (m, k)), numbers(rng, form.b, (k, n)), numbers(rng, form.c, (m, n))
+    return diagnose_product(form, A, B, row.made(form, A, B, C, cut(form, A, B)), C)
+
+
+def loop_outcome(row: Product, found: LoopDiagnosis) -> str:
+    """Return named, located, none or wrong."""
+    if not found.matches:
+        return "located" if found.remarks and row.kind else "none"
+    first = found.matches[0]
+    if row.kind != first.kind:
+        return "wrong" if not row.kind else f"as {first.kind}"
+    wanted = {name: value for name, value in row.facts.items() if name not in ("rows", "rank", "weight")}
+    held = {name: first.facts.get(name) for name in wanted}
+    equal = any(text.startswith(f"{row.facts.get('operand')}: ") for text in first.also)
+    return "named" if held == wanted or equal else "wrong"
+
+
+def _dumps() -> Counter[str]:
     counts: Counter[str] = Counter()
-    start = time.process_time()
     for row in DUMPS:
         held, values, element = brought(row)
         found = outcome(row, held, fit(held, values), values, element)
         counts[f"{row.expect}: {found}"] += 1
         print(f"{found:6} ({row.expect}) {row.name}")
-    print(dict(counts), f"{(time.process_time() - start) / len(DUMPS):.2f} s each")
+    return counts
+
+
+def _loops() -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for row in LOOPS:
+        start = time.process_time()
+        found = diagnosed(row)
+        counts[loop_outcome(row, found)] += 1
+        said = found.matches[0].name if found.matches else "; ".join(map(str, found.remarks))[:100]
+        seconds = time.process_time() - start
+        print(f"{loop_outcome(row, found):12} {seconds:5.1f} s  {row.name}: {said}", flush=True)
+    return counts
+
+
+def main() -> None:
+    """Print a line for each row, and the counts."""
+    parser = argparse.ArgumentParser(description="Unseen dumps and loops, judged by places and kinds.")
+    parser.add_argument("groups", nargs="*", choices=["dumps", "loops", []], default=["dumps", "loops"])
+    for group in parser.parse_args().groups:
+        print(group, dict({"dumps": _dumps, "loops": _loops}[group]()))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from ...machine.run.convergence import in_words, warp_words, warps_of
 from ...machine.run.events import BarrierArrival, Observer
 from ...machine.state.lanes import DivergentPath, Mask
 from .clocks import HAPPENED, VISIBLE, Warps
-from .findings import Findings, LaunchFinding
+from .finding_catalogue import Site, report
+from .findings import Findings
 from .order import Order
 from .order_kinds import kinds_of
 
@@ -67,17 +68,9 @@ class DivergentBarriers(Observer):
         if not absent.any():
             return
         lane = int(absent.argmax())
-        warp, statement = lane // WARP, wave.code[pc].statement
-        there, missing = (in_words(int(warp_words(mask)[warp])) for mask in (here, absent))
-        message = (
-            f"lanes {there} of a warp execute {statement.mnemonic}{_elsewhere_text(wave, lane, missing)}: "
-            "all lanes of a warp execute an aligned barrier together "
-            f"[{wave.describe_lane(lane).rpartition(',')[0]}]"
-        )
-        finding = LaunchFinding(
-            kind="divergent barrier", severity="warning", message=message, location=statement.location()
-        )
-        self.findings.add(("divergent barrier", pc), finding)
+        there, missing = (in_words(int(warp_words(mask)[lane // WARP])) for mask in (here, absent))
+        elsewhere, warp = _elsewhere_text(wave, lane, missing), wave.describe_lane(lane).rpartition(",")[0]
+        report(self.findings, "divergent barrier", Site(wave, pc, warp), lanes=there, elsewhere=elsewhere)
 
 
 def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
@@ -153,7 +146,11 @@ class BarrierReuse(Observer):
         if late.any():
             row, column = np.argwhere(late)[0].tolist()
             other = int(others[row, column])
-            self._say(wave, path, number, int(warps[row]), other, int(over[1, other]))
+            lane, name = int(warps[row]) * WARP, f"warp {other % wave.warps}"
+            before = int(over[1, other])
+            report(
+                self.findings, "barrier reuse", Site(wave, path.pc, lane, before), number=number, warp=name
+            )
 
     def barrier(
         self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
@@ -164,25 +161,3 @@ class BarrierReuse(Observer):
             warps = np.isin(np.arange(self.order.clocks.warps) // wave.warps, ctas)
             phases.over[:, warps] = phases.coming[:, warps]
             phases.coming[:, warps] = 0
-
-    def _say(self, wave: Wave, path: DivergentPath, number: int, warp: int, other: int, pc: int) -> None:
-        now, then = wave.code[path.pc].statement, wave.code[pc].statement
-        here, there, name = now.location(), then.location(), f"warp {other % wave.warps}"
-        what = (
-            f"{now.mnemonic} comes to barrier {number} in the phase after that to which {name} comes by "
-            f"{then.mnemonic} of line {there.line}, but nothing says that {name} has come: this warp may "
-            f"be counted there instead, and others go on without {name}"
-        )
-        fix = (
-            f"give one of the two another barrier, or put a wait for something that {name} does behind line "
-            f"{there.line} before line {here.line}"
-        )
-        finding = LaunchFinding(
-            kind="barrier reuse",
-            severity="error",
-            message=f"{what}; {fix} [{wave.describe_lane(warp * WARP)}]",
-            location=here,
-            other=there,
-            note="the phase before",
-        )
-        self.findings.add(("barrier reuse", path.pc, pc), finding)

@@ -17,11 +17,11 @@ from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
 from .clocks import BEGUN, HAPPENED, VISIBLE
-from .findings import Findings, LaunchFinding
+from .finding_catalogue import Site, report
+from .findings import Findings
 from .order import Order
 
 if TYPE_CHECKING:
-    from ...base.errors import Location
     from ...machine.run.pending import Pending
     from ...machine.run.wave import Wave
 
@@ -110,13 +110,8 @@ class ClusterMemory(Observer):
         wrong = ~begun[far.warps, far.homes % wave.cluster.count]
         if wrong.any():
             row = int(wrong.argmax())
-            statement = wave.code[far.pc].statement
-            message = (
-                f"{statement.mnemonic} reaches {far.where(row)}, and nothing says that this CTA "
-                f"has begun: put barrier.cluster.arrive and barrier.cluster.wait before line "
-                f"{statement.location().line} [{wave.describe_lane(int(far.lanes[row]))}]"
-            )
-            self._add("not begun", ("not begun", far.pc), message, statement.location(), None)
+            key, lane = ("not begun", far.pc), int(far.lanes[row])
+            report(self.findings, "CTA not begun", Site(wave, far.pc, lane), key=key, place=far.where(row))
 
     def _check_initialised(self, far: _Far) -> None:
         """Check that the initialisation of mbarriers of other CTAs is known."""
@@ -125,15 +120,10 @@ class ClusterMemory(Observer):
             by, time, pc = self.order.begun.get(offset, (warp, 0, 0))
             if clocks.state[[VISIBLE, BEGUN], warp, clocks.column[by]].max() >= time:
                 continue
-            statement, first = wave.code[far.pc].statement, wave.code[pc].statement
-            message = (
-                f"{statement.mnemonic} reaches the mbarrier at {far.where(row)}, whose initialisation at "
-                f"line {first.location().line} it need not see: put fence.mbarrier_init.release.cluster and "
-                f"barrier.cluster.arrive behind that line, and barrier.cluster.wait before line "
-                f"{statement.location().line} [{wave.describe_lane(int(far.lanes[row]))}]"
+            key, lane, place = ("mbarrier init", far.pc), int(far.lanes[row]), far.where(row)
+            report(
+                self.findings, "mbarrier of another CTA", Site(wave, far.pc, lane, pc), key=key, place=place
             )
-            key = ("mbarrier init", far.pc)
-            self._add("mbarrier init", key, message, statement.location(), first.location())
 
     def _check_end(self, wave: Wave, path: DivergentPath, cta: int) -> None:
         clocks = self.order.prepare(wave)
@@ -142,20 +132,8 @@ class ClusterMemory(Observer):
         for (home, warp), (time, pc) in self.latest.items():
             if home != cta or known[clocks.column[warp]] >= time:
                 continue
-            used, end, other = wave.code[pc].statement, wave.code[path.pc].statement, warp // wave.warps
-            line = used.location().line
-            message = (
-                f"{named(wave, cta)}, ends while {named(wave, other)}, may still use its shared memory: "
-                f"nothing says that {used.mnemonic} of line {line} is done; put barrier.cluster.arrive "
-                f"behind line {line}, and barrier.cluster.wait before this end"
-            )
-            self._add("lifetime", ("cluster end", pc), message, end.location(), used.location())
-
-    def _add(
-        self, kind: str, key: tuple[object, ...], message: str, location: Location, other: Location | None
-    ) -> None:
-        finding = LaunchFinding(kind=kind, severity="error", message=message, location=location, other=other)
-        self.findings.add(key, finding)
+            key, end, user = ("cluster end", pc), named(wave, cta), named(wave, warp // wave.warps)
+            report(self.findings, "CTA ends early", Site(wave, path.pc, "", pc), key=key, cta=end, user=user)
 
 
 def _far(wave: Wave, access: MemoryAccess) -> _Far | None:

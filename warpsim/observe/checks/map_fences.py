@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from ...machine.run.events import Observer
 from ...machine.state.lanes import DivergentPath, Lanes
-from .findings import Findings, LaunchFinding
+from .finding_catalogue import Site, report
+from .findings import Findings
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Wave
@@ -61,20 +62,8 @@ class MapFences(Observer):
         lane = int(lanes.index[0])
         if change is None or int(wave.cta[lane]) in change.acquired:
             return
-        record, other = wave.code[path.pc], wave.code[change.pc].statement
         acquire = f"{_FENCE}.acquire.gpu [map], 128"
-        fix = acquire if change.released else f"{_FENCE}.release.gpu, then {acquire},"
-        place = f"{other.mnemonic} of line {other.location().line}"
-        line = record.statement.location().line
-        message = (
-            f"{record.statement.mnemonic} reads the tensor map at {address:#x}, which {place} has changed, "
-            f"and nothing says that copies see it; put {fix} before line {line} [{wave.describe_lane(lane)}]"
+        fences = acquire if change.released else f"{_FENCE}.release.gpu, then {acquire},"
+        report(
+            self.findings, "changed map", Site(wave, path.pc, lane, change.pc), address=address, fences=fences
         )
-        finding = LaunchFinding(
-            kind="proxy fence",
-            severity="error",
-            message=message,
-            location=record.statement.location(),
-            other=other.location(),
-        )
-        self.findings.add(("proxy fence", path.pc, change.pc), finding)

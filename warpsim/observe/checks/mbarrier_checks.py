@@ -30,7 +30,8 @@ from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Offsets, words_at
 from .clocks import Clocks, Warps
-from .findings import Findings, LaunchFinding
+from .finding_catalogue import Site, report
+from .findings import Findings
 from .order_kinds import places_of
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class LiveBarriers(Observer):
             self.valid = np.zeros(-(-wave.memories.shared.size // _BYTES), np.bool_)
         for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
             if offset in self.begun:
-                self._report(wave, path.pc, lane, offset, "initialises the mbarrier")
+                self._report(wave, path.pc, lane, offset, "initialises")
             self.begun[offset] = path.pc
         self.valid[offsets // _BYTES] = True
 
@@ -102,28 +103,16 @@ class LiveBarriers(Observer):
 
     def _struck(self, wave: Wave, pc: int, lane: int, cells: npt.NDArray[np.int64], first: int) -> None:
         """Objects are overwritten, and are objects no more."""
-        self._report(wave, pc, lane, first * _BYTES, "overwrites the mbarrier")
+        self._report(wave, pc, lane, first * _BYTES, "overwrites")
         for offset in (np.unique(cells) * _BYTES).tolist():
             self.begun.pop(offset, None)
         self.valid[cells] = False
 
-    def _report(self, wave: Wave, pc: int, lane: int, offset: int, what: str) -> None:
-        record, other = wave.code[pc], wave.code[self.begun[offset]]
-        line = other.statement.location().line
-        finding = LaunchFinding(
-            kind="mbarrier",
-            severity="warning",
-            message=(
-                f"{record.statement.mnemonic} {what} at {offset % wave.memories.shared_stride:#x} "
-                "of shared memory, "
-                f"which that of line {line} has begun and mbarrier.inval has not ended: PTX leaves open what "
-                f"comes of it [{wave.describe_lane(lane)}]"
-            ),
-            location=record.statement.location(),
-            other=other.statement.location(),
-            note="where it begins",
+    def _report(self, wave: Wave, pc: int, lane: int, offset: int, verb: str) -> None:
+        place = offset % wave.memories.shared_stride
+        report(
+            self.findings, "valid mbarrier", Site(wave, pc, lane, self.begun[offset]), verb=verb, offset=place
         )
-        self.findings.add(("mbarrier", pc, self.begun[offset]), finding)
 
 
 class SplitArrivals(Observer):
@@ -150,24 +139,8 @@ class SplitArrivals(Observer):
             behind = np.cumsum(each[1][::-1]).tolist()  # of the last warp, of the last two
             if late not in behind:
                 warp = next(own for own, most in zip(each[0][::-1], behind, strict=True) if late < most)
-                self._report(wave, path.pc, int(warp), offset, late)
-
-    def _report(self, wave: Wave, pc: int, warp: int, offset: int, late: int) -> None:
-        record = wave.code[pc]
-        message = (
-            f"{record.statement.mnemonic} ends a phase of the mbarrier {named(wave, offset)} before all "
-            f"lanes of the warp have arrived: the next phase has {late} of its arrivals "
-            f"[{wave.describe_lane(warp * WARP)}]"
-        )
-        finding = LaunchFinding(
-            kind="phase split",
-            severity="warning",
-            message=message,
-            location=record.statement.location(),
-            fix="let the count of mbarrier.init be the number of threads that arrive in a phase",
-            legal=True,
-        )
-        self.findings.add(("phase split", pc), finding)
+                lane, name = int(warp) * WARP, named(wave, offset)
+                report(self.findings, "phase split", Site(wave, path.pc, lane), mbarrier=name, late=late)
 
 
 class Wait(NamedTuple):

@@ -7,7 +7,7 @@ order of accesses is the business of shared_races.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,37 +22,17 @@ from ...machine.state.spaces import DEVICE_BASE, Allocation
 from ...ptx.symbols import shown
 from . import fast_path
 from .fast_path.accesses import Accesses
-from .findings import Findings, LaunchFinding
-from .wgmma.tile_reads import TileFault, tile_finding
+from .finding_catalogue import Site, report
+from .findings import Findings
+from .wgmma.tile_reads import TileFault, report_tile
 
 if TYPE_CHECKING:
     from ...machine.run.events import Share, WgmmaStatement
-    from ...machine.run.wave import Record, Wave
+    from ...machine.run.wave import Wave
 
 
 Marks = npt.NDArray[np.uint8]
 Span = tuple[int, int]
-
-
-def unset_variable(record: Record, size: int, variable: Allocation, lane: str) -> LaunchFinding:
-    """Return the finding of a read of a variable that has no initial value and was never set.
-
-    Compilers write ``= 0`` as no initial value, so a .global variable is worth a note only.
-    """
-    name, statement = shown(variable.name), record.statement
-    message = (
-        f"{statement.mnemonic} reads {size} bytes of {name}, a .{variable.space} variable without an initial "
-        f"value that was never set [{lane}]"
-    )
-    constant = variable.space == "const"
-    return LaunchFinding(
-        kind="uninitialised",
-        severity="warning" if constant else "note",
-        message=message,
-        location=statement.location(),
-        fix=f'set it before the launch: module.symbol("{name}").set(...), or --symbol' if constant else "",
-        legal=True,
-    )
 
 
 class UninitialisedReads(Observer):
@@ -161,31 +141,24 @@ class UninitialisedReads(Observer):
         if missing.any():
             if wave.follower is not None:
                 wave.follower.unwritten_elsewhere(wave)
-            fault = TileFault("uninitialised", "warning")
-            tile_finding(self.findings, wave, path, share, missing, fault)
+            report_tile(self.findings, wave, path, share, missing, TileFault("uninitialised tile"))
         else:
             self.complete.add(share.key)
 
     def _report_unwritten(self, wave: Wave, access: MemoryAccess, first: int) -> None:
         """Report the first word without a write, once for a statement."""
-        if ("uninitialised", access.path.pc) in self.findings.known:
+        key, pc = ("uninitialised", access.path.pc), access.path.pc
+        if key in self.findings.known:
             return
         lane = int(access.lane_of[first])
-        record = wave.code[access.path.pc]
         variable = self._variable(wave, access, first)
         if variable is not None:
-            finding = unset_variable(record, access.size, variable, wave.describe_lane(lane))
-            self.findings.add(("uninitialised", access.path.pc), finding)
+            name = "constant not set" if variable.space == "const" else "variable not set"
+            facts: dict[str, Any] = {"size": access.size, "space": variable.space}
+            report(self.findings, name, Site(wave, pc, lane), key=key, variable=shown(variable.name), **facts)
             return
-        where = place_of(wave, lane, access.memory, int(access.offsets[first]))
-        message = (
-            f"{record.statement.mnemonic} reads {access.size} bytes at {where} that were never written "
-            f"[{wave.describe_lane(lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="uninitialised", severity="warning", message=message, location=record.statement.location()
-        )
-        self.findings.add(("uninitialised", access.path.pc), finding)
+        bytes_ = f"{access.size} bytes at {place_of(wave, lane, access.memory, int(access.offsets[first]))}"
+        report(self.findings, "uninitialised bytes", Site(wave, pc, lane), key=key, bytes=bytes_)
 
     @staticmethod
     def _variable(wave: Wave, access: MemoryAccess, first: int) -> Allocation | None:
@@ -201,13 +174,8 @@ class UninitialisedReads(Observer):
         statement = pending.record.statement
         memory = wave.memories.device.data if space == "global" else wave.memories.shared
         where = place_of(wave, pending.lane, memory, offset)
-        message = (
-            f"{statement.mnemonic} reads {where} that were never written [{wave.describe_lane(pending.lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="uninitialised", severity="warning", message=message, location=statement.location()
-        )
-        self.findings.add(("uninitialised", statement.location().line), finding)
+        key, record = ("uninitialised", statement.location().line), pending.record
+        report(self.findings, "uninitialised bytes", Site(wave, record, pending.lane), key=key, bytes=where)
 
     def uninitialised(
         self, wave: Wave, path: DivergentPath, register: int, mask: npt.NDArray[np.bool_]
@@ -215,30 +183,16 @@ class UninitialisedReads(Observer):
         """Warn of a register that is read and was never written."""
         if not mask.any():
             return
-        message = "reads a register that was never written, as 0"
-        self._warn(wave, path, "register", int(mask.argmax()), message, register)
+        key = "register", path.pc, register
+        report(self.findings, "unwritten register", Site(wave, path.pc, int(mask.argmax())), key=key)
 
     def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""
-        self._warn(wave, path, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
+        report(self.findings, "unspecified", Site(wave, path.pc, int(lanes.index[0])), what=what)
 
     def unusual(self, wave: Wave, path: DivergentPath, lane: int, what: str) -> None:
         """Warn of what PTX allows and few kernels mean."""
-        self._warn(wave, path, "descriptor", lane, what)
-
-    def _warn(
-        self, wave: Wave, path: DivergentPath, kind: str, lane: int, what: str, detail: int | None = None
-    ) -> None:
-        """Warn about a lane at this statement, once."""
-        statement = wave.code[path.pc].statement
-        finding = LaunchFinding(
-            kind=kind,
-            severity="warning",
-            message=f"{statement.mnemonic} {what} [{wave.describe_lane(lane)}]",
-            location=statement.location(),
-            legal=kind == "descriptor",
-        )
-        self.findings.add((kind, path.pc, detail), finding)
+        report(self.findings, "unusual", Site(wave, path.pc, lane), what=what)
 
 
 def _unwritten_places(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
@@ -275,8 +229,8 @@ class CopiesInFlight(Observer):
         cells = self.order.tiles(wave, share)
         started = self.order.shared(wave).flying[cells]
         if started.any():
-            fault = TileFault("in flight", "error", int(started[started > 0][0]) - 1)
-            tile_finding(self.findings, wave, path, share, started > 0, fault)
+            copy = int(started[started > 0][0]) - 1
+            report_tile(self.findings, wave, path, share, started > 0, TileFault("tile in flight", copy))
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Bytes in flight are read: what is there is left to chance."""
@@ -294,19 +248,6 @@ class CopiesInFlight(Observer):
             return
         row, column = np.argwhere(started)[0].tolist()
         lane = int(access.lane_of[row])
-        record, copy = wave.code[access.path.pc], wave.code[int(started[row, column]) - 1]
-        line = copy.statement.location().line
         byte = in_shared(wave, lane, int(access.offsets[row]) + column * (access.size // started.shape[1]))
-        message = (
-            f"{record.statement.mnemonic} reads byte {byte} while the cp.async of "
-            f"line {line} is in flight: no cp.async.wait_group that covers it has come between "
-            f"[{wave.describe_lane(lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="in flight",
-            severity="error",
-            message=message,
-            location=record.statement.location(),
-            other=copy.statement.location(),
-        )
-        self.findings.add(("in flight", access.path.pc, int(started[row, column])), finding)
+        copy = int(started[row, column]) - 1
+        report(self.findings, "copy in flight", Site(wave, access.path.pc, lane, copy), byte=byte)

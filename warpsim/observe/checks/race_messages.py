@@ -5,7 +5,7 @@ Knows wording; which accesses are in a race is found in shared_races.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,16 @@ from ...isa.warps import WARP
 from ...machine.run.clusters import in_shared, named
 from ...machine.state.lanes import Mask
 from ...machine.state.memory_access import MemoryAccess
-from .findings import LaunchFinding, Severity
+from .finding_catalogue import Site, report
+from .findings import Findings
 from .shadow import MANY, Cells, Records, Shadow, has, places, whose
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Wave
     from .order import Order
 
+Clash = tuple[int, int, int]  # row and byte of a clash, and the earlier access
 Verbs = tuple[str, str]  # what is done now, and what has been done before
-Keyed = tuple[tuple[object, ...], LaunchFinding]
 
 
 @dataclass(eq=False)
@@ -63,7 +64,7 @@ class Reach:
         """The statement."""
         return self.access.path.pc
 
-    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> tuple[int, int, int]:
+    def first(self, clash: Mask, differs: Mask | None, seen: Records) -> Clash:
         """Return row and byte, in the wave's shared memory, of the first clash, and the earlier access."""
         each = self.access.size // clash.shape[1]
         wide = np.repeat(clash, each, axis=1)
@@ -71,63 +72,38 @@ class Reach:
         return row, int(self.access.offsets[row]) + column, int(seen[row, column // each])
 
 
-def between_warps(reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:
-    """Return two warps of a CTA."""
-    wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
-    statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
-    message = (
-        f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, "
-        f"which another warp has {before} at {other.location().short} "
-        f"without a barrier in between [{wave.describe_lane(lane)}]"
-    )
-    return ("race", reach.pc, int(places(old)), before), _race(reach, message, old)
+def between_warps(findings: Findings, reach: Reach, clash: Clash, verbs: Verbs) -> None:
+    """Report two warps of a CTA."""
+    _report(findings, "race of warps", reach, clash, verbs)
 
 
-def between_lanes(reach: Reach, row: int, byte: int, old: int, verbs: Verbs, *, met: bool) -> Keyed:
-    """Return two lanes of a warp; ``met`` says that .sync statements stand between them."""
-    wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
-    statement, other = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
-    here, there = statement.location(), other.location()
-    whom = f"lane {whose(old) % WARP} of the same warp has"
+def between_lanes(findings: Findings, reach: Reach, clash: Clash, verbs: Verbs, *, met: bool) -> None:
+    """Report two lanes of a warp; ``met`` says that .sync statements stand between them."""
+    old = clash[2]
+    here, there = (reach.wave.code[pc].statement.location() for pc in (reach.pc, int(places(old))))
+    lanes = f"lane {whose(old) % WARP} of the same warp has"
     if has(old, MANY):
-        whom = "several lanes of the same warp have"
-    missing = "without a bar.warp.sync in between"
-    if met:
-        missing = "with only .sync statements in between that PTX does not promise to order memory"
-    message = (
-        f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which {whom} {before} at "
-        f"{there.short} {missing} [{wave.describe_lane(lane)}]"
-    )
+        lanes = "several lanes of the same warp have"
     turn = ", in every turn of the loop" if here.line < there.line else ""
-    fix = f"put bar.warp.sync (__syncwarp()) between {there.short} and {here.short}{turn}"
-    key = ("race", reach.pc, int(places(old)), verbs, met)
-    return key, replace(_race(reach, message, old, "warning" if met else "error"), fix=fix)
+    name, facts = "race of lanes that met" if met else "race of lanes", {"lanes": lanes, "turn": turn}
+    _report(findings, name, reach, clash, verbs, **facts)
 
 
-def between_ctas(reach: Reach, order: Order, row: int, byte: int, old: int, verbs: Verbs) -> Keyed:
-    """Return two CTAs of a cluster."""
-    wave, lane, (now, before) = reach.wave, int(reach.lanes[row, 0]), verbs
-    statement, first = (wave.code[pc].statement for pc in (reach.pc, int(places(old))))
-    cta = int(wave.cta[lane]) // wave.cluster.count * wave.cluster.count + whose(old) // WARP // wave.warps
-    line, relaxed = first.location().short, order.relaxed.get(cta)
-    fix = f"put barrier.cluster.arrive behind {line}, and barrier.cluster.wait before this"
+def between_ctas(findings: Findings, reach: Reach, order: Order, clash: Clash, verbs: Verbs) -> None:
+    """Report two CTAs of a cluster."""
+    wave, (row, _, old) = reach.wave, clash
+    first = int(wave.cta[int(reach.lanes[row, 0])]) // wave.cluster.count * wave.cluster.count
+    cta = first + whose(old) // WARP // wave.warps
+    facts, name, relaxed = {"cta": named(wave, cta)}, "race of CTAs", order.relaxed.get(cta)
     if relaxed is not None:
-        arrival = wave.code[relaxed].statement.location().short
-        fix = f"barrier.cluster.arrive.relaxed at {arrival} orders nothing: leave out .relaxed"
-    message = (
-        f"race: {statement.mnemonic} {now} byte {in_shared(wave, lane, byte)}, which "
-        f"{named(wave, cta)}, has {before} at {line}, and nothing orders the two: {fix} "
-        f"[{wave.describe_lane(lane)}]"
-    )
-    return ("cluster race", reach.pc, int(places(old)), before), _race(reach, message, old)
+        name, facts["arrival"] = "race of CTAs that met", wave.code[relaxed].statement.location().short
+    _report(findings, name, reach, clash, verbs, **facts)
 
 
-def _race(reach: Reach, message: str, old: int, severity: Severity = "error") -> LaunchFinding:
-    code = reach.wave.code
-    return LaunchFinding(
-        kind="race",
-        severity=severity,
-        message=message,
-        location=code[reach.pc].statement.location(),
-        other=code[int(places(old))].statement.location(),
-    )
+def _report(findings: Findings, name: str, reach: Reach, clash: Clash, verbs: Verbs, **facts: Any) -> None:
+    wave, (row, byte, old) = reach.wave, clash
+    lane, other = int(reach.lanes[row, 0]), int(places(old))
+    kind = "cluster race" if "cta" in facts else "race"
+    key = (kind, reach.pc, other, *((verbs, name) if "lanes" in facts else verbs[1:]))
+    facts |= {"verb": verbs[0], "byte": in_shared(wave, lane, byte), "done": verbs[1]}
+    report(findings, name, Site(wave, reach.pc, lane, other), key=key, **facts)

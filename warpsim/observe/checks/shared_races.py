@@ -212,11 +212,11 @@ class Races(Observer):
         clash = late & ~near & ~self._both_strong(reach, seen)
         if clash.any():
             row, byte, old = reach.first(clash, None, seen)
-            self.findings.add(*between_ctas(reach, self.order, row, byte, old, verbs))
+            between_ctas(self.findings, reach, self.order, (row, byte, old), verbs)
 
     def _report_race(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
         """Report two warps of a CTA."""
-        self.findings.add(*between_warps(reach, row, byte, old, verbs))
+        between_warps(self.findings, reach, (row, byte, old), verbs)
 
     def _both_strong(self, reach: Reach, seen: Records) -> Mask:
         """Return where both accesses are strong, or of mbarriers."""
@@ -269,4 +269,4 @@ class Races(Observer):
 
     def _found_lanes(self, reach: Reach, place: tuple[int, int, int], verbs: Verbs, *, met: bool) -> None:
         """Report two lanes of a warp."""
-        self.findings.add(*between_lanes(reach, *place, verbs, met=met))
+        between_lanes(self.findings, reach, place, verbs, met=met)

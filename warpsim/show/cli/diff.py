@@ -208,7 +208,7 @@ def _logged(form: Any, given: dict[str, Any], printed: Any, watch: Watch | None)
     registers of every step.
     """
     from ...workbench.diagnosis import diagnose_steps
-    from ...workbench.diagnosis.locate.dump_contents import Operands
+    from ...workbench.diagnosis.contents.dump_contents import Operands
     from ...workbench.diagnosis.loops.step_logs import is_one_loop
 
     dumps = {name: given[name] for name in "abcde" if getattr(given.get(name), "ndim", 0) == 3}
@@ -269,7 +269,7 @@ def _held(form: Any, given: dict[str, Any], printed: Any = None) -> Diagnosed:
     import numpy as np
 
     from ...workbench.diagnosis import held
-    from ...workbench.diagnosis.locate.dump_contents import words_read
+    from ...workbench.diagnosis.contents.dump_contents import words_read
 
     selector = given.get("selector", 0)
     names = "ACD" if form.lanes > WARP else "ABCD"

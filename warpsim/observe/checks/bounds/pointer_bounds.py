@@ -10,7 +10,7 @@ Knows allocations and the values of parameters; which terms an address has is po
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from ....machine.run.pending import Pending
 from ....machine.state.lanes import DivergentPath
 from ....machine.state.memory_access import MemoryAccess
 from ....machine.state.spaces import DEVICE_BASE, Allocation
-from ..findings import Findings, LaunchFinding
+from ..finding_catalogue import Site, report
+from ..findings import Findings
 from .pointer_terms import POINTER_TERMS, Key, Terms
 
 if TYPE_CHECKING:
@@ -107,18 +108,12 @@ class PointerBounds(Observer):
         if own is there or mapped or _is_distance(wave, pointer, there):
             self.homes[pc] = None
             return
-        statement = wave.code[pc].statement
         place = DEVICE_BASE + span[0]
         past = place - own.address - own.size
         where = f"{past} bytes past its end" if past >= 0 else f"{own.address - place} bytes before it"
-        message = (
-            f"{statement.mnemonic} {verb} byte {place - there.address} of the {there} through a pointer to "
-            f"the {own}, {where} [{wave.describe_lane(lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="out of bounds", severity="error", message=message, location=statement.location()
-        )
-        self.findings.add(("out of bounds", pc), finding)
+        facts: dict[str, Any] = {"verb": verb, "byte": place - there.address, "there": there, "own": own}
+        key = "out of bounds", pc
+        report(self.findings, "out of bounds", Site(wave, pc, lane), key=key, where=where, **facts)
 
 
 def _value(wave: Wave, key: Key) -> int:

@@ -9,11 +9,12 @@ PTX ISA 9.3, sections 9.7.17.10.9.1 "tcgen05.mma" and 9.7.17.10.9.3 "tcgen05.mma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ....isa.families.tcgen05 import form_of
 from ....machine.run.events import Observer, TensorAccess
-from ..findings import Findings, LaunchFinding
+from ..finding_catalogue import Site, report
+from ..findings import Findings
 from ..order_kinds import places_of
 
 if TYPE_CHECKING:
@@ -66,28 +67,14 @@ class CollectorBuffers(Observer):
             self.emptied[key] = pc
 
     def _report(self, wave: Wave, access: TensorAccess, usage: _Usage, emptied: int | None) -> None:
-        pc = access.path.pc
-        statement, other = wave.code[pc].statement, None
         word, operand = f".collector::{usage.buffer}", usage.buffer[0].upper()
         why = f"no tcgen05.mma of the CTA has filled the buffer with {word}::fill"
         if emptied is not None:
-            other = wave.code[emptied].statement.location()
-            why = f"the tcgen05.mma of line {other.line} has let it go ({self.usages[emptied].what})"
-        message = (
-            f"{statement.mnemonic} may read {operand} from its buffer, but {why}: PTX does not define what "
-            f"it reads then [{wave.describe_lane(access.lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="collector buffer",
-            severity="warning",
-            message=message,
-            location=statement.location(),
-            other=other,
-            note="the buffer may be emptied here",
-            fix=f"write {word}::fill at the tcgen05.mma before it that reads the same {operand}, or leave "
-            f"{word}::{usage.what} away",
-        )
-        self.findings.add(("collector buffer", pc), finding)
+            line = wave.code[emptied].statement.location().line
+            why = f"the tcgen05.mma of line {line} has let it go ({self.usages[emptied].what})"
+        facts: dict[str, Any] = {"operand": operand, "why": why, "word": word, "usage": usage.what}
+        key, pc = ("collector buffer", access.path.pc), access.path.pc
+        report(self.findings, "collector buffer", Site(wave, pc, access.lane, emptied), key=key, **facts)
 
 
 def _usage(modifiers: tuple[str, ...]) -> _Usage:

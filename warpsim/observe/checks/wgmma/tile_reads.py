@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import le
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ....base.errors import Location
 from ....isa.warps import WARP
 from ....machine.run.clusters import in_shared
 from ....machine.run.convergence import Warpgroups, warps_of
 from ....machine.run.events import CHUNK, Observer
 from ....machine.state.lanes import DivergentPath, Lanes, Mask
 from ....machine.state.memory_access import MemoryAccess
-from ..findings import Findings, LaunchFinding, Severity
+from ..finding_catalogue import Site, report
+from ..findings import Findings, Severity
 from ..order import Order
 from ..shadow import OPERATION, Cells, Records, Shadow, has, places, record, times, whose
 
@@ -33,28 +33,6 @@ if TYPE_CHECKING:
     from ....machine.run.wave import Wave
 
 _GROUP = 4  # warps of a warpgroup
-
-
-FaultKind = Literal["race", "uninitialised", "in flight"]
-_SENTENCES: dict[FaultKind, str] = {
-    "race": (
-        "race: wgmma reads byte {byte:#x} of shared memory, which another warp has written at {other} "
-        "without a barrier in between"
-    ),
-    "uninitialised": "{mnemonic} reads byte {byte:#x} of shared memory, which was never written",
-    "in flight": (
-        "{mnemonic} reads byte {byte:#x} of shared memory while the cp.async of {other} is in flight"
-    ),
-}
-
-
-@dataclass(frozen=True)
-class TileFault:
-    """What is wrong with bytes that a wgmma reads: the kind of finding, and another statement."""
-
-    kind: FaultKind
-    severity: Severity
-    other: int | None = None
 
 
 class TileReads(Observer):
@@ -190,19 +168,9 @@ class TileReads(Observer):
         cell = access.size // taken.shape[1]
         lane, byte = int(access.lane_of[row]), int(access.offsets[row]) + column * cell
         pc = int(places(taken[row, column]))
-        statement, other = (wave.code[place].statement for place in (access.path.pc, pc))
-        message = (
-            f"race: {statement.mnemonic} writes byte {in_shared(wave, lane, byte)}, which another warp has "
-            f"read at {other.location().short} without a barrier in between [{wave.describe_lane(lane)}]"
-        )
-        finding = LaunchFinding(
-            kind="race",
-            severity=severity,
-            message=message,
-            location=statement.location(),
-            other=other.location(),
-        )
-        self.findings.add(("race", access.path.pc, pc, "read"), finding)
+        facts: dict[str, Any] = {"verb": "writes", "byte": in_shared(wave, lane, byte), "done": "read"}
+        key, now = ("race", access.path.pc, pc, "read"), access.path.pc
+        report(self.findings, "race of warps", Site(wave, now, lane, pc, severity=severity), key=key, **facts)
 
     # --- wgmma ---
 
@@ -226,40 +194,29 @@ class TileReads(Observer):
         severities: tuple[Severity, Severity] = ("error", "warning")
         for clash, severity in zip((late & ~own, late & own), severities, strict=True):
             if clash.any():
-                self._read(wave, path, share, clash, wrote, severity)
+                pc = int(places(wrote[clash][0]))
+                fault = TileFault("race of a tile", pc, severity)
+                report_tile(self.findings, wave, path, share, clash, fault)
                 break
 
-    def _read(
-        self, wave: Wave, path: DivergentPath, share: Share, clash: Mask, wrote: Records, severity: Severity
-    ) -> None:
-        """Report tiles that another warp has written."""
-        fault = TileFault("race", severity, int(places(wrote[clash][0])))
-        tile_finding(self.findings, wave, path, share, clash, fault)
+
+@dataclass(frozen=True)
+class TileFault:
+    """What is wrong with bytes that a wgmma reads: the name of a template, and another statement."""
+
+    name: str
+    other: int | None = None
+    severity: Severity | None = None
 
 
-def tile_finding(
-    findings: Findings,
-    wave: Wave,
-    path: DivergentPath,
-    share: Share,
-    wrong: Mask,
-    fault: TileFault,
+def report_tile(
+    findings: Findings, wave: Wave, path: DivergentPath, share: Share, wrong: Mask, fault: TileFault
 ) -> None:
-    """Report the first cell that is wrong, ``(warpgroups, cells)``."""
+    """Report the first cell of tiles that is wrong, ``(warpgroups, cells)``."""
     row, byte = first_of_tiles(share, wrong)
-    other = fault.other
-    place: Location | None = None if other is None else wave.code[other].statement.location()
-    statement = wave.code[path.pc].statement
-    said = _SENTENCES[fault.kind].format(mnemonic=statement.mnemonic, byte=byte, other=place and place.short)
     where = Warpgroups.of(wave).place(wave, int(share.groups[row]))
-    finding = LaunchFinding(
-        kind=fault.kind,
-        severity=fault.severity,
-        message=f"{said} [{where}]",
-        location=statement.location(),
-        other=place,
-    )
-    findings.add((fault.kind, path.pc, other), finding)
+    site = Site(wave, path.pc, where, fault.other, fault.severity)
+    report(findings, fault.name, site, byte=byte)
 
 
 def first_of_tiles(share: Share, wrong: Mask) -> tuple[int, int]:

@@ -429,7 +429,9 @@ def _of_strides(view: View) -> _Group:
 
 def _strides(rows: int, columns: int) -> Iterator[_Step]:
     near = {columns + by for by in (-8, -4, -1, 1, 2, 4, 8, 16)} | {columns // 4, columns // 2, 2 * columns}
-    strides = set(range(1, 2 * columns + 1)) if columns <= _SMALL else near | {rows, rows + 4, rows + 8}
+    strides = (
+        set(range(1, 2 * columns + 1)) if columns <= _SMALL else near | {columns, rows, rows + 4, rows + 8}
+    )
     for stride in sorted(each for each in strides if each > 0):
         facts = {"stride": stride, "own": columns}
         for wrapped in (False, True):

@@ -7,7 +7,7 @@ that a predicate splits, and the places that follow neither. Knows no instructio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +25,7 @@ _CHUNK = 1 << 24  # sources that are looked up at once
 _BITS = 10.0  # of surprise beyond the number of maps
 _LEAST = 0.2  # share of the places that a located map holds
 NOWHERE = -2  # the source of a value that no source has
+_FEWEST = 2  # places of a predicate
 _UNITS = 64  # values of fields that may come from anywhere
 
 
@@ -81,7 +82,7 @@ class Zero:
 
     cost = 1.0
     kind = "zero"
-    facts: Mapping[str, Any] = ()  # type: ignore[assignment]
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +250,7 @@ class _Fitting:
 
     def _surprise(self, share: float) -> float:
         """Return the bits that a map says which holds so much, beside a map that means nothing."""
-        pool = np.sort(self.pool[: len(self.held.sources) * self.size])
+        pool = np.sort(self.pool[: self.size])
         low = np.searchsorted(pool, self.values - self.bound)
         high = np.searchsorted(pool, self.values + self.bound, "right")
         chance = min(max(float((high - low).mean()) / len(pool), 1e-9), 1 - 1e-9)
@@ -266,13 +267,14 @@ class _Fitting:
         if not len(known):
             return []
         masks = known.masks.astype(np.float32)
+        single = masks.sum(axis=1) < _FEWEST  # a place may hold anything
         misses = (~hits).astype(np.float32)
         inside = misses @ masks.T == 0  # map, predicate
         outside = misses[:_OTHERS] @ (1 - masks).T == 0
         cost = self.cost[chosen]
         total = (
             np.where(inside, cost[:, None], np.inf)[:, None] + np.where(outside, cost[:_OTHERS, None], np.inf)
-        ) + known.cost
+        ) + np.where(single, np.inf, known.cost)
         if not np.isfinite(total).any():
             return []
         found: dict[bytes, Fit] = {}
@@ -294,12 +296,12 @@ class _Fitting:
     def _units(self) -> Iterator[Fit]:
         """Yield the first field each of whose values may come from any other, the same in all places."""
         for view in self.held.views:
-            for number, field in enumerate(view.fields):
-                if 2 < field.size <= _UNITS and field.size < len(self.places):
+            for number, unit in enumerate(view.fields):
+                if 2 < unit.size <= _UNITS and unit.size < len(self.places):
                     sources = self._unit_sources(view, number)
                     if sources is not None:
                         order, table = sources
-                        yield replace(self._fit(table, 10.0, ()), units=(field.name, order))
+                        yield replace(self._fit(table, 10.0, ()), units=(unit.name, order))
                         return
 
     def _unit_sources(self, view: View, number: int) -> tuple[tuple[int, ...], Index] | None:
@@ -324,7 +326,9 @@ class _Fitting:
     def _best(self, chosen: Index, hits: Flags) -> list[Fit]:
         """Return the map that most places follow, with a predicate of its own where that is exact."""
         share = hits.mean(axis=1)
-        best = int(np.lexsort((self.cost[chosen], -share))[0])
+        misses = ((self._table(int(at)), ~near) for at, near in zip(chosen, hits, strict=True))
+        claimed = np.array([(table[miss] != NOTHING).sum() for table, miss in misses])
+        best = int(np.lexsort((self.cost[chosen], claimed, -share))[0])  # what lies outside may be anything
         if share[best] < _LEAST:
             return []
         number = int(chosen[best])

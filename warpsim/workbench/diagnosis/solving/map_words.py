@@ -13,6 +13,7 @@ from .solving import Places
 from .views import ACCUMULATORS, SELECTED, View
 
 CHUNK = "16-byte chunk"
+_LISTED = 16  # values of a field, up to which they are listed
 _TILES = {1: "next", -1: "previous", 0: "first"}
 
 
@@ -106,6 +107,15 @@ def _added(facts: Facts, speaker: Speaker, view: View) -> str:
     return exchanged + where((within,), speaker)
 
 
+def _reordered(facts: Facts, speaker: Speaker, view: View) -> str:
+    """Return the order of the bits of a value; of few values their order."""
+    size, order = int(facts["size"]), facts["order"]
+    if size > _LISTED:
+        return f"bits of the {speaker.noun(facts['field'])} in the order {order}, lowest first"
+    values = [sum((value >> bit & 1) << to for to, bit in enumerate(order)) for value in range(size)]
+    return f"{speaker.nouns(facts['field'])} in the order {', '.join(map(str, values))}"
+
+
 def _blocks(facts: Facts, speaker: Speaker, view: View) -> str:
     width = 1 << int(facts["width"])
     (first, *_), (second, *_) = facts["first"], facts["second"]
@@ -183,7 +193,7 @@ _MAPS: dict[str, Callable[[Facts, Speaker, View], str]] = {
     "rounded down": _plain("{noun} rounded down to a multiple of {to}"),
     "remainder": _plain("{noun} modulo {of}"),
     "divided": _plain("{noun} divided by {by}"),
-    "bits": _plain("bits of the {noun} in the order {order}, lowest first"),
+    "bits": _reordered,
     "interleaved": _plain("{nouns} interleaved in blocks of {width}"),
     "spread": _plain("{nouns} spread: {width} in the room of twice as many, the rest empty"),
     "packed": _plain("{nouns} packed: the first half of each {width} * 2 alone, close together"),
@@ -238,6 +248,9 @@ _VALUES: dict[str, Callable[[Facts, Speaker], str]] = {
     "other operand": lambda facts, speaker: (
         f"the registers of {SPELLED.get(facts['operand'], facts['operand'].upper())}"
     ),
+    "integers": lambda facts, speaker: f"fractions lost ({facts['by']} to integers)",
+    "flushed": lambda facts, speaker: "subnormal values set to zero",
+    "without C": lambda facts, speaker: "C not added",
     "tile": lambda facts, speaker: f"those of the {_TILES[facts['by']]} tile in every tile",
     "kept": lambda facts, speaker: "what D held before, in spite of scale-d",
 }

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
+from ....isa.formats import Format
 from ..library.mistake import Record
-from .atoms import Atom
+from .atoms import Atom, Atoms
 from .map_words import CHUNK, map_words, value_words
 from .place_words import Speaker, places, where
 from .solving import Explanation
 from .views import ACCUMULATORS, ORDERS, SELECTED
 
 _PLAIN_KINDS = ("swapped", "copied", "xor", "rotated", "ordered", "reversed", "transposed", "nested")
+_SHOWN = 16  # values of a field that are listed
 _PREFERRED = ("registers", "matrix", "quads", "words", "blocks", "chunks", "memory", *ORDERS)
 
 
@@ -38,9 +41,9 @@ class Named:
 def words(explanation: Explanation, given: str = "registers") -> Named:
     """Return the words of an explanation; ``given`` is the view in which the user's input came."""
     speaker = speaker_of(explanation)
-    atoms = _spoken(explanation, given)
+    atoms = spoken(explanation.atom, explanation.operand.atoms, given)
     said = [atom for atom in atoms if atom is atoms[0] or atom.kind in _PLAIN_KINDS]
-    phrases = [_phrase(explanation, atom, speaker) for atom in said]
+    phrases = [phrase(explanation, atom, speaker) for atom in said]
     first, *others = dict.fromkeys(f"{speaker.subject}: {phrase}" for phrase in phrases)
     records = tuple(_records(explanation, atoms))
     return Named(first, advice(explanation, atoms[0], speaker), tuple(others), records)
@@ -67,12 +70,11 @@ def speaker_of(explanation: Explanation) -> Speaker:
     return Speaker(name, form.storage(name).bits if name in "abcd" else bits)
 
 
-def _spoken(explanation: Explanation, given: str) -> list[Atom]:
-    """Return the atoms of the same table and cost, the view of the user's input first."""
-    own = explanation.atom
+def spoken(own: Atom, atoms: Atoms, given: str = "registers") -> list[Atom]:
+    """Return the atoms of the same table and about the same cost, the view of the user's input first."""
     if own.kind == "unchanged":
         return [own]
-    same = [atom for atom in explanation.operand.atoms.alike(own.table) if atom.cost <= own.cost + 1]
+    same = [atom for atom in atoms.alike(own.table) if atom.cost <= own.cost + 1]
     views = list(dict.fromkeys((given, *_PREFERRED)))
 
     def rank(atom: Atom) -> tuple[bool, int, float, int]:
@@ -110,29 +112,58 @@ def _is_known(atom: Atom) -> bool:
     )
 
 
-def _phrase(explanation: Explanation, atom: Atom, speaker: Speaker) -> str:
+def valued(source: Any, element: Format) -> str:
+    """Return a function of values as a part of a sentence."""
+    return value_words(source.kind, source.facts, Speaker("a", element.bits))
+
+
+def unit_words(units: tuple[str, Sequence[int]], speaker: Speaker) -> str:
+    """Return the order of a field whose values come from anywhere, -1 for nothing."""
+    field, order = units
+    shown = ", ".join("none" if at < 0 else str(at) for at in order[:_SHOWN])
+    return f"{speaker.nouns(field)} hold those of {shown}" + ", …" * (len(order) > _SHOWN)
+
+
+class Spoken(Protocol):
+    """What is put into words: values, places where they stand, and a second map."""
+
+    @property
+    def source(self) -> Any:
+        """Values that were moved, by kind and facts."""
+
+    @property
+    def within(self) -> Sequence[Any]:
+        """Predicates that all hold."""
+
+    @property
+    def then(self) -> Atom | None:
+        """A map after the first."""
+
+
+def phrase(explanation: Spoken, atom: Atom, speaker: Speaker) -> str:
+    """Return values, map and places as a part of a sentence; empty where nothing is moved."""
     source, within = explanation.source, explanation.within
     if source.kind == "zero":
         if not within:
             return "not added" if speaker.operand == "c" else "all zero"
         return f"{places(within, speaker)} zero"
     moved = "" if atom.kind == "unchanged" else _moved(explanation, atom, speaker)
-    valued = "" if source.kind == "own" else value_words(source.kind, source.facts, speaker)
-    text = ", ".join(part for part in (valued, moved) if part)
+    values = "" if source.kind == "own" else value_words(source.kind, source.facts, speaker)
+    text = ", ".join(part for part in (values, moved) if part)
     if explanation.then is not None:
         second = explanation.then
         text += f"; then {map_words(second.kind, second.facts, speaker, second.view)}"
     return text + where(within, speaker)
 
 
-def _moved(explanation: Explanation, atom: Atom, speaker: Speaker) -> str:
+def _moved(explanation: Any, atom: Atom, speaker: Speaker) -> str:
     meant = selector_meant(explanation, atom)
     return (
         map_words(atom.kind, atom.facts, speaker, atom.view) if meant is None else f"selector {meant} meant"
     )
 
 
-def selector_meant(explanation: Explanation, atom: Atom) -> int | None:
+def selector_meant(explanation: Any, atom: Atom) -> int | None:
     """Return the selector whose metadata are read in place of the given selector; None for other maps."""
     if atom.facts.get("field") != "selector":
         return None
@@ -145,7 +176,7 @@ def selector_meant(explanation: Explanation, atom: Atom) -> int | None:
 # --- advice ----------------------------------------------------------------------------------------------
 
 
-def advice(explanation: Explanation, atom: Atom, speaker: Speaker) -> str:
+def advice(explanation: Any, atom: Atom, speaker: Speaker) -> str:
     """Return what to change, by the operand and the kind of the atom."""
     subject = speaker.subject
     if explanation.source.kind == "zero":
@@ -177,7 +208,8 @@ def advice(explanation: Explanation, atom: Atom, speaker: Speaker) -> str:
 def _correct(atom: Atom, speaker: Speaker) -> str:
     """Return which computation of the user an atom points at."""
     if atom.kind in ("nested", "transposed") and atom.view.name in ("matrix", "blocks"):
-        return "the order of rows and columns (row-major, column-major, .trans of ldmatrix)"
+        how = " (row-major, column-major, .trans of ldmatrix)" if speaker.operand in "abcd" else ""
+        return f"the order of rows and columns{how}"
     if atom.kind == "swizzled" or atom.view.name == "chunks":
         return "the swizzle: the same where shared memory is written and where it is read"
     if atom.kind in ("row stride", "written with stride", "by columns", "base"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..library.mistake import SPELLED
 from .atoms import Facts
@@ -87,7 +88,7 @@ def _noun(within: Sequence[Places], speaker: Speaker) -> tuple[str, bool] | None
     return None
 
 
-def conditions(within: Sequence[Places], speaker: Speaker) -> str:
+def conditions(within: Sequence[Any], speaker: Speaker) -> str:
     """Return the conditions that all hold."""
     return " and ".join(condition(each, speaker) for each in within)
 

@@ -40,7 +40,7 @@ Row = tuple[float, str, Facts, Change]
 def value_functions(element: Format, shift: int = 0) -> tuple[ValueFunction, ...]:
     """Return the functions of a format; ``shift`` is that of its codes in bytes of their own."""
     parts = [_signs, _parts_of_codes]
-    parts += [_factors, _roundings, _readings] if element.is_float else [_offsets]
+    parts += [_factors, _integral, _roundings, _readings] if element.is_float else [_offsets]
     found = [ValueFunction(*row) for part in parts for row in part(element)]
     if shift or (element.is_float and element.bits < 8):
         found += [ValueFunction(*row) for row in _misplaced(element)]
@@ -92,6 +92,16 @@ def _factors(element: Format) -> Iterator[Row]:
         yield cost, "times", {"factor": factor}, _of(element, partial(np.multiply, factor))
 
 
+def _integral(element: Format) -> Iterator[Row]:
+    """Yield values that lose their fractions on the way, or that are flushed where they are subnormal."""
+    for how, function in (("trunc", np.trunc), ("round", np.round), ("floor", np.floor)):
+        yield 3, "integers", {"by": how}, _of(element, function)
+    exponents = np.uint64(element.mask >> 1 & ~((1 << element.fraction_bits) - 1))
+    if exponents:
+        flushed = lambda codes: np.where(codes & exponents, codes, np.uint64(0))  # noqa: E731
+        yield 3, "flushed", {}, _bits(flushed, element)
+
+
 def _roundings(element: Format) -> Iterator[Row]:
     """Yield values rounded, or cut, to narrower types on the way."""
     for other in FORMATS.values():
@@ -104,9 +114,17 @@ def _roundings(element: Format) -> Iterator[Row]:
             if other.exponent_bits == element.exponent_bits:
                 keep = np.uint64(element.mask & ~((1 << cut) - 1))
                 yield 3, "cut", facts, _bits(partial(np.bitwise_and, keep), element)
+    if 16 <= element.bits <= 32 and element.exponent_bits != FORMATS["bf16"].exponent_bits:
+        yield 3, "rounded", {"to": "bf16"}, _of(element, partial(_through, FORMATS["bf16"]))
+        yield 3, "cut", {"to": "bf16"}, _of(element, _upper_half)
     if element.ignored_bits:
         for to_even in (False, True):
             yield 2, "tf32", {"to even": to_even}, partial(_to_tf32, to_even)
+
+
+def _upper_half(values: Any) -> Any:
+    """Return the upper halves of values as f32."""
+    return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
 def _through(other: Format, values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Maps as formulas: rows, columns or addresses as sums of lane, register and slot.
+"""Maps as formulas: rows and columns as sums, or exclusive ors, of lane, register and slot.
 
 l is the lane of a warp w, t = l % 4 and g = l / 4 as in the PTX manual; i is the register, h the element in
 it; i0 is bit 0 of i.
@@ -10,63 +10,40 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..solving.atoms import Flags
+from ..solving.views import Index
 from .dump_places import Places
-from .index_maps import Flags, IndexMap
 
 _LANE_BITS = 5
 _NAMED = 8  # registers
 
 
-def formula(places: Places, found: IndexMap) -> str:
-    """Return ``row = g + 8*i0, column = 2*t + h + 8*i1``, or the address in the matrix.
+def formula(places: Places, row: Index, column: Index, followed: Flags | None = None) -> str:
+    """Return ``row = g + 8*i0, column = 2*t + h + 8*i1`` where each is a sum, or an exclusive or, of bits.
 
-    Bits that are the same in all places that follow the map are a part of its base.
+    Bits that are the same in all places that ``followed`` are a part of the base. Empty for other maps.
     """
-    space, bits = found.space, places.index_bits[found.hits]
-    varying = np.ptp(bits, axis=0) > 0
-    base, weights = found.base, list(found.weights)
-    for bit in np.flatnonzero(~varying).tolist():
-        fixed = weights[bit] * int(bits[0, bit])
-        base = base ^ fixed if space.xor else base + fixed
-        weights[bit] = 0
-    if not space.separate:
-        which = "column" if space.across else "row"
-        text = _terms(places, weights, base, " + ")
-        own = space.rows if space.across else space.columns
-        apart = f"{which}s {space.stride} apart" + f", not {own}" * (space.stride != own)
-        return f"address = {text} ({apart})"
-    parts = [_split(space.stride, weight, xor=space.xor) for weight in weights]
-    bases = _split(space.stride, base, xor=space.xor)
-    join = " ^ " if space.xor else " + "
-    texts = [_terms(places, [part[side] for part in parts], bases[side], join) for side in (0, 1)]
-    return _both(places, texts)
-
-
-def layout_formula(places: Places) -> str:
-    """Return the formula of the layout, where a sum for each bit gives it; else nothing."""
-    texts = []
-    for values in (places.row, places.column):
-        base = int(values[0])
-        weights = []
-        for clear, given in places.pairs:
-            steps = np.unique(values[given] - values[clear])
-            if len(steps) > 1:
-                return ""
-            weights.append(int(steps[0]) if len(steps) else 0)
-        texts.append(_terms(places, weights, base, " + "))
-    return _both(places, texts)
-
-
-def _both(places: Places, texts: Sequence[str]) -> str:
+    chosen = np.ones(len(row), np.bool_) if followed is None else followed
+    texts = [_of_axis(places, values, chosen) for values in (row, column)]
+    if not all(texts):
+        return ""
     return ", ".join(f"{name} = {text}" for name, text in zip(places.axes, texts, strict=True))
 
 
-def _split(stride: int, weight: int, *, xor: bool) -> tuple[int, int]:
-    """Return what a weight of an address adds to row and column."""
-    if xor:
-        return weight // stride, weight % stride
-    row = (weight + stride // 2) // stride
-    return row, weight - row * stride
+def _of_axis(places: Places, values: Index, chosen: Flags) -> str:
+    for xor in (False, True):
+        weights = []
+        for clear, given in places.pairs:
+            both = chosen[clear] & chosen[given]
+            before, after = values[clear[both]], values[given[both]]
+            steps = np.unique(before ^ after if xor else after - before)
+            weights.append(int(steps[0]) if len(steps) else 0)
+        each = places.index_bits * np.array(weights, np.intp)
+        moved = np.bitwise_xor.reduce(each, axis=1) if xor else each.sum(axis=1)
+        base = np.unique((values ^ moved if xor else values - moved)[chosen])
+        if len(base) == 1:
+            return _terms(places, weights, int(base[0]), " ^ " if xor else " + ")
+    return ""
 
 
 def _terms(places: Places, weights: Sequence[int], base: int, join: str) -> str:

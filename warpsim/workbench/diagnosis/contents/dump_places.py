@@ -6,18 +6,19 @@ Knows layouts; does not know values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ....isa.fragments import metadata_map
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import ScaleRegisters
 from ....isa.products import Codes, Storage
 from ....isa.registers import Words, unpacked
+from ....isa.warps import WARP
+from ..solving.held_values import whole_views
+from ..solving.views import Index, View, view, views_of
 
-Index = npt.NDArray[np.intp]
 FIELD_BITS = 4  # of metadata, as the manual counts them
 SCALE_BITS = 8
 _IN_WORDS = {"e": "field", "scale_a": "byte", "scale_b": "byte"}  # operands of one register, and their parts
@@ -38,7 +39,7 @@ class Places:
     row: Index
     column: Index
     bits: int
-    belongs: bool = True  # whether row and column are known
+    form: Instruction | None = None  # whose layout of an operand it is
 
     @cached_property
     def rows(self) -> int:
@@ -100,12 +101,29 @@ class Places:
             found.append((first[second >= 0], second[second >= 0]))
         return tuple(found)
 
+    @property
+    def is_matrix(self) -> bool:
+        """Whether every element of a matrix has one place."""
+        return len(self.row) == self.rows * self.columns
+
     @cached_property
-    def at(self) -> Index:
-        """``(rows, columns)``: the place where each element belongs."""
-        found = np.full((self.rows, self.columns), -1, np.intp)
-        found[self.row, self.column] = np.arange(len(self.row))
-        return found
+    def views(self) -> tuple[View, ...]:
+        """Readings of the places as fields."""
+        if self.form is not None and self.is_matrix:
+            return views_of(self.form, self.operand)
+        warp, lane = self.lane // WARP, self.lane % WARP
+        slots = ("register", self.register), (_IN_WORDS.get(self.operand, "slot"), self.slot)
+        registers = view("registers", (("warp", warp), ("lane", lane), *slots))
+        groups = ("quad", lane // _QUAD), ("thread", lane % _QUAD)
+        quads = view("quads", (("warp", warp), *groups, *slots))
+        whole = self.views_in((self.rows, self.columns)) if self.is_matrix else ()
+        return (registers, quads, *whole)
+
+    def views_in(self, shape: tuple[int, int]) -> tuple[View, ...]:
+        """Return readings of all elements of a larger matrix."""
+        if self.form is not None:
+            return whole_views(self.form, self.operand, shape)
+        return tuple(_matrix_views(shape, self.axes))
 
     def codes(self, dump: Words, mask: int, register_bits: int, shift: int = 0) -> Codes:
         """Return ``(n,)``: what the places hold; ``shift`` is that of elements in wider containers."""
@@ -114,7 +132,8 @@ class Places:
             fields: Codes = dump[self.lane, self.register] >> shifts & np.uint32(mask)
             return fields
         found = unpacked(dump, Storage(bits=self.bits, shift=shift), register_bits, mask)
-        return found.reshape(-1)
+        each = register_bits // self.bits
+        return np.asarray(found.reshape(len(dump), -1)[self.lane, self.register * each + self.slot])
 
     def named(self, at: int) -> str:
         """Return the name of a place, such as ``lane 5, a0, half 1``."""
@@ -127,27 +146,12 @@ class Places:
         return f"lane {self.lane[at]}, {self.operand}{number}{slot}"
 
 
-def narrower(places: Places, shape: tuple[int, ...], register_bits: int, bits: int) -> Places:
-    """Return the places of elements of fewer bits in registers of a shape; where they belong is not known."""
-    lane, register, slot = np.indices((*shape, register_bits // bits)).reshape(3, -1)
-    nowhere = np.zeros_like(lane)
-    return Places(
-        operand=places.operand,
-        lane=lane,
-        register=register,
-        slot=slot,
-        row=nowhere,
-        column=nowhere,
-        bits=bits,
-        belongs=False,
-    )
-
-
+@lru_cache(maxsize=64)
 def places_of(form: Instruction, operand: str, selector: int = 0) -> Places:
     """Return the places of operand a, b, c, d, or of the metadata that a selector reads."""
     if operand == "e":
         lane, bit, _, row, chunk = metadata_map(form, selector).T
-        order = np.lexsort((bit, lane))
+        order = np.lexsort((chunk, row))
         return Places(
             operand=operand,
             lane=lane[order],
@@ -159,29 +163,41 @@ def places_of(form: Instruction, operand: str, selector: int = 0) -> Places:
         )
     layout, storage = form.in_registers(operand).layout, form.storage(operand)
     each = form.register_bits // storage.bits
-    lane, value = np.indices(layout.row_index.shape)
+    row, column = layout.row_index.reshape(-1), layout.column_index.reshape(-1)
+    order = np.lexsort((column, row))
+    lane, value = (index.reshape(-1)[order] for index in np.indices(layout.row_index.shape))
     return Places(
         operand=operand,
-        lane=lane.reshape(-1),
-        register=value.reshape(-1) // each,
-        slot=value.reshape(-1) % each,
-        row=layout.row_index.reshape(-1),
-        column=layout.column_index.reshape(-1),
+        lane=lane,
+        register=value // each,
+        slot=value % each,
+        row=row[order],
+        column=column[order],
         bits=storage.bits,
+        form=form,
     )
 
 
+@lru_cache(maxsize=64)
 def scale_places(place: ScaleRegisters, byte_id: int, thread_id: int) -> Places:
     """Return the places of the scales that ids read: a byte for each line and chunk of k."""
     lanes = place.lanes_of(thread_id)
     line, chunk = np.indices((len(lanes), place.chunks)).reshape(2, -1)
     row, column = (line, chunk) if place.side == "a" else (chunk, line)
+    order = np.lexsort((column, row))
     return Places(
         operand=place.operand,
-        lane=lanes[line],
+        lane=lanes[line][order],
         register=np.zeros_like(line),
-        slot=byte_id + chunk,
-        row=row,
-        column=column,
+        slot=byte_id + chunk[order],
+        row=row[order],
+        column=column[order],
         bits=SCALE_BITS,
     )
+
+
+@lru_cache(maxsize=64)
+def _matrix_views(shape: tuple[int, int], axes: tuple[str, str]) -> tuple[View, ...]:
+    """Return the view of a matrix by its axes."""
+    row, column = np.indices(shape).reshape(2, -1)
+    return (view("matrix", ((axes[0], row), (axes[1], column))),)

@@ -21,11 +21,10 @@ from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import ScaleRegisters, ScaleSelectors
 from ....isa.products import Codes
 from ....isa.registers import Words
-from .causes import IN_ORDER, Name
-from .changed_lines import described
 from .dump_contents import Holding
 from .dump_places import SCALE_BITS, Places, scale_places
-from .located import Location, Part, Source, View, locate
+from .located import IN_ORDER, Location, Name, Part, View, locate
+from .tile_sources import Source
 
 Tiles = dict[tuple[int, int], Codes]  # by their first line and chunk
 _DISTINCT = 3  # values of a tile that is known by its values
@@ -123,20 +122,7 @@ class _Scales:
         if equal == got.size:
             return found
         location = self._located(words, tile)
-        located = location if location.parts else None
-        return replace(found, note=self._note(got, tile, located), location=located)
-
-    def _note(self, got: Codes, tile: tuple[int, int], location: Location | None) -> str:
-        """Return what the scales are: by a rule in any tile, else where they are wrong. Nothing beside bytes
-        that were located, unless all of them follow one map, which a rule may name.
-        """
-        tiles = [self.tiles[tile], *self.tiles.values()]
-        if location is not None and (location.left or any((each == got).all() for each in tiles)):
-            return ""
-        operand = self.place.operand
-        said = [described(operand, np.ascontiguousarray(each), got, self.element) for each in tiles]
-        rules = [text for text, is_rule in said if is_rule]
-        return rules[0] if rules else "" if location else said[0][0]
+        return replace(found, location=location if location.parts or location.value else None)
 
     def _turned(self, pair: tuple[int, int]) -> tuple[int, int]:
         return pair if self.place.side == "a" else (pair[1], pair[0])
@@ -156,6 +142,7 @@ class _Scales:
             source=_SOURCE,
             count=got.size,
             where="",
+            kind="tile",
             formula="",
             tile=self._turned(alike[0]),
             name=Name(IN_ORDER, ""),
@@ -165,7 +152,7 @@ class _Scales:
         """Yield the bytes that are read, then those that other ids read."""
         place = self.place
         matrix = self.lines if place.side == "a" else np.ascontiguousarray(self.lines.T)
-        own = Source(name=_SOURCE, codes=matrix, element=None)
+        own = Source(name=_SOURCE, codes=matrix, element=self.element)
         yield self._view(words, scale_places(place, *self.ids), own)
         for byte_id in place.byte_ids:
             for thread_id in place.thread_ids:

@@ -1,8 +1,7 @@
 """Does this dump hold this matrix? An operand's registers against those that its matrix should be in.
 
 Needs no D. Each element is located by its value, in this tile, in other tiles and steps, and in other
-matrices; the library of mistakes gives its names to rearrangements of one tile that fit every bit. Words that
-the instruction does not read (of other selectors) are not compared.
+matrices. Words that the instruction does not read (of other selectors) are not compared.
 """
 
 from __future__ import annotations
@@ -23,34 +22,27 @@ from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....isa.registers import Words
 from ....isa.sparsity import compress, decompress
-from ..library.all_mistakes import mistakes
-from ..library.grids import Setting
-from ..library.local_mistakes import local_mistakes
-from ..library.mistake import Mistake
-from .dump_places import Places, narrower, places_of
-from .located import Location, Source, View, locate
+from .dump_places import Places, places_of
+from .located import Location, View, locate
+from .tile_sources import Source
 
-_CLOSEST = 3
-_LEAST = 0.5  # of the words
+_DISTINCT, _SAME_TYPE = 8, 0.9  # values, and share of values, by which another type is known
 _OWN = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "metadata"}
 _ALONG_K = {"a": 1, "e": 1, "b": 0}  # the axis of the stored matrix
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
-    """How many of ``total`` words of an operand are as its matrix says, and the mistakes that give all.
+    """How many of ``total`` words of an operand are as its matrix says.
 
-    ``closest`` are the best of the others, with their number of words. ``location`` says where the elements
-    are; ``step`` of ``steps`` is meant, ``tile`` is its first row and column in the matrix ``source``, and
-    ``size`` its extent.
+    ``location`` says where the elements are; ``step`` of ``steps`` is meant, ``tile`` is its first row and
+    column in the matrix ``source``, and ``size`` its extent.
     ``later`` are locations of the wrong steps after it.
     """
 
     operand: str
     equal: int
     total: int
-    matches: tuple[Mistake, ...] = ()
-    closest: tuple[tuple[int, Mistake], ...] = ()
     location: Location | None = None
     step: int = 0
     steps: int = 1
@@ -121,39 +113,6 @@ def _of_tiles(form: Instruction, name: str, matrix: Any, dump: Words, selector: 
     return replace(found[wrong], note=note)
 
 
-# --- one tile -------------------------------------------------------------------------------------------
-
-
-@in_default_environment
-def holding(
-    instruction: Instruction, operand: str, expected: Words, dump: Words, *, selector: int = 0
-) -> Holding:
-    """Return whether ``dump (lanes, registers)`` of operand a, b, c or e is what its matrix is packed
-    into, and which mistakes of the library make the one of the other.
-    """
-    read = words_read(instruction, operand, expected.shape, selector)
-    setting = Setting(instruction=instruction, selector=selector)
-    own, total = _equal(expected, dump, read), int(read.sum())
-    if own == total:
-        return Holding(operand=operand, equal=own, total=total)
-    known = (*mistakes(setting), *local_mistakes(setting))
-    given = {operand: expected[None]}
-    scored = [
-        (_equal(mistake.change(given)[operand][0], dump, read), mistake)
-        for mistake in known
-        if mistake.operands == (operand,) and mistake.change
-    ]
-    scored.sort(key=lambda pair: -pair[0])
-    closest = [pair for pair in scored if total > pair[0] > max(own, total * _LEAST)]
-    return Holding(
-        operand=operand,
-        equal=own,
-        total=total,
-        matches=tuple(mistake for count, mistake in scored if count == total),
-        closest=tuple(closest[:_CLOSEST]),
-    )
-
-
 def words_read(
     instruction: Instruction, operand: str, shape: tuple[int, ...], selector: int
 ) -> npt.NDArray[np.bool_]:
@@ -163,10 +122,6 @@ def words_read(
         read[:] = False
         read[..., metadata_map(instruction, selector)[:, 0], :] = True
     return read
-
-
-def _equal(words: Words, dump: Words, read: npt.NDArray[np.bool_]) -> int:
-    return int(((words == dump) & read).sum())
 
 
 # --- tiles and steps of whole matrices --------------------------------------------------------------------
@@ -254,35 +209,14 @@ class Operands:
         return locate(self._views(operand, dump), origin)
 
     def _views(self, operand: str, dump: Words) -> Iterator[View]:
-        """Yield the dump as the instruction reads it, then as elements of other types."""
+        """Yield the dump as the instruction reads it, then metadata where other selectors read them."""
         places, form, sources = self.places(operand), self.form, self.sources(operand)
         mask, bits = (15, 32) if operand == "e" else (form.format(operand).mask, form.register_bits)
         shift = 0 if operand == "e" else form.storage(operand).shift
         codes = places.codes(dump, mask, bits, shift)
         yield View(places=places, codes=codes, sources=tuple(sources.values()))
-        own = sources[operand]
         if operand == "e":
-            yield from self._of_selectors(dump, own)
-        if own.element is None or not own.element.is_float:
-            return
-        values = values_of(own.codes, own.element)
-        for other in FORMATS.values():
-            if (
-                not other.is_float
-                or other.ignored_bits
-                or other == own.element
-                or other.bits < 8
-                or bits > 32
-            ):
-                continue
-            with np.errstate(all="ignore"):
-                made = values.astype(other.dtype).view(other.code_dtype)
-            source = Source(name=f"{own.name} as {other}", codes=made, element=other)
-            if other.bits == places.bits:
-                yield View(places=places, codes=codes, sources=(source,))
-            elif other.bits < places.bits:
-                small = narrower(places, dump.shape, bits, other.bits)
-                yield View(places=small, codes=small.codes(dump, other.mask, bits), sources=(source,))
+            yield from self._of_selectors(dump, sources[operand])
 
     def _of_selectors(self, dump: Words, own: Source) -> Iterator[View]:
         """Yield metadata in the lanes that other selectors read."""
@@ -293,6 +227,22 @@ class Operands:
             if selector != self.selector:
                 source = replace(own, name=f"{name}, and not selector {self.selector}")
                 yield View(places=places, codes=places.codes(dump, 15, 32), sources=(source,))
+
+    def _narrower(self, operand: str, dump: Words) -> str:
+        """Return the type of half the width as whose elements a dump holds most values of the matrix."""
+        own = self.form.format(operand) if operand != "e" else None
+        if own is None or not own.is_float or self.form.register_bits != own.bits:
+            return ""
+        values = values_of(self.codes[operand], own)
+        halves = np.ascontiguousarray(dump).view(np.uint16 if own.bits == 32 else np.uint32)
+        halves = halves[halves != 0]
+        for other in FORMATS.values():
+            if other.is_float and 2 * other.bits == own.bits and not other.ignored_bits and len(halves):
+                with np.errstate(all="ignore"):
+                    made = values.astype(other.dtype).view(other.code_dtype)
+                if len(np.unique(halves)) >= _DISTINCT and np.isin(halves, made).mean() > _SAME_TYPE:
+                    return f"its {other.bits}-bit halves are elements of {_OWN[operand]} as {other}"
+        return ""
 
     @in_default_environment
     def holding(self, operand: str, dump: Words) -> Holding:
@@ -364,15 +314,21 @@ class Operands:
             return Holding(
                 operand=operand, equal=read, total=read, location=location, tile=part.tile or (0, 0)
             )
-        return replace(
-            self._wrong(operand, words, part.tile if part and part.tile else (0, 0)), location=location
-        )
+        return self._wrong(operand, words, part.tile if part and part.tile else (0, 0), location)
 
-    def _wrong(self, operand: str, words: Words, origin: tuple[int, int]) -> Holding:
+    def _wrong(
+        self, operand: str, words: Words, origin: tuple[int, int], location: Location | None = None
+    ) -> Holding:
         """Return what a wrong tile holds."""
-        expected = self.expected(operand, origin)
-        found = holding(self.form, operand, expected, words, selector=self.selector)
-        return replace(found, location=self.located(operand, words, origin), tile=origin)
+        read = words_read(self.form, operand, words.shape, self.selector)
+        equal = int(((self.expected(operand, origin) == words) & read).sum())
+        found = Holding(operand=operand, equal=equal, total=int(read.sum()), tile=origin)
+        if found.holds:
+            return found
+        location = location or self.located(operand, words, origin)
+        zero = not any(part.source for part in location.parts) and not location.value
+        note = self._narrower(operand, words) if zero else ""
+        return replace(found, location=None if note else location, note=note)
 
     def holds_together(self, a: Words, e: Words) -> bool:
         """Return whether values and metadata of one tile hold A, wherever the zeros of a chunk are."""
