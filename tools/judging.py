@@ -8,6 +8,7 @@ list them with ``listed``.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import tempfile
 import time
@@ -25,6 +26,7 @@ from warpsim.workbench.vectors.formats import write_vectors
 from warpsim.workbench.vectors.sets import VectorSet
 
 Answer = tuple[str, float, str]  # the outcome, seconds, and the text that was judged
+Records = tuple[tuple[str, str, dict[str, Any]], ...]  # operand, kind and facts, all of one explanation
 _CLAIMS = r"matches|seen in D: (?!behind)|is (read|stored|taken) |solved from D"  # a cause is claimed
 
 
@@ -46,11 +48,12 @@ class Brought:
 class Expected:
     """What an answer must match: the first part to name the cause, all of it to locate or hint.
 
+    ``names`` are words, or records: what the explanation says as data, in the document of ``--json``.
     ``right``: there is no mistake, and nothing may be claimed but what ``names`` matches. ``asked``: the text
     has two readings, or lacks something, and the right answer is a refusal that says so.
     """
 
-    names: str
+    names: str | Records
     locates: str = ""
     hints: str = ""
     asked: bool = False
@@ -65,11 +68,31 @@ class Case(Expected):
     make: Callable[[np.random.Generator], Brought]
 
 
+def said(operand: str, kind: str, **facts: Any) -> Records:
+    """Return the record of an operand, by letter, of which ``kind`` and some ``facts`` are expected."""
+    return ((operand, kind, facts),)
+
+
+def _has(match: Sequence[Any], records: Records) -> bool:
+    """Return whether one of the explanations of a match has all the records."""
+
+    def in_cause(cause: Any, operand: str, kind: str, facts: dict[str, Any]) -> bool:
+        wanted = {"kind": kind} | facts
+        return any(
+            wanted == {name: found.get(name) for name in wanted}
+            for mistake in cause["mistakes"]
+            if "".join(mistake["operands"]) == operand
+            for found in mistake["records"]
+        )
+
+    return any(all(in_cause(cause, *record) for record in records) for cause in match)
+
+
 def answered(case: Case, seed: int = 1) -> Answer:
     """Run diff on a case; the seconds are of the processor, the text is what was printed."""
     brought = case.make(np.random.default_rng(seed))
     with tempfile.TemporaryDirectory() as folder:
-        words = command_line(brought, Path(folder))
+        words = command_line(brought, Path(folder)) + ["--json"] * isinstance(case.names, tuple)
         start = time.process_time()
         result = CliRunner().invoke(cli, words, standalone_mode=False)
         seconds = time.process_time() - start
@@ -78,7 +101,11 @@ def answered(case: Case, seed: int = 1) -> Answer:
     if result.exception is not None and not hasattr(result.exception, "exit_code"):
         return "crashed", seconds, text
     if refused:
-        return "asked" if case.asked and re.search(case.names, text) else "refused", seconds, text
+        return "asked" if case.asked and re.search(str(case.names), text) else "refused", seconds, text
+    if isinstance(case.names, tuple):
+        matches = [match for each in json.loads(text)["subjects"] for match in each["matches"]]
+        named = matches and _has(matches[0], case.names)
+        return "named" if named else "wrong" if matches else "none", seconds, text
     return outcome_of(case, text, first_part(text), bool(re.search(_CLAIMS, text))), seconds, text
 
 
@@ -88,9 +115,10 @@ def outcome_of(expected: Expected, text: str, first: str, claimed: bool) -> str:
     Of a right case: ``right``, ``none`` where bits differ and nothing is claimed, or ``wrong``. ``first`` is
     the part of the text that has the first cause.
     """
-    if re.search(expected.names, first):
+    names = str(expected.names)
+    if re.search(names, first):
         return "right" if expected.right else "named"
-    patterns = {"located": expected.locates, "hint": f"{expected.hints}|{expected.names}".strip("|")}
+    patterns = {"located": expected.locates, "hint": f"{expected.hints}|{names}".strip("|")}
     for word, pattern in patterns.items():
         if not expected.right and pattern and re.search(pattern, text):
             return word

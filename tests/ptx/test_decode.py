@@ -234,7 +234,8 @@ MNEMONIC_ERRORS = (
     ("mma.sync.aligned^.m16n8k8^.row.col.f64.f64.f64.f64", "sm_80",
      "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 is not on sm_80; it is on sm_90 and later. "
      "On sm_80: change shape from .m16n8k8 to .m8n8k4"),
-    (F16, "sm_91", f"unknown target 'sm_91'; known are {', '.join(TARGETS)}"),
+    (F16, "sm_91", f"unknown target 'sm_91'; known are {', '.join(TARGETS)}; is it sm_90?"),
+    (F16, "hopper", f"unknown target 'hopper'; known are {', '.join(TARGETS)}"),
 )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """How well ``warpsim diff`` finds mistakes: ``python -m tools.mistakes.injected [--forms N] [--pairs N]``.
 
-Injects every mistake of the library, alone, into random correct instructions of every family, and N random
-pairs of each form, and counts: a hit is a match that acts like the injected mistakes on other random
-operands too, a false match is one that does not. Mistakes that leave this D as it is do not count. Results
-are per kind of D, as integers that wrap hide more than floating point does.
+Injects explanations drawn from the grammar of the solver, and every cause that is no map, into random correct
+instructions of every family, and N random pairs of each form, and counts: a hit is a match that acts like the
+injected mistakes on other random operands too, a false match is one that does not. Mistakes that leave this D
+as it is do not count. Results are per kind of D, as integers that wrap hide more than floating point does.
 """
 
 from __future__ import annotations
@@ -22,13 +22,19 @@ from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.isa.operand_places.placements import Inputs, ScaleSelectors
 from warpsim.workbench.diagnosis import Mistake, diagnose_inputs
-from warpsim.workbench.diagnosis.library.all_mistakes import mistakes
 from warpsim.workbench.diagnosis.library.grids import Setting, SharedTiles
 from warpsim.workbench.diagnosis.search.cases import probe
 from warpsim.workbench.diagnosis.search.mistake_search import outcome
+from warpsim.workbench.diagnosis.solving.linear_operands import unposed
+from warpsim.workbench.diagnosis.solving.mapped_mistakes import named_mistake
+from warpsim.workbench.diagnosis.solving.other_causes import other_causes
+from warpsim.workbench.diagnosis.solving.screening import alternatives, costs
+from warpsim.workbench.diagnosis.solving.solving import Explanation, explained
 
 TARGETS = ("sm_75", "sm_80", "sm_89", "sm_120a", "sm_90a")
 SWIZZLES = ("none", "32B", "64B", "128B")
+DRAWN = 24  # explanations of each form
+SIMPLE = 3.0  # cost of those that are drawn
 
 
 def sampled_forms() -> dict[Any, Instruction]:
@@ -93,6 +99,27 @@ def inputs_of(setting: Setting, registers: dict[str, Any]) -> Inputs:
     )
 
 
+def of_grammar(setting: Setting, rng: np.random.Generator) -> Mistake:
+    """Draw a map, other values, or places that hold something else, of a random operand."""
+    names = [*setting.instruction.operands, *(() if setting.instruction.products > 1 else ("cd",))]
+    operand = unposed(setting, str(rng.choice(names)))
+    every = alternatives(operand)
+    single = every.of(rng.choice(np.flatnonzero(costs(operand, every) <= SIMPLE), 1))
+    if operand.name != "cd" and rng.integers(2):
+        single = single._replace(predicate=rng.choice(len(operand.predicates), 1))
+    made = explained(operand, single, 0)
+    return named_mistake(made) if operand.name != "cd" or made.is_permutation else of_grammar(setting, rng)
+
+
+def made(setting: Setting, name: str, kind: str, **facts: Any) -> Mistake:
+    """Return the map of an operand that has this kind and these facts; raises KeyError where none has."""
+    operand = unposed(setting, name)
+    atom = operand.atoms.named(kind, **facts)
+    return named_mistake(
+        Explanation(operand=operand, table=atom.table, cost=atom.cost, atom=atom, source=operand.sources[0])
+    )
+
+
 def trial(setting: Setting, explanation: Sequence[Mistake], seed: int, most: int) -> str:
     """Inject mistakes; whether they show, are found, and are all that is found."""
     registers = probe(setting, 1, seed)
@@ -109,9 +136,9 @@ def trial(setting: Setting, explanation: Sequence[Mistake], seed: int, most: int
 
 
 def trials(form: Instruction, pairs: int, rng: np.random.Generator) -> Iterable[tuple[str, str]]:
-    """Yield which sort of trial, and its outcome: every mistake alone, then random pairs."""
+    """Yield which sort of trial, and its outcome: single mistakes, then random pairs."""
     setting = random_setting(form, rng)
-    library = mistakes(setting)
+    library = [*other_causes(setting), *(of_grammar(setting, rng) for _ in range(DRAWN))]
     for mistake in library:
         yield "singles", trial(setting, [mistake], int(rng.integers(1 << 30)), 1)
     for _ in range(pairs):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.judging import Brought, Case
+from tools.judging import Brought, Case, Records, said
 
 from .case import (
     E4M3,
@@ -29,7 +29,7 @@ LANES = np.arange(32)
 
 
 def mistake(
-    name: str, form: tuple[str, str], names: str, hints: str = "", listed: list[Case] = LIST
+    name: str, form: tuple[str, str], names: str | Records, hints: str = "", listed: list[Case] = LIST
 ) -> Callable[[Any], Any]:
     """Register a function from operands (and a generator) to D."""
 
@@ -39,7 +39,7 @@ def mistake(
             result = made(given, rng)
             return result if isinstance(result, Brought) else given.brought(result)
 
-        listed.append(Case(name=name, make=make, names=names, hints=hints or names))
+        listed.append(Case(name=name, make=make, names=names, hints=hints))
         return made
 
     return register
@@ -62,7 +62,7 @@ def put(words: Any, where: Any, value: Any) -> Any:
 # --- metadata ----------------------------------------------------------------------------------------
 
 
-def metadata(name: str, form: Any, names: str, hints: str, change: Callable[[Any], Any]) -> None:
+def metadata(name: str, form: Any, names: str | Records, hints: str, change: Callable[[Any], Any]) -> None:
     """Register a mistake that changes the words of E alone."""
     mistake(name, form, names, hints)(lambda x, rng: x.run(e=change(x.registers["e"])))
 
@@ -95,7 +95,7 @@ metadata(
 metadata(
     "e: lower half in both",
     SPARSE,
-    r"half.*both|repeated|twice",
+    said("e", "copied", field="half-word", at=1),
     "metadata",
     lambda e: e & np.uint32(0xFFFF) | e << np.uint32(16),
 )
@@ -105,12 +105,16 @@ metadata(
 )
 metadata("e: lane 8 has lane 4's word", SPARSE, r"metadata.*lane", "lane|row", lambda e: put(e, 8, e[4]))
 metadata(
-    "e of the next lane", SPARSE, r"metadata: lane off by \+1", "metadata", lambda e: np.roll(e, -1, axis=0)
+    "e of the next lane",
+    SPARSE,
+    said("e", "rotated", field="lane", by=1),
+    "metadata",
+    lambda e: np.roll(e, -1, axis=0),
 )
 metadata(
     "e: lane = group + 8 * thread",
     SPARSE_S8,
-    r"metadata: group and thread",
+    said("e", "nested", field="thread", other="quad"),
     "metadata",
     lambda e: e[LANES % 4 * 8 + LANES // 4],
 )
@@ -134,7 +138,7 @@ def _(x: One, rng: Any) -> Any:
     return x.run(e=e)
 
 
-@mistake("tf32 metadata written as 0 and 1", SPARSE_TF32, r"1:2|0b0100|0 and 1|0/1", "metadata")
+@mistake("tf32 metadata written as 0 and 1", SPARSE_TF32, said("e", "indices as fields"), "metadata")
 def _(x: One, rng: Any) -> Any:
     fields = np.asarray(x.indices).reshape(16, -1)
     good = warpsim.metadata_map(x.instruction, 0)
@@ -156,7 +160,7 @@ def _(x: One, rng: Any) -> Any:
 
 
 def registers(
-    name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]
+    name: str, form: Any, operand: str, names: str | Records, hints: str, change: Callable[[Any], Any]
 ) -> None:
     """Register a mistake that changes the registers of one operand."""
     mistake(name, form, names, hints)(lambda x, rng: x.run(**{operand: change(x.registers[operand])}))
@@ -201,7 +205,7 @@ registers(
     "odd lanes exchange b0 and b1",
     F16,
     "b",
-    r"odd lanes|lanes 1, 3",
+    said("b", "bit added", first=["register", 0], second=["lane", 0]),
     "lanes",
     lambda b: put(b, slice(1, 32, 2), b[1::2, ::-1]),
 )
@@ -216,7 +220,9 @@ registers(
 )
 
 
-def matrix(name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]) -> None:
+def matrix(
+    name: str, form: Any, operand: str, names: str | Records, hints: str, change: Callable[[Any], Any]
+) -> None:
     """Register a mistake that changes A, B or C as a matrix."""
     mistake(name, form, names, hints)(
         lambda x, rng: x.run(**{operand.lower(): x.packed(operand.lower(), change(getattr(x, operand)))})
@@ -229,20 +235,37 @@ matrix(
     "column 3 of B is zero", F16, "B", r"B: column 3 is zero", "column 3", lambda B: put(B, np.s_[:, 3], 0)
 )
 matrix(
-    "rows of A one down", F16, "A", r"A: (rows rotated|rows .*one)", "A: row", lambda A: np.roll(A, 1, axis=0)
+    "rows of A one down",
+    F16,
+    "A",
+    said("a", "rotated", field="row", by=15),
+    "A: row",
+    lambda A: np.roll(A, 1, axis=0),
 )
 matrix(
-    "rows of A three up", S8, "A", r"A: (rows rotated|rows .*one)", "A: row", lambda A: np.roll(A, -3, axis=0)
+    "rows of A three up",
+    S8,
+    "A",
+    said("a", "rotated", field="row", by=3),
+    "A: row",
+    lambda A: np.roll(A, -3, axis=0),
 )
 matrix(
     "columns of B one on",
     F16,
     "B",
-    r"B: (columns rotated|lane group off)",
+    said("b", "rotated", field="column", by=7),
     "permut",
     lambda B: np.roll(B, 1, axis=1),
 )
-matrix("k of A one on", F16, "A", r"A: k rotated", "A", lambda A: np.roll(A, -1, axis=1))
+matrix(
+    "k of A one on",
+    F16,
+    "A",
+    said("a", "rotated", field="column", by=1),
+    "A",
+    lambda A: np.roll(A, -1, axis=1),
+)
 matrix("A transposed", F16, "A", r"A: transposed", "A", lambda A: np.ascontiguousarray(A.T))
 matrix(
     "A's rows read with a stride of 18",
@@ -306,12 +329,12 @@ def _(x: One, rng: Any) -> Any:
     return Brought(form=S8, arrays=registers | {"d": d})
 
 
-@mistake("D twice as large", F16, r"D (is|times) 2\b|twice", "times|factor")
+@mistake("D twice as large", F16, said("d", "times", factor=2), "times|factor")
 def _(x: One, rng: Any) -> Any:
     return (x.result() * np.float32(2)).astype(np.float32)
 
 
-@mistake("products a quarter", F16, r"products.*(1/4|0\.25)", "factor|times")
+@mistake("products a quarter", F16, said("a", "times", factor=0.25), "factor|times")
 def _(x: One, rng: Any) -> Any:
     return x.run(a=x.packed("a", (x.A * np.float16(0.25)).astype(np.float16)))
 
@@ -341,7 +364,9 @@ def _(x: One, rng: Any) -> Any:
 # --- C and D -----------------------------------------------------------------------------------------
 
 
-def stored(name: str, names: str, hints: str, change: Callable[[Any, One], Any], form: Any = F16) -> None:
+def stored(
+    name: str, names: str | Records, hints: str, change: Callable[[Any, One], Any], form: Any = F16
+) -> None:
     """Register a mistake that changes D as a matrix."""
     mistake(name, form, names, hints)(lambda x, rng: change(x.result(), x).astype(np.float32))
 
@@ -354,12 +379,15 @@ stored(
 )
 stored(
     "D's rows permuted by their bits",
-    r"rows.*permut",
+    said("d", "bits", field="row"),
     "permut",
     lambda D, x: D[[int(f"{r:04b}"[::-1], 2) for r in range(16)]],
 )
 stored(
-    "D's columns even, then odd", r"columns.*permut", "permut", lambda D, x: D[:, [0, 2, 4, 6, 1, 3, 5, 7]]
+    "D's columns even, then odd",
+    said("d", "interleaved", field="column"),
+    "permut",
+    lambda D, x: D[:, [0, 2, 4, 6, 1, 3, 5, 7]],
 )
 stored(
     "D anyhow permuted",
@@ -382,7 +410,7 @@ stored("D rounded to f16", r"f16", "rounded|f16", lambda D, x: D.astype(np.float
 stored("one value of D in all of row 4", r"row 4", "row 4", lambda D, x: put(D, 4, D[4, 0]))
 
 
-@mistake("C added twice", F16, r"accumulator added twice", "C")
+@mistake("C added twice", F16, said("c", "times", factor=2), "C")
 def _(x: One, rng: Any) -> Any:
     return x.run(c=x.packed("c", x.C + x.C))
 

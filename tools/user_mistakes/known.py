@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import warpsim
-from tools.judging import Brought, Case
+from tools.judging import Brought, Case, Records, said
 
 from .case import E4M3, F16, MXF8, S8, SPARSE, SPARSE_S8, TF32, WGMMA, One, numbers, one
 from .instruction import LANES, mistake, put
@@ -22,17 +22,21 @@ LIST: list[Case] = []
 BF16_HOPPER = "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "sm_90"
 
 
-def known(name: str, form: Any, names: str, hints: str = "") -> Callable[[Any], Any]:
+def known(name: str, form: Any, names: str | Records, hints: str = "") -> Callable[[Any], Any]:
     """Register a function from operands (and a generator) to D."""
     return mistake(name, form, names, hints, listed=LIST)
 
 
-def words(name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]) -> None:
+def words(
+    name: str, form: Any, operand: str, names: str | Records, hints: str, change: Callable[[Any], Any]
+) -> None:
     """Register a mistake that changes the registers of one operand."""
     known(name, form, names, hints)(lambda x, rng: x.run(**{operand: change(x.registers[operand])}))
 
 
-def matrix(name: str, form: Any, operand: str, names: str, hints: str, change: Callable[[Any], Any]) -> None:
+def matrix(
+    name: str, form: Any, operand: str, names: str | Records, hints: str, change: Callable[[Any], Any]
+) -> None:
     """Register a mistake that changes a whole matrix."""
     known(name, form, names, hints)(
         lambda x, rng: x.run(**{operand.lower(): x.packed(operand.lower(), change(getattr(x, operand)))})
@@ -112,7 +116,12 @@ def _(x: One, rng: Any) -> Any:
 # --- stale, repeated, zero ------------------------------------------------------------------------------
 
 
-@known("a2 is the one of the tile before", F16, r"A: register 2.*(tile|stale)", "A|register 2")
+@known(
+    "a2 is the one of the tile before",
+    F16,
+    (*said("a", "tile", by=-1), *said("a", "where", field="register", value=2)),
+    "A|register 2",
+)
 def _(x: One, rng: Any) -> Any:
     tiles = [one(F16, rng) for _ in range(4)]
     arrays = {name: np.stack([t.registers[name] for t in tiles]) for name in "abc"}
@@ -155,7 +164,7 @@ words(
     "quad 2's A repeats quad 1's",
     F16,
     "a",
-    r"A:.*(quad 2|lanes 8-11|rows 2)",
+    said("a", "copied", field="quad", at=2),
     "rows 2",
     lambda a: put(a, slice(8, 12), a[4:8]),
 )
@@ -163,7 +172,7 @@ words(
     "16-bit halves of B exchanged on even lanes",
     F16,
     "b",
-    r"B: 16-bit halves.*even lanes",
+    (*said("b", "xor", field="slot"), *said("b", "where", field="lane", bit=0)),
     "B",
     lambda b: put(b, slice(0, 32, 2), b[::2] << np.uint32(16) | b[::2] >> np.uint32(16)),
 )
@@ -186,11 +195,30 @@ words(
 
 # --- rows, strides, swizzles ---------------------------------------------------------------------------
 
-matrix("rows of A rotated by five", F16, "A", r"A: rows rotated by 5", "A", lambda A: np.roll(A, -5, axis=0))
 matrix(
-    "columns of B rotated by two", S8, "B", r"B: columns rotated by 2", "B", lambda B: np.roll(B, -2, axis=1)
+    "rows of A rotated by five",
+    F16,
+    "A",
+    said("a", "rotated", field="row", by=5),
+    "A",
+    lambda A: np.roll(A, -5, axis=0),
 )
-matrix("k of B rotated by 8", E4M3, "B", r"B: k rotated by 8", "B", lambda B: np.roll(B, -8, axis=0))
+matrix(
+    "columns of B rotated by two",
+    S8,
+    "B",
+    said("b", "rotated", field="column", by=2),
+    "B",
+    lambda B: np.roll(B, -2, axis=1),
+)
+matrix(
+    "k of B rotated by 8",
+    E4M3,
+    "B",
+    said("b", "rotated", field="row", by=8),
+    "B",
+    lambda B: np.roll(B, -8, axis=0),
+)
 matrix(
     "B's columns written with a stride of 24, read with 16",
     F16,
@@ -227,7 +255,7 @@ matrix(
     "fp8 P's k undone twice in B",
     E4M3,
     "B",
-    r"B:.*accumulator",
+    said("b", "renumbered", **{"from": "accumulators"}),
     "B",
     lambda B: B[[p % 4 // 2 * 8 + p // 4 % 4 * 2 + p % 2 + p // 16 * 16 for p in range(32)]],
 )
@@ -249,12 +277,12 @@ def _(x: One, rng: Any) -> Any:
     return Brought(form=S8, arrays=x.registers | {"a": x.packed("a", A), "b": x.packed("b", B), "d": d})
 
 
-@known("products eight times too large", TF32, r"products.*times 8", "times|factor")
+@known("products eight times too large", TF32, said("a", "times", factor=8), "times|factor")
 def _(x: One, rng: Any) -> Any:
     return x.run(a=x.packed("a", x.A * np.float32(8)))
 
 
-@known("C a quarter too small", F16, r"C .*(0\.25|1/4)", "C")
+@known("C a quarter too small", F16, said("c", "times", factor=0.25), "C")
 def _(x: One, rng: Any) -> Any:
     return x.run(c=x.packed("c", x.C * np.float32(0.25)))
 
@@ -269,7 +297,9 @@ def _(x: One, rng: Any) -> Any:
 # --- C and D -------------------------------------------------------------------------------------------
 
 
-def stored_as(name: str, names: str, hints: str, change: Callable[[Any, One], Any], form: Any = F16) -> None:
+def stored_as(
+    name: str, names: str | Records, hints: str, change: Callable[[Any, One], Any], form: Any = F16
+) -> None:
     """Register a mistake that changes the registers of D."""
     known(name, form, names, hints)(lambda x, rng: change(x.run(), x))
 
@@ -283,13 +313,13 @@ stored_as(
 )
 stored_as(
     "D of rows 8-15 stored twice",
-    r"rows 0-7.*(rows 8-15|row 8)|row r holds.*8",
+    said("d", "copied", field="row block of 8", at=0),
     "rows 0-7",
     lambda d, x: d[:, [2, 3, 2, 3]],
 )
 stored_as(
     "odd lanes store their pair the wrong way round",
-    r"D:.*odd lanes|columns.*odd lanes|lanes 1, 3",
+    said("d", "swapped", field="place", first=2, second=3),
     "permut",
     lambda d, x: np.where(LANES[:, None] % 2 == 1, d[:, [1, 0, 3, 2]], d),
 )
@@ -337,7 +367,7 @@ class Group:
         return warpsim.matmul(self.form, a, np.ascontiguousarray(b.T), self.C)
 
 
-def group(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
+def group(name: str, names: str | Records, hints: str = "") -> Callable[[Any], Any]:
     """Register a function from a wgmma to D."""
 
     def register(made: Callable[[Group, Any], Any]) -> Any:
@@ -349,7 +379,7 @@ def group(name: str, names: str, hints: str = "") -> Callable[[Any], Any]:
                 words=tuple(f"{n}={x.arguments[n]:#x}" for n in ("a_desc", "b_desc")),
             )
 
-        LIST.append(Case(name=name, make=make, names=names, hints=hints or names))
+        LIST.append(Case(name=name, make=make, names=names, hints=hints))
         return made
 
     return register

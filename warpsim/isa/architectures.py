@@ -606,11 +606,14 @@ def target_of_card(name: str) -> str | None:
 
 def near_target(text: str) -> str | None:
     """Return the target that a wrong name is nearest to, as sm_90a for ``90a``; None where none is near."""
-    plain, cards = _plain(text), {_plain(card): target for card, target in CARDS.items()}
+    plain, cards = _plain(text[:_LONGEST_NAME]), {_plain(card): target for card, target in CARDS.items()}
     number = re.match(r"(?:compute|sm)?(?=\d)", plain)
     if number is None:
         return next((cards[card] for card in get_close_matches(plain, cards, n=1, cutoff=0.75)), None)
     return next(iter(get_close_matches(f"sm_{plain[number.end() :]}", ARCHITECTURES, n=1, cutoff=0.75)), None)
+
+
+_LONGEST_NAME = 40  # characters of a name that are compared
 
 
 def _plain(name: str) -> str:

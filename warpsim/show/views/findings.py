@@ -174,8 +174,8 @@ def _match_lines(match: Match, how: str = "matches bit for bit") -> Iterator[str
     yield f"  {how}: {' + '.join(simplest.names)}"
     for mistake in simplest.mistakes:
         yield f"    {mistake.advice}"
-    names = [name for mistake in simplest.mistakes for name in mistake.also] * (len(simplest.mistakes) == 1)
-    names += [" + ".join(other.names) for other in match.equivalent[1:]]
+    names = [" + ".join(other.names) for other in match.equivalent[1:]]
+    names += [name for mistake in simplest.mistakes for name in mistake.also] * (len(simplest.mistakes) == 1)
     if names:
         more = f", and {len(names) - _OTHERS} more" if len(names) > _OTHERS else ""
         yield f"    the same as: {'; '.join(names[:_OTHERS])}{more}"
@@ -200,7 +200,13 @@ def diagnosis_document(diagnosis: Diagnosis) -> Document:
 
 def _explanation_document(explanation: Cause) -> Document:
     mistakes = [
-        {"name": mistake.name, "advice": mistake.advice, "also": list(mistake.also)}
+        {
+            "name": mistake.name,
+            "advice": mistake.advice,
+            "also": list(mistake.also),
+            "operands": list(mistake.operands),
+            "records": [{"kind": kind} | facts for kind, facts in mistake.records],
+        }
         for mistake in explanation.mistakes
     ]
     wrong = _wrong_document(explanation.wrong) if explanation.wrong.count else None

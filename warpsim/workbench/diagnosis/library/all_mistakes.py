@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from ....base.errors import present
 from ....isa.formats import Format
 from .arithmetic_mistakes import Arithmetic, alternatives
 from .descriptor_mistakes import Misreading
@@ -135,10 +134,3 @@ def _arithmetic_mistakes(setting: Setting) -> Iterator[Mistake]:
         return
     for name, advice, arithmetic in alternatives(Arithmetic(instruction=setting.instruction)):
         yield Mistake(name=name, advice=advice, operands=(), arithmetic=arithmetic)
-
-
-def composed(first: Mistake, second: Mistake) -> Arithmetic | None:
-    """Return both wrong arithmetics at once: the second's change made to the first's; None if it has none."""
-    arithmetic = present(first.arithmetic, "arithmetic")
-    by_name = {name: arithmetic for name, _, arithmetic in alternatives(arithmetic)}
-    return by_name.get(second.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ....isa.registers import Words
 from .arithmetic_mistakes import Arithmetic
@@ -12,6 +13,7 @@ from .grids import Registers
 SPELLED = {"cd": "C and D", "e": "metadata", "scale_a": "scales of A", "scale_b": "scales of B"}
 Change = Callable[[Registers], Registers]  # registers -> those that change
 Reading = Callable[[Words], Words]  # D as the instruction wrote it -> D as it was read, or back
+Record = tuple[str, dict[str, Any]]  # a kind, and facts that say which
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +23,9 @@ class Mistake:
     ``change`` alters what the instruction reads; ``read`` makes of D as written what was read, and
     ``undo`` is its inverse; ``mend`` makes of registers with the mistake what they should be, if nothing is
     lost; ``arithmetic`` is what is computed instead. ``operands`` are those that it
-    touches. ``also`` names other rows with the same effect on this form. ``exchanges_row_halves``: rows g
-    and g + 8 change places, under this name or another.
+    touches. ``also`` names other rows with the same effect on this form. ``records`` say as data what the
+    names say: kinds of maps, of values, and ``where``; ``cost`` is the length of the description.
+    ``exchanges_row_halves``: rows g and g + 8 change places, under this name or another.
     """
 
     name: str
@@ -34,6 +37,8 @@ class Mistake:
     undo: Reading | None = None
     arithmetic: Arithmetic | None = None
     also: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
+    cost: float = 3.0
     exchanges_row_halves: bool = False
 
     @property

@@ -6,7 +6,9 @@ rule looks at all tiles together, and words only the findings that are wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,12 @@ from ....isa.metadata.detection import named_columns
 from ....isa.products import Codes
 from ....isa.registers import Words
 from ....isa.sparsity import decompress
-from ..library.all_mistakes import mistakes
 from ..library.grids import Setting
-from ..library.mistake import Mistake
+from ..solving.mapped_mistakes import named_mistake, permutations
+from ..solving.solving import Explanation
 from .subject import Alike, Finding, Severity, Subject, alone
 
+_MOST = 4.0  # cost of a map
 LintRule = Callable[[Subject], Iterator[Alike]]
 Flags = Any  # npt.NDArray[np.bool_], which its own methods do not return
 
@@ -360,17 +363,12 @@ def _against_matrix(subject: Subject) -> Iterator[Alike]:
 
 def _reasons(subject: Subject, registers: dict[str, Words]) -> Iterator[Finding]:
     """Yield why the registers of a single tile do not describe its logical A."""
-    found = [
-        mistake
-        for mistake in _rearrangements(subject)
-        if set(mistake.operands) <= set(registers)
-        and mistake.mend is not None
-        and _agrees(subject, registers | mistake.mend(registers)).all()
-    ]
+    found = [named_mistake(each) for each in _rearrangements(subject, registers)]
     for mistake in found:
+        halves = any(kind == "xor" and (f["field"], f["by"]) == ("row", 8) for kind, f in mistake.records)
         yield Finding(
             severity="error",
-            rule="row-half" if mistake.exchanges_row_halves else "arrangement",
+            rule="row-half" if halves else "arrangement",
             message=f"logical A comes out if {mistake.name} is undone",
             fix=mistake.advice,
             tile=subject.tile(0),
@@ -379,9 +377,19 @@ def _reasons(subject: Subject, registers: dict[str, Words]) -> Iterator[Finding]
         yield _first_lost(subject)
 
 
-def _rearrangements(subject: Subject) -> Sequence[Mistake]:
-    known = mistakes(Setting(instruction=subject.instruction, selector=subject.selector))
-    return [mistake for mistake in known if mistake.operands in (("e",), ("a",))]
+def _rearrangements(subject: Subject, registers: dict[str, Words]) -> list[Explanation]:
+    """Return the simplest maps of metadata or A that give the logical A once they are undone."""
+    setting = Setting(instruction=subject.instruction, selector=subject.selector)
+    maps = (permutations(setting, name, _MOST) for name in "ea" if name in registers)
+    for _, level in groupby(heapq.merge(*maps, key=lambda each: each.cost), key=lambda each: each.cost):
+        found = [
+            each
+            for each in level
+            if _agrees(subject, registers | present(each.inverse, "inverse").applied(registers)).all()
+        ]
+        if found:
+            return found
+    return []
 
 
 def _first_lost(subject: Subject) -> Finding:

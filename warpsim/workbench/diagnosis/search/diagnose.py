@@ -6,8 +6,9 @@ read, and the D that was expected), finds the mistakes that turn the first D int
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,13 @@ from ..dumps.closeness import closeness
 from ..dumps.dump_comparison import DumpComparison, classes, places_of
 from ..dumps.remark import Remark
 from ..dumps.wrong_elements import Wrong, wrong_elements
-from ..library.all_mistakes import mistakes
-from ..library.local_mistakes import local_mistakes, other_tiles
 from ..library.mistake import Mistake
-from ..library.store_mistakes import stored_mistakes
+from ..solving.linear_operands import Tile
+from ..solving.mapped_mistakes import bare_mistake, named_mistake
+from ..solving.other_causes import other_causes
+from ..solving.solving import Explanation, partial, solve, solve_pairs
 from .cases import case_of, probe
-from .mistake_search import Case, Score, Scores, elements_of, outcome, pairs, singles
+from .mistake_search import Case, elements_of, outcome, reproduces
 from .remarks import remarks_of
 
 Watch = Callable[[int, int], None]
@@ -93,7 +95,7 @@ class Match:
 
     @property
     def simplest(self) -> Cause:
-        """The first in the order of the library."""
+        """The first of them."""
         return self.equivalent[0]
 
     def __str__(self) -> str:
@@ -142,7 +144,7 @@ class Diagnosis(Displayed):
         lines += map(str, self.remarks)
         if not self.found:
             lines.append(
-                f"none of {self.simulated} explanations gives every bit{'; closest:' * bool(self.closest)}"
+                f"none of {self.simulated:,} explanations gives every bit{'; closest:' * bool(self.closest)}"
             )
             lines += [
                 f"{cause.fraction:.1%} of D: {cause}; left: {cause.remainder}" for cause in self.closest
@@ -201,52 +203,112 @@ def _searched(case: Case, most: int, watch: Watch | None) -> Diagnosis:
     equal = _explained(case, ())
     if equal.all():
         return _diagnosis(case, expected)
-    library, screened = mistakes(case.setting), case.screened(_equal_matrices(case, expected))
-    alone: Scores = []
-    scores = singles(screened, library)
-    simulated, matches = len(scores), _confirmed(case, library, scores)
-    if not matches or all(_moves_c_and_d(match) for match in matches):
-        more = local_mistakes(case.setting)
-        library, found = (*more, *library), singles(screened, more)
-        simulated, matches = simulated + len(found), (*_confirmed(case, library, found), *matches)
-        alone = found
-    if not matches and len(case.actual) > 1:
-        matches = _of_all_tiles(case, other_tiles(case.setting))
-    if not matches:
-        matches = _of_stored(case, expected)
+    equal_elements = _equal_matrices(case, expected)
+    matches, simulated = _solved(case, expected, equal_elements)
     found_in_d = remarks_of(case, expected) if not matches else ()
     if not matches and most > 1 and not any(remark.explains_values for remark in found_in_d):
-        best = {id(score.names[0]): score.closeness for score in scores}
-        for found in pairs(screened, mistakes(case.setting)):
-            simulated += len(found)
-            if watch is not None:
-                watch(simulated, 0)
-            scores += _improved(found, best)
-        matches = _confirmed(case, library, [score for score in scores if len(score.names) == 2])
-    closest = () if matches else _closest(case, [*scores, *alone], _explanation(case, ()).closeness)
+        matches, more_tried = _solved_pairs(case, expected, equal_elements, watch)
+        simulated += more_tried
+    closest = () if matches else _partly(case, expected, equal_elements)
     return _diagnosis(case, expected, matches, closest, simulated)
 
 
-def _moves_c_and_d(match: Match) -> bool:
-    return any(mistake.moves_c_and_d for mistake in match.simplest.mistakes)
+def _partly(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[Cause, ...]:
+    """Return the single causes that come closest."""
+    tile, _, spread = _tile(case, expected, equal)
+    bare = [(bare_mistake(each), each) for each in partial(tile, spread)]
+    causes = [_explanation(case, (mistake,)) for mistake, _ in bare]
+    causes += [_explanation(case, (mistake,)) for mistake in other_causes(case.setting)]
+    named = {id(mistake): each for mistake, each in bare}
+    return tuple(
+        replace(cause, mistakes=(named_mistake(named[id(mistake)]) if id(mistake) in named else mistake,))
+        for cause in _closest(case, causes, _explanation(case, ()).closeness)
+        for mistake in cause.mistakes
+    )
 
 
-def _of_all_tiles(case: Case, library: Iterable[Mistake]) -> tuple[Match, ...]:
-    """Return an operand of every tile taken from the next, the previous or the first tile."""
-    found = (mistake for mistake in library if _explained(case, (mistake,)).all())
-    return tuple(Match(equivalent=(_explanation(case, (mistake,)),)) for mistake in found)
+def _solved(case: Case, expected: Words, equal: npt.NDArray[np.bool_]) -> tuple[tuple[Match, ...], int]:
+    """Return the simplest single causes, and how many were tried: maps, other values, other arithmetic."""
+    answer = solve(*_tile(case, expected, equal))
+    causes = {each.cost: list[Mistake]() for each in answer.explanations}
+    for mistake in other_causes(case.setting):
+        causes.setdefault(mistake.cost, []).append(mistake)
+    tried = answer.tried + sum(map(len, causes.values()))
+    screened = case.screened(equal)
+    for cost in sorted(causes):
+        level = [each for each in answer.explanations if each.cost == cost]
+        known = [mistake for mistake in causes[cost] if reproduces(screened, mistake)]
+        known += [named_mistake(each) for each in level if _explained(case, (bare_mistake(each),)).all()]
+        if known:
+            same = [named_mistake(each) for each in answer.explanations if _may_be_meant(each, cost)]
+            found = _confirmed(case, [(mistake,) for mistake in (*known, *same)])
+            if matches := tuple(each for each in found if each.simplest.mistakes[0] not in same):
+                return matches, tried
+    return (), tried
 
 
-def _of_stored(case: Case, expected: Words) -> tuple[Match, ...]:
-    """Return the right D, stored wrongly: explanations that agree here are merged."""
-    form = case.setting.instruction
-    actual = elements_of(case.actual, form)
-    causes = []
-    for mistake in stored_mistakes(case.setting):
-        d = elements_of(present(mistake.read, "reading")(expected), form)
-        if (case.settled(d, actual) == actual).all():
-            causes.append(_explanation(case, (mistake,)))
-    return (Match(equivalent=tuple(causes)),) if causes else ()
+def _may_be_meant(explanation: Explanation, cost: float) -> bool:
+    """Return whether values that change in all places may be what a simpler cause comes to."""
+    plain = explanation.atom.kind == "unchanged" and not explanation.within
+    return plain and explanation.source.kind not in _PLACED and cost < explanation.cost <= cost + _CLOSE
+
+
+_PLACED = ("own", "zero", "tile", "other operand")  # kinds of sources that are no function of the values
+_CLOSE = 2.0  # costs of which both are said, where they agree on all data
+
+
+def _solved_pairs(
+    case: Case, expected: Words, equal: npt.NDArray[np.bool_], watch: Watch | None
+) -> tuple[tuple[Match, ...], int]:
+    """Return the simplest two causes that give every bit, and how many were given to the engine."""
+    tried, best, exact = 0, float("inf"), list[tuple[Mistake, ...]]()
+    tile, settled, spread = _tile(case, expected, equal)
+    both = ((each.cost, each.explanations, ()) for each in solve_pairs(tile, settled, spread))
+    for cost, explanations, others in chain(both, _with_others(case, equal)):
+        tried += 1
+        if watch is not None:
+            watch(tried, 0)
+        bare = (*others, *map(bare_mistake, explanations))
+        if cost <= best and _explained(case, bare).all():
+            exact = exact * (cost == best) + [(*others, *map(named_mistake, explanations))]
+            best = cost
+    return _confirmed(case, exact), tried
+
+
+Two = tuple[float, tuple[Explanation, ...], tuple[Mistake, ...]]  # cost, and what holds together
+
+
+def _with_others(case: Case, equal: npt.NDArray[np.bool_]) -> Iterator[Two]:
+    """Yield another arithmetic, or a cause of two operands, and a cause in an operand in all places."""
+    setting, tried = case.setting, 0
+    others = [mistake for mistake in other_causes(setting) if mistake.cost <= _JOINED]
+    others.sort(key=lambda mistake: mistake.cost)
+    for mistake in others:
+        form = mistake.arithmetic.instruction if mistake.arithmetic else setting.instruction
+        own = (form.c, form.d) == (setting.instruction.c, setting.instruction.d)
+        other = replace(setting, instruction=form if own else setting.instruction)
+        changed = case.registers | (mistake.change(case.registers) if mistake.change else {})
+        wrong = outcome(setting, case.registers, (mistake,))
+        tile, settled, spread = _tile(replace(case, setting=other, registers=changed), wrong, equal)
+        answer = solve(tile, np.zeros_like(settled), spread, partly=False)
+        for each in answer.explanations:
+            yield each.cost + mistake.cost + 1, (each,), (mistake,)
+        tried += answer.tried
+        if tried > _BUDGET:
+            return
+
+
+def _tile(
+    case: Case, expected: Words, equal: npt.NDArray[np.bool_]
+) -> tuple[Tile, npt.NDArray[np.bool_], npt.NDArray[np.float64] | None]:
+    """Return the tile with most wrong elements, what of it is right, and how far D is known."""
+    worst = int(equal.reshape(len(equal), -1).sum(axis=-1).argmin())
+    tile = Tile(case.setting, case.registers, (case.actual, expected), worst)
+    return tile, equal[worst], None if case.printed is None else case.printed.spread(tile.result)
+
+
+_BUDGET = 1 << 18  # candidates that are tried together with other causes
+_JOINED = 3.5  # cost of other causes that are tried together with a map
 
 
 def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
@@ -256,20 +318,9 @@ def _equal_matrices(case: Case, expected: Words) -> npt.NDArray[np.bool_]:
     return equal
 
 
-def _improved(scores: Scores, best: dict[int, float]) -> Scores:
-    """Return pairs that come closer than either of their mistakes alone, or give all of the part compared."""
-    return [
-        score
-        for score in scores
-        if score.fraction == 1.0 or score.closeness > max(best[id(name)] for name in score.names)
-    ]
-
-
-def _confirmed(case: Case, library: Sequence[Mistake], scores: Scores) -> tuple[Match, ...]:
+def _confirmed(case: Case, explanations: Sequence[tuple[Mistake, ...]]) -> tuple[Match, ...]:
     """Return explanations exact on all tiles, grouped by equal effect or equal metadata here."""
-    rank = {id(mistake): index for index, mistake in enumerate(library)}
-    exact = [score.names for score in scores if score.fraction == 1.0 and _explained(case, score.names).all()]
-    exact.sort(key=lambda names: sum(rank[id(mistake)] for mistake in names))
+    exact = [names for names in explanations if _explained(case, names).all()]
     registers = probe(case.setting, _PROBE_TILES, seed=0)
     known: dict[bytes, list[Cause]] = {}
     groups: list[list[Cause]] = []
@@ -319,27 +370,15 @@ def _explanation(case: Case, names: tuple[Mistake, ...]) -> Cause:
     )
 
 
-def _closest(case: Case, scores: Scores, base: float) -> tuple[Cause, ...]:
-    """Return the best explanations: those that come closest; a second mistake has to be worth its while."""
-    best = sorted(scores, key=_merit, reverse=True)[: 4 * _CLOSEST]
+def _closest(case: Case, causes: Sequence[Cause], base: float) -> tuple[Cause, ...]:
+    """Return the best causes that come closer than none does; those that give the same D are merged."""
     found: dict[bytes, Cause] = {}
-    for score in best:  # explanations that give the same D are merged
-        found.setdefault(
-            outcome(case.setting, case.registers, score.names).tobytes(), _explanation(case, score.names)
-        )
+    for cause in sorted(causes, key=lambda cause: (cause.closeness, cause.fraction), reverse=True):
+        made = outcome(case.setting, case.registers, cause.mistakes)
+        found.setdefault(made.tobytes(), cause)
     better = [cause for cause in found.values() if cause.closeness > base + _CHANCE]
-    better.sort(
-        key=lambda cause: _merit(Score(cause.fraction, cause.closeness, cause.mistakes)), reverse=True
-    )
-    if better and len(better[0].mistakes) == 1 and better[0].closeness > _ROUNDING:
-        better = [cause for cause in better if len(cause.mistakes) == 1]
     near = [cause for cause in better if cause.closeness > better[0].closeness - _FAR]
     return tuple(near[:_CLOSEST])
-
-
-def _merit(score: Score) -> tuple[float, float]:
-    """Return closeness, less the chance gain of a second mistake, and the share of equal elements."""
-    return score.closeness - _CHANCE * (len(score.names) - 1), score.fraction
 
 
 def _diagnosis(

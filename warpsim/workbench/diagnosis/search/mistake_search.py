@@ -1,45 +1,29 @@
-"""The search: every mistake and every pair of mistakes simulated in batches, and compared bit for bit.
+"""Cases of the search, and D as it is read with mistakes made.
 
-Knows how mistakes are stacked along batch axes so that one call of the pipeline covers thousands of
-them. Does not know what the mistakes are, nor how findings are worded.
+Does not know what the mistakes are, nor how findings are worded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ....base.errors import present
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Instruction
 from ....isa.products import Storage
 from ....isa.registers import Words, unpacked
 from ...inputs.decimals import Printed
-from ..dumps.closeness import closeness
-from ..library.all_mistakes import composed
-from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part
+from ..library.arithmetic_mistakes import WHOLE, Arithmetic, Part, alternatives
 from ..library.grids import Registers, Setting
 from ..library.mistake import Mistake
 
 Elements = npt.NDArray[Any]  # (..., tiles, elements of D)
 
 
-class Score(NamedTuple):
-    """What an explanation gives: the fraction of D's elements that is equal, and how close it comes."""
-
-    fraction: float
-    closeness: float
-    names: tuple[Mistake, ...]
-
-
-Scores = list[Score]
-
-_BATCH = 1 << 21  # products of A and B elements that one call of the pipeline may sum
 _SCREENED = 256  # elements of D; of larger results only some rows and columns are compared while searching
 _PART_ROWS, _PART_COLUMNS = 16, 8
 
@@ -57,11 +41,6 @@ class Case:
     def settled(self, d: Elements, wanted: Elements) -> Elements:
         """Return codes of D, replaced by the wanted codes where they print the same."""
         return d if self.printed is None else self.printed.settled(d, wanted, self.setting.instruction.d)
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        """What should have been computed."""
-        return Arithmetic(instruction=self.setting.instruction)
 
     def tile(self, index: int) -> Case:
         """Return the case of one tile."""
@@ -107,9 +86,8 @@ def _spread(flags: npt.NDArray[np.bool_], count: int) -> npt.NDArray[np.intp]:
 def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistake]) -> Words:
     """Return D ``(tiles, lanes, registers)`` as it is read with these mistakes made, in order."""
     registers, arithmetic = dict(registers), Arithmetic(instruction=setting.instruction)
-    wrong = [mistake for mistake in explanation if mistake.arithmetic]
-    if wrong:
-        arithmetic = (composed(*wrong) if len(wrong) > 1 else wrong[0].arithmetic) or arithmetic
+    if wrong := [mistake for mistake in explanation if mistake.arithmetic]:
+        arithmetic = _composed(*wrong) or arithmetic
     for mistake in explanation:
         registers |= mistake.change(registers) if mistake.change else {}
     d = registers_of(arithmetic.simulate(setting, registers), setting.instruction, "d")
@@ -118,165 +96,19 @@ def outcome(setting: Setting, registers: Registers, explanation: Sequence[Mistak
     return d
 
 
-# --- stacks of mistakes --------------------------------------------------------------------------------
+def _composed(first: Mistake, second: Mistake | None = None) -> Arithmetic | None:
+    """Return one wrong arithmetic, or the second's change made to the first's; None if it has none."""
+    if first.arithmetic is None or second is None:
+        return first.arithmetic
+    return {name: other for name, _, other in alternatives(first.arithmetic)}.get(second.name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stack:
-    """Explanations that touch the same operands, along the first axis of their arrays.
-
-    ``registers`` are the operands that change, ``(variants, tiles, lanes, registers)``; ``actual`` is D as
-    it must have been written, ``(variants or 1, tiles, lanes, registers)``.
-    """
-
-    names: tuple[tuple[Mistake, ...], ...]
-    registers: Registers
-    actual: Words
-    operands: frozenset[str]
-
-
-def _stack(case: Case, group: Sequence[Mistake]) -> Stack:
-    """Return a stack of single mistakes with the same operands."""
-    changed = [mistake.change(case.registers) if mistake.change else {} for mistake in group]
-    undone = [mistake.undo(case.actual) if mistake.undo else case.actual for mistake in group]
-    return Stack(
-        names=tuple((mistake,) for mistake in group),
-        registers={name: np.stack([part[name] for part in changed]) for name in changed[0]},
-        actual=np.stack(undone) if any(mistake.undo for mistake in group) else case.actual[None],
-        operands=frozenset(group[0].operands),
+def reproduces(case: Case, mistake: Mistake) -> bool:
+    """Return whether a single mistake gives every bit of D, or of the part of it that is compared."""
+    form = case.setting.instruction
+    registers = case.registers | (mistake.change(case.registers) if mistake.change else {})
+    wanted = case.part.of_result(codes_from(case.actual, form, "d"))
+    arithmetic = mistake.arithmetic or Arithmetic(instruction=form)
+    return bool(
+        (case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted) == wanted).all()
     )
-
-
-def _followed(case: Case, stack: Stack, mistake: Mistake, undo_first: Sequence[Mistake]) -> Stack:
-    """Return every explanation of the stack, and then one more mistake."""
-    registers = dict(stack.registers)
-    if mistake.change:
-        given = {name: words[None] for name, words in case.registers.items()} | registers
-        registers |= mistake.change(given)
-    count = len(stack.names)
-    actual = mistake.undo(case.actual) if mistake.undo else case.actual
-    undone = [first.undo(actual) if first.undo else actual for first in undo_first]
-    return Stack(
-        names=tuple((*names, mistake) for names in stack.names),
-        registers={
-            name: np.broadcast_to(words, (count, *words.shape[1:])) for name, words in registers.items()
-        },
-        actual=np.stack(undone) if any(first.undo for first in undo_first) else actual[None],
-        operands=stack.operands | set(mistake.operands),
-    )
-
-
-def _groups(case: Case, library: Sequence[Mistake]) -> list[Stack]:
-    """Return stacks of all mistakes that are not arithmetic, by operands."""
-    found: dict[tuple[tuple[str, ...], bool], list[Mistake]] = {}
-    for mistake in library:
-        if not mistake.arithmetic:
-            found.setdefault((mistake.operands, mistake.change is None), []).append(mistake)
-    return [_stack(case, group) for group in found.values()]
-
-
-def _scores(case: Case, stack: Stack, arithmetic: Arithmetic, other: Stack | None = None) -> Scores:
-    """Return what every explanation of a stack gives, or every pair across two stacks."""
-    step = _step(case, 1 if other is None else len(other.names))
-    scores: Scores = []
-    for first in range(0, len(stack.names), step):
-        part = slice(first, first + step)
-        registers = {name: words[None, None] for name, words in case.registers.items()}
-        registers |= {name: words[part, None] for name, words in stack.registers.items()}
-        actual = stack.actual[part, None] if len(stack.actual) > 1 else stack.actual[:, None]
-        if other is not None:
-            registers |= {name: words[None] for name, words in other.registers.items()}
-            actual = other.actual[None] if len(other.actual) > 1 else actual
-        given = _given(case, registers, actual, arithmetic)
-        names = stack.names[part]
-        scores += _paired(names, other.names if other else ((),), *given)
-    return scores
-
-
-def _step(case: Case, width: int) -> int:
-    """Return variants of the first stack that one call covers."""
-    instruction = case.setting.instruction
-    m, n = instruction.matrix_shape("d")
-    m = m if case.part.rows is None else len(case.part.rows)
-    n = n if case.part.columns is None else len(case.part.columns)
-    products = m * n * instruction.stored_k * instruction.products * len(case.actual)
-    return max(1, _BATCH // (products * width))
-
-
-def _given(
-    case: Case, registers: Registers, actual: Words, arithmetic: Arithmetic
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return fractions and closenesses, both ``(variants of the first stack, of the second)``."""
-    element = case.setting.instruction.d
-    wanted = case.part.of_result(codes_from(actual, case.setting.instruction, "d"))
-    d = case.settled(arithmetic.simulate(case.setting, registers, case.part), wanted)
-    both = (d == wanted).astype(np.float64), closeness(d, wanted, element)
-    fractions, near = (each.reshape(*each.shape[:2], -1).mean(axis=-1) for each in both)
-    return fractions, near
-
-
-def _paired(
-    firsts: Sequence[tuple[Mistake, ...]],
-    seconds: Sequence[tuple[Mistake, ...]],
-    fractions: npt.NDArray[np.float64],
-    near: npt.NDArray[np.float64],
-) -> Scores:
-    shape = len(firsts), len(seconds)
-    full, close = (np.broadcast_to(each, shape).tolist() for each in (fractions, near))
-    return [
-        Score(full[i][j], close[i][j], (*first, *second))
-        for i, first in enumerate(firsts)
-        for j, second in enumerate(seconds)
-    ]
-
-
-# --- the search ----------------------------------------------------------------------------------------
-
-
-def singles(case: Case, library: Sequence[Mistake]) -> Scores:
-    """Return what every single mistake gives, in the order of the library."""
-    scores: Scores = []
-    for stack in _groups(case, library):
-        scores += _scores(case, stack, case.arithmetic)
-    for mistake in library:
-        if mistake.arithmetic:
-            scores += _scores(case, _plain(case, (mistake,)), mistake.arithmetic)
-    return scores
-
-
-def pairs(case: Case, library: Sequence[Mistake]) -> Iterator[Scores]:
-    """Yield what every pair of mistakes gives; both orders where they touch the same operand."""
-    groups = _groups(case, library)
-    for first, second in combinations_with_replacement(groups, 2):
-        if first.operands & second.operands:
-            yield from _ordered_pairs(case, first, second)
-            if first is not second:
-                yield from _ordered_pairs(case, second, first)
-        else:
-            yield _scores(case, first, case.arithmetic, second)
-    yield from _arithmetic_pairs(case, library, groups)
-
-
-def _ordered_pairs(case: Case, first: Stack, second: Stack) -> Iterator[Scores]:
-    mistakes = [mistake for (mistake,) in first.names]
-    for (mistake,) in second.names:
-        scores = _scores(case, _followed(case, first, mistake, mistakes), case.arithmetic)
-        yield [score for score in scores if score.names[0] is not score.names[1]]
-
-
-def _arithmetic_pairs(case: Case, library: Sequence[Mistake], groups: Sequence[Stack]) -> Iterator[Scores]:
-    wrong = [mistake for mistake in library if mistake.arithmetic]
-    for mistake in wrong:
-        arithmetic = present(mistake.arithmetic, "arithmetic")
-        for stack in groups:
-            scores = _scores(case, stack, arithmetic)
-            yield [score._replace(names=(mistake, *score.names)) for score in scores]
-    for first, second in combinations_with_replacement(wrong, 2):
-        both = composed(first, second) if first is not second else None
-        if both:
-            yield _scores(case, _plain(case, (first, second)), both)
-
-
-def _plain(case: Case, names: tuple[Mistake, ...]) -> Stack:
-    """Return a stack of one case, with nothing rearranged."""
-    return Stack(names=(names,), registers={}, actual=case.actual[None], operands=frozenset())

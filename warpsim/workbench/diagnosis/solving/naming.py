@@ -1,4 +1,4 @@
-"""Words of an explanation: values, map and places in a sentence, and what to change.
+"""Words of an explanation: a headline, what to change, and other words for the same table.
 
 The words are chosen by the table, from all atoms that make it: those of the view in which the user thinks of
 it win. Sentences are made of the words of fields; no sentence belongs to a single mistake.
@@ -6,18 +6,68 @@ it win. Sentences are made of the words of fields; no sentence belongs to a sing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from ....isa.formats import Format
+from ..library.mistake import Record
 from .atoms import Atom, Atoms
 from .map_words import CHUNK, map_words, value_words
 from .place_words import Speaker, places, where
+from .solving import Explanation
 from .views import ACCUMULATORS, ORDERS, SELECTED
 
 _PLAIN_KINDS = ("swapped", "copied", "xor", "rotated", "ordered", "reversed", "transposed", "nested")
 _SHOWN = 16  # values of a field that are listed
 _PREFERRED = ("registers", "matrix", "quads", "words", "blocks", "chunks", "memory", *ORDERS)
+
+
+@dataclass(frozen=True)
+class Named:
+    """The words of an explanation: ``headline``, ``advice``, and ``also``: other words for the same.
+
+    ``records`` are kinds and facts of all of them: of values, of maps, and ``where``.
+    """
+
+    headline: str
+    advice: str
+    also: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
+
+
+def words(explanation: Explanation, given: str = "registers") -> Named:
+    """Return the words of an explanation; ``given`` is the view in which the user's input came."""
+    speaker = speaker_of(explanation)
+    atoms = spoken(explanation.atom, explanation.operand.atoms, given)
+    said = [atom for atom in atoms if atom is atoms[0] or atom.kind in _PLAIN_KINDS]
+    phrases = [phrase(explanation, atom, speaker) for atom in said]
+    first, *others = dict.fromkeys(f"{speaker.subject}: {phrase}" for phrase in phrases)
+    records = tuple(_records(explanation, atoms))
+    return Named(first, advice(explanation, atoms[0], speaker), tuple(others), records)
+
+
+def _records(explanation: Explanation, atoms: Sequence[Atom]) -> Iterator[Record]:
+    """Yield kinds and facts of the values, of every name of the map, of a second map, and of the places."""
+    source, then = explanation.source, explanation.then
+    if source.kind != "own":
+        yield source.kind, source.facts
+    yield from ((atom.kind, atom.facts) for atom in atoms if atom.kind != "unchanged")
+    if then is not None:
+        yield then.kind, then.facts
+    yield from (("where", each.facts) for each in explanation.within)
+
+
+def speaker_of(explanation: Explanation) -> Speaker:
+    """Return the operand of an explanation for its words."""
+    operand = explanation.operand
+    form, name = operand.setting.instruction, operand.name
+    if name == "cd":
+        return Speaker(name, form.storage("d").bits)
+    bits = {"e": 32 // (operand.size // form.lanes)}.get(name, 8)
+    return Speaker(name, form.storage(name).bits if name in "abcd" else bits)
 
 
 def spoken(own: Atom, atoms: Atoms, given: str = "registers") -> list[Atom]:
@@ -97,7 +147,7 @@ def phrase(explanation: Spoken, atom: Atom, speaker: Speaker) -> str:
         if not within:
             return "not added" if speaker.operand == "c" else "all zero"
         return f"{places(within, speaker)} zero"
-    moved = "" if atom.kind == "unchanged" else map_words(atom.kind, atom.facts, speaker, atom.view)
+    moved = "" if atom.kind == "unchanged" else _moved(explanation, atom, speaker)
     values = "" if source.kind == "own" else value_words(source.kind, source.facts, speaker)
     text = ", ".join(part for part in (values, moved) if part)
     if explanation.then is not None:
@@ -106,14 +156,35 @@ def phrase(explanation: Spoken, atom: Atom, speaker: Speaker) -> str:
     return text + where(within, speaker)
 
 
+def _moved(explanation: Any, atom: Atom, speaker: Speaker) -> str:
+    meant = selector_meant(explanation, atom)
+    return (
+        map_words(atom.kind, atom.facts, speaker, atom.view) if meant is None else f"selector {meant} meant"
+    )
+
+
+def selector_meant(explanation: Any, atom: Atom) -> int | None:
+    """Return the selector whose metadata are read in place of the given selector; None for other maps."""
+    if atom.facts.get("field") != "selector":
+        return None
+    selectors = atom.view.coordinates[:, atom.view.field("selector")]
+    own = np.flatnonzero(selectors == explanation.operand.setting.selector)
+    read = np.unique(selectors[atom.table[own]])
+    return int(read[0]) if len(read) == 1 and (atom.table[own] >= 0).all() else None
+
+
 # --- advice ----------------------------------------------------------------------------------------------
 
 
-def advice(explanation: Spoken, atom: Atom, speaker: Speaker) -> str:
+def advice(explanation: Any, atom: Atom, speaker: Speaker) -> str:
     """Return what to change, by the operand and the kind of the atom."""
     subject = speaker.subject
     if explanation.source.kind == "zero":
         return f"load these places of {subject}: they hold zero"
+    meant = selector_meant(explanation, atom)
+    if meant is not None:
+        own = explanation.operand.setting.selector
+        return f"pass sparsity selector {meant}, or move the words to the lanes that selector {own} reads"
     if explanation.source.kind == "times" and speaker.operand == "c":
         return "check beta, and that the accumulator is added once"
     if explanation.source.kind == "times":

@@ -1,8 +1,9 @@
-"""Mistakes of the library that every execution of a matrix instruction suffers from, undone in a launch.
+"""Mistakes that every execution of a matrix instruction suffers from, undone in a launch.
 
 The order of elements in a word, a selector, a type: the operands come from the right place, and are held or
-read in another way. The launch is executed again with one mistake of the library of ``warpsim diff`` undone
-in each execution; what makes every output right is the cause. Knows registers; does not know what fills them.
+read in another way. The launch is executed again with one simple map of an operand, or another cause of
+``warpsim diff``, undone in each execution; what makes every output right is the cause. Knows registers; does
+not know what fills them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from .....isa.instruction import Instruction
 from .....isa.operand_places.placements import Inputs
 from .....machine.opcodes.matrix.wmma import product
 from .....sums.execution.pipeline import execute_inputs
-from ...library.all_mistakes import mistakes
 from ...library.grids import Setting
 from ...library.mistake import SPELLED, Mistake
 from ...search.cases import setting_of
+from ...solving.mapped_mistakes import bare_mistake, named_mistake, permutations
+from ...solving.other_causes import byte_places, other_causes
+from ...solving.solving import Explanation
 from ..launch_causes import Cause, chain_to
 from ..matrix_hooks import MatrixHook, MatrixStep
 from ..statement_chains import Chain
@@ -35,6 +38,8 @@ _EVIDENCE = (
     "as expected"
 )
 _LISTED = 2  # mistakes of the same effect
+_SIMPLE = 2.0  # cost of the maps that are undone
+_OPERANDS = ("e", "a", "b", "scale_a", "scale_b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,25 +101,39 @@ def reverted_mistakes(trial: Trial) -> list[Cause]:
         return []
     found = dict[str, dict[int, Mistake]]()
     with trial.budget.search("known mistakes"):
-        for name, chosen in _candidates(settings.executed.values()).items():
-            if len(found) <= _LISTED and trial.wrong(RevertedMistake(chosen)) == 0:
-                found[name] = chosen
+        for chosen in _candidates(settings.executed.values()):
+            bare = {pc: _bare(each) for pc, each in chosen.items()}
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(bare)) == 0:
+                named = {pc: _named(each) for pc, each in chosen.items()}
+                found[next(iter(named.values())).name] = named
     return [_cause(trial, found)] if found else []
 
 
-def _candidates(executed: Iterable[Executed]) -> dict[str, dict[int, Mistake]]:
-    """Return mistakes that can be undone, with the statements that may suffer from each, by name."""
-    found: dict[str, dict[int, Mistake]] = {}
+Candidate = Mistake | Explanation
+
+
+def _candidates(executed: Iterable[Executed]) -> list[dict[int, Candidate]]:
+    """Return what can be undone, by the statements that may suffer from it, the most certain first."""
+    found: dict[tuple[int, str], dict[int, Candidate]] = {}
     for each in executed:
-        for mistake in mistakes(each.setting):
-            if _can_be_undone(mistake, each.setting.instruction):
-                found.setdefault(mistake.name, {})[each.pc] = mistake
-    return dict(sorted(found.items(), key=lambda item: not _is_certain(next(iter(item[1].values())))))
+        form = each.setting.instruction
+        for mistake in other_causes(each.setting):
+            if _can_be_undone(mistake, form):
+                found.setdefault((0, mistake.name), {})[each.pc] = mistake
+        for name in (name for name in _OPERANDS if name in form.operands):
+            for mistake in byte_places(each.setting, name):
+                found.setdefault((2, mistake.name), {})[each.pc] = mistake
+            for made in permutations(each.setting, name, _SIMPLE):
+                found.setdefault((1 if name == "e" else 2, f"{name} {made.atom}"), {})[each.pc] = made
+    return [found[key] for key in sorted(found, key=lambda key: key[0])]
 
 
-def _is_certain(mistake: Mistake) -> bool:
-    """Return whether a mistake is of what is computed, or of metadata: few, and seldom like others."""
-    return mistake.arithmetic is not None or mistake.operands == ("e",)
+def _bare(each: Candidate) -> Mistake:
+    return each if isinstance(each, Mistake) else bare_mistake(each)
+
+
+def _named(each: Candidate) -> Mistake:
+    return each if isinstance(each, Mistake) else named_mistake(each)
 
 
 def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:

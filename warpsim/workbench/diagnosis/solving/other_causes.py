@@ -1,0 +1,167 @@
+"""Causes that are no map of a single operand: descriptors, other arithmetic, and two operands at once.
+
+Each is a mistake that the engine tries by itself. Does not know places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from ....isa.formats import Format
+from ..library.arithmetic_mistakes import Arithmetic, alternatives
+from ..library.descriptor_mistakes import Misreading
+from ..library.grids import Registers, Setting
+from ..library.mistake import SPELLED, Change, Mistake
+from ..library.tile_mistakes import codes_at, misread
+from .linear_operands import read, written
+from .map_words import value_words
+from .place_words import Speaker
+from .value_functions import ValueFunction, index_functions, value_functions
+from .views import index_bits
+
+_DESCRIPTOR_COST = 2.0
+_BYTE = 8
+_BOTH_COST = 1.5  # more than the function of a single operand
+
+
+@lru_cache(maxsize=16)
+def other_causes(setting: Setting) -> tuple[Mistake, ...]:
+    """Return every such cause that a setting can have, in the order of reporting."""
+    return (*_descriptors(setting), *_exchanged(setting), *_on_both(setting), *_arithmetic(setting))
+
+
+def _descriptors(setting: Setting) -> Iterator[Mistake]:
+    """Yield tiles in shared memory read through a descriptor that is wrong."""
+    for operand in "ab":
+        if setting.in_shared(operand):
+            for reading, element in misread(setting, operand):
+                first, *others = (f"{operand.upper()} descriptor: {phrase}" for phrase in reading.mistakes)
+                yield Mistake(
+                    name=first,
+                    also=tuple(others),
+                    advice=f"the result is that of reading {operand.upper()} by {reading.how}",
+                    operands=(operand,),
+                    records=(("descriptor", {}),),
+                    cost=_DESCRIPTOR_COST,
+                    change=_read_again(operand, reading, element),
+                )
+
+
+def _read_again(operand: str, reading: Misreading, element: Format) -> Change:
+    return lambda given: {operand: codes_at(reading.addresses, element, given["shared"])}
+
+
+def _exchanged(setting: Setting) -> Iterator[Mistake]:
+    """Yield the registers of two operands exchanged."""
+    registers = setting.instruction.registers
+    alike = registers["a"] == registers.get("b") and not any(map(setting.in_shared, "ab"))
+    both = [("a", "b", "A and B registers")] * alike
+    both += [("scale_a", "scale_b", "scales of A and B")] * (setting.instruction.scale is not None)
+    for first, second, text in both:
+        exchange = _exchange(first, second)
+        yield Mistake(
+            name=f"{text} exchanged",
+            advice=f"exchange the registers of {text.replace(' registers', '')}",
+            operands=(first, second),
+            records=(("exchanged", {}),),
+            change=exchange,
+            mend=exchange,
+        )
+
+
+def _exchange(first: str, second: str) -> Change:
+    return lambda given: {first: given[second], second: given[first]}
+
+
+def _on_both(setting: Setting) -> Iterator[Mistake]:
+    """Yield one value function on A and B alike, where they have the same type."""
+    form = setting.instruction
+    if form.a != form.b or form.storage("a") != form.storage("b"):
+        return
+    for function in value_functions(form.a, form.storage("a").shift):
+        yield Mistake(
+            name=f"A and B: {value_words(function.kind, function.facts, Speaker('ab', form.a.bits))}",
+            advice="the values of A and B change on the way: convert them as the instruction takes them",
+            operands=("a", "b"),
+            records=((function.kind, function.facts),),
+            cost=function.cost + _BOTH_COST,
+            change=_both_changed(setting, function),
+            mend=_both_changed(setting, function) if function.kind == "tf32" else None,
+        )
+
+
+def _both_changed(setting: Setting, function: ValueFunction) -> Change:
+    def change(given: Registers) -> Registers:
+        return {
+            name: written(setting, name, function.change(read(setting, name, given)), given) for name in "ab"
+        }
+
+    return change
+
+
+def byte_places(setting: Setting, operand: str) -> Iterator[Mistake]:
+    """Yield elements narrower than their bytes that lie higher or lower in them, and 1:2 fields as indices.
+
+    Both can be undone, but not by the codes that the instruction reads.
+    """
+    form = setting.instruction
+    if operand == "e" and index_bits(form) == 4:
+        as_fields, as_indices = (
+            next(each for each in index_functions(4) if each.kind == kind)
+            for kind in ("fields as indices", "indices as fields")
+        )
+        yield _changed_back(setting, "e", as_indices, as_fields)
+    if operand not in ("a", "b"):
+        return
+    storage, element = form.storage(operand), form.format(operand)
+    if storage.bits != _BYTE or element.bits >= _BYTE:
+        return
+    own, room = ((1 << element.bits) - 1) << storage.shift, _BYTE - element.bits
+    for by in (by for by in range(-storage.shift, room - storage.shift + 1) if by):
+        facts = {"by": by}
+        yield Mistake(
+            name=f"{operand.upper()}: {value_words('misplaced', facts, Speaker(operand, storage.bits))}",
+            advice=f"the bits of each element of {operand.upper()} belong elsewhere in its byte: shift them",
+            operands=(operand,),
+            records=(("misplaced", facts),),
+            mend=_moved_in_bytes(operand, -by, own),
+        )
+
+
+def _moved_in_bytes(operand: str, by: int, own: int) -> Change:
+    inside = np.uint32(own * 0x01010101)
+    if by < 0:
+        return lambda given: {operand: given[operand] >> np.uint32(-by) & inside}
+    return lambda given: {operand: given[operand] << np.uint32(by) & inside}
+
+
+def _changed_back(setting: Setting, operand: str, function: ValueFunction, back: ValueFunction) -> Mistake:
+    """Return the mistake of a value function that another undoes."""
+
+    def changed(each: ValueFunction) -> Change:
+        return lambda given: {
+            operand: written(setting, operand, each.change(read(setting, operand, given)), given)
+        }
+
+    text = value_words(function.kind, function.facts, Speaker(operand, 4))
+    return Mistake(
+        name=f"{SPELLED.get(operand, operand.upper())}: {text}",
+        advice="1:2 metadata has four bits a field, 0b0100 for the first of two and 0b1110 for the second",
+        operands=(operand,),
+        records=((function.kind, function.facts),),
+        change=changed(function),
+        mend=changed(back),
+    )
+
+
+def _arithmetic(setting: Setting) -> Iterator[Mistake]:
+    """Yield other arithmetics; none where the target is not chosen, which only lint allows."""
+    if setting.instruction.target is None:
+        return
+    for name, advice, arithmetic in alternatives(Arithmetic(instruction=setting.instruction)):
+        yield Mistake(
+            name=name, advice=advice, operands=(), records=(("arithmetic", {}),), arithmetic=arithmetic
+        )
