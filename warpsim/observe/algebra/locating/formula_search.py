@@ -21,11 +21,12 @@ from ..leaves import Leaves
 from ..provenance import Provenance
 from ..shadow_arrays import Shadow, Trace
 from .expansions import SUMS
-from .formula_alignment import Aligner, Edit, cost
+from .formula_alignment import Aligner
 from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
 from .located_record import CHOICES, Certainty, Located, user_location
 from .operand_copies import copies_of
 from .output_maps import index_map, whole_output
+from .value_edits import Edit, cost
 
 _TRIED = 8  # wrong elements that a mistake is searched in
 _MOST_EVALUATED = 300_000  # values, of further elements on which it is proven
@@ -77,6 +78,7 @@ class _Search:
         self.reference = ReferenceGraph(sides.trace, given, sides.names)
         self.kernel = KernelGraph(sides.provenance)
         self.name = sides.names[output.argument]
+        self.seen = set[tuple[str, str]]()  # kinds of edits of the elements that are searched
 
     def found(self) -> Located:
         places = self.sides.leaves.arguments[self.output.argument].places
@@ -118,7 +120,10 @@ class _Search:
             if self.kernel.evaluated - start > _MOST_EVALUATED:
                 break
             element = self._element(index)
-            right = element.proven and any((edit.kind, edit.detail) == main for edit in element.edits)
+            kinds = {(edit.kind, edit.detail) for edit in element.edits}
+            right = element.proven and main in kinds
+            if element.proven and not right and kinds <= self.seen:
+                continue  # another of the mistakes
             certainty: Certainty = "proven" if right else "located"
             found = replace(found, tried=found.tried + 1, checked=found.checked + right, certainty=certainty)
             if not right:
@@ -131,7 +136,7 @@ class _Search:
 
     def _element(self, index: tuple[int, ...]) -> Element:
         key, wanted = int(self.output.kernel[index]), int(self.output.reference[index])
-        aligner = Aligner(self.kernel, self.reference, self.reference.slice(wanted))
+        aligner = Aligner(self.kernel, self.reference, key, wanted)
         edits = aligner.edits(key, wanted)
         trivial = any(edit.kind == "unknown" for edit in edits)
         return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
@@ -166,8 +171,11 @@ class _Search:
                 else "suspected"
             )
         elif proven:
-            certainty = "proven" if proven == len(elements) and kinds <= _FEW else "located"
-        return self._record(edits, best.place, (len(elements), proven), certainty, kinds - 1)
+            every = all(element.proven for element in elements)
+            certainty = "proven" if every and kinds <= _FEW else "located"
+        self.seen = {(edit.kind, edit.detail) for element in elements for edit in element.edits}
+        tried = len(mine) if certainty == "proven" else len(elements)
+        return self._record(edits, best.place, (tried, proven), certainty, kinds - 1)
 
     def _record(
         self,
@@ -179,9 +187,11 @@ class _Search:
     ) -> Located:
         edit, (tried, proven) = edits[len(edits) // 2], counts
         pc = self._place_of_missing(edit, index) if edit.kind == "missing" else edit.pc
+        pc = pc if pc >= 0 else int(self.output.writers[index])
         own = edit.value if edit.kind == "missing" and edit.detail not in CHOICES else 0
         partner = edit.partner or own
-        copies, loaded = copies_of(self.sides, edits, self._name) if edit.kind == "operand" else ((), None)
+        moved = edit.kind == "operand" and self._is_moved(edit, index)
+        copies, loaded = copies_of(self.sides, edits, self._name) if moved else ((), None)
         return Located(
             kind=edit.kind, pc=pc, location=self._location(pc), found=self.say(edit.found),
             wanted=self.say(edit.wanted),
@@ -193,6 +203,16 @@ class _Search:
             loaded=self._location(-1 if loaded is None else loaded),
             others=others, chosen=pc >= 0 and "sp" in self._words(pc), operand=self._operand(edit),
         )  # fmt: skip
+
+    def _is_moved(self, edit: Edit, index: tuple[int, ...]) -> bool:
+        """Return whether an element stands for another element, so that its load may be wrong: not where a
+        result belongs, or another array of which this element is in the formula, too.
+        """
+        found, wanted = self._name(edit.found), self._name(edit.wanted)
+        if found is None or wanted is None or found.array == wanted.array:
+            return True
+        own = self.reference.slice(int(self.output.reference[index]))
+        return wanted.number < 0 and not own.has(edit.found)
 
     def _operand(self, edit: Edit) -> str:
         """Return which operand of a matrix instruction holds what was found; "" for none."""
