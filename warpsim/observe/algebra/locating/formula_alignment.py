@@ -12,7 +12,7 @@ Knows the two graphs; does not know outputs, lanes or texts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
 from typing import Any
@@ -91,7 +91,22 @@ class Aligner:
                         found = edits
                     if cost(found) <= enough:
                         break
-        return (self._by_use(value, wanted) if cost(found) > 1.0 else []) or found
+        found = (self._by_use(value, wanted) if cost(found) > 1.0 else []) or found
+        return self._earliest(found, value, wanted)
+
+    def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
+        """Return where a factor is first multiplied too much, of several statements that multiply by it."""
+        factor = edits[0].partner
+        if len(edits) > 1 or edits[0].kind != "extra" or edits[0].detail != "*" or edits[0].value != value:
+            return edits
+        by_statement = defaultdict[int, list[Edit]](list)
+        for key in self.kernel.below(value):
+            made = self.kernel.value(key)
+            if made is not None and made.name == "*" and factor in made.operands and key != value:
+                other = _other(made.operands, factor)
+                edit = self._edit("extra", key, other, key, other, factor, "*")
+                by_statement[made.pc].append(edit)
+        return next((each for each in by_statement.values() if self.proves(each, value, wanted)), edits)
 
     def _by_use(self, value: int, wanted: int) -> list[Edit]:
         """Return that a value, right in itself, stands in place of another in one of its uses: to change that
@@ -430,7 +445,7 @@ class Aligner:
         left, right = list((mine - theirs).elements()), list((theirs - mine).elements())
         left, right = self.pairs.folded(left), self.pairs.folded(right)
         both = [f for f in (mine & theirs).elements() if f not in self._inverses]
-        shared = next((f for f in both if not self.pairs.is_number(f)), next(iter(both), 0))
+        shared = next((f for f in both if not self.pairs.is_number(f)), 0)
         delta = term.delta(other.key)
         if len(left) == len(right) == 1:
             computed = not self.reference.known(left[0]) or self.kernel.value(left[0]) is not None

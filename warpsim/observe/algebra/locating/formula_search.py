@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....base.errors import Location
-from ....ptx.statements import InstructionStatement
+from ....ptx.statements import InstructionStatement, operand_names
 from ..equivalence import Output
 from ..keys.constant_keys import LOG2E
 from ..leaves import Leaves
@@ -30,7 +30,9 @@ from .value_edits import Edit, cost
 
 _TRIED = 8  # wrong elements that a mistake is searched in
 _MOST_EVALUATED = 300_000  # values, of further elements on which it is proven
+_NAMELESS, _LONGEST = "a value without a name", 100  # characters of a formula with values without names
 _SPREAD = 7919  # a prime: places one behind the other become places far apart
+_METADATA = 4  # the operand of mma.sp that chooses
 _FEW = 3  # kinds of edits that are one mistake: a sum and what divides by it
 
 
@@ -192,6 +194,8 @@ class _Search:
         partner = edit.partner or own
         moved = edit.kind == "operand" and self._is_moved(edit, index)
         copies, loaded = copies_of(self.sides, edits, self._name) if moved else ((), None)
+        chosen = pc >= 0 and "sp" in self._words(pc)
+        loaded = self._metadata_load(pc) if chosen and edit.kind == "operand" else loaded
         return Located(
             kind=edit.kind, pc=pc, location=self._location(pc), found=self.say(edit.found),
             wanted=self.say(edit.wanted),
@@ -201,8 +205,20 @@ class _Search:
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
-            others=others, chosen=pc >= 0 and "sp" in self._words(pc), operand=self._operand(edit),
+            others=others, chosen=chosen, operand=self._operand(edit),
         )  # fmt: skip
+
+    def _metadata_load(self, pc: int) -> int | None:
+        """Return the load that the metadata of a sparse product come from, in the order of the text."""
+        names = set(operand_names((self.sides.statement(pc).operands or ())[_METADATA]))
+        for at in range(pc - 1, -1, -1):
+            statement = self.sides.statement(at)
+            to, *given = statement.operands or ("",)
+            if not names.isdisjoint(operand_names(to)):
+                if statement.opcode == "ld" and "param" not in statement.modifiers:
+                    return at
+                names |= {name for each in given for name in operand_names(each)}
+        return None
 
     def _is_moved(self, edit: Edit, index: tuple[int, ...]) -> bool:
         """Return whether an element stands for another element, so that its load may be wrong: not where a
@@ -246,7 +262,8 @@ class _Search:
 
     def say(self, key: int) -> str:
         """Return a key in words: its name, its number, or what it is computed of."""
-        return self._expression(key, 3)
+        text = self._expression(key, 3)
+        return text if len(text) < _LONGEST or _NAMELESS not in text else self._number(key)
 
     def _expression(self, key: int, depth: int) -> str:
         name, number = self._name(key), self.reference.constant(key)
@@ -255,20 +272,26 @@ class _Search:
         if number is not None or key == 0:
             own = self.numbers.get(key, "")
             return f"{number or 0:g}" + f" (the value of {own})" * bool(own)
-        if name is not None:
+        if name is not None and not self._is_bits(name):
             return str(name)
-        made = self.kernel.value(key) or self.reference.value(key)
+        made = self.kernel.value(key) if name is None else None
+        made = made or self.reference.value(key)
         if made is None or depth == 0 or made.terms:
             return self._number(key)
         inner = [self._expression(each, depth - 1) for each in made.operands]
-        if len(inner) == 2 and made.name in ("+", "-", "*", "/"):
-            return f"({inner[0]} {made.name} {inner[1]})"
+        sign = {"shr": ">>", "shl": "<<", "and": "&"}.get(made.name, made.name)
+        if len(inner) == 2 and not sign.isalnum():
+            return f"({inner[0]} {sign} {inner[1]})"
         return f"{made.name}({', '.join(inner)})"
+
+    def _is_bits(self, name: Name) -> bool:
+        """Return whether a name is that of a line with several operations on bits, which is that of all."""
+        return name.number >= 0 and name.array.startswith(("(shr", "(shl", "(and"))
 
     @staticmethod
     def _number(key: int) -> str:
         found = rational(key)
-        return "a value without a name" if found is None else f"{found:.7g}"
+        return _NAMELESS if found is None else f"{found:.7g}"
 
 
 def _spans(places: Sequence[tuple[int, ...]]) -> str:
