@@ -257,7 +257,7 @@ CASES = [
     ("blocks", "fma.rn.f32 %f9, %f1, %f5, %f9;", 2 * "fma.rn.f32 %f9, %f1, %f5, %f9; ",
      "extra term", "fma.rn.f32 %f9, %f1, %f5, %f9;", "da[", "0"),
     ("nibbles", "mad.wide.u32 %rd3, %r0, 4, %p1;", "xor.b32 %r9, %r0, 1; mad.wide.u32 %rd3, %r9, 4, %p1;",
-     "operand", "%r2, 15", "(and", "(and"),
+     "operand", "%r2, 15", "(zero[5] & 15)", "(zero[4] & 15)"),
     ("nibbles", _f32(-64.0), _f32(-72.0), "missing", "", "", ""),
     ("clamped", "%r3, -128", "%r3, -127", "operand", "max.s32 %r4", "-127", "-128"),
     ("clamped", "max.s32 %r4, %r3, -128;", "mov.b32 %r4, %r3;", "missing", "st.global.u8", "", "-128"),

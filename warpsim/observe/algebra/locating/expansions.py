@@ -24,13 +24,20 @@ class Graph(Protocol):
 
 
 class Term(NamedTuple):
-    """A term of a sum: its factors, and the value of the kernel that adds it, which ``scale`` multiplies."""
+    """A term of a sum: its factors, with the statement that multiplies by each, and the value of the kernel
+    that adds it, which ``scale`` multiplies.
+    """
 
     key: int
     factors: tuple[int, ...]
     value: int
     pc: int
     scale: int
+    pcs: tuple[int, ...] = ()
+
+    def statement(self, factor: int) -> int:
+        """Return the statement that multiplies by a factor; the one that adds the term for others."""
+        return dict(zip(self.factors, self.pcs, strict=False)).get(factor, self.pc)
 
     def delta(self, other: int) -> int:
         """Return what is added to the value for another term."""
@@ -48,6 +55,7 @@ class _Part(NamedTuple):
     value: int
     pc: int
     above: tuple[int, ...] = ()
+    pcs: tuple[int, ...] = ()  # of scale
 
 
 class Expansion:
@@ -95,7 +103,7 @@ class Expansion:
             bits = self.split(part.key) if made is None else None
             if bits is not None:
                 integer, weight, rest = bits
-                todo += [part._replace(key=integer, scale=(*part.scale, weight)), part._replace(key=rest)]
+                todo += [self._scaled(part, integer, [weight], part.pc), part._replace(key=rest)]
             elif made is None or (part.key != key and self._is_atom(part.key, made)):
                 found += [self._term(part, (part.key,))] if part.key else []
             else:
@@ -118,7 +126,7 @@ class Expansion:
             return [here._replace(key=each) for each in made.operands]
         if made.name in ("-", "neg"):
             first = [here._replace(key=each) for each in made.operands[:-1]]
-            return [*first, here._replace(key=made.operands[-1], scale=(*here.scale, minus(0, ONE)))]
+            return [*first, self._scaled(here, made.operands[-1], [minus(0, ONE)], made.pc)]
         multiplied = made.operands[:2]
         rest = [here._replace(key=made.operands[2])] if made.name == "fma" else []
         inner = self._sum_among(multiplied)
@@ -126,7 +134,7 @@ class Expansion:
             others = list(multiplied)
             others.remove(inner)
             more = [self.inverted(each) for each in others] if made.name == "/" else others
-            rest.insert(0, here._replace(key=inner, scale=(*here.scale, *more)))
+            rest.insert(0, self._scaled(here, inner, more, made.pc))
         return rest
 
     def _sum_among(self, operands: Sequence[int], depth: int = 0) -> int:
@@ -146,6 +154,14 @@ class Expansion:
         return made.name not in SUMS or self.whole(key)
 
     def _term(self, part: _Part, own: Sequence[int]) -> Term:
-        every = (factor for each in (*part.scale, *own) for factor in self.factors(each))
-        named = tuple(f if f > 0 else self.inverted(-f) for f in every if abs(f) != ONE) or (ONE,)
-        return Term(product_of(named), named, part.value, part.pc, product_of(part.above))
+        given = zip((*part.scale, *own), (*part.pcs, *(part.pc for _ in own)), strict=True)
+        every = [(factor, pc) for each, pc in given for factor in self.factors(each) if abs(factor) != ONE]
+        named = tuple(f if f > 0 else self.inverted(-f) for f, _ in every) or (ONE,)
+        pcs = tuple(pc for _, pc in every)
+        return Term(product_of(named), named, part.value, part.pc, product_of(part.above), pcs)
+
+    @staticmethod
+    def _scaled(part: _Part, key: int, factors: Sequence[int], pc: int) -> _Part:
+        """Return a summand of another that factors multiply at a statement."""
+        pcs = (*part.pcs, *(pc for _ in factors))
+        return part._replace(key=key, scale=(*part.scale, *factors), pcs=pcs)

@@ -19,8 +19,8 @@ from typing import Any
 
 from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import equal
-from .expansions import ONE, PRODUCTS, SUMS, Expansion, Term
-from .formula_graphs import KernelGraph, ReferenceGraph, Value, inverse, minus, plus, product_of, times
+from .expansions import PRODUCTS, SUMS, Expansion, Term
+from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, minus, plus, product_of, times
 from .term_pairs import TermPairs
 from .value_edits import Edit, Kind, cost, deltas_of
 
@@ -91,7 +91,9 @@ class Aligner:
                         found = edits
                     if cost(found) <= enough:
                         break
-        found = (self._by_use(value, wanted) if cost(found) > 1.0 else []) or found
+        use = self._by_use(value, wanted) if cost(found) > 1.0 else []
+        if use and not self.proves(found, self.root, self.wanted):
+            return use
         return self._earliest(found, value, wanted)
 
     def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
@@ -450,7 +452,7 @@ class Aligner:
         if len(left) == len(right) == 1:
             computed = not self.reference.known(left[0]) or self.kernel.value(left[0]) is not None
             inner = self.edits(left[0], right[0], depth + 1) if computed else []
-            whole = Edit("operand", term.value, delta, term.pc, left[0], right[0], shared)
+            whole = Edit("operand", term.value, delta, term.statement(left[0]), left[0], right[0], shared)
             if not inner or (cost(inner) > 1.2 and self.reference.known(left[0])):
                 return [whole]
             own = [edit._replace(value=term.value, delta=delta, pc=term.pc) for edit in inner]
@@ -461,7 +463,8 @@ class Aligner:
         found, wanted = product_of(left) if left else ONE, product_of(right) if right else ONE
         kind: Kind = "missing" if not left else "extra" if not right else "unknown"
         partner = wanted if kind == "missing" else found
-        return [Edit(kind, term.value, delta, term.pc, found, wanted, partner, "*")]
+        pc = term.statement(left[0]) if left else term.pc
+        return [Edit(kind, term.value, delta, pc, found, wanted, partner, "*")]
 
     def _of_several(self, term: Term, left: list[int], right: list[int], depth: int) -> list[Edit]:
         """Return edits of factors: of computed ones, then of elements in place of others of their array."""

@@ -213,11 +213,11 @@ class _Search:
         names = set(operand_names((self.sides.statement(pc).operands or ())[_METADATA]))
         for at in range(pc - 1, -1, -1):
             statement = self.sides.statement(at)
-            to, *given = statement.operands or ("",)
-            if not names.isdisjoint(operand_names(to)):
+            to, *given = [tuple(operand_names(each)) for each in statement.operands or ()] or [()]
+            if not names.isdisjoint(to):
                 if statement.opcode == "ld" and "param" not in statement.modifiers:
                     return at
-                names |= {name for each in given for name in operand_names(each)}
+                names.update(*given)
         return None
 
     def _is_moved(self, edit: Edit, index: tuple[int, ...]) -> bool:

@@ -42,7 +42,8 @@ class TermPairs:
         for terms, sign in ((lacking, plus), (extra, minus)):
             for term in terms:
                 sums[self._variables(term)] = sign(sums[self._variables(term)], term.key)
-        return tuple([t for t in terms if sums[self._variables(t)]] for terms in (lacking, extra))
+        first, second = ([t for t in terms if sums[self._variables(t)]] for terms in (lacking, extra))
+        return first, second
 
     def folded(self, factors: list[int]) -> list[int]:
         """Return factors with their numbers multiplied, where there are several factors."""
