@@ -235,9 +235,29 @@ cvt.u64.u32 %rd1, %r0; add.u64 %rd1, %rd1, %p1; st.global.u8 [%rd1], %r4;""",
     reference=lambda x, y: np.clip(x + 5, -128, 127),
 )
 
+# --- a decision that wrong values turn ---------------------------------------------------------------
+
+LEAKY = Kernel(
+    body=_loaded("%f0", 0, 0, 8)
+    + _loaded("%f1", 0, 4, 8)
+    + f"""
+ld.global.f32 %f2, [%p1+0];
+ld.global.f32 %f3, [%p1+4];
+mul.f32 %f4, %f0, %f2; fma.rn.f32 %f4, %f1, %f3, %f4;
+mul.f32 %f5, %f4, {_f32(0.25)};
+setp.gt.f32 %q0, %f4, 0f00000000; selp.f32 %f6, %f4, %f5, %q0;
+mad.wide.u32 %rd1, %r0, 4, %p2; st.global.f32 [%rd1], %f6;""",
+    threads=32,
+    arguments=lambda random: [
+        *(random.standard_normal(shape).astype(np.float32) for shape in ((32, 2), (3,))),
+        np.zeros(32, np.float32),
+    ],
+    reference=lambda x, w, y: np.where(x @ w[:2] > 0, x @ w[:2], x @ w[:2] * 0.25),
+)
+
 KERNELS = {
     "rotated": ROTATED, "normed": NORMED, "gated": GATED,
-    "blocks": BLOCKS, "nibbles": NIBBLES, "clamped": CLAMPED,
+    "blocks": BLOCKS, "nibbles": NIBBLES, "clamped": CLAMPED, "leaky": LEAKY,
 }  # fmt: skip
 
 # kernel, old, new -> kind, statement, what is found, what the reference has
@@ -259,6 +279,9 @@ CASES = [
     ("nibbles", "mad.wide.u32 %rd3, %r0, 4, %p1;", "xor.b32 %r9, %r0, 1; mad.wide.u32 %rd3, %r9, 4, %p1;",
      "operand", "%r2, 15", "(zero[5] & 15)", "(zero[4] & 15)"),
     ("nibbles", _f32(-64.0), _f32(-72.0), "missing", "", "", ""),
+    ("leaky", "%f3, [%p1+4]", "%f3, [%p1+8]", "operand", "%f3, [%p1+8]", "w[2]", "w[1]"),
+    ("gated", "mul.f32 %f9, %f8, %f1;", "mul.f32 %f9, %f8, %f1; mul.f32 %f9, %f9, %f2;",
+     "extra", "mul.f32 %f9, %f9, %f2", "", ""),
     ("clamped", "%r3, -128", "%r3, -127", "operand", "max.s32 %r4", "-127", "-128"),
     ("clamped", "max.s32 %r4, %r3, -128;", "mov.b32 %r4, %r3;", "missing", "st.global.u8", "", "-128"),
 ]  # fmt: skip

@@ -295,6 +295,14 @@ class ReferenceGraph:
                 if found:
                     yield operation.name
 
+    def alternatives(self, chosen: int) -> Iterator[int]:
+        """Yield what a selection, a maximum or a minimum would have been, had the data decided otherwise."""
+        for operation in self.operations:
+            if operation.name in ("where", "max", "min") and len(operation.operands) > 1:
+                picked = operation.result.keys == _U(chosen)
+                others = [np.broadcast_to(each.keys, picked.shape)[picked] for each in operation.operands]
+                yield from {int(key) for each in others for key in each if key != chosen}
+
     def slice(self, root: int) -> Slice:
         """Return what a key is made of."""
         return Slice(self, root)

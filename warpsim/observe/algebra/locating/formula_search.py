@@ -54,6 +54,11 @@ class Element(NamedTuple):
     edits: list[Edit]
     proven: bool
 
+    @property
+    def kinds(self) -> set[tuple[str, str]]:
+        """The kinds of its edits, with their operations."""
+        return {(edit.kind, edit.detail) for edit in self.edits}
+
 
 def located(sides: Sides) -> Located | None:
     """Return where the kernel leaves the reference, for the output with most wrong elements, if any."""
@@ -86,7 +91,9 @@ class _Search:
         places = self.sides.leaves.arguments[self.output.argument].places
         whole = whole_output(self.output, self.sides.provenance.stores, places)
         chosen = self._chosen()
-        elements = [self._element(index) for index in chosen[:_TRIED]]
+        first = [self._element(index) for index in chosen[:_TRIED]]
+        self.seen = {kind for element in first if element.proven for kind in element.kinds}
+        elements = [self._decided(element) for element in first]
         best = self._proven_on(chosen[_TRIED:], self._of_elements(elements))
         if whole is None:
             return best
@@ -121,10 +128,9 @@ class _Search:
         for index in more if found.proven else ():
             if self.kernel.evaluated - start > _MOST_EVALUATED:
                 break
-            element = self._element(index)
-            kinds = {(edit.kind, edit.detail) for edit in element.edits}
-            right = element.proven and main in kinds
-            if element.proven and not right and kinds <= self.seen:
+            element = self._decided(self._element(index))
+            right = element.proven and main in element.kinds
+            if element.proven and not right and element.kinds <= self.seen:
                 continue  # another of the mistakes
             certainty: Certainty = "proven" if right else "located"
             found = replace(found, tried=found.tried + 1, checked=found.checked + right, certainty=certainty)
@@ -137,11 +143,25 @@ class _Search:
         return all(key and self.reference.constant(key) is None for key in keys)
 
     def _element(self, index: tuple[int, ...]) -> Element:
-        key, wanted = int(self.output.kernel[index]), int(self.output.reference[index])
+        return self._compared(index, int(self.output.reference[index]))
+
+    def _compared(self, index: tuple[int, ...], wanted: int) -> Element:
+        key = int(self.output.kernel[index])
         aligner = Aligner(self.kernel, self.reference, key, wanted)
         edits = aligner.edits(key, wanted)
         trivial = any(edit.kind == "unknown" for edit in edits)
         return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
+
+    def _decided(self, element: Element) -> Element:
+        """Return an element whose wrong values took another decision, beside what the reference has there:
+        with mistakes that other elements prove, and no others.
+        """
+        if not element.proven and self.seen:
+            for other in self.reference.alternatives(int(self.output.reference[element.place])):
+                found = self._compared(element.place, other)
+                if found.proven and found.edits and found.kinds <= self.seen:
+                    return found
+        return element
 
     # --- from elements to a record ---
 
@@ -175,7 +195,6 @@ class _Search:
         elif proven:
             every = all(element.proven for element in elements)
             certainty = "proven" if every and kinds <= _FEW else "located"
-        self.seen = {(edit.kind, edit.detail) for element in elements for edit in element.edits}
         tried = len(mine) if certainty == "proven" else len(elements)
         return self._record(edits, best.place, (tried, proven), certainty, kinds - 1)
 
