@@ -20,12 +20,12 @@ PARTS = {  # room or package -> its parts in order; modules that are not named c
     "base": ("errors", "environment", "folders", "text_columns", "files", "cluster"),
     "sums": ("arithmetic", "execution", "products"),
     "machine": ("state", "bind", "native", "run", "opcodes", "load", "independence", "grid", "host"),
-    "observe": ("checks", "recording", "algebra"),  # checks may not depend on the algebra
+    "observe": ("checks", "recording", "stops", "algebra"),  # checks may not depend on the algebra
     "programs": ("launch", "interactive", "compilers", "exec"),
     "workbench": ("inputs", "traces", "vectors", "generation", "diagnosis", "explanation", "debugger"),
     "workbench.generation": ("sums", "cases", "coverage"),
     "workbench.diagnosis": (
-        *("library", "dumps", "solving", "locate", "origins", "search", "loops", "recordings"),
+        *("library", "dumps", "solving", "contents", "origins", "search", "loops", "recordings"),
         *("units", "formulas", "verdicts", "linting"),
     ),
     "show": ("views", "debugger", "report", "testing", "cli"),

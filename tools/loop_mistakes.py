@@ -79,6 +79,8 @@ def trial(form: Instruction, name: str, given: Given, other: dict[str, Candidate
     if found.as_expected:
         return "no effect"
     meant = other[name].exact()
+    if found.matches and found.matches[0].kind != "candidate":
+        return "found"  # solved from D, and no name of the search
     names = [known for finding in found.matches for known in (finding.name, *finding.also) if known in other]
     effects = [np.array_equal(other[known].exact(), meant) for known in names]
     if not any(effects):

@@ -144,7 +144,7 @@ LENIENCES = (
     ),
     Lenience(
         name="f32 register as metadata",
-        reason="metadata is no number; the other 32-bit types are accepted",
+        reason="metadata is not a number; the other 32-bit types are accepted",
         pattern=r"((?:\}|\bd\d+), \{?)f(\d+\}?)(?=, )",
         replacement=r"\1r\2",
         within=r"\.sp\b",

@@ -1,6 +1,7 @@
 """Texts of layouts read back: CuTe's notation and closed formulas as numbers."""
 
 import re
+from functools import cache
 from itertools import product
 
 CUTE = re.compile(
@@ -44,8 +45,12 @@ def read_cute(text):
 
 def evaluated(text, values):
     """A printed formula as a number: ``/`` divides integers, ``%laneid`` is a name."""
-    source = text.replace("%laneid", "laneid").replace("/", "//")
-    return eval(source, {"__builtins__": {}}, values)
+    return eval(_compiled(text), {"__builtins__": {}}, values)
+
+
+@cache
+def _compiled(text):
+    return compile(text.replace("%laneid", "laneid").replace("/", "//"), "formula", "eval")
 
 
 def with_names(names, values):

@@ -16,7 +16,7 @@ from warpsim.base.errors import NotModelled, WarpsimError
 from warpsim.programs.launch.launching import load_text
 
 NOT_MODELLED = "not modelled"
-_CRASHES = ("ptxas crashes", "Internal compiler error")  # which are no verdicts
+_CRASHES = ("ptxas crashes", "Internal compiler error")  # which are not verdicts
 _SINGLE, _PAIR = "cta_group::1", "cta_group::2"
 _TOGETHER = 500  # statements that are loaded at a time: one that cannot be read hides the others
 

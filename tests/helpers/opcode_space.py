@@ -91,7 +91,7 @@ OPERANDS: dict[str, tuple[str, ...]] = {
     "griddepcontrol": ("", "0"),
 }  # fmt: skip
 
-# What registers a type takes instead of its own kind, and things that are no registers.
+# What registers a type takes instead of its own kind, and things that are not registers.
 _OTHERS = (
     *("%c1", "%p1", "!%p1", "%h1", "%r1", "%d1", "%f1", "%g1", "%u1", "%s1", "%i1", "%l1", "%q1", "0", "1"),
     *("-1", "5", "0x1ffffffff", "0f3F800000", "0d3FF0000000000000", "1.5", "_", "%tid.x", "%clock64", "sm"),

@@ -106,7 +106,7 @@ def _retyped(shape: Shape, old: Words, new: Words) -> Iterator[Shape]:
 
 
 def mutants(rows: Sequence[Row], opcode: str, types: Sequence[str], count: int, seed: int) -> list[str]:
-    """Statements ("name operands") that differ in one modifier from forms of the opcode, and are no forms.
+    """Statements ("name operands") that differ in one modifier from forms of the opcode, and are not forms.
 
     Each mutated name comes with the operands of every form of the opcode, and with its own ones retyped:
     if any assembles, ptxas takes the name.

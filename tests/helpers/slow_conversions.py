@@ -73,7 +73,7 @@ def whole(value: int, shift: int, rounding: str, random: Fraction = NO_BITS) -> 
 
 
 def code_of(value: Number, name: str, rounding: str, satfinite: bool, random: Fraction = NO_BITS) -> int:
-    """The code of a number that is no NaN."""
+    """The code of a number that is not a NaN."""
     if name == "ue8m0":
         return scale_of(value, rounding, satfinite)
     sign, magnitude, exponent = value

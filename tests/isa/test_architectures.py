@@ -171,7 +171,7 @@ def test_evidence_is_that_of_the_types_compared() -> None:
     new = replace(FORMATS["e4m3"], name="e3m4")
     other = rule_of("sm_89", "mma", replace(product, b=new))
     assert (other.evidence.label, other.evidence.outputs) == ("inferred", 0)
-    assert "A and B of e4m3 and e3m4, published outputs of e4m3" in other.evidence.detail
+    assert "A e4m3 by B e3m4, compared with e4m3" in other.evidence.detail
     assert other.bare == rule.bare
 
 
@@ -182,19 +182,24 @@ def test_evidence_is_that_of_the_types_compared() -> None:
             "m16n8k16.row.col.f32.f16.f16.f32",
             "sm_80",
             "inferred",
-            "k 16 in 2 steps, published outputs of k 8",
+            "modelled as 2 steps of k = 8",
         ),
         ("m16n8k8.row.col.f32.f16.f16.f32", "sm_80", "validated", ""),
-        ("m16n8k8.row.col.f32.f16.f16.f32", "sm_90", "inferred", "k 8, published outputs of k 16"),
-        ("m16n8k16.row.col.f32.f16.f16.f32", "sm_87", "inferred", "as on sm_80 (inferred: k 16 in 2 steps"),
+        ("m16n8k8.row.col.f32.f16.f16.f32", "sm_90", "inferred", "k = 8, compared with k = 16"),
+        (
+            "m16n8k16.row.col.f32.f16.f16.f32",
+            "sm_87",
+            "inferred",
+            "as on sm_80 (inferred: modelled as 2 steps of k = 8",
+        ),
         (
             "m16n8k32.row.col.f32.e4m3.e5m2.f32",
             "sm_89",
             "inferred",
-            "e4m3 by e5m2, published outputs of one type",
+            "e4m3 by e5m2, compared with equal types",
         ),
-        ("m16n8k16.row.col.f32.e4m3.e4m3.f32", "sm_89", "inferred", "k 16, published outputs of k 32"),
-        ("m8n8k4.row.col.f32.f16.f16.f16", "sm_70", "inferred", "C of f16, published outputs with C of f32"),
+        ("m16n8k16.row.col.f32.e4m3.e4m3.f32", "sm_89", "inferred", "k = 16, compared with k = 32"),
+        ("m8n8k4.row.col.f32.f16.f16.f16", "sm_70", "inferred", "C f16, compared with C f32"),
         ("m16n8k32.row.col.s32.s8.s8.s32", "sm_90", "documented", "exact integers that wrap"),
         ("m16n8k32.row.col.satfinite.s32.s8.s8.s32", "sm_90", "inferred", "saturation once at the end"),
     ],
@@ -209,7 +214,7 @@ def test_what_is_composed_is_inferred_and_says_of_what(
 
 def test_wgmma_of_f8_is_validated_without_c_alone() -> None:
     form = warpsim.decode("wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3", target="sm_90a")
-    assert "with C, published outputs without" in warpsim.evidence(form).detail
+    assert "with C, compared without C" in warpsim.evidence(form).detail
     assert warpsim.evidence(form).label == "inferred"
     assert warpsim.evidence(form, with_c=False).label == "validated"
 

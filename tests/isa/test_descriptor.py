@@ -271,18 +271,18 @@ def test_the_fields_lie_where_the_manual_puts_them():
     [
         ({"start_address": 262144}, "start address 262144 of a descriptor is outside 0..262128"),
         ({"start_address": -16}, "start address -16 of a descriptor is outside 0..262128"),
-        ({"start_address": 8}, "start address 0x8 of a descriptor is no multiple of 16 bytes"),
-        ({"start_address": 16.0}, "start address 16.0 of a descriptor is no integer"),
+        ({"start_address": 8}, "start address 0x8 of a descriptor is not a multiple of 16 bytes"),
+        ({"start_address": 16.0}, "start address 16.0 of a descriptor is not an integer"),
         (
             {"leading_byte_offset": 1},
-            "leading dimension byte offset 0x1 of a descriptor is no multiple of 16 bytes",
+            "leading dimension byte offset 0x1 of a descriptor is not a multiple of 16 bytes",
         ),
         (
             {"stride_byte_offset": 1 << 20},
             "stride dimension byte offset 1048576 of a descriptor is outside 0..262128",
         ),
         ({"base_offset": 8}, "base offset 8 of a descriptor is outside 0..7"),
-        ({"swizzle": "16B"}, "swizzle '16B': it is 'none', '32B', '64B' or '128B'"),
+        ({"swizzle": "16B"}, "swizzle '16B': expected 'none', '32B', '64B' or '128B'"),
     ],
 )
 def test_a_field_out_of_range_is_refused(values, message):
@@ -625,7 +625,8 @@ def test_a_packed_tile_starts_at_a_multiple_of_its_pattern(swizzle, pattern):
     assert canonical_descriptor(3 * pattern, shape, swizzle=swizzle).start_address == 3 * pattern
     start = 3 * pattern + pattern // 2
     message = (
-        f"start address {start:#x} of a packed tile with swizzle {swizzle} is no multiple of {pattern} bytes"
+        f"start address {start:#x} of a packed tile with swizzle {swizzle} is not a multiple of "
+        f"{pattern} bytes"
     )
     with raises(OperandError, message):
         canonical_descriptor(start, shape, swizzle=swizzle)

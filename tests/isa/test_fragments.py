@@ -320,4 +320,4 @@ def test_other_bytes_and_threads_are_illegal(form: Instruction) -> None:
         for thread in (-1, threads):
             with pytest.raises(IllegalInstruction) as error:
                 form.scales(operand).codes(words, 0, thread)
-            assert str(error.value) == f"thread-id-{operand} {thread}: it is 0..{threads - 1}"
+            assert str(error.value) == f"thread-id-{operand} {thread}: expected 0..{threads - 1}"

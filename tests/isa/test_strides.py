@@ -1,4 +1,4 @@
-"""Extents and strides: points, joined modes, and layouts that are no bijection."""
+"""Extents and strides: points, joined modes, and layouts that are not bijections."""
 
 from __future__ import annotations
 

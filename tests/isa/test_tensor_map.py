@@ -90,13 +90,13 @@ LIMITS = [
     (GOOD, {"box": (64, 8)}, "box has 2 values, but a tensor of 3 dimensions has 3"),
     (GOOD, {"strides": (256,)}, "strides has 1 values, but a tensor of 3 dimensions has 2"),
     (GOOD, {"element_strides": (1, 1)}, "element_strides has 2 values, but a tensor of 3 dimensions has 3"),
-    (GOOD, {"address": 0x1008}, "global address 0x1008: it is a multiple of 16 bytes"),
+    (GOOD, {"address": 0x1008}, "global address 0x1008: expected a multiple of 16 bytes"),
     (
         GOOD,
         {"address": 0x1010, "interleave": "32B", "swizzle": "32B"},
-        "global address 0x1010: it is a multiple of 32 bytes with interleave 32B",
+        "global address 0x1010: expected a multiple of 32 bytes with interleave 32B",
     ),
-    (PADDED, {"address": 0x1010}, "global address 0x1010: it is a multiple of 32 bytes with b6x16_p32"),
+    (PADDED, {"address": 0x1010}, "global address 0x1010: expected a multiple of 32 bytes with b6x16_p32"),
     (GOOD, {"sizes": (0, 1, 1)}, "the innermost dimension has 0 elements: a map has 1 to 2**32"),
     (
         GOOD,
@@ -111,27 +111,35 @@ LIMITS = [
     (
         GOOD,
         {"strides": (200, 16384)},
-        "the stride of 200 bytes of dimension 1 from inside: it is a multiple of 16 bytes",
+        "the stride of 200 bytes of dimension 1 from inside: expected a multiple of 16 bytes",
     ),
     (
         GOOD,
         {"strides": (256, 1 << 40)},
-        "the stride of 1099511627776 bytes of dimension 2 from inside: it is less than 2**40",
+        "the stride of 1099511627776 bytes of dimension 2 from inside: expected less than 2**40",
     ),
     (
         PADDED,
         {"strides": (208,)},
-        "the stride of 208 bytes of dimension 1 from inside: it is a multiple of 32 bytes with b6x16_p32",
+        "the stride of 208 bytes of dimension 1 from inside: expected a multiple of 32 bytes with b6x16_p32",
     ),
-    (GOOD, {"element_strides": (1, 9, 1)}, "the element stride 9 of dimension 1 from inside: it is 1 to 8"),
-    (GOOD, {"element_strides": (1, 1, 0)}, "the element stride 0 of dimension 2 from inside: it is 1 to 8"),
+    (
+        GOOD,
+        {"element_strides": (1, 9, 1)},
+        "the element stride 9 of dimension 1 from inside: expected 1 to 8",
+    ),
+    (
+        GOOD,
+        {"element_strides": (1, 1, 0)},
+        "the element stride 0 of dimension 2 from inside: expected 1 to 8",
+    ),
     (GOOD, {"box": (64, 257, 1)}, "a box of 257 elements along dimension 1 from inside: it has 1 to 256"),
     (GOOD, {"box": (0, 1, 1)}, "a box of 0 elements along the innermost dimension: it has 1 to 256"),
     (
         GOOD,
         {"box": (12, 1, 1)},
         "a box with 12 elements of the innermost dimension of f16 has rows of 24 bytes: "
-        "it is a multiple of 16 bytes",
+        "expected a multiple of 16 bytes",
     ),
     (
         GOOD,
@@ -161,8 +169,8 @@ LIMITS = [
         {"element": "u16", "fill": "nan"},
         'fill "nan" with u16: only elements in floating point have NaN',
     ),
-    (GOOD, {"element": "f8"}, "element 'f8': it is one of 'u8', "),
-    (GOOD, {"swizzle": "256B"}, "swizzle '256B': it is one of 'none', '32B', "),
+    (GOOD, {"element": "f8"}, "element 'f8': expected 'u8', "),
+    (GOOD, {"swizzle": "256B"}, "swizzle '256B': expected 'none', '32B', "),
     (IMAGE, {"sizes": (64, 14), "strides": (128,)}, "a tensor of 2 dimensions: a map of im2col has 3 to 5"),
     (
         IMAGE,
@@ -179,12 +187,12 @@ LIMITS = [
         {"im2col": replace(PIXELS, lower=(5, 0), upper=(-9, 0))},
         "corners 5 and -9 leave no pixel of 14: the last pixel is 4",
     ),
-    (IMAGE, {"im2col": replace(PIXELS, channels=257)}, "257 channels per pixel: it is 1 to 256"),
-    (IMAGE, {"im2col": replace(PIXELS, pixels=1025)}, "1025 pixels per column: it is 1 to 1024"),
+    (IMAGE, {"im2col": replace(PIXELS, channels=257)}, "257 channels per pixel: expected 1 to 256"),
+    (IMAGE, {"im2col": replace(PIXELS, pixels=1025)}, "1025 pixels per column: expected 1 to 1024"),
     (
         IMAGE,
         {"im2col": replace(PIXELS, channels=12)},
-        "a box with 12 channels of f16 has rows of 24 bytes: it is a multiple of 16 bytes",
+        "a box with 12 channels of f16 has rows of 24 bytes: expected a multiple of 16 bytes",
     ),
     (
         IMAGE,
@@ -259,11 +267,11 @@ def test_what_is_replaced_is_checked_when_it_is_used() -> None:
 def test_values_that_no_field_takes() -> None:
     content = bytes(TensorMap(**GOOD))
     for name, value, message in (
-        ("box_dim", 257, "box_dim 257: it is 1 to 256"),
-        ("global_dim", 0, "global_dim 0: it is 1 to 4294967295"),
-        ("global_stride", 1 << 40, "global_stride 1099511627776: it is 0 to 1099511627775"),
-        ("element_stride", 0, "element_stride 0: it is 1 to 8"),
-        ("rank", 5, "rank 5: it is 0 to 4"),
+        ("box_dim", 257, "box_dim 257: expected 1 to 256"),
+        ("global_dim", 0, "global_dim 0: expected 1 to 4294967295"),
+        ("global_stride", 1 << 40, "global_stride 1099511627776: expected 0 to 1099511627775"),
+        ("element_stride", 0, "element_stride 0: expected 1 to 8"),
+        ("rank", 5, "rank 5: expected 0 to 4"),
     ):
         with pytest.raises(OperandError, match=message):
             replaced(content, name, value)

@@ -298,5 +298,5 @@ def test_small_launches_compile_nothing() -> None:
 
 def test_other_ways_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STATEMENTS, "fast")
-    with pytest.raises(OperandError, match="WARPSIM_STATEMENTS='fast': it is 'compiled', 'numpy', 'int"):
+    with pytest.raises(OperandError, match="WARPSIM_STATEMENTS='fast': expected 'compiled', 'numpy', 'int"):
         _loop("")(1, 32, [np.zeros(32, np.uint32), 1])

@@ -39,7 +39,7 @@ def test_who_is_in_which_cluster(given: tuple[int, int, int] | None, schedule: s
 
 
 def test_waves_hold_whole_clusters() -> None:
-    """More CTAs than fit in one wave; the number of a wave's CTAs is no multiple of the cluster's."""
+    """More CTAs than fit in one wave; the number of a wave's CTAs is not a multiple of the cluster's."""
     body = f"{PLACE} st.shared.u32 [%t2], %a; {MEET} mapa.shared::cluster.u32 %t4, %t2, %peer;"
     body += f"ld.shared::cluster.u32 %d0, [%t4]; {MEET}"
     ctas, threads = 36, 352
@@ -51,14 +51,14 @@ def test_waves_hold_whole_clusters() -> None:
 @pytest.mark.parametrize(
     ("grid", "cluster", "tuning", "message"),
     [
-        (3, 2, "", "grid (3, 1, 1): x is no multiple of 2, as clusters are 2 x 1 x 1 CTAs"),
-        ((4, 3), (2, 2), "", "grid (4, 3, 1): y is no multiple of 2, as clusters are 2 x 2 x 1 CTAs"),
+        (3, 2, "", "grid (3, 1, 1): x is not a multiple of 2, as clusters are 2 x 1 x 1 CTAs"),
+        ((4, 3), (2, 2), "", "grid (4, 3, 1): y is not a multiple of 2, as clusters are 2 x 2 x 1 CTAs"),
         (34, 17, "",
          "a cluster of 17 x 1 x 1 CTAs has 17: at most 8 on sm_90a, or 16 where the host allows it"),
         (4, 0, "", "cluster (0, 1, 1): x is 1 to 2147483647"),
         (4, 4, ".reqnctapercluster 2", "cluster (4, 1, 1): the kernel says .reqnctapercluster (2, 1, 1)"),
         (3, None, ".reqnctapercluster 2",
-         "grid (3, 1, 1): x is no multiple of 2, as clusters are 2 x 1 x 1 CTAs"),
+         "grid (3, 1, 1): x is not a multiple of 2, as clusters are 2 x 1 x 1 CTAs"),
         (4, 4, ".maxclusterrank 2", "a cluster of 4 x 1 x 1 CTAs has 4: the kernel says .maxclusterrank 2"),
         (4, None, ".explicitcluster", "the kernel says .explicitcluster: the launch must name its cluster"),
         (4, None, ".reqnctapercluster 0", "a cluster of 0 x 1 x 1 CTAs: at least 1 along each axis"),
@@ -295,7 +295,7 @@ TOLD = "st.async.shared::cluster.mbarrier::complete_tx::bytes"
         ("barrier.cluster.wait.relaxed;", 1,
          "barrier has no form barrier.cluster.wait.relaxed: its modifiers do not go together"),
         ("barrier.cluster.arrive 0;", 1, "barrier.cluster.arrive takes 0 operands, but 1 is given"),
-        ("setmaxnreg.inc.sync.aligned.u32 20;", 33, "a count of 20: it is 24 to 256 in steps of 8"),
+        ("setmaxnreg.inc.sync.aligned.u32 20;", 33, "a count of 20: expected 24 to 256 in steps of 8"),
         ("setmaxnreg.inc.sync.aligned.u32 %t1;", 33, "expected a constant, not '%t1'"),
         (f"{TOLD}.b32 [%t1], %x2, [%t3];", 66, f"{TOLD}.b32 takes .b32 here, but %x2 is .b64"),
         (f"{TOLD}.v2.b32 [%t1], %t2, [%t3];", 69, "expected 2 elements, not '%t2'"),

@@ -39,7 +39,9 @@ def test_an_initial_value_is_a_byte_of_an_address():
 
 
 def test_the_address_of_nothing_is_refused():
-    with pytest.raises(IllegalInstruction, match="p starts with the address of q, which is no function"):
+    with pytest.raises(
+        IllegalInstruction, match="p starts with the address of q, which is neither a function"
+    ):
         launched("mov.u64 %d1, p;", ".global .align 8 .u64 p = q;")
 
 

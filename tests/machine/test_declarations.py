@@ -35,7 +35,7 @@ VALUES = {  # declarations in .global, and what is wrong with them
     ".v2 .f64 z;": None,
     ".u32 z[];": "z has no elements: only .extern variables of a module have []",
     ".u32 z[2] = {1,};": "z: an initial value is missing",
-    ".u32 z = 1 2;": "the initial value '1 2' of z is no constant expression and no address",
+    ".u32 z = 1 2;": "the initial value '1 2' of z is neither a constant expression nor an address",
     ".u64 z = z;": "z starts with the address of z, which is not declared before it",
     ".u64 a, z = a;": "z starts with the address of a, which is not declared before it",
     ".u32 a; .global .u64 z = generic (a) + 4;": None,
@@ -63,10 +63,12 @@ OF_MODULES = {
     ".func (.param .u32 r) f() .noreturn { ret; }": ".noreturn is for functions without results",
     ".extern .func f(.param .align 256 .b8 x[4]);": None,
     ".func f(.param .align 256 .b8 x[4]) { ret; }": (
-        "x has alignment 256: it is a power of two, 128 at most"
+        "x has alignment 256: expected a power of two, 128 at most"
     ),
-    ".func f(.param .align 3 .align 4 .b8 x[4]);": ("x has alignment 3: it is a power of two, 65536 at most"),
-    ".global .align 0 .align 4 .b8 z[4];": "z has alignment 0: it is a power of two, 65536 at most",
+    ".func f(.param .align 3 .align 4 .b8 x[4]);": (
+        "x has alignment 3: expected a power of two, 65536 at most"
+    ),
+    ".global .align 0 .align 4 .b8 z[4];": "z has alignment 0: expected a power of two, 65536 at most",
     ".func a(.param .b32 x); .func f(.param .align 4 .b32 y) { ret; } .alias a, f;": None,
     ".func a(.param .u32 x); .func f(.param .b32 x) { ret; } .alias a, f;": (
         "a has other parameters than f, or only one function is .noreturn"
@@ -109,19 +111,19 @@ OF_FUNCTIONS = {
     ".shared .u32 z[2] = {1, 2};": "z: no variable in .shared has initial values",
     ".param .u32 z = 1;": "z: no variable in .param has initial values",
     ".param .align 128 .b8 z[4][4];": None,
-    ".param .align 256 .b8 z[4];": "z has alignment 256: it is a power of two, 128 at most",
-    ".param .align 0 .b8 z[4];": "z has alignment 0: it is a power of two, 128 at most",
+    ".param .align 256 .b8 z[4];": "z has alignment 256: expected a power of two, 128 at most",
+    ".param .align 0 .b8 z[4];": "z has alignment 0: expected a power of two, 128 at most",
     '.pragma "frequency 0x10", "used_bytes_mask 0", "no.such 1";': None,
     '.pragma "nounroll", "frequency x";': "the pragma \"frequency\" takes a number, not 'x'",
     '.pragma "frequency 0";': "the pragma \"frequency\" takes a number, not '0'",
     '.pragma "used_bytes_mask";': "the pragma \"used_bytes_mask\" takes a number, not ''",
     "A: .branchtargets L, later; L: later:": None,
-    "A: .branchtargets L, none; L:": ".branchtargets: none is no label",
-    "A: .branchtargets k; L:": ".branchtargets: k is no label",
-    "{ L: } A: .branchtargets L;": ".branchtargets: L is no label",
+    "A: .branchtargets L, none; L:": ".branchtargets: none is not a label",
+    "A: .branchtargets k; L:": ".branchtargets: k is not a label",
+    "{ L: } A: .branchtargets L;": ".branchtargets: L is not a label",
     "L: membar.gl; .branchtargets L;": ".branchtargets has no label before it, which would name it",
-    "A: .calltargets L; L:": ".calltargets: L is no function",
-    "A: .calltargets none;": ".calltargets: none is no function",
+    "A: .calltargets L; L:": ".calltargets: L is not a function",
+    "A: .calltargets none;": ".calltargets: none is not a function",
     ".callprototype _ ();": ".callprototype has no label before it, which would name it",
     "A: .callprototype (.param .b32 _) _ (.param .b32 x, .param .align 8 .b8 _[8]);": None,
     "A: .callprototype (.reg .b32 _, .reg .pred %p) _ (.param .f16x2 _) .abi_preserve 4;": None,
@@ -132,7 +134,7 @@ OF_FUNCTIONS = {
         "_ has no elements: only the last parameter of a function may have []"
     ),
     "A: .callprototype _ (.param .align 3 .b8 _[4]);": (
-        "_ has alignment 3: it is a power of two, 65536 at most"
+        "_ has alignment 3: expected a power of two, 65536 at most"
     ),
     "A: .callprototype _ () .maxntid 32;": "functions have no directive .maxntid",
     "A: .callprototype _ () .local_maxnreg 24;": "prototypes have no directive .local_maxnreg",
@@ -160,7 +162,7 @@ CASES = {
 }
 
 
-TEXTS = {  # what is no PTX at all
+TEXTS = {  # what is not PTX at all
     ".func .align 8 f();": "'.align' is for variables",
     ".func f(.param .b8 x[4][4]);": "x has 2 dimensions: a parameter has 1 at most",
     ".entry e() { A: .callprototype f (.param .b32 _); }": "expected the name _, found 'f'",

@@ -69,8 +69,8 @@ def test_metadata_without_a_meaning() -> None:
 @pytest.mark.parametrize(
     ("modes", "message"),
     [
-        ({"engine": "gpu"}, "engine='gpu': it is 'kernel' or 'reference', or a function"),
-        ({"undefined": "off"}, "undefined='off': it is 'error' or 'fallback'"),
+        ({"engine": "gpu"}, "engine='gpu': expected 'kernel' or 'reference', or a function"),
+        ({"undefined": "off"}, "undefined='off': expected 'error' or 'fallback'"),
         (
             {"engine": lambda form, inputs: inputs.registers["a"]},
             f"the engine returns uint32 (2, 32, 2) for {SPARSE}: expected uint32 (2, 32, 4)",

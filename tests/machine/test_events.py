@@ -88,7 +88,7 @@ def test_what_is_no_observer_is_an_error() -> None:
     class Counting:
         def store(self, wave: Any, access: Any) -> None: ...
 
-    with pytest.raises(OperandError, match=r"Counting is no observer: it derives from .*events.Observer"):
+    with pytest.raises(OperandError, match=r"Counting is not an observer: it derives from .*events.Observer"):
         load_text(STORES)["k"](1, 32, [np.zeros(32, np.uint32)], observers=[Counting()])
 
 

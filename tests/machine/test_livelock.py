@@ -235,7 +235,7 @@ def test_each_wave_may_execute_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("most", [0, -1, True, 1.5, "9"])
 def test_an_allowance_is_a_positive_integer(most: object) -> None:
     with pytest.raises(
-        warpsim.WarpsimError, match=f"most_statements={most!r}: it is a positive integer, or None"
+        warpsim.WarpsimError, match=f"most_statements={most!r}: expected a positive integer, or None"
     ):
         load_text(COUNTING)["k"](1, 1, most_statements=most)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Tables of branch targets without a label, and ``!`` before operands that are no predicates: ptxas refuses
+"""Tables of branch targets without a label, and ``!`` before operands that are not predicates: ptxas refuses
 both.
 """
 

@@ -136,9 +136,9 @@ def test_pairs_wait_together_and_have_the_same_columns(size: int, schedule: str 
 @pytest.mark.parametrize(
     ("resident", "threads", "message"),
     [
-        (0, 32, "resident=0: it is a positive integer"),
-        (True, 32, "resident=True: it is a positive integer"),
-        ("2", 32, "resident='2': it is a positive integer"),
+        (0, 32, "resident=0: expected a positive integer"),
+        (True, 32, "resident=True: expected a positive integer"),
+        ("2", 32, "resident='2': expected a positive integer"),
         (
             33,
             32,

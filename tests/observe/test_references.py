@@ -326,7 +326,7 @@ def test_elements_that_stand_elsewhere_are_moved_whatever_the_map() -> None:
     numbers = np.zeros((8, 8))
     output = Output(
         argument=0, name="d", kernel=left, reference=keys, equal=same, undecided=same & False,
-        writers=writers, expected=numbers, given=numbers, far=same & False, kind="f32",
+        turned=same & False, writers=writers, expected=numbers, given=numbers, far=same & False, kind="f32",
         dtype=np.dtype(np.float32),
     )  # fmt: skip
     found = whole_output(output, [], np.arange(64).reshape(8, 8))

@@ -199,7 +199,7 @@ def test_wrapped_integers_are_named() -> None:
 
 
 def test_by_value() -> None:
-    """tanh written out as (e^2x - 1) / (e^2x + 1) is no law of a field: it is recognised by its values."""
+    """tanh written out as (e^2x - 1) / (e^2x + 1) is not a law of a field: it is recognised by its values."""
     text = (
         "mul.f32 %t, %a, 0f4038AA3B; ex2.approx.f32 %t, %t; add.f32 %d, %t, 0f3F800000;"
         " sub.f32 %t, %t, 0f3F800000; div.rn.f32 %d, %t, %d;"

@@ -7,7 +7,7 @@ import pytest
 import warpsim
 from tests.helpers.mutations import legal_operands, spelled
 from warpsim import IllegalInstruction, Instruction
-from warpsim.ptx.binding import bind
+from warpsim.ptx.binding import bind, bind_warpgroup
 from warpsim.ptx.decode import bind_statement
 from warpsim.ptx.operand_types import (
     ADDRESS_TYPES,
@@ -21,7 +21,6 @@ from warpsim.ptx.operand_types import (
     operand_types,
 )
 from warpsim.ptx.parser import parse_instruction
-from warpsim.ptx.warpgroup import bind_warpgroup
 
 FORMS = list(warpsim.instructions())
 DENSE, SPARSE = ["d", "a", "b", "c"], ["e", "selector"]

@@ -66,7 +66,7 @@ def test_the_target_decides_between_forms_and_is_kept() -> None:
     "whole", ["mma.aligned.m16n8k16.f32.f16", "mma.sync.m16n8k16.f16", "m16n8k16.f16 %a, %b;"]
 )
 def test_what_looks_whole_is_taken_by_the_letter(whole: str) -> None:
-    with pytest.raises(warpsim.IllegalInstruction, match=r"needs the modifier|is no matrix instruction"):
+    with pytest.raises(warpsim.IllegalInstruction, match=r"needs the modifier|is not a matrix instruction"):
         warpsim.decode(whole)
 
 

@@ -21,10 +21,11 @@ def changed(entry: str) -> tuple[Change, ...]:
     return tuple(changes(BY_NAME[entry]))
 
 
-def sample() -> list[tuple[str, Change]]:
+@cache
+def sample() -> dict[str, list[Change]]:
     """Two of each."""
     draw = random.Random(12)
-    return [(entry, one) for entry in QUICK for one in draw.sample(changed(entry), 2)]
+    return {entry: draw.sample(changed(entry), 2) for entry in QUICK}
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda one: one.entry)
@@ -36,8 +37,10 @@ def test_changes_keep_the_lines(pipeline: Pipeline) -> None:
         assert one.text != pipeline.text
 
 
-@pytest.mark.parametrize(("entry", "change"), sample(), ids=lambda one: getattr(one, "what", one))
-def test_nothing_that_does_harm_is_missed(entry: str, change: Change) -> None:
+@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("entry", QUICK)
+def test_nothing_that_does_harm_is_missed(entry: str, number: int) -> None:
+    change = sample()[entry][number]
     row = Row(entry=entry, change=change, outcome=became(BY_NAME[entry], change.text))
     assert row.outcome.word not in ("missed", "refused") or row.why
 

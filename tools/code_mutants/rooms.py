@@ -43,7 +43,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "parser": ("ptx/source.py", "ptx/statements.py", "ptx/parser.py", "ptx/qualifiers.py", "ptx/constants.py",
                "ptx/decode.py", "machine/load/directives.py", "machine/bind/tuning.py",
                "workbench/traces/reading.py"),
-    "binding": ("ptx/binding.py", "ptx/operands.py", "ptx/operand_types.py", "ptx/warpgroup.py",
+    "binding": ("ptx/binding.py", "ptx/operands.py", "ptx/operand_types.py",
                 "machine/opcodes/matrix/mma.py", "machine/host/arguments.py", "machine/load/program.py",
                 "machine/opcodes/statement_binder.py", "machine/load/variable_spaces.py",
                 "machine/opcodes/operation.py", "machine/opcodes/effect.py",

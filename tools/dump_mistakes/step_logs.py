@@ -166,7 +166,10 @@ def _(rng: Any) -> Brought:
     return brought(run, {"dump.txt": text}, "dump.txt")
 
 
-@log("A (16,128), B (128,8) and the registers d= of the end: a1 and a2 exchanged", r"every step.*A: regist")
+@log(
+    "A (16,128), B (128,8) and the registers d= of the end: a1 and a2 exchanged",
+    r"A: registers 1 and 2 exchanged(?!.*(step|tile))",
+)
 def _(rng: Any) -> Brought:
     run = Run(rng)
     for s in range(STEPS):

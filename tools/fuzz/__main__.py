@@ -1,4 +1,4 @@
-"""Try changed inputs for a while: any bytes give a result or an error, in 20 s and 1 GiB, and leave nothing.
+"""Try changed inputs for a while: every input ends in a result or a clean error, in 20 s and 1 GiB.
 
     python -m tools.fuzz [--seconds 900] [--seed TEXT] [--only VERB] [--finds FILE.jsonl]
     python -m tools.fuzz --differential | --messages [--seconds 900] [--seed TEXT] | --places

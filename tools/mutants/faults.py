@@ -56,8 +56,8 @@ def _rule(name: str, form: tuple[str, str], **numbers: int) -> Fault:
     return Fault(name=name, form=form[0], target=form[1], numbers=numbers)
 
 
-_ALIGNED = "magnitude, _ = _cut(term.significand, unit - term.scale)"
-_CUT_TAIL = "_cut(term.significand, unit - term.scale)"
+_ALIGNED = "magnitude, _ = _truncate(term.significand, unit - term.scale)"
+_CUT_TAIL = "_truncate(term.significand, unit - term.scale)"
 
 FAULTS: tuple[Fault, ...] = (
     # alignment

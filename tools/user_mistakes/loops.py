@@ -65,9 +65,7 @@ def swapped(form: Any, a: Any) -> Any:
     return warpsim.unpack(form, "a", words[:, [0, 2, 1, 3]])
 
 
-@loop(
-    "a1 and a2 exchanged in every step", r"(every|all) steps?.*A: registers|A: registers.*(every|all) steps?"
-)
+@loop("a1 and a2 exchanged in every step", r"A: registers 1 and 2 exchanged(?!.*(step|tile))")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(swapped(form, a), b) for a, b in cut(form, A, B)], C)
 
@@ -80,7 +78,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, [(a, np.roll(b, 8, axis=0)) for a, b in cut(form, A, B)], C)
 
 
-@loop("a1 and a2 exchanged in step 3", r"step 3.*A: registers|A: registers.*step 3", "step 3")
+@loop("a1 and a2 exchanged in step 3", r"step 3.*A: registers|A: registers.*step (is )?3", "step 3")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     steps = cut(form, A, B)
     steps[3] = swapped(form, steps[3][0]), steps[3][1]

@@ -170,7 +170,7 @@ def _(x: One, d: Any) -> Brought:
     return Brought(form=("HMMA.16816.F32", "sm_80"), arrays=x.registers | {"d": d})
 
 
-@printout("a matrix and a dump of A, no D")
+@printout("a matrix and a dump of A, no D", names="registers 1 and 2 exchanged")
 def _(x: One, d: Any) -> Brought:
     return Brought(form=F16, arrays={"A": x.A, "a": x.registers["a"][:, [0, 2, 1, 3]]})
 

@@ -36,6 +36,7 @@ __all__ = [
     "TraceError",
     "UndefinedBehavior",
     "WarpsimError",
+    "inline_stack",
     "located",
     "present",
 ]
@@ -72,6 +73,13 @@ class SourceLine:
         if self.inlined_at is not None:
             lines += [f"{_INDENT}inlined at {self.inlined_at}", self.inlined_at.excerpt()]
         return "\n".join(filter(None, lines))
+
+
+def inline_stack(source: SourceLine | None) -> Iterator[SourceLine]:
+    """Yield a line, and the calls that it was inlined at, outwards."""
+    while source is not None:
+        yield source
+        source = source.inlined_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ _LONGEST = 60  # bytes of a folder for private folders: the name of a socket has
 def why_untrusted(folder: str | Path, code: str | Path | None = None) -> str:
     """Return how another user could change the content of a folder; "" where none could.
 
-    The folder is no link. The folder and all above it belong to this user or root, and no others may write
+    The folder is not a link. The folder and all above it belong to this user or root, and no others may write
     there; in a folder with the sticky bit, as /tmp, others may write beside what is checked. A folder beside
     code is as trusted as ``code``, the folder of its source: the same users may write there.
     """
@@ -84,7 +84,7 @@ def _why(path: str) -> str:
 
 
 def _why_replaced(path: str) -> str:
-    """Return how another user could change what is in a folder that is no link, or replace a file."""
+    """Return how another user could change what is in a folder that is not a link, or replace a file."""
     try:
         status = os.lstat(path)
     except OSError as error:
@@ -96,7 +96,7 @@ def _why_replaced(path: str) -> str:
 
 def _why_shared(path: str, status: os.stat_result, allowed: int = 0) -> str:
     if not stat.S_ISDIR(status.st_mode):
-        return f"{path} is no folder"
+        return f"{path} is not a folder"
     if status.st_mode & _OTHERS_WRITE & ~allowed:
         return f"{path} has mode {stat.S_IMODE(status.st_mode):o}, so that other users can write there"
     return ""

@@ -3,11 +3,11 @@
 Pure data and its lookup; no arithmetic. A target states only the rules, limits and features that differ from
 its parent's: a new chip is one record here. Sources, by the short names used in the evidence texts:
 
-* KM: Khattak and Mikaitis, "Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004, and the
+* Khattak and Mikaitis: "Accurate Models of NVIDIA Tensor Cores", arXiv 2512.07004, and the
   published outputs of their MATLAB-tensor-core repository, which the tests replay.
 * MMA-Sim: arXiv 2511.10909 and PyPI mmasim 2.1.1, whose authors report bit equality with V100, T4,
   A100, RTX 4090, H100, B200 and RTX PRO 6000.
-* FHMP: Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021.
+* Fasi et al.: Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021.
 * B200 harness: sf-tensor/tcgen05 (MIT), whose authors run tcgen05.mma.cta_group::1 on a B200, m 64 n 8 (with
   block scales m 128 n 8), and report 46 paths, dense and sparse, of a million cases each without a mismatch
   to a model that equals these rules on what was asked (72 published words, which the tests replay, and
@@ -23,8 +23,10 @@ its parent's: a new chip is one record here. Sources, by the short names used in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache, cached_property
 
 from .comparisons import REPORTS, Evidence, Issued, Use, documented, inferred, reported, validated
@@ -195,16 +197,16 @@ _SPARSE_AS_REPORTED = f"{_ALIKE}, as those of tcgen05.mma.sp, reported of B200"
 Why = Callable[[str, str], Evidence]  # types of A and B, separated by spaces, and of D
 
 
-def _validation(target: str, composed: str, family: str = "mma", detail: str = "KM") -> Why:
+def _validation(target: str, composed: str, family: str = "mma", detail: str = "Khattak and Mikaitis") -> Why:
     return lambda factors, d: validated(target, family, factors.split(), d, detail, composed=composed)
 
 
-def _all(evidence: Evidence) -> Why:
+def _evidence_for_all(evidence: Evidence) -> Why:
     return lambda factors, d: evidence
 
 
-def _fused(length: int, fraction_bits: int, output: Output, base: int, evidence: Evidence) -> FusedSum:
-    # KM and MMA-Sim 2.1.1 agree on the floor: it follows the generation's own fraction bits (base).
+def _fused_sum(length: int, fraction_bits: int, output: Output, base: int, evidence: Evidence) -> FusedSum:
+    # Both sources agree on the floor: it follows the generation's own fraction bits (base).
     floor = 4 - base if output.format == "f16" else -108 - base
     return FusedSum(
         length=length,
@@ -241,40 +243,40 @@ _DEPTH_96 = inferred("groups of 16 products, as with K 64; no published output h
 _MMASIM = "MMA-Sim's authors report bit equality with"
 _EXACT = documented("exact integers that wrap, as PTX defines")
 _SATURATED = inferred("exact integers, as PTX defines; saturation once at the end is PTX's wording")
-_FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, FHMP on A100")
+_FMA = inferred(f"PTX: each step an IEEE fma; k ascending, C first: {_MMASIM} the chips, Fasi et al. on A100")
 
 
 def _volta(why: Why) -> Rules:
     return (
-        (("mma", "m8n8k4.f16", "f32"), _fused(4, 23, RZ_F32, 23, why("f16", "f32"))),
-        (("mma", "m8n8k4.f16", "f16"), _fused(4, 23, RN_F16, 23, why("f16", "f16"))),
+        (("mma", "m8n8k4.f16", "f32"), _fused_sum(4, 23, RZ_F32, 23, why("f16", "f32"))),
+        (("mma", "m8n8k4.f16", "f16"), _fused_sum(4, 23, RN_F16, 23, why("f16", "f16"))),
     )
 
 
 def _ampere(why: Why) -> Rules:
     return (
-        (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, why("f16", "f32"))),
-        (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, why("f16", "f16"))),
-        (("mma", "bf16", "f32"), _fused(8, 24, RZ_F32, 24, why("bf16", "f32"))),
-        (("mma", "tf32", "f32"), _fused(4, 24, RZ_F32, 24, why("tf32", "f32"))),
+        (("mma", "f16", "f32"), _fused_sum(8, 24, RZ_F32, 24, why("f16", "f32"))),
+        (("mma", "f16", "f16"), _fused_sum(8, 24, RN_F16, 24, why("f16", "f16"))),
+        (("mma", "bf16", "f32"), _fused_sum(8, 24, RZ_F32, 24, why("bf16", "f32"))),
+        (("mma", "tf32", "f32"), _fused_sum(4, 24, RZ_F32, 24, why("tf32", "f32"))),
     )
 
 
 def _hopper(family: str, why: Why) -> Rules:
     return (
-        ((family, "f16", "f32"), _fused(16, 25, RZ_F32, 25, why("f16", "f32"))),
-        ((family, "f16", "f16"), _fused(16, 25, RN_F16, 25, why("f16", "f16"))),
-        ((family, "bf16", "f32"), _fused(16, 25, RZ_F32, 25, why("bf16", "f32"))),
-        ((family, "tf32", "f32"), _fused(8, 25, RZ_F32, 25, why("tf32", "f32"))),
+        ((family, "f16", "f32"), _fused_sum(16, 25, RZ_F32, 25, why("f16", "f32"))),
+        ((family, "f16", "f16"), _fused_sum(16, 25, RN_F16, 25, why("f16", "f16"))),
+        ((family, "bf16", "f32"), _fused_sum(16, 25, RZ_F32, 25, why("bf16", "f32"))),
+        ((family, "tf32", "f32"), _fused_sum(8, 25, RZ_F32, 25, why("tf32", "f32"))),
     )
 
 
 def _warpgroups(family: str) -> Rules:
-    f8 = _validation("sm_90a", f"{_MMASIM} H100", family, "KM; no C")(_F8, "f32")
+    f8 = _validation("sm_90a", f"{_MMASIM} H100", family, "Khattak and Mikaitis; no C")(_F8, "f32")
     return (
-        *_hopper(family, _all(_H_WGMMA)),
-        ((family, "f8f6f4", "f32"), _fused(32, 13, RZ_E8M13, 25, f8)),
-        ((family, "f8f6f4", "f16"), _fused(32, 13, RN_F16, 25, _H_WGMMA)),
+        *_hopper(family, _evidence_for_all(_H_WGMMA)),
+        ((family, "f8f6f4", "f32"), _fused_sum(32, 13, RZ_E8M13, 25, f8)),
+        ((family, "f8f6f4", "f16"), _fused_sum(32, 13, RN_F16, 25, _H_WGMMA)),
         ((family, "integer", "s32"), IntegerSum(evidence=_EXACT)),
         ((family, "b1", "s32"), BitCount(evidence=_EXACT)),
     )
@@ -282,8 +284,8 @@ def _warpgroups(family: str) -> Rules:
 
 def _emulated_f8(f32: Evidence, f16: Evidence) -> Rules:
     return (
-        (("mma", "f8f6f4", "f32"), EmulatedF8(step=_fused(16, 25, RZ_F32, 25, f32), evidence=f32)),
-        (("mma", "f8f6f4", "f16"), EmulatedF8(step=_fused(16, 25, RN_F16, 25, f16), evidence=f16)),
+        (("mma", "f8f6f4", "f32"), EmulatedF8(step=_fused_sum(16, 25, RZ_F32, 25, f32), evidence=f32)),
+        (("mma", "f8f6f4", "f16"), EmulatedF8(step=_fused_sum(16, 25, RN_F16, 25, f16), evidence=f16)),
     )
 
 
@@ -299,7 +301,7 @@ SM_70 = Architecture(
         shared_kib=96, multiprocessor_shared_kib=96, multiprocessor_threads=2048, multiprocessor_ctas=32
     ),
 )
-_T4 = inferred(f"{_MMASIM} T4; FHMP on T4")
+_T4 = inferred(f"{_MMASIM} T4; Fasi et al. on T4")
 SM_75 = Architecture(
     name="sm_75",
     since=(6, 3),
@@ -312,9 +314,9 @@ SM_75 = Architecture(
         shared_kib=64, multiprocessor_shared_kib=64, multiprocessor_threads=1024, multiprocessor_ctas=16
     ),
     rules=(
-        *_volta(_all(_T4)),
-        (("mma", "f16", "f32"), _fused(8, 24, RZ_F32, 24, _T4)),
-        (("mma", "f16", "f16"), _fused(8, 24, RN_F16, 24, _T4)),
+        *_volta(_evidence_for_all(_T4)),
+        (("mma", "f16", "f32"), _fused_sum(8, 24, RZ_F32, 24, _T4)),
+        (("mma", "f16", "f16"), _fused_sum(8, 24, RN_F16, 24, _T4)),
         (("mma", "integer", "s32"), IntegerSum(evidence=_EXACT)),
         (("mma", "b1", "s32"), BitCount(evidence=_EXACT)),
     ),
@@ -371,8 +373,8 @@ SM_89 = Architecture(
     ),
     rules=(
         *_ampere(_COMPARED_ADA),
-        (("mma", "f8f6f4", "f32"), _fused(16, 13, RZ_E8M13, 24, _COMPARED_ADA(_F8, "f32"))),
-        (("mma", "f8f6f4", "f16"), _fused(16, 13, RN_F16, 24, _COMPARED_ADA(_F8, "f16"))),
+        (("mma", "f8f6f4", "f32"), _fused_sum(16, 13, RZ_E8M13, 24, _COMPARED_ADA(_F8, "f32"))),
+        (("mma", "f8f6f4", "f16"), _fused_sum(16, 13, RN_F16, 24, _COMPARED_ADA(_F8, "f16"))),
     ),
 )
 _HOPPER = frozenset(
@@ -443,10 +445,10 @@ def _tensor(evidence: Evidence, *, integers: bool = False) -> Rules:
     """Return the rules of tcgen05.mma: all products of an instruction and C are summed at once."""
     wide = (("tcgen05", "integer", "s32"), IntegerSum(evidence=_EXACT))
     return (
-        *_hopper("tcgen05", _all(evidence)),
-        (("tcgen05", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
-        (("tcgen05", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, evidence)),
-        (("tcgen05", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, evidence)),
+        *_hopper("tcgen05", _evidence_for_all(evidence)),
+        (("tcgen05", "f8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, evidence)),
+        (("tcgen05", "f8f6f4", "f16"), _fused_sum(32, 25, RN_F16, 25, evidence)),
+        (("tcgen05", "mxf8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, evidence)),
         (("tcgen05", "mxf4", "f32"), _scaled_groups(evidence)),
         (("tcgen05", "nvf4", "f32"), _scaled_groups(_NVF4)),
         (("tcgen05", "nvf4.groups_of_4", "f32"), _QUADS),
@@ -534,12 +536,12 @@ SM_110F = Architecture(
     name="sm_110f", since=(9, 0), parent=SM_110, same_chip=True, added=_THOR_F, rules=_tensor(_AS_B200)
 )
 _RTX = inferred(f"{_MMASIM} RTX PRO 6000")
-_RTX_KM = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule")
+_RTX_KM = inferred(f"{_MMASIM} RTX PRO 6000; the model of Khattak and Mikaitis equals the rule")
 _RTX_F16 = inferred(
-    f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule; emulation_sys states its width "
-    "and truncation on RTX 5090"
+    f"{_MMASIM} RTX PRO 6000; the model of Khattak and Mikaitis equals the rule; emulation_sys states its "
+    "width and truncation on RTX 5090"
 )
-_RTX_F8 = inferred(f"{_MMASIM} RTX PRO 6000, of which KM have a model that equals the rule for fp8")
+_RTX_F8 = inferred(f"{_MMASIM} RTX PRO 6000; the model of Khattak and Mikaitis equals the rule for fp8")
 _RTX_F4 = inferred(
     f"{_MMASIM} RTX PRO 6000; emulation_sys states a width of 25 bits on RTX 5090, of a sum that "
     "has the same bits with 35"
@@ -553,9 +555,9 @@ SM_120 = Architecture(
     ),
     rules=(
         *_hopper("mma", lambda a, d: _RTX_F16 if (a, d) == ("f16", "f32") else _RTX_KM),
-        (("mma", "f8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX_F8)),
-        (("mma", "f8f6f4", "f16"), _fused(32, 25, RN_F16, 25, _RTX)),
-        (("mma", "mxf8f6f4", "f32"), _fused(32, 25, RZ_F32, 25, _RTX)),
+        (("mma", "f8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, _RTX_F8)),
+        (("mma", "f8f6f4", "f16"), _fused_sum(32, 25, RN_F16, 25, _RTX)),
+        (("mma", "mxf8f6f4", "f32"), _fused_sum(32, 25, RZ_F32, 25, _RTX)),
         (("mma", "mxf4", "f32"), _scaled_groups(_RTX_F4)),
     ),
     unsorted=frozenset({"bf16", "f8f6f4"}),
@@ -571,6 +573,22 @@ ARCHITECTURES: dict[str, Architecture] = {
     record.name: record for record in tuple(vars().values()) if isinstance(record, Architecture)
 }
 
+# Cards and the target with all instructions of their chip. Source: NVIDIA, "CUDA GPU Compute Capability".
+CARDS: dict[str, str] = {
+    **dict.fromkeys(("V100", "TITAN V"), "sm_70"),
+    **dict.fromkeys(("T4", "RTX 2080", "RTX 2080 Ti"), "sm_75"),
+    **dict.fromkeys(("A100", "A30"), "sm_80"),
+    **dict.fromkeys(("A10", "A40", "RTX 3080", "RTX 3090", "RTX A6000"), "sm_86"),
+    **dict.fromkeys(("Orin", "Jetson AGX Orin"), "sm_87"),
+    **dict.fromkeys(("L4", "L40", "L40S", "RTX 4080", "RTX 4090", "RTX 6000 Ada"), "sm_89"),
+    **dict.fromkeys(("H100", "H200", "H20", "GH200"), "sm_90a"),
+    **dict.fromkeys(("B200", "GB200"), "sm_100a"),
+    **dict.fromkeys(("B300", "GB300"), "sm_103a"),
+    **dict.fromkeys(("Thor", "Jetson T5000", "Jetson T4000"), "sm_110a"),
+    **dict.fromkeys(("RTX 5080", "RTX 5090", "RTX PRO 6000"), "sm_120a"),
+    **dict.fromkeys(("GB10", "DGX Spark"), "sm_121a"),
+}
+
 
 # The most of any target: what a program may ask for where its chip is not known.
 LARGEST = Limits(
@@ -579,6 +597,24 @@ LARGEST = Limits(
     multiprocessor_threads=max(chip.limits.multiprocessor_threads for chip in ARCHITECTURES.values()),
     multiprocessor_ctas=max(chip.limits.multiprocessor_ctas for chip in ARCHITECTURES.values()),
 )
+
+
+def target_of_card(name: str) -> str | None:
+    """Return the target of a card, in any case, spaces and dashes left out: ``rtx4090``; None if unknown."""
+    return {_plain(card): target for card, target in CARDS.items()}.get(_plain(name))
+
+
+def near_target(text: str) -> str | None:
+    """Return the target that a wrong name is nearest to, as sm_90a for ``90a``; None where none is near."""
+    plain, cards = _plain(text), {_plain(card): target for card, target in CARDS.items()}
+    number = re.match(r"(?:compute|sm)?(?=\d)", plain)
+    if number is None:
+        return next((cards[card] for card in get_close_matches(plain, cards, n=1, cutoff=0.75)), None)
+    return next(iter(get_close_matches(f"sm_{plain[number.end() :]}", ARCHITECTURES, n=1, cutoff=0.75)), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
 
 
 def has(target: str, feature: Feature) -> bool:

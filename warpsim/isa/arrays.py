@@ -25,7 +25,7 @@ def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
     possible.
 
     Tensors of PyTorch may be bfloat16 or fp8. Raises OperandError for those that are not in main memory, and
-    for what is no array: lists of unequal lengths, numbers that the dtype does not have.
+    for what is not an array: lists of unequal lengths, numbers that the dtype does not have.
     """
     if type(value) is np.ndarray and dtype is None:
         return value
@@ -36,8 +36,8 @@ def as_array(value: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
     try:
         return np.asarray(value, dtype)
     except (ValueError, TypeError, OverflowError) as error:
-        what = "array" if dtype is None else f"array of {np.dtype(dtype)}"
-        raise OperandError(f"{type(value).__name__} is no {what}: {error}") from None
+        what = "an array" if dtype is None else f"an array of {np.dtype(dtype)}"
+        raise OperandError(f"{type(value).__name__} is not {what}: {error}") from None
 
 
 def is_tensor(value: Any) -> bool:

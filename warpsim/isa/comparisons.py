@@ -2,8 +2,8 @@
 
 A comparison is kept for what was compared: chip, types, k, with or without C. Evidence of a rule has the
 comparisons of all its uses; that of a use (``Evidence.of``) has its own alone, and is inferred where there
-are none: its neighbours are the reason, never the label. Pure data; no arithmetic. Source: KM, the outputs
-that Khattak and Mikaitis published (see architectures.py), which the tests replay.
+are none: its neighbours are the reason, never the label. Pure data; no arithmetic. Source: the outputs that
+Khattak and Mikaitis published (see architectures.py), which the tests replay.
 
 Outputs that others compared and have not published (``Report``) count by one rule, for all of them: a label
 is "reported" where their source says, for one instruction of one shape and types on one chip, how many
@@ -177,7 +177,7 @@ class Evidence:
             return replace(self, compared=same)
         near = tuple(item for item in self.compared if item.factor in (use.a, use.b)) or self.compared
         published = replace(self, compared=near)
-        detail = f"those of {published.chips}, {published.outputs:,}, are equal ({self.detail})"
+        detail = f"{published.outputs:,} outputs of {published.chips} match ({self.detail})"
         return inferred(f"{_differences(use, near)}; {self.composed}; {detail}")
 
     def _report_of(self, use: Use) -> Evidence:
@@ -200,21 +200,23 @@ class Evidence:
 
 
 def _differences(use: Use, near: Sequence[Comparison]) -> str:
-    """Return in words how a use differs from those of which outputs are published."""
+    """Return in words how a use differs from the compared outputs."""
     found, example = [], near[0]
     factors = list(dict.fromkeys(item.factor for item in near))
     if use.a not in factors or use.b not in factors:
-        found.append(f"A and B of {use.a} and {use.b}, published outputs of {', '.join(factors)}")
+        found.append(f"A {use.a} by B {use.b}, compared with {', '.join(factors)}")
     elif use.a != use.b:
-        found.append(f"{use.a} by {use.b}, published outputs of one type each")
+        found.append(f"{use.a} by {use.b}, compared with equal types of A and B")
     if use.k != example.k:
-        steps = f"k {use.k} in {use.steps} steps" if use.steps > 1 else f"k {use.k}"
-        found.append(f"{steps}, published outputs of k {example.k}")
+        if use.k == use.steps * example.k:
+            found.append(f"modelled as {use.steps} steps of k = {example.k}")
+        else:
+            found.append(f"k = {use.k}, compared with k = {example.k}")
     if use.with_c and not example.with_c:
-        found.append("with C, published outputs without")
+        found.append("with C, compared without C")
     elif use.c != example.d:
-        found.append(f"C of {use.c}, published outputs with C of {example.d}")
-    return ", and ".join(found)
+        found.append(f"C {use.c}, compared with C {example.d}")
+    return "; ".join(found)
 
 
 def validated(

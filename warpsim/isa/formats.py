@@ -21,7 +21,7 @@ from .features import Feature
 
 
 class Specials(Enum):
-    """Which of a format's largest magnitudes are no finite numbers; the values are names for documents."""
+    """Which of a format's largest magnitudes are not finite numbers; the values are names for documents."""
 
     INFINITIES = "infinities"  # all bits of the exponent field set: Inf with fraction 0, NaN with any other
     ONE_NAN = "one NaN"  # every bit but the sign set

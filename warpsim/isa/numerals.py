@@ -1,7 +1,7 @@
 """Whole numbers in text, read without trusting how many digits there are.
 
 Python refuses to convert more than 4,300 digits, with a ValueError that names no place, and it takes digits
-of every script. Here a number that is no number, or is larger than anything counts to, is None: the
+of every script. Here a number that is not a number, or is larger than anything counts to, is None: the
 caller says what was expected. Does not know what a number is for.
 """
 

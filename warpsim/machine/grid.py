@@ -101,7 +101,7 @@ def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
     Static bytes alone are checked by Function.overrun.
     """
     if isinstance(shared_bytes, bool) or not isinstance(shared_bytes, int | np.integer) or shared_bytes < 0:
-        raise OperandError(f"shared_bytes={shared_bytes!r}: it is an integer, at least 0")
+        raise OperandError(f"shared_bytes={shared_bytes!r}: expected an integer, at least 0")
     total = entry.static_shared_bytes + int(shared_bytes)
     most = ARCHITECTURES[target].limits.shared_bytes
     if total > max(most, entry.static_shared_bytes):
@@ -113,7 +113,7 @@ def shared_total(entry: Entry, shared_bytes: int, target: str) -> int:
 def resident_of(given: int, sizes: Sizes, target: str) -> int:
     """Return the CTAs that a multiprocessor has at a time; raises OperandError for more than it can have."""
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
-        raise OperandError(f"resident={given!r}: it is a positive integer")
+        raise OperandError(f"resident={given!r}: expected a positive integer")
     x, y, z = sizes.block
     most = ARCHITECTURES[target].limits.ctas_of_multiprocessor(x * y * z, sizes.shared_bytes)
     if given > max(most, 1):

@@ -1,19 +1,23 @@
-"""Operands of an ``mma`` statement: checked against its form, and sorted by role.
+"""Operands of ``mma``, ``wgmma`` and ``tcgen05.mma`` statements: checked against their form, sorted by role.
 
 Knows how many registers every operand has and in which order operands stand, as ptxas 13.0 judges them;
 does not know what the registers hold, nor which types they may have (see operand_types.py). PTX ISA 9.1,
-sections 9.7.14.5.14 "mma" and 9.7.14.6.3 "mma.sp".
+sections 9.7.14.5.14 "mma", 9.7.14.6.3 "mma.sp", 9.7.15.5.2 "wgmma.mma_async" and 9.7.15.6.3
+"wgmma.mma_async.sp"; 9.3, sections 9.7.17.10.9 to 9.7.17.10.12, whose addresses and descriptors the machine
+checks while it runs.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import Any
 
 from ..base.errors import IllegalInstruction, Location
+from ..isa.families.tcgen05 import Form, form_of
 from ..isa.instruction import Instruction
 from .constants import Immediate
 from .operand_types import (
@@ -29,7 +33,7 @@ from .operand_types import (
     width,
     width_of,
 )
-from .operands import Atom, Register, Sink, Vector
+from .operands import Address, Atom, NegatedPredicate, Operand, Register, Sink, Vector
 from .statements import InstructionStatement
 
 Types = Mapping[str, str]  # register name -> declared type without its dot
@@ -75,7 +79,7 @@ class Bound:
     """A matrix instruction with its operands: register names, immediates, None for the sink ``_``.
 
     ``places`` says where each operand stands in the statement. What the operands are besides D and metadata
-    depends on where they lie: see WarpBound and WarpgroupBound.
+    depends on where they lie: see the classes derived from it.
     """
 
     instruction: Instruction
@@ -101,7 +105,36 @@ class WarpBound(Bound):
     ids: tuple[str | int, ...] = ()
 
 
-class Binder:
+@dataclass(frozen=True, kw_only=True)
+class WarpgroupBound(Bound):
+    """A wgmma with its operands.
+
+    ``a`` is None where A comes from shared memory; ``a_descriptor`` then names its descriptor.
+    ``scale_d`` is a constant, or (negated, predicate). ``places`` are those of d; a or a_descriptor;
+    b_descriptor; e and selector; scale_d; and the immediates.
+    """
+
+    a: tuple[str | Immediate, ...] | None
+    a_descriptor: str | int | None
+    b_descriptor: str | int
+    scale_d: bool | tuple[bool, str]
+    imm_scale: tuple[int, int] = (1, 1)
+    imm_trans: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorBound(Bound):
+    """A tcgen05.mma with its operands as they stand in the text: addresses of tensor memory, and descriptors.
+
+    ``a`` is None where A comes from shared memory. ``places`` are those of tensor_operand_names.
+    """
+
+    a: tuple[str, ...] | None
+    scale_a: str | None = None
+    scale_b: str | None = None
+
+
+class _Binder:
     """Checks the operands of one statement in turn; every error points at its operand.
 
     ``names`` are the operands in the order in which they stand, with what messages call them.
@@ -270,6 +303,50 @@ class Binder:
         self.check_types(operand.elements, f"{names[0]}, {names[1]}", allowed, index)
         return tuple(item.value if isinstance(item, Immediate) else str(item) for item in operand.elements)
 
+    def sparsity(self) -> dict[str, Any]:
+        """Return metadata and selector of a sparse form."""
+        return {"e": self.single("e"), "selector": self.selector()} if self.instruction.sparse else {}
+
+    def descriptor(self, side: str) -> str | int:
+        """Return a matrix descriptor: a 64-bit register, or a constant."""
+        role = f"{side}_descriptor"
+        index, allowed = self.places[role], operand_types(self.instruction, role)
+        operand = self.operands[index]
+        if isinstance(operand, Immediate) and operand.kind == "integer":
+            return operand.value & (1 << 64) - 1
+        if not isinstance(operand, Register):
+            raise self.error(f"{side}-desc is a 64-bit register, not '{operand}'", index)
+        found = self.type_of(operand, width_of(allowed), index)
+        if found not in allowed:
+            wanted = choices_text([f".{name}" for name in sorted(allowed)])
+            raise self.error(f"{side}-desc takes {wanted} registers, but {operand} is .{found}", index)
+        return operand.name
+
+    def scale_d(self) -> bool | tuple[bool, str]:
+        """scale-d: 0, 1, a predicate or its negation."""
+        index = self.places["scale_d"]
+        operand = self.operands[index]
+        if isinstance(operand, Immediate) and operand.kind == "integer" and operand.value in (0, 1):
+            return bool(operand.value)
+        if not isinstance(operand, Register | NegatedPredicate):
+            raise self.error(f"scale-d is a predicate, 0 or 1, not '{operand}'", index)
+        register = Register(operand.name)
+        if self.types is not None:
+            found = self.type_of(register, 1, index)
+            if found not in operand_types(self.instruction, "scale_d"):
+                raise self.error(f"scale-d is a predicate, but {register} is .{found}", index)
+        return isinstance(operand, NegatedPredicate), operand.name
+
+    def constant(self, role: str, legal: tuple[int, int], absent: int) -> int:
+        """Return an immediate operand with two legal values; ``absent`` where the form has none."""
+        if role not in self.places:
+            return absent
+        index = self.places[role]
+        operand = self.operands[index]
+        if not isinstance(operand, Immediate) or operand.kind != "integer" or operand.value not in legal:
+            raise self.error(f"{self.names[role]} is {choices_text(legal)}, not '{operand}'", index)
+        return operand.value
+
     def check_guard(self) -> None:
         """Check that the guard, if any, is a predicate."""
         if self.statement.guard is None or self.types is None:
@@ -282,31 +359,22 @@ class Binder:
 
 
 def bind(instruction: Instruction, statement: InstructionStatement, types: Types | None) -> WarpBound:
-    """Return the statement's operands by role; raises IllegalInstruction pointing at the operand at fault.
+    """Return the operands of an mma by role; raises IllegalInstruction pointing at the operand at fault.
 
     ``types`` None takes every register to have the right type.
     """
-    binder = Binder(instruction, statement, types, _operand_names(instruction))
+    binder = _Binder(instruction, statement, types, _warp_operands(instruction))
     binder.check()
-    bound = WarpBound(
-        instruction=instruction,
-        places=binder.places,
-        d=binder.result(),
-        a=binder.source("a"),
-        b=binder.source("b"),
-        c=binder.source("c"),
-    )
-    if instruction.sparse:
-        bound = replace(bound, e=binder.single("e"), selector=binder.selector())
+    d, a, b, c = binder.result(), binder.source("a"), binder.source("b"), binder.source("c")
+    others = binder.sparsity()
     if instruction.scale:
-        scale_a, scale_b = binder.single("scale_a"), binder.single("scale_b")
-        ids = (*binder.ids("a"), *binder.ids("b"))
-        bound = replace(bound, scale_a=scale_a, scale_b=scale_b, ids=ids)
-    return bound
+        others |= {role: binder.single(role) for role in ("scale_a", "scale_b")}
+        others |= {"ids": (*binder.ids("a"), *binder.ids("b"))}
+    return WarpBound(instruction=instruction, places=binder.places, d=d, a=a, b=b, c=c, **others)
 
 
 @lru_cache(maxsize=4096)
-def _operand_names(instruction: Instruction) -> Mapping[str, str]:
+def _warp_operands(instruction: Instruction) -> Mapping[str, str]:
     """Return the operands in order, and what messages call them."""
     names = {role: role for role in "dabc"}
     if instruction.sparse:
@@ -318,6 +386,86 @@ def _operand_names(instruction: Instruction) -> Mapping[str, str]:
                 f"ids_{side}": f"{{byte-id-{side}, thread-id-{side}}}",
             }
     return names
+
+
+def bind_warpgroup(
+    instruction: Instruction, statement: InstructionStatement, types: Types | None
+) -> WarpgroupBound:
+    """Return the operands of a wgmma by role; raises IllegalInstruction as bind does."""
+    operands = statement.operands or ()
+    in_registers = len(operands) > 1 and isinstance(operands[1], Vector)
+    binder = _Binder(instruction, statement, types, _warpgroup_operands(instruction, in_registers))
+    binder.check()
+    d = binder.result()
+    if None in d:
+        message = "d is read and written: '_' stands for results only"
+        raise binder.error(message, binder.places["d"], d.index(None))
+    return WarpgroupBound(
+        instruction=instruction,
+        places=binder.places,
+        d=d,
+        a=binder.source("a") if in_registers else None,
+        a_descriptor=None if in_registers else binder.descriptor("a"),
+        b_descriptor=binder.descriptor("b"),
+        scale_d=binder.scale_d(),
+        **binder.sparsity(),
+        imm_scale=(binder.constant("imm_scale_a", (-1, 1), 1), binder.constant("imm_scale_b", (-1, 1), 1)),
+        imm_trans=(binder.constant("imm_trans_a", (0, 1), 0), binder.constant("imm_trans_b", (0, 1), 0)),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _warpgroup_operands(instruction: Instruction, in_registers: bool) -> Mapping[str, str]:
+    """Return the operands in order, and what messages call them.
+
+    imm-scale belongs to floating point, imm-trans to 16 bits in shared memory.
+    """
+    names = {"d": "d"} | ({"a": "a"} if in_registers else {"a_descriptor": "a-desc"})
+    names |= {"b_descriptor": "b-desc"}
+    if instruction.sparse:
+        names |= {"e": "sp-meta", "selector": "sp-sel"}
+    others = ["scale_d"]
+    if instruction.a.is_float:
+        others += ["imm_scale_a", "imm_scale_b"]
+    if instruction.a.bits == 16:
+        others += ["imm_trans_b"] if in_registers else ["imm_trans_a", "imm_trans_b"]
+    return names | {role: role.replace("_", "-") for role in others}
+
+
+def tensor_operand_names(form: Form, operands: Sequence[Operand]) -> tuple[tuple[str, ...], str]:
+    """Return the operands that a form needs in their order, and the further that it may have, "" for none.
+
+    The words of disable-output-lane are among the first where they are given.
+    """
+    names = ("d", "a", "b", *(("metadata",) if form.sparse else ()), "idesc")
+    if form.kind.is_scaled:
+        return (*names, "scale_a", "scale_b", "enable"), ""
+    if len(operands) > len(names) and isinstance(operands[len(names)], Vector):
+        names = (*names, "mask")
+    return (*names, "enable"), "zero_columns" if form.weight_stationary else "scale_d"
+
+
+def bind_tensor(
+    instruction: Instruction, statement: InstructionStatement, types: Types | None
+) -> TensorBound:
+    """Return the statement's operands by role; raises IllegalInstruction for too few or too many."""
+    operands = statement.operands or ()
+    names, optional = tensor_operand_names(form_of(statement.modifiers), operands)
+    if len(operands) not in (len(names), len(names) + bool(optional)):
+        listed = ", ".join(names) + f" and perhaps {optional}" * bool(optional)
+        message = f"{statement.mnemonic} takes {listed}, but {len(operands)} operands are given"
+        raise IllegalInstruction(message).at(statement.location())
+    texts = dict(zip((*names, optional), map(str, operands), strict=False))
+    in_memory = isinstance(operands[1], Address)
+    return TensorBound(
+        instruction=instruction,
+        places={name: index for index, name in enumerate(texts)},
+        d=(texts["d"],),
+        a=(texts["a"],) if in_memory else None,
+        e=texts.get("metadata"),
+        scale_a=texts.get("scale_a"),
+        scale_b=texts.get("scale_b"),
+    )
 
 
 @cache

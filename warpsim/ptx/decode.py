@@ -12,14 +12,12 @@ from ..base.errors import IllegalInstruction, NotModelled, OperandError, PtxErro
 from ..isa.arrays import as_integer
 from ..isa.families import OPCODES, tcgen05
 from ..isa.instruction import Instruction
-from .binding import Bound, Types, bind
+from .binding import Bound, Types, bind, bind_tensor, bind_warpgroup
 from .opcode_names import OPCODES as OPCODE_NAMES
 from .parser import parse, parse_instruction
 from .qualifiers import PTX_VERSION, ModifierError, check_target, default_version, on_target, resolve
 from .short_spellings import example_of, read_short
 from .statements import InstructionStatement, RegisterDeclaration
-from .tensor_operands import bind_tensor
-from .warpgroup import bind_warpgroup
 
 _VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 _SHORT = 24  # characters of what was given that an error message quotes
@@ -76,7 +74,7 @@ def decode(
     Raises PtxError for text that does not parse, IllegalInstruction where PTX has no such form, not on
     this target, or not with these operands, or where a short name fits none or several, which it lists;
     NotModelled for other matrix instructions; OperandError for
-    what is no text, such as a matrix where arguments are in another order.
+    what is not text, such as a matrix where arguments are in another order.
     """
     if not isinstance(text, str):
         raise OperandError(f"an instruction is PTX text or an Instruction, not {type(text).__name__}")
@@ -221,5 +219,5 @@ def _foreign(statement: InstructionStatement) -> IllegalInstruction | NotModelle
     known = ", ".join(sorted(OPCODES))
     if statement.opcode in NOT_MODELLED:
         return NotModelled(f"{statement.opcode} instructions are not modelled", statement.location())
-    message = f"'{statement.opcode}' is no matrix instruction; known are {known}"
+    message = f"'{statement.opcode}' is not a matrix instruction; known are {known}"
     return IllegalInstruction(message, statement.location())

@@ -74,7 +74,7 @@ def parse_instruction(text: str, file: str = "<string>") -> InstructionStatement
     cursor = Cursor(Source(text, file))
     instruction, _ = read_instruction(cursor)
     if not cursor.at_end():
-        cursor.require(";", _after(instruction))
+        cursor.require(";", _text_behind_opcode(instruction))
     if not cursor.at_end():
         cursor.fail("one instruction and nothing more")
     return instruction
@@ -273,11 +273,11 @@ def _read_statement(cursor: Cursor, reader: _Reader) -> None:
         _read_directive(cursor, reader)
     else:
         instruction, _ = read_instruction(cursor)
-        cursor.require(";", _after(instruction))
+        cursor.require(";", _text_behind_opcode(instruction))
         statements.append(instruction)
 
 
-def _after(instruction: InstructionStatement) -> str:
+def _text_behind_opcode(instruction: InstructionStatement) -> str:
     return "';'" if instruction.operand_text is None else "',' or ';'"
 
 
@@ -493,7 +493,7 @@ class _Qualities(NamedTuple):
     attributes: tuple[tuple[str, int, int], ...] = ()  # each with its place
 
     def joined(self, other: _Qualities) -> _Qualities:
-        """Return these and others behind them; the last alignment counts, or the first that is no power of
+        """Return these and others behind them; the last alignment counts, or the first that is not a power of
         two.
         """
         kept = other.align is None or (self.align is not None and self.align.bit_count() != 1)

@@ -1,7 +1,7 @@
 """From the modifiers of an ``mma`` to the legal form they spell, or to what would be legal instead.
 
 ptxas takes modifiers in almost any order (CUTLASS and compilers make use of it), so they are sorted
-into slots; only the order of the types, of the two layouts, and of the bit operation before
+into groups; only the order of the types, of the two layouts, and of the bit operation before
 ``.popc`` carries meaning. PTX ISA 9.1, sections 9.7.14.5.14 "mma" and 9.7.14.6.3 "mma.sp"; the order
 rules are those of ptxas 13.0.
 """
@@ -32,10 +32,10 @@ _BIT_OPERATIONS = frozenset({"and", "xor", "or"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slot:
+class _Group:
     """One choice that a mnemonic makes: how it is called and read off a form.
 
-    ``named`` slots are called by name in messages; the values of the others speak for themselves.
+    ``named`` groups are called by name in messages; the values of the others speak for themselves.
     ``weight`` says how reluctantly a message advises to change it: shapes are rarely typing errors.
     """
 
@@ -49,28 +49,32 @@ def _ctype(form: Instruction) -> str:
     return str(form.c) if "c" in form.family.types else ""
 
 
-_SLOTS = (
-    Slot(name="sparsity modifier", read=lambda form: form.variant, weight=3),
-    Slot(name="shape", read=lambda form: str(form.shape), named=True, weight=2),
-    Slot(name="alayout", read=lambda form: form.a_layout, named=True),
-    Slot(name="blayout", read=lambda form: form.b_layout, named=True),
-    Slot(name=".satfinite", read=lambda form: "satfinite" if form.satfinite else ""),
-    Slot(name=".kind", read=lambda form: f"kind::{form.kind}" if form.kind else ""),
-    Slot(name=".block_scale", read=lambda form: "block_scale" if form.scale else ""),
-    Slot(name=".scale_vec", read=lambda form: f"scale_vec::{form.scale_vector}" if form.scale_vector else ""),
-    Slot(name="rounding", read=lambda form: form.rounding),
-    Slot(name="dtype", read=lambda form: str(form.d), named=True, weight=1),
-    Slot(name="atype", read=lambda form: str(form.a), named=True, weight=1),
-    Slot(name="btype", read=lambda form: str(form.b), named=True, weight=1),
-    Slot(name="ctype", read=_ctype, named=True, weight=1),
-    Slot(name="stype", read=lambda form: str(form.scale or ""), named=True),
-    Slot(name="bit operation", read=lambda form: f"{form.bit_operation}.popc" if form.bit_operation else ""),
+_GROUPS = (
+    _Group(name="sparsity modifier", read=lambda form: form.variant, weight=3),
+    _Group(name="shape", read=lambda form: str(form.shape), named=True, weight=2),
+    _Group(name="alayout", read=lambda form: form.a_layout, named=True),
+    _Group(name="blayout", read=lambda form: form.b_layout, named=True),
+    _Group(name=".satfinite", read=lambda form: "satfinite" if form.satfinite else ""),
+    _Group(name=".kind", read=lambda form: f"kind::{form.kind}" if form.kind else ""),
+    _Group(name=".block_scale", read=lambda form: "block_scale" if form.scale else ""),
+    _Group(
+        name=".scale_vec", read=lambda form: f"scale_vec::{form.scale_vector}" if form.scale_vector else ""
+    ),
+    _Group(name="rounding", read=lambda form: form.rounding),
+    _Group(name="dtype", read=lambda form: str(form.d), named=True, weight=1),
+    _Group(name="atype", read=lambda form: str(form.a), named=True, weight=1),
+    _Group(name="btype", read=lambda form: str(form.b), named=True, weight=1),
+    _Group(name="ctype", read=_ctype, named=True, weight=1),
+    _Group(name="stype", read=lambda form: str(form.scale or ""), named=True),
+    _Group(
+        name="bit operation", read=lambda form: f"{form.bit_operation}.popc" if form.bit_operation else ""
+    ),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Syntax:
-    """The modifiers an opcode must have, and the slots that its types and layouts fill, in order.
+    """The modifiers an opcode must have, and the groups that its types and layouts fill, in order.
 
     ``typed`` says in words whose types they are.
     ``layouts`` None: the opcode takes layouts and ignores them.
@@ -95,13 +99,13 @@ _SYNTAX = {
     ),
 }
 
-Choices = tuple[str, ...]  # one value a slot, empty where nothing is given
+Choices = tuple[str, ...]  # one value a group, empty where nothing is given
 Version = tuple[int, int]
 
 
 @cache
 def _forms_by_choices(opcode: str) -> dict[Choices, Instruction]:
-    return {tuple(slot.read(form) for slot in _SLOTS): form for form in forms(opcode).values()}
+    return {tuple(group.read(form) for group in _GROUPS): form for form in forms(opcode).values()}
 
 
 class ModifierError(IllegalInstruction):
@@ -123,11 +127,11 @@ def resolve(opcode: str, modifiers: tuple[str, ...], target: str | None, version
     """
     if target is not None:
         check_target(target, version)
-    values, places = _slots_of(opcode, modifiers)
+    values, places = _groups_of(opcode, modifiers)
     for modifier in _SYNTAX[opcode].required:
         if modifier not in values:
             raise ModifierError(f"{opcode} needs the modifier '.{modifier}'")
-    choices = tuple(values.get(slot.name, "") for slot in _SLOTS)
+    choices = tuple(values.get(group.name, "") for group in _GROUPS)
     form = _forms_by_choices(opcode).get(choices)
     if form is None:
         raise _no_such_form(opcode, choices, places, target, version)
@@ -173,7 +177,7 @@ def _too_old(what: str, since: Version, version: Version) -> ModifierError:
     )
 
 
-# --- sorting modifiers into slots ------------------------------------------------------------------
+# --- sorting modifiers into groups ------------------------------------------------------------------
 
 _MEMBERS: dict[str, Iterable[str]] = {
     "mma_async": ("mma_async",),
@@ -196,31 +200,31 @@ _KINDS_OF_MODIFIERS = (
 )
 
 
-def _slot_of(modifier: str) -> str:
-    """Return the slot a modifier belongs to; types and layouts are numbered by the caller."""
+def _group_of(modifier: str) -> str:
+    """Return the group a modifier belongs to; types and layouts are numbered by the caller."""
     if _SHAPE.fullmatch(modifier):
         return "shape"
-    for slot, members in _MEMBERS.items():
+    for group, members in _MEMBERS.items():
         if modifier in members:
-            return slot
+            return group
     return _PREFIXES.get(modifier.partition("::")[0], "")
 
 
-def _slots_of(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the value of each slot and the index of the modifier that set it."""
+def _groups_of(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the value of each group and the index of the modifier that set it."""
     values: dict[str, str] = {}
     places: dict[str, int] = {}
     lists: dict[str, list[int]] = {"type": [], "layout": []}
     for index, modifier in enumerate(modifiers):
-        slot = _slot_of(modifier)
-        if not slot or _ONLY_OF.get(modifier, opcode) != opcode:
-            raise _unknown(opcode, modifier, index)
-        if slot in lists:
-            lists[slot].append(index)
-        elif slot in values and slot not in _REPEATABLE:
-            raise ModifierError(f"'.{modifier}': the {slot} is already given as '.{values[slot]}'", index)
+        group = _group_of(modifier)
+        if not group or _ONLY_OF.get(modifier, opcode) != opcode:
+            raise _unknown_modifier(opcode, modifier, index)
+        if group in lists:
+            lists[group].append(index)
+        elif group in values and group not in _REPEATABLE:
+            raise ModifierError(f"'.{modifier}': the {group} is already given as '.{values[group]}'", index)
         else:
-            values[slot], places[slot] = modifier, index
+            values[group], places[group] = modifier, index
     syntax = _SYNTAX[opcode]
     if syntax.layouts is not None:
         _number(modifiers, lists["layout"], syntax.layouts, "layouts (of A, B)", values, places)
@@ -233,16 +237,16 @@ def _slots_of(opcode: str, modifiers: tuple[str, ...]) -> tuple[dict[str, str], 
 def _number(
     modifiers: tuple[str, ...],
     given: list[int],
-    slots: tuple[str, ...],
+    groups: tuple[str, ...],
     what: str,
     values: dict[str, str],
     places: dict[str, int],
 ) -> None:
-    if len(given) > len(slots):
-        extra = given[len(slots)]
-        raise ModifierError(f"'.{modifiers[extra]}': at most {len(slots)} {what} are expected", extra)
-    for slot, index in zip(slots, given, strict=False):
-        values[slot], places[slot] = modifiers[index], index
+    if len(given) > len(groups):
+        extra = given[len(groups)]
+        raise ModifierError(f"'.{modifiers[extra]}': at most {len(groups)} {what} are expected", extra)
+    for group, index in zip(groups, given, strict=False):
+        values[group], places[group] = modifiers[index], index
 
 
 def _join_popc(opcode: str, values: dict[str, str], places: dict[str, int]) -> None:
@@ -252,21 +256,21 @@ def _join_popc(opcode: str, values: dict[str, str], places: dict[str, int]) -> N
     if operation is None or popc is None or popc < operation:
         alone = popc if operation is None else operation
         known = sorted({form.bit_operation for form in _forms_by_choices(opcode).values()} - {""})
-        spellings = _either([f"'.{name}.popc'" for name in known])
+        spellings = _alternatives([f"'.{name}.popc'" for name in known])
         raise ModifierError(f"a bit operation is spelled {spellings}, in this order", alone)
     values["bit operation"] += ".popc"
 
 
-def _unknown(opcode: str, modifier: str, index: int) -> ModifierError:
+def _unknown_modifier(opcode: str, modifier: str, index: int) -> ModifierError:
     known = {word: None for choices in _forms_by_choices(opcode) for word in choices if word}
     near = difflib.get_close_matches(modifier, [*_SYNTAX[opcode].required, *known], n=3)
-    advice = f"did you mean {_either([f'.{word}' for word in near])}?" if near else _KINDS_OF_MODIFIERS
+    advice = f"did you mean {_alternatives([f'.{word}' for word in near])}?" if near else _KINDS_OF_MODIFIERS
     return ModifierError(f"{opcode} has no modifier '.{modifier}'; {advice}", index)
 
 
 # --- what would be legal ---------------------------------------------------------------------------
 
-_MOST_SLOTS = 2  # that advice spells out; beyond, it names whole forms
+_MOST_CHANGES = 2  # that advice spells out; beyond, it names whole forms
 _MOST_REPAIRS = 3
 _MOST_VALUES = 6
 _NUMBER = re.compile(r"\d+")
@@ -274,7 +278,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, kw_only=True)
 class _Repair:
-    """Slots to change, to fill and to empty, and the forms that this may lead to."""
+    """Groups to change, to fill and to empty, and the forms that this may lead to."""
 
     changed: tuple[int, ...]
     added: tuple[int, ...]
@@ -282,19 +286,19 @@ class _Repair:
     leads_to: list[Choices]
 
     @property
-    def slots(self) -> tuple[int, ...]:
+    def groups(self) -> tuple[int, ...]:
         return tuple(sorted(self.changed + self.added + self.emptied))
 
     @property
     def order(self) -> tuple[int, bool, tuple[int, ...]]:
-        """Likely repairs first: of light slots, and additions before changes."""
-        return sum(_SLOTS[i].weight for i in self.slots), bool(self.changed or self.emptied), self.slots
+        """Likely repairs first: of light groups, and additions before changes."""
+        return sum(_GROUPS[i].weight for i in self.groups), bool(self.changed or self.emptied), self.groups
 
 
 def _no_such_form(
     opcode: str, choices: Choices, places: dict[str, int], target: str | None, version: Version
 ) -> ModifierError:
-    """Return what to change, in as few slots as possible, to reach a legal form on the target, or on any."""
+    """Return what to change, in as few groups as possible, to reach a legal form on the target, or on any."""
     anywhere = _nearest(opcode, choices, None, version)
     if not anywhere:
         return _too_old(opcode, min(form.since for form in _forms_by_choices(opcode).values()), version)
@@ -303,7 +307,7 @@ def _no_such_form(
     message = f"{opcode} has no such form{where}"
     if here:
         message += f": {_advice(opcode, here, choices)}"
-    if not here or len(anywhere[0].slots) < len(here[0].slots):
+    if not here or len(anywhere[0].groups) < len(here[0].groups):
         elsewhere = _forms_by_choices(opcode)[anywhere[0].leads_to[0]].targets
         message += f"; on {targets_text(elsewhere)}: {_advice(opcode, anywhere[:1], choices)}"
     return ModifierError(message, _first_repaired((here or anywhere)[0], places))
@@ -322,7 +326,7 @@ def _not_on_target(
 
 
 def _nearest(opcode: str, choices: Choices, target: str | None, version: Version) -> list[_Repair]:
-    """Return the repairs that touch the fewest slots, likely repairs first; empty if there are no forms at
+    """Return the repairs that touch the fewest groups, likely repairs first; empty if there are no forms at
     all.
     """
     distances = {
@@ -333,10 +337,10 @@ def _nearest(opcode: str, choices: Choices, target: str | None, version: Version
     least = min(distances.values(), default=0)
     repairs: dict[tuple[tuple[int, ...], ...], list[Choices]] = {}
     for near in (near for near, distance in distances.items() if distance == least):
-        slots = [i for i, (x, y) in enumerate(zip(near, choices, strict=True)) if x != y]
-        changed = tuple(i for i in slots if near[i] and choices[i])
-        added = tuple(i for i in slots if not choices[i])
-        emptied = tuple(i for i in slots if not near[i])
+        groups = [i for i, (x, y) in enumerate(zip(near, choices, strict=True)) if x != y]
+        changed = tuple(i for i in groups if near[i] and choices[i])
+        added = tuple(i for i in groups if not choices[i])
+        emptied = tuple(i for i in groups if not near[i])
         repairs.setdefault((changed, added, emptied), []).append(near)
     found = [_Repair(changed=c, added=a, emptied=e, leads_to=n) for (c, a, e), n in repairs.items()]
     return sorted(found, key=lambda repair: repair.order)
@@ -344,11 +348,11 @@ def _nearest(opcode: str, choices: Choices, target: str | None, version: Version
 
 def _first_repaired(repair: _Repair, places: dict[str, int]) -> int | None:
     """Return the first modifier that the repair touches; None if it only adds some."""
-    return next((places[_SLOTS[i].name] for i in repair.slots if _SLOTS[i].name in places), None)
+    return next((places[_GROUPS[i].name] for i in repair.groups if _GROUPS[i].name in places), None)
 
 
 def _advice(opcode: str, repairs: Sequence[_Repair], choices: Choices) -> str:
-    if len(repairs[0].slots) > _MOST_SLOTS:
+    if len(repairs[0].groups) > _MOST_CHANGES:
         return f"the nearest form is {_forms_by_choices(opcode)[repairs[0].leads_to[0]].mnemonic}"
     return "; or ".join(_sentence(repair, choices) for repair in repairs[:_MOST_REPAIRS])
 
@@ -359,24 +363,24 @@ def _sentence(repair: _Repair, choices: Choices) -> str:
     if repair.changed:
         given = _fragment(choices, repair.changed)
         values = _closest_first(_fragments(repair, repair.changed), given)
-        named = any(_SLOTS[i].named for i in repair.changed) or len(repair.changed) > 1
-        what = f"{_slot_names(repair.changed)} from {given}" if named else given
-        parts.append(f"change {what} to {_either(values)}")
+        named = any(_GROUPS[i].named for i in repair.changed) or len(repair.changed) > 1
+        what = f"{_group_names(repair.changed)} from {given}" if named else given
+        parts.append(f"change {what} to {_alternatives(values)}")
     if repair.added:
-        parts.append(f"add {_label(repair.added)}{_either(_fragments(repair, repair.added))}")
+        parts.append(f"add {_label(repair.added)}{_alternatives(_fragments(repair, repair.added))}")
     if repair.emptied:
         words = " and ".join(f".{choices[i]}" for i in repair.emptied)
         parts.append(f"leave out {_label(repair.emptied)}{words}")
     return " and ".join(parts)
 
 
-def _fragment(choices: Choices, slots: Sequence[int]) -> str:
-    """Return the piece of a mnemonic that the slots spell: ``.f16.f16``."""
-    return "".join(f".{choices[i]}" for i in slots)
+def _fragment(choices: Choices, groups: Sequence[int]) -> str:
+    """Return the piece of a mnemonic that the groups spell: ``.f16.f16``."""
+    return "".join(f".{choices[i]}" for i in groups)
 
 
-def _fragments(repair: _Repair, slots: Sequence[int]) -> list[str]:
-    return list(dict.fromkeys(_fragment(near, slots) for near in repair.leads_to))
+def _fragments(repair: _Repair, groups: Sequence[int]) -> list[str]:
+    return list(dict.fromkeys(_fragment(near, groups) for near in repair.leads_to))
 
 
 def _closest_first(values: Sequence[str], given: str) -> list[str]:
@@ -390,16 +394,16 @@ def _closest_first(values: Sequence[str], given: str) -> list[str]:
     return sorted(values, key=lambda value: value not in closest)
 
 
-def _slot_names(slots: Sequence[int]) -> str:
-    return " and ".join(_SLOTS[i].name for i in slots)
+def _group_names(groups: Sequence[int]) -> str:
+    return " and ".join(_GROUPS[i].name for i in groups)
 
 
-def _label(slots: Sequence[int]) -> str:
+def _label(groups: Sequence[int]) -> str:
     """Return ``ctype `` in front of a value that does not say what it is."""
-    return f"{_SLOTS[slots[0]].name} " if len(slots) == 1 and _SLOTS[slots[0]].named else ""
+    return f"{_GROUPS[groups[0]].name} " if len(groups) == 1 and _GROUPS[groups[0]].named else ""
 
 
-def _either(words: Sequence[str]) -> str:
+def _alternatives(words: Sequence[str]) -> str:
     """Return ``a``, ``a or b``, ``a, b or c``, cut where there are too many."""
     more = len(words) - _MOST_VALUES
     shown = [*words[:_MOST_VALUES], f"{more} more"] if more > 0 else list(words)

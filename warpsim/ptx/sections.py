@@ -128,4 +128,4 @@ def _read_number(cursor: Cursor, bits: int) -> None:
     if cursor.text[cursor.end - 1] == "U" and negative:
         raise cursor.error("a negative integer has no U", start, cursor.end)
     if not lowest <= value <= highest:
-        raise cursor.error(f"{value} is no .b{bits}: {lowest} to {highest}", start, cursor.end)
+        raise cursor.error(f"{value} is not a .b{bits}: {lowest} to {highest}", start, cursor.end)

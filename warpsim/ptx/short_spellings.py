@@ -27,7 +27,7 @@ _MOST = 6  # forms that a message lists
 
 
 class Short:
-    """The words of a name that is no mnemonic of PTX, and the forms that they may mean."""
+    """The words of a name that is not a mnemonic of PTX, and the forms that they may mean."""
 
     def __init__(self, text: str, found: Sequence[Instruction], near: Sequence[str]) -> None:
         self.text, self.found, self.near = text, found, near
@@ -44,7 +44,7 @@ class Short:
 
 
 def read_short(text: str, target: str | None) -> Short | None:
-    """Return the forms that a name may mean, on a target if any is there; None for what is no short name.
+    """Return the forms that a name may mean, on a target if any is there; None for what is not a short name.
 
     A text with .sync or .aligned, or with operands of PTX, is taken by the letter, and no short name.
     """
@@ -77,7 +77,9 @@ def example_of(text: str, target: str | None) -> str:
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    words = {word for form in forms().values() for word in (*_others(form), form.a_layout, form.b_layout)}
+    words = {
+        word for form in forms().values() for word in (*_other_modifiers(form), form.a_layout, form.b_layout)
+    }
     return frozenset(words) | _type_names()
 
 
@@ -149,7 +151,7 @@ def _guess(types: tuple[str, ...], form: Instruction) -> int | None:
     return ways.get(types)
 
 
-def _others(form: Instruction) -> set[str]:
+def _other_modifiers(form: Instruction) -> set[str]:
     """Return the words of a form besides opcode, shape, layouts and types."""
     words = {"satfinite" if form.satfinite else "", form.rounding, form.variant, *form.family.modifiers}
     words |= {"block_scale"} if form.scale else set()
@@ -171,7 +173,7 @@ def _from_words(name: str, words: list[str], target: str | None) -> Short:
     shapes = [word for word in words if _is_shape(word)]
     rest = {word for word in words if word not in (*types, *layouts, *shapes)}
     tests: list[Callable[[Instruction], bool]] = [
-        lambda form: rest <= _others(form),
+        lambda form: rest <= _other_modifiers(form),
         lambda form: layouts in ((), (form.a_layout, form.b_layout)),
         lambda form: _shapes(form).issuperset(shapes),
         lambda form: form.sparse <= any(word.startswith("sp") for word in rest),
@@ -188,10 +190,17 @@ def _from_words(name: str, words: list[str], target: str | None) -> Short:
 
 def _nearest(words: Sequence[str], candidates: Sequence[Instruction]) -> list[str]:
     """Return a few mnemonics that have the most words, after those that are none are mended."""
-    known = {word for form in candidates for word in (*_others(form), *_shapes(form), *_types(form)) if word}
+    known = {
+        word
+        for form in candidates
+        for word in (*_other_modifiers(form), *_shapes(form), *_types(form))
+        if word
+    }
     mended = [next(iter(get_close_matches(word, known, 1, 0.5)), word) for word in words]
     held = {
-        form.mnemonic: sum(word in _others(form) | _shapes(form) | {*_types(form)} for word in mended)
+        form.mnemonic: sum(
+            word in _other_modifiers(form) | _shapes(form) | {*_types(form)} for word in mended
+        )
         for form in candidates
     }
     return sorted(held, key=lambda name: (-held[name], len(name)))[:3]
@@ -206,14 +215,14 @@ def _optional_words(form: Instruction) -> tuple[str, ...]:
     return form.variant, satfinite, form.rounding, form.kind, scale, form.scale_vector
 
 
-def _rest(form: Instruction) -> tuple[object, ...]:
+def _remaining_key(form: Instruction) -> tuple[object, ...]:
     types = tuple(str(form.format(operand)) for operand in "abcd")
     return form.family.opcode, form.shape, types, form.a_layout, form.b_layout, form.bit_operation
 
 
 def _is_plainer(form: Instruction, other: Instruction, ordered: bool) -> bool:
     """Return whether ``form`` is ``other`` with less said; of both kinds of metadata, as ``ordered`` asks."""
-    if form is other or _rest(form) != _rest(other):
+    if form is other or _remaining_key(form) != _remaining_key(other):
         return False
     pairs = list(zip(_optional_words(form), _optional_words(other), strict=True))
     if form.variant and other.variant and form.variant != other.variant:

@@ -351,7 +351,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_that_is_none(address: str, reason: str) -> None:
     message = refusal(address)
     assert message.startswith(
-        f"{address!r} is no address of a Dask scheduler, such as tcp://host:8786: {reason}"
+        f"{address!r} is not an address of a Dask scheduler, such as tcp://host:8786: {reason}"
     )
 
 
@@ -548,7 +548,7 @@ def test_verify_without_a_cluster(sets: list[Path]) -> None:
     code, out, err = started("verify", *sets, "--scheduler", "nowhere")
     assert (code, out) == (4, "")
     assert err == (
-        "warpsim verify: error: 'nowhere' is no address of a Dask scheduler, such as tcp://host:8786: "
+        "warpsim verify: error: 'nowhere' is not an address of a Dask scheduler, such as tcp://host:8786: "
         "missing port number in address 'nowhere'\n"
     )
 
@@ -585,7 +585,7 @@ def test_gemm_on_the_command_line(cluster: Any, client: Any, tmp_path: Path) -> 
     assert np.load(paths["d"]).tobytes() == warpsim.gemm(F16, a, b, c).tobytes()
 
 
-# --- peers that are no schedulers --------------------------------------------------------------------
+# --- peers that are not schedulers --------------------------------------------------------------------
 
 
 @contextmanager
@@ -628,7 +628,7 @@ def test_who_answers_is_no_scheduler(
 def test_a_worker_is_no_scheduler(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PATIENCE", 5.0)
     address = min(client.scheduler_info()["workers"])
-    assert refusal(address) == f"no Dask scheduler answers: {address} is no scheduler, but Worker"
+    assert refusal(address) == f"no Dask scheduler answers: {address} is not a scheduler, but Worker"
 
 
 def test_workers_that_are_all_gone_are_missed_soon(monkeypatch: pytest.MonkeyPatch) -> None:

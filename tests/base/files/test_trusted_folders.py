@@ -92,7 +92,7 @@ def test_the_folder_above_a_link_is_that_above_its_target(tmp_path: Path) -> Non
 
 def test_what_is_no_folder_is_not(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert why_untrusted(tmp_path / "file") == f"{tmp_path / 'file'} is no folder"
+    assert why_untrusted(tmp_path / "file") == f"{tmp_path / 'file'} is not a folder"
     assert why_untrusted(tmp_path / "absent") == f"{tmp_path / 'absent'}: No such file or directory"
 
 

@@ -158,7 +158,7 @@ def test_fields_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
         ),
         (
             structure(Params, ins=[A.tolist()]),
-            "parameter 0, p (.b8, 200 bytes): field ins[0]: a list is no array",
+            "parameter 0, p (.b8, 200 bytes): field ins[0]: a list is not an array",
         ),
         (structure(Inner), "parameter 0, p (.b8, 200 bytes): expected 200 bytes, given 24"),
         (ctypes.byref(Inner()), "parameter 0, p (.b8, 200 bytes): expected 200 bytes, given 24"),

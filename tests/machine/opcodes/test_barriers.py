@@ -186,7 +186,7 @@ def test_warps_do_not_wait_for_those_that_exit() -> None:
 def test_warps_that_never_meet() -> None:
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; bar.warp.sync 0x1ff; @!%p0 bar.warp.sync -1;"
     with pytest.raises(
-        UndefinedBehavior, match=r"bar\.warp\.sync: the lane is no member of its own mask 0x1ff"
+        UndefinedBehavior, match=r"bar\.warp\.sync: the lane is not a member of its own mask 0x1ff"
     ):
         run(body, {}, {}, threads=32)
     body = "setp.lt.u32 %p0, %lane, 9; @%p0 bar.warp.sync -1; @!%p0 bar.sync 0;"

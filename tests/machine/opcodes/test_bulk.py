@@ -250,7 +250,7 @@ def test_reductions_of_floats(spelled: str, dtype: str) -> None:
         (
             "mov.b32 %r3, 24; " + LOAD + " [a], [%d1], %r3, [bar];",
             Fault,
-            "a size of 24: it is a multiple of 16",
+            "a size of 24: expected a multiple of 16",
         ),
         (LOAD + " [a+8], [%d1], 16, [bar];", Fault, "address 0x8 is not a multiple of 16"),
         (LOAD + " [a], [%d1+4], 16, [bar];", Fault, "is not a multiple of 16"),
@@ -264,7 +264,7 @@ def test_reductions_of_floats(spelled: str, dtype: str) -> None:
             "512 bytes from there run 448 bytes over the end of kept of 64 bytes",
         ),
         (STORE + " [%d5], [a], 16;", Fault, "is in no allocation"),
-        ("cp.async.bulk.prefetch.L2.global [%d1+4], 16;", Fault, "no multiple of 16"),
+        ("cp.async.bulk.prefetch.L2.global [%d1+4], 16;", Fault, "not a multiple of 16"),
     ],
 )
 def test_mistakes(statement: str, error: type[WarpsimError], message: str) -> None:

@@ -37,7 +37,7 @@ def test_no_mutant_assembles() -> None:
 
 @needs_ptxas
 def test_types_of_reductions() -> None:
-    """Every operation with every type: those that are no forms do not assemble."""
+    """Every operation with every type: those that are not forms do not assemble."""
     reductions = [row for row in bulk.ROWS if "reduce" in row.slots[0]]
     names = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch")
     types = ("u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f16x2", "f32", "f64", "b16", "s16")

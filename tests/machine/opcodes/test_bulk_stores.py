@@ -58,7 +58,7 @@ def test_bytes_become_zero(statement: str) -> None:
     [
         ("@p st.bulk.shared::cta [r1+4], 64, 0;", "is not a multiple of 8"),
         ("@p st.bulk.shared::cta [r1+1000], 64, 0;", "leaves shared memory of 1024 bytes"),
-        ("mov.b32 r3, 60; @p st.bulk.shared::cta [r1], r3, 0;", "a size of 60: it is a multiple of 8"),
+        ("mov.b32 r3, 60; @p st.bulk.shared::cta [r1], r3, 0;", "a size of 60: expected a multiple of 8"),
         ("ld.param.u64 q0, [out]; @p st.bulk [q0], 64, 0;", "is not in shared memory"),
     ],
 )

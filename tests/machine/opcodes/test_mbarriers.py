@@ -148,7 +148,7 @@ def test_copies_arrive() -> None:
             _init(2) + "@%q mbarrier.arrive.noComplete.shared.b64 _, [bar], 2;",
             "the arrival completes the phase, which .noComplete rules out",
         ),
-        ("mov.u32 %n, 0; mbarrier.init.shared.b64 [bar], %n;", "a count of 0: it is 1 to 1048575"),
+        ("mov.u32 %n, 0; mbarrier.init.shared.b64 [bar], %n;", "a count of 0: expected 1 to 1048575"),
         (_init(1) + "mbarrier.inval.shared.b64 [bar]; mbarrier.inval.shared.b64 [bar];", "initialised"),
         (_init(1) + "mbarrier.expect_tx.shared.b64 [bar], 1048576;", "the tx-count becomes 1048576"),
     ],

@@ -36,7 +36,7 @@ GROUPS: dict[str, tuple[tuple[Row, ...], tuple[str, ...]]] = {
 SEED = 13
 MUTATED = 16  # forms of each opcode
 
-# What ptxas takes beside the forms of the tables: a pattern of names, an example, and why it is no form.
+# What ptxas takes beside the forms of the tables: a pattern of names, an example, and why it is not a form.
 LENIENCES = (
     (
         r".*\.pred\b.*\..*|.*\..*\.pred",

@@ -1,4 +1,4 @@
-"""What PTX has and a launched kernel does not execute yet is refused by name, apart from what is no PTX."""
+"""What PTX has and a launched kernel does not execute yet is refused by name, apart from what is not PTX."""
 
 from __future__ import annotations
 

@@ -220,11 +220,11 @@ MISTAKES = [
         r"cp\.async\.bulk\.tensor.*: a box with 128 elements of the innermost dimension of f16 has rows of "
         r"256 bytes: with swizzle 128B it has at most 128",
     ),
-    (_replace(".global", "box_dim 0, 300"), r"box_dim 300: it is 1 to 256"),
+    (_replace(".global", "box_dim 0, 300"), r"box_dim 300: expected 1 to 256"),
     (_replace(".global", "global_stride 4, 96"), r"global_stride has the ordinals 0 to 3, not 4"),
     (
         _replace(".global", "global_stride 0, 100") + FENCED,
-        r"the stride of 100 bytes of dimension 1 from inside: it is a multiple of 16 bytes",
+        r"the stride of 100 bytes of dimension 1 from inside: expected a multiple of 16 bytes",
     ),
     ("st.global.b8 [%map+17], 1;", r"no tensor map any more: its bytes were changed, and not by tensormap"),
     ("add.u64 %map, %map, 32;\n" + _replace(".global", "rank 1"), r"is not a multiple of 64, as those of"),

@@ -538,7 +538,7 @@ def test_what_maps_are_not_made_of() -> None:
             r"the innermost .* are 4 bytes apart, not 2",
         ),
         (lambda: warpsim.tensor_map(A[::-1], box=(8, 8)), r"strides of \(-128, 2\) bytes: .* not negative"),
-        (lambda: warpsim.tensor_map(A[:, 1:], box=(8, 8)), r"global address 0x2: it is a multiple of 16"),
+        (lambda: warpsim.tensor_map(A[:, 1:], box=(8, 8)), r"global address 0x2: expected a multiple of 16"),
         (lambda: warpsim.tensor_map([1, 2], box=(8,)), r"expected an array or a buffer, given list"),
         (lambda: warpsim.tensor_map(A, box=(8, 8), element="f32"), r"it takes items of 32 bits"),
         (lambda: warpsim.tensor_map(A, box=(8, 1.5)), r"each of box is an integer, not 1.5"),  # type: ignore[arg-type]

@@ -183,7 +183,7 @@ def test_addresses_of_lanes_that_give_none_do_not_matter() -> None:
         (f"{X1}.shared.b16 %d0, [%d1];", "expected 1 register in braces, not '%d0'"),
         (f"{X1}.shared.b16 {{%d0, %d1}}, [%d1];", "expected 1 element, not '{%d0, %d1}'"),
         (f"{X1}.shared.b16 {{_}}, [%d1];", "all sinks"),
-        (f"{X1}.shared.b16 {{%d0}}, [16];", "is no address that ldmatrix takes"),
+        (f"{X1}.shared.b16 {{%d0}}, [16];", "is not an address that ldmatrix takes"),
         ("movmatrix.sync.aligned.m8n8.trans.b16 %d0, 5;", "movmatrix takes a register, not '5'"),
         ("stmatrix.sync.aligned.m8n8.x2.b16 [%d0], {5, 6};", "all constants"),
         (

@@ -187,7 +187,7 @@ def test_a_warp_that_has_exited() -> None:
 
 @pytest.mark.parametrize("schedule", ["program", "latest", 1])
 def test_a_warp_beside_a_warpgroup(schedule: str | int) -> None:
-    """CTAs of five warps: the last one is no whole warpgroup, and does not multiply."""
+    """CTAs of five warps: the last one is not a whole warpgroup, and does not multiply."""
     before, after = f"setp.ge.u32 %p, %own, 128; @%p bra OVER; {FENCE}", f"{COMMIT} {WAIT} OVER:"
     case = replace(SIMPLE, threads=160, ctas=3, around={"before": before, "after": after})
     inputs = case.inputs(seed=10)

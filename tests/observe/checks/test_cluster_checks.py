@@ -205,7 +205,7 @@ def test_stores_in_flight_are_waited_for(schedule: str | int, arrive: str) -> No
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("instead", ["", MEET])
 def test_a_store_in_flight_that_is_read_too_early(schedule: str | int, instead: str) -> None:
-    """A cluster barrier is no phase of the mbarrier: the store need not have completed."""
+    """A cluster barrier is not a phase of the mbarrier: the store need not have completed."""
     lines = [*SEND[:-2], instead, SEND[-1], TRY]
     assert re.search("ld.shared.u32|st.async.weak", found_in(body_of(lines), schedule))
 
@@ -222,7 +222,7 @@ def test_an_aligned_arrival_of_half_a_warp() -> None:
     BOTH: {WAIT}"""
     warning = launched(body, 2, 32)[1].hazards[0]
     assert warning.kind == "divergent barrier"
-    assert warning.message.startswith("barrier.cluster.arrive.aligned is executed by lanes 16-31 of a warp")
+    assert warning.message.startswith("lanes 16-31 of a warp execute barrier.cluster.arrive.aligned")
 
 
 # --- acquires order what their releases cover, and no more ------------------------------------------------

@@ -35,8 +35,8 @@ TOGETHER = "all lanes of a warp execute an aligned barrier together [CTA (0, 0, 
 @pytest.mark.parametrize("spelling", ["bar.sync", "barrier.sync.aligned", "bar.cta.sync"])
 def test_lanes_of_a_warp_at_two_statements(spelling: str) -> None:
     assert findings(APART.format(spelling)) == [
-        f"8: {spelling} is executed by lanes 5-31 of a warp while lanes 0-4 are at line 10: {TOGETHER}",
-        f"10: {spelling} is executed by lanes 0-4 of a warp while lanes 5-31 are at line 8: {TOGETHER}",
+        f"8: lanes 5-31 of a warp execute {spelling} while lanes 0-4 are at line 10: {TOGETHER}",
+        f"10: lanes 0-4 of a warp execute {spelling} while lanes 5-31 are at line 8: {TOGETHER}",
     ]
 
 
@@ -50,7 +50,7 @@ def test_some_lanes_of_two_warps_fill_a_barrier() -> None:
 bar.sync 1, 32;
 ON: bar.sync 2;"""
     assert findings(body) == [
-        f"9: bar.sync is executed by lanes 0-15 of a warp while lanes 16-31 are at line 10: {TOGETHER}"
+        f"9: lanes 0-15 of a warp execute bar.sync while lanes 16-31 are at line 10: {TOGETHER}"
     ]
 
 

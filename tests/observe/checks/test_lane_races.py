@@ -254,7 +254,7 @@ def _races(program: list[Step]) -> set[tuple[int, int]]:
 @pytest.mark.parametrize("looks", [no_loops, loops_at_once])
 @pytest.mark.parametrize("masks", [False, True])
 def test_random_programs(looks: object, masks: bool) -> None:
-    """Nothing is found that is no race; and with masks of whole warps something wherever there is any."""
+    """Nothing is found that is not a race; and with masks of whole warps something wherever there is any."""
     random, racy = Random(1), 0
     for _ in range(60):
         program = _program(random, masks=masks)

@@ -131,7 +131,7 @@ def test_a_parameter_may_be_the_distance(size: int) -> None:
 @pytest.mark.parametrize("half", [0, 1])
 @pytest.mark.parametrize("sign", ["add", "sub"])
 def test_the_distance_may_have_four_bytes_and_a_sign(sign: str, half: int) -> None:
-    """As an int of a struct; it may be subtracted. Halves of pointers are no distances."""
+    """As an int of a struct; it may be subtracted. Halves of pointers are not distances."""
     offset = f"ld.param.u32 %r5, [s+{4 * half}]; mul.wide.s32 %rd6, %r5, 4; "
     body = f"{offset}{sign}.s64 %rd5, %rd1, %rd6; {LOAD}"
     for distance, found in ((AWAY // 4, 0), (AWAY // 4 + 1, 1)):

@@ -1,4 +1,4 @@
-"""Order of accesses to tensor memory: what is found, and what is no error.
+"""Order of accesses to tensor memory: what is found, and what is not an error.
 
 More is in test_pipeline_changes.
 """

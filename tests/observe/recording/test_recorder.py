@@ -11,9 +11,9 @@ import warpsim
 from tests.helpers.recorded import ADD_LINE, MMA_LINE, SPARSE_LINE, launched, loop_kernel
 from warpsim.base.errors import OperandError, UndefinedBehavior
 from warpsim.machine.run.events import Observer
-from warpsim.observe.recording.debugger import STOPS, Debugger, Stop
 from warpsim.observe.recording.recorder import LaunchEvent, Recorder
 from warpsim.observe.recording.selection import Selection, selection_of
+from warpsim.observe.stops.debugger import STOPS, Debugger, WarpStop
 from warpsim.programs.launch.launching import load_text
 
 EVERY = launched(record=True).events
@@ -102,7 +102,7 @@ def test_several_ctas_are_selected_together() -> None:
 
 
 WRONG = {
-    "cta=0 wrap=1": "selection:1:7: error: 'wrap' is none of cta, warp, line, step\n"
+    "cta=0 wrap=1": "selection:1:7: error: unknown field 'wrap'; known are cta, warp, line, step\n"
     "    cta=0 wrap=1\n          ^~~~",
     "line=0": "selection:1:6: error: line is a line of the text from 1, such as line=120\n"
     "    line=0\n         ^",
@@ -123,7 +123,7 @@ def test_wrong_selections_point_at_the_word(text: str) -> None:
 
 
 def test_what_is_no_selection() -> None:
-    with pytest.raises(OperandError, match=r"^7 is no selection: it is a text such as 'cta=0,0"):
+    with pytest.raises(OperandError, match=r"^7 is not a selection: expected a text such as 'cta=0,0"):
         selection_of(7)  # type: ignore[arg-type]
 
 
@@ -153,8 +153,8 @@ def test_a_selection_needs_less() -> None:
 # --- stops -----------------------------------------------------------------------------------------
 
 
-def _stops(selection: str | None = None, **options: Any) -> tuple[list[Stop], Debugger]:
-    found: list[Stop] = []
+def _stops(selection: str | None = None, **options: Any) -> tuple[list[WarpStop], Debugger]:
+    found: list[WarpStop] = []
     chosen = None if selection is None else selection_of(selection)
     debugger = Debugger(show=found.append, selection=chosen, **options)
     launched(observers=[debugger])
@@ -195,7 +195,7 @@ def test_results_of_matrix_instructions_are_watched() -> None:
 
 def test_many_stops_are_cut_and_counted() -> None:
     kernel = loop_kernel()
-    found: list[Stop] = []
+    found: list[WarpStop] = []
     debugger = Debugger(show=found.append, breaks=[ADD_LINE], selection=Selection())
     kernel((2, 9), 64, [np.zeros((64, 4), np.float32)], checks="off", observers=[debugger])
     assert (len(found), debugger.more) == (STOPS, 2 * 9 * 2 * 3 - STOPS)
@@ -226,7 +226,7 @@ ret;
 
 
 def test_lanes_that_do_not_execute_are_marked() -> None:
-    found: list[Stop] = []
+    found: list[WarpStop] = []
     debugger = Debugger(show=found.append, breaks=[8, 9])
     load_text(DIVERGED, "d.ptx")["k"](1, 32, observers=[debugger])
     assert [np.flatnonzero(stop.lanes).tolist() for stop in found] == [[0, 1, 2]] * 2
@@ -254,7 +254,7 @@ ret;
 }
 """
     )
-    found: list[Stop] = []
+    found: list[WarpStop] = []
     line = text[: text.index("mma.sp")].count("\n") + 1
     with pytest.raises(UndefinedBehavior):
         load_text(text)["k"](1, 32, observers=[Debugger(show=found.append, breaks=[line])])

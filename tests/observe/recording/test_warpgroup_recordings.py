@@ -14,8 +14,8 @@ from tests.helpers.kernel_cases import FOLDER
 from tests.helpers.warpgroup_kernels import COMMIT, FENCE, WAIT, Case
 from warpsim.base.errors import OperandError
 from warpsim.isa.instruction import Instruction
-from warpsim.observe.recording.debugger import Debugger, Stop
 from warpsim.observe.recording.recorder import Recorder
+from warpsim.observe.stops.debugger import Debugger, WarpStop
 from warpsim.programs.launch.launching import LaunchReport, load_text
 from warpsim.show.views.stops import stop_document, stop_lines
 from warpsim.sums.execution.pipeline import execute_inputs
@@ -127,12 +127,12 @@ def test_what_differs_between_two_launches(changed: dict[str, Any], said: str) -
 # --- stops -------------------------------------------------------------------------------------------
 
 
-def stops(case: Case, statement: str, **options: Any) -> list[Stop]:
+def stops(case: Case, statement: str, **options: Any) -> list[WarpStop]:
     inputs = case.inputs(seed=4)
     made = np.zeros((case.lanes, case.form.registers["d"]), np.uint32)
     text = case.source(inputs, {"x": made})
     line = next(n for n, one in enumerate(text.splitlines(), 1) if one.startswith(statement))
-    found: list[Stop] = []
+    found: list[WarpStop] = []
     debugger = Debugger(show=found.append, breaks=[line])
     load_text(text)["k"](case.ctas, case.threads, [*inputs.values(), made], observers=[debugger], **options)
     return found

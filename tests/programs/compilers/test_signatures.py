@@ -126,7 +126,7 @@ def test_what_is_wrong_with_a_call(args: list[Any], constants: dict[str, Any], m
 
 
 def test_what_is_no_function_of_triton() -> None:
-    with pytest.raises(warpsim.OperandError, match=r"is no function under @triton\.jit"):
+    with pytest.raises(warpsim.OperandError, match=r"is not a function under @triton\.jit"):
         _function(len)
 
     class Autotuner:

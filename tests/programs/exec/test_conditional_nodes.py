@@ -40,5 +40,5 @@ def test_what_conditions_decide(run: Run, conditional_nodes: Path, schedule: str
     done = run(options=("--schedule", schedule), command=(str(conditional_nodes),))
     assert (done.code, done.stdout) == (0, PRINTED)
     assert [kind for kind, _ in done.findings()] == ["call", "call"]
-    assert "is no condition of the graph that is free" in done.findings()[0][1]
+    assert "is not a condition of the graph that is free" in done.findings()[0][1]
     assert [each["launches"] for each in done.report["kernels"]] == [11, 6, 4]

@@ -167,7 +167,7 @@ def test_patterns() -> None:
 
 
 def test_settings_that_are_no_table() -> None:
-    with pytest.raises(ValueError, match="is no setting"):
+    with pytest.raises(ValueError, match="is not a setting"):
         settings_of({"limit": -1.0})
 
 

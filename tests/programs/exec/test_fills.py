@@ -136,7 +136,7 @@ def test_kernels_fill_the_allocations_that_they_store_to() -> None:
 
 def test_an_allocation_that_is_not_there() -> None:
     lines = list(looked_at("A=1,#7", launch_on(Device("sm_80"))).lines())
-    assert lines == ["origins: launch 1, stores: #7 is no allocation now: there are #1, #2"]
+    assert lines == ["origins: launch 1, stores: #7 is not an allocation now: there are #1, #2"]
 
 
 def test_too_many_bytes_to_follow() -> None:

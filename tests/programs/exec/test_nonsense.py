@@ -199,7 +199,7 @@ def test_containers_that_have_no_end(content: bytes) -> None:
 
 
 def test_processes_that_send_nonsense(run: Callable[..., Any], programs: Path) -> None:
-    """They take neither the server nor another client down, and what dies is no finding."""
+    """They take neither the server nor another client down, and what dies is not a finding."""
     done = run(command=(sys.executable, str(HERE / "nonsense_client.py"), str(programs)))
     right = run("threads")
     assert (done.code, done.stdout) == (0, 2 * right.stdout)

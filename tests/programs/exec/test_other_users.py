@@ -132,7 +132,7 @@ def test_links_are_refused(tmp_path: Path) -> None:
         with pytest.raises(HostError, match="link is a link"):
             use(link).__enter__()
     (place / "socket").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(HostError, match="socket is no socket: refused"):
+    with pytest.raises(HostError, match="socket is not a socket: refused"):
         Remote(place).__enter__()
 
 
@@ -251,7 +251,7 @@ def test_a_cache_without_permission_to_execute(
 
 
 def test_a_program_that_is_another_user_is_told_so(tmp_path: Path) -> None:
-    """It cannot look into the folder of the server: that is no reason to say that there is none."""
+    """It cannot look into the folder of the server: that is not a reason to say that there is none."""
     if os.geteuid():
         pytest.skip("only root changes the user")
     loads = f"import ctypes, os; ctypes.CDLL('libcuda.so.1'); os.setuid({OTHER}); "

@@ -383,7 +383,7 @@ def test_a_runtime_beside_a_python_package_is_ours(tmp_path: Path) -> None:
     shutil.which("cc") is None or not sys.platform.startswith("linux"), reason="needs Linux and cc"
 )
 def test_what_asks_for_private_tables_is_told_apart(tmp_path: Path) -> None:
-    """A runtime of NVIDIA's is no static runtime, and a library may be of others."""
+    """A runtime of NVIDIA's is not a static runtime, and a library may be of others."""
     asks = tmp_path / "asks.c"
     asks.write_text(
         "int cuGetExportTable(const void **, const void *);\nint ask(void) { const void *p; "

@@ -43,7 +43,7 @@ def script(path: Path, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def suite(run: Run, programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Programs that are right, crash, race, never end or cannot start, and files that are no programs."""
+    """Programs that are right, crash, race, never end or cannot start, and files that are not programs."""
     folder = tmp_path_factory.mktemp("suite")
     for name, mode in {"right": "managed", "race": "race", "endless": "limit"}.items():
         script(folder / name, f'exec {programs} {mode} "$@"')

@@ -193,9 +193,13 @@ def test_a_register_never_written_cannot_be_read(name: str) -> None:
         (
             {"target": "sm_80", "engine": "fast"},
             OperandError,
-            "engine 'fast': it is 'kernel' or 'reference', or a function",
+            "engine 'fast': expected 'kernel' or 'reference', or a function",
         ),
-        ({"target": "sm_80", "undefined": "no"}, OperandError, "undefined='no': it is 'error' or 'fallback'"),
+        (
+            {"target": "sm_80", "undefined": "no"},
+            OperandError,
+            "undefined='no': expected 'error' or 'fallback'",
+        ),
     ],
 )
 def test_a_warp_has_a_known_target_engine_and_mode(

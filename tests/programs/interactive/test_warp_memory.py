@@ -65,7 +65,7 @@ def test_memory_and_registers_of_a_warp_feed_a_product() -> None:
         (".reg .b64 %f; bar.warp.sync %f;", "bar.warp.sync takes .u32 here, but %f is .b64"),
         (".reg .b32 %f; bar.warp.sync %f;", "register %f is read, but nothing has been written to it"),
         ("bar.warp.sync 0xfffffffe;",
-         "bar.warp.sync: the lane is no member of its own mask 0xfffffffe [{}lane 0]"),
+         "bar.warp.sync: the lane is not a member of its own mask 0xfffffffe [{}lane 0]"),
         ("@%p bar.warp.sync -1;",
          "bar.warp.sync waits for lanes 4-31 of its warp, members of its mask 0xffffffff, which do not all "
          "come with it [{}lane 0 and {} more]"),

@@ -150,7 +150,7 @@ def test_the_same_text_again_on_another_machine() -> None:
          "not all "
          "come with it [lane 0 and 3 more]"),
         ("shfl.sync.bfly.b32 %r1, %r0, 1, 0x1f, %r2;", UndefinedBehavior,
-         "shfl.sync.bfly.b32: the lane is no member of its own mask 0x3 [lane 2]"),
+         "shfl.sync.bfly.b32: the lane is not a member of its own mask 0x3 [lane 2]"),
         ("@%p1 shfl.sync.idx.b32 %r1, %r0, 9, 0x1f, 0xf;", UndefinedBehavior,
          "shfl.sync.idx.b32: lane 0 and 3 more reads a lane that does not take part, which PTX leaves "
          "undefined"),

@@ -115,7 +115,8 @@ def test_declaring_again_in_another_run_changes_nothing() -> None:
     [
         (".shared .b8 a[16385];", IllegalInstruction,
          "a would end at 0x4001, outside the 16384 bytes of shared memory"),
-        (".shared .align 24 .b8 a[8];", IllegalInstruction, "a has alignment 24, which is no power of two"),
+        (".shared .align 24 .b8 a[8];", IllegalInstruction, "a has alignment 24, which is not a "
+            "power of two"),
         (".shared .b32 a = 5;", IllegalInstruction, "a is in shared memory, which has no initial values"),
         (".global .b32 a;", NotModelled, "variables in .global are not modelled; those in .shared are"),
         (".shared .b32 a, a;", IllegalInstruction, "a is declared twice in this scope"),

@@ -221,7 +221,7 @@ def test_what_makes_ctas_depend_on_each_other(statement: str, reason: str) -> No
 
 @pytest.mark.parametrize("given", [0, True, 1.5, 257])
 def test_numbers_of_processes(given: Any) -> None:
-    message = rf"processes={given!r}: it is an integer from 1 to 256, or None"
+    message = rf"processes={given!r}: expected an integer from 1 to 256, or None"
     with pytest.raises(OperandError, match=message):
         load_text(HEAD + SCALED)["k"](1, 1, [None, None], processes=given)
 

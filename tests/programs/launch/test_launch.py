@@ -131,7 +131,7 @@ def test_brx_idx():
     with pytest.raises(warpsim.Fault, match=r"brx.idx with index 3, but the table has 3 targets"):
         launch(body.replace("rem.u32 %r1, %r0, 3", "mov.u32 %r1, %r0"), 1, 5)
     with pytest.raises(
-        warpsim.IllegalInstruction, match="the table table names NONE, which is no label here"
+        warpsim.IllegalInstruction, match="the table table names NONE, which is not a label here"
     ):
         launch(body.replace("ONE, TWO", "NONE, TWO"), 1, 5)
 
@@ -182,7 +182,7 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
         (1, 1.5, {}, "block 1.5: expected one to three integers"),
         (1, (32, 64), {}, "block (32, 64, 1) has 2048 threads: at most 1024 on sm_80"),
         (1, 65, {}, "block (65, 1, 1) has 65 threads: the kernel says .maxntid 64"),
-        (1, 1, {"shared_bytes": -1}, "shared_bytes=-1: it is an integer, at least 0"),
+        (1, 1, {"shared_bytes": -1}, "shared_bytes=-1: expected an integer, at least 0"),
         (
             1,
             1,
@@ -194,10 +194,10 @@ def test_grids_and_ragged_blocks(grid, block, schedule):
             1,
             1,
             {"schedule": "fast"},
-            "schedule='fast': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'",
+            "schedule='fast': expected 'program', 'earliest', 'latest', an integer or 'random:SEED'",
         ),
-        (1, 1, {"checks": "some"}, "checks='some': it is 'error', 'warn' or 'off'"),
-        (1, 1, {"device": 0}, "device=0: it is a warpsim.Device"),
+        (1, 1, {"checks": "some"}, "checks='some': expected 'error', 'warn' or 'off'"),
+        (1, 1, {"device": 0}, "device=0: expected a warpsim.Device"),
     ],
 )
 def test_what_a_launch_refuses(grid, block, options, message):
@@ -341,7 +341,7 @@ def test_a_variable_is_declared_once():
     ("declaration", "message"),
     [
         (".const .b8 big[65537];", "big has 65537 bytes, but .const has at most 65536"),
-        (".const .align 3 .b8 odd[4];", "odd has alignment 3: it is a power of two, 65536 at most"),
+        (".const .align 3 .b8 odd[4];", "odd has alignment 3: expected a power of two, 65536 at most"),
     ],
 )
 def test_variables_fit_their_spaces(declaration: str, message: str):
@@ -645,7 +645,7 @@ def test_values():
         ("st", 5, "5, st (.b8, 12 bytes): given the integer 5, but expected 12 bytes by value"),
         ("st", np.zeros(3), "5, st (.b8, 12 bytes): given an array, which is passed by its address, but "
          "expected 12 bytes by value"),
-        ("p", [1, 2], "6, p (.u64, 8 bytes): a list is no array: results could not come back; "
+        ("p", [1, 2], "6, p (.u64, 8 bytes): a list is not an array: results could not come back; "
          "give a NumPy array"),
         ("p", np.zeros(2, ">f4"), "6, p (.u64, 8 bytes): the array has dtype >f4, whose byte order is not "
          "the device's"),
@@ -762,7 +762,7 @@ def test_cuda_sources_need_nvcc(tmp_path, monkeypatch):
     nvcc.chmod(0o755)
     with pytest.raises(warpsim.PtxError) as caught:
         warpsim.load(path, target="sm_90a", nvcc=["-DX=1"])
-    assert "nvcc gives up:\nk.cu(1): error: no such luck: -ptx -lineinfo -arch=sm_90a -DX=1 -o " in str(
+    assert "nvcc failed:\nk.cu(1): error: no such luck: -ptx -lineinfo -arch=sm_90a -DX=1 -o " in str(
         caught.value
     )
 

@@ -24,7 +24,7 @@ REGISTERS = ".reg .f32 f<8>; .reg .b32 r<8>; .reg .b32 d<4>; .reg .b64 x;\n"
             "wmma.mma with C of f32 and D of f16: where it rounds is not known",
         ),
         ("{ .param .b64 x0; call beyond, (x0); }", "the function beyond has no body here"),
-        ("call beyond, (x);", "call passes 'x', which is no .param variable of this function"),
+        ("call beyond, (x);", "call passes 'x', which is not a .param variable of this function"),
     ],
 )
 def test_statements(statement: str, message: str) -> None:

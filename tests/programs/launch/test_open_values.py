@@ -139,7 +139,7 @@ def test_where_open_values_get_nowhere_no_launch_is_executed_again(
 def test_where_open_values_get_out_the_launch_is_executed_again(
     use: str, verdicts: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where nothing depends on them: what is not followed is no proof."""
+    """Also where nothing depends on them: what is not followed is not a proof."""
     text = in_kernel(READ + use)
     if "stmatrix" in use:
         text = text.replace(".target sm_80", ".target sm_90")

@@ -92,7 +92,7 @@ def test_json_has_each_command() -> None:
         (("k.ptx", "--entry", "nothing"), "there is no such kernel"),
         (("k.ptx", "--block", "64"), "2 parameters"),
         (("k.ptx", "--block", "a"), "expected one to three numbers"),
-        ((*GIVEN, "--expect", "1=good.npy"), "is no array"),
+        ((*GIVEN, "--expect", "1=good.npy"), "is not an array"),
         ((*GIVEN, "--schedule", "never"), "schedule"),
     ],
 )

@@ -28,7 +28,7 @@ a box has 256 bytes, which its mbarrier expects
   shared memory   the row and the 16-byte cell of it in each 16 bytes
   0x00080            0.1     0.0     0.3     0.2     1.1     1.0     1.3     1.2
   0x00100            2.2     2.3     2.0     2.1     3.2     3.3     3.0     3.1
-  the pattern does not begin with the box: 0x80 is no multiple of 512
+  the pattern does not begin with the box: 0x80 is not a multiple of 512
 no wgmma descriptor reads the whole box as one tile
 """
 
@@ -103,7 +103,7 @@ def test_what_is_not_understood(arguments, message):
 def test_limits_are_named():
     result = run("--map", "f16:64x64:box=8x12")
     assert result.return_value == 3
-    assert "has rows of 24 bytes: it is a multiple of 16 bytes" in result.stderr
+    assert "has rows of 24 bytes: expected a multiple of 16 bytes" in result.stderr
     assert (
         "boxes of tensors begin at multiples of 128"
         in run("--map", "u8:64x64:box=8x16", "--start", 64).stderr

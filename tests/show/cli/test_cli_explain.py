@@ -166,7 +166,7 @@ def test_targets_side_by_side(folder, operands):
         assert int(each["code"], 16) == int(D[3, 5].view(np.uint32))
     assert document["parting"]["step"] == 0
     text = run(DENSE, *operands, "--target", "sm_80,sm_90", "--element", "3,5").output
-    assert "first step at which they part: 0" in text
+    assert "chips first differ at step 0" in text
 
 
 def test_a_trace_on_other_targets():
@@ -184,7 +184,7 @@ def test_a_page_is_written_instead_of_text(folder):
     assert text.startswith("<!DOCTYPE html>")
     assert "D[3,5]" in text
     assert run(TRACE, "--element", "3,5", "--target", "sm_80,sm_90", "--html", "two.html").return_value == 0
-    assert "First step at which they part" in (folder / "two.html").read_text()
+    assert "Chips first differ at step" in (folder / "two.html").read_text()
 
 
 def test_python_prints_the_same(folder):
@@ -215,7 +215,7 @@ def test_python_prints_the_same(folder):
         (["mma.nonsense", "--element", "0,0"], "error: "),
         (
             [DENSE, "a=-1", "b=0", "c=0", "--element", "0,0"],
-            "OPERANDS: error: a=-1: line 1: '-0x1' is no hexadecimal word",
+            "OPERANDS: error: a=-1: line 1: '-0x1' is not a hexadecimal word",
         ),
         ([DENSE, "--element", "0,0"], "needs registers a, b, c; a is missing"),
         ([DENSE, "ab.npz", "c=c.npy", "--element", "0,0"], "has no target, and the result depends on it"),
@@ -248,7 +248,7 @@ def test_refusals(folder, arguments, message):
             "matrices are A, B and perhaps C and D, and no registers beside them",
         ),
         ([TRACE, "--element", "3"], "--element '3': expected ROW,COLUMN such as 3,17"),
-        ([TRACE, "--element", "3,1", "--target", "sm_80,sm_1"], "'sm_1' is none of"),
+        ([TRACE, "--element", "3,1", "--target", "sm_80,sm_1"], "unknown target 'sm_1'; known are"),
         ([TRACE, "--element", "3,1", "--case", "1"], "--event and --warp choose from a trace, --case from"),
         (["none.npz", "--element", "3,1", "--event", "1"], "--event and --warp choose from a trace, --case"),
     ],

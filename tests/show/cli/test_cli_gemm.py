@@ -110,10 +110,10 @@ def test_json(run: Any) -> None:
         "undefined": "error",
         "evidence": {
             "label": "validated",
-            "detail": "KM",
+            "detail": "Khattak and Mikaitis",
             "chips": "H100, H200",
             "outputs": 5000,
-            "text": "validated on H100, H200: 5,000 outputs equal (KM)",
+            "text": "validated on H100, H200: 5,000 outputs equal (Khattak and Mikaitis)",
         },
     }
 
@@ -198,7 +198,7 @@ def test_inputs_stay_as_they_are(run: Any) -> None:
 
 
 def bad(name: str) -> None:
-    """Files that are no matrices."""
+    """Files that are not matrices."""
     content = {"text": b"hello", "cut": Path("A.npy").read_bytes()[:1000]}
     Path(f"{name}.npy").write_bytes(content[name])
 
@@ -274,7 +274,7 @@ def test_no_scheduler(run: Any) -> None:
     code, out, err = run(F16, "A.npy", "B.npy", "--scheduler", "nowhere")
     assert (code, out) == (4, "")
     assert err == (
-        "warpsim gemm: error: 'nowhere' is no address of a Dask scheduler, such as tcp://host:8786: "
+        "warpsim gemm: error: 'nowhere' is not an address of a Dask scheduler, such as tcp://host:8786: "
         "missing port number in address 'nowhere'\n"
     )
 

@@ -182,12 +182,12 @@ def test_the_only_kernel_needs_no_name():
         (("--grid", "2,x"), "--grid 2,x: expected one to three numbers, as in 4,4"),
         (("--save", "0"), "--save 0: expected INDEX=FILE.npy, with the number of a parameter"),
         (("--save", "9=x.npy"), "--save 9=x.npy: there are 4 arguments, 0 to 3"),
-        (("--expect", "3=x.npy"), "3=x.npy: argument 3, i32:40, is no array"),
+        (("--expect", "3=x.npy"), "3=x.npy: argument 3, i32:40, is not an array"),
         (("--block", "2000"), "block (2000, 1, 1): x is 1 to 1024" + LISTING),
-        (("--shared", "-4"), "shared_bytes=-4: it is an integer, at least 0" + LISTING),
+        (("--shared", "-4"), "shared_bytes=-4: expected an integer, at least 0" + LISTING),
         (
             ("--schedule", "x"),
-            "schedule='x': it is 'program', 'earliest', 'latest', an integer or 'random:SEED'" + LISTING,
+            "schedule='x': expected 'program', 'earliest', 'latest', an integer or 'random:SEED'",
         ),
     ],
 )
@@ -207,10 +207,10 @@ def test_options_that_do_not_fit(options, message):
         ("zeros:f32:4by4", "--arg zeros:f32:4by4: the shape '4by4' is not like 512x512"),
         ("zeros:f32:99999x99999x9", "--arg zeros:f32:99999x99999x9: 359,992,800,036 bytes, "
          "more than 17,179,869,184"),
-        ("random:f32:4:x", "--arg random:f32:4:x: the seed 'x' is no number"),
+        ("random:f32:4:x", "--arg random:f32:4:x: the seed 'x' is not a number"),
         ("i8:200", "--arg i8:200: i8 goes from -128 to 127"),
-        ("i32:1.5", "--arg i32:1.5: '1.5' is no integer"),
-        ("f32:one", "--arg f32:one: 'one' is no number"),
+        ("i32:1.5", "--arg i32:1.5: '1.5' is not an integer"),
+        ("f32:one", "--arg f32:one: 'one' is not a number"),
         ("hex:f16:0x10000", "--arg hex:f16:0x10000: 0x10000 does not fit in 16 bits"),
     ],
 )  # fmt: skip
@@ -264,7 +264,7 @@ ret; }
     assert run("c.ptx", *given, "--expect", "0=ranks.npy").return_value == 0
     result = run("c.ptx", "--entry", "k", "--grid", "4", "--cluster", "3,1,1", "--arg", "zeros:u32:6")
     assert isinstance(result.exception, click.UsageError)
-    assert "grid (4, 1, 1): x is no multiple of 3" in result.exception.message
+    assert "grid (4, 1, 1): x is not a multiple of 3" in result.exception.message
 
 
 def test_faults_and_races_write_nothing(folder):
@@ -356,7 +356,7 @@ def test_tensor_maps_are_made_of_other_arguments():
         ("tensor_map:2:box=16x30", "a box with 30 elements of the innermost dimension of f16 has rows of 60"),
         ("tensor_map:2:box=16x32:pixels=3", "fields are missing, or too many: box, or lower, "),
         ("tensor_map:7:box=16x32", "argument 7 is not an earlier argument that is an array"),
-        ("tensor_map:3:box=16x32", "argument 3, i32:5, is no array"),
+        ("tensor_map:3:box=16x32", "argument 3, i32:5, is not an array"),
     ],
 )
 def test_tensor_maps_that_are_none(text, message):

@@ -48,7 +48,7 @@ def test_files(tmp_path, name):
 
 
 def test_python_refuses_other_formats():
-    with pytest.raises(warpsim.OperandError, match="format 'png': it is 'text', 'svg' or 'html'"):
+    with pytest.raises(warpsim.OperandError, match="format 'png': expected 'text', 'svg' or 'html'"):
         warpsim.draw_layout(SPARSE, format="png")
 
 

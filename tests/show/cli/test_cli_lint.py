@@ -50,7 +50,7 @@ def test_metadata_in_the_lanes_of_another_selector(folder):
     said = (
         "error: selector 0 ignores lanes 2, 3 of each quad, which alone hold legal metadata [ignored-lanes]"
     )
-    assert f"  {said}\n    fix: these lanes belong to selector 1\n" in result.output
+    assert f"  {said}\n    fix: selector 1 reads these lanes\n" in result.output
     assert "logical A comes out if metadata: selector 1 meant is undone [arrangement]" in result.output
 
 
@@ -221,9 +221,7 @@ def test_the_arrangements_are_listed():
 def test_metadata_refusals(blobs):
     result = convert("indices", "nonsense", "indices.npy", "x.npy")
     assert result.return_value == 3
-    assert result.stderr.startswith(
-        "indices.npy: error: arrangement 'nonsense': it is one of fields, indices"
-    )
+    assert result.stderr.startswith("indices.npy: error: arrangement 'nonsense': expected fields, indices")
     assert convert("cutlass", "indices", "indices.npy", "x.npy").return_value == 3
     assert run("metadata", "f99").return_value == 3
     for arguments, message in (

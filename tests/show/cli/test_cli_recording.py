@@ -109,9 +109,7 @@ def test_a_launch_that_fails_leaves_what_came_before() -> None:
     done = launch("--trace-mma", "own.npz")
     assert done.return_value == 3
     assert len(read_recording("own.npz").events) == 32
-    said = (
-        f"an error ended the launch, and what would follow is not recorded: {read_recording('own.npz').error}"
-    )
+    said = f"an error stopped the launch, and the recording ends there: {read_recording('own.npz').error}"
     assert "loop.ptx:22" in said
     assert said in run("verify", "own.npz").stdout
     assert said in run("run", "own.npz", "--show", "none").stdout
@@ -448,7 +446,7 @@ def test_a_wrong_selection_points_at_the_word() -> None:
     done = launch("--break", 15, "--select", "warp=1 lin=15")
     assert isinstance(done.exception, click.BadParameter)
     assert done.exception.message == (
-        "'lin' is none of cta, warp, line, step\n    warp=1 lin=15\n           ^~~"
+        "unknown field 'lin'; known are cta, warp, line, step\n    warp=1 lin=15\n           ^~~"
     )
 
 

@@ -45,11 +45,11 @@ TRAPS = {
     "columns not allocated": ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {v0, v1}, [where+63];", "19:1: error: tcgen05.ld.sync.aligned.32x32b.x2.b32: the access takes columns 63..64, of which column 64 is not allocated (allocated: columns 0..63 at line 13)"),
     "lanes of another warp": ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {v0}, [base+4194304];", "19:1: error: tcgen05.ld.sync.aligned.32x32b.x1.b32: the address has lane 64, but warp 0 of the CTA reaches lanes 0..31"),
     "lane alignment": ("tcgen05.ld.sync.aligned.16x64b.x1.b32 {v0}, [where+524288];", "19:1: error: tcgen05.ld.sync.aligned.16x64b.x1.b32: the address begins at lane 8; legal here: 0, 16"),
-    "size of an allocation": ("mov.b32 r0, 48; " + ALLOC + "r0;", "19:20: error: tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32: an allocation of 48 columns: it is 32, 64, 128, 256, 512"),
+    "size of an allocation": ("mov.b32 r0, 48; " + ALLOC + "r0;", "19:20: error: tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32: an allocation of 48 columns: expected 32, 64, 128, 256, 512"),
     "allocation after relinquish": (
         "@p tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; " + ALLOC + "32;", "19:66: error: tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32: a thread of the CTA has relinquished the right to allocate at line 19: put tcgen05.relinquish_alloc_permit behind the last allocation"),
-    "dealloc of what is not allocated": (DEALLOC + "base, 64; bar.sync 0; " + DEALLOC + "base, 64;", "19:75: error: tcgen05.dealloc.cta_group::1.sync.aligned.b32: column 0 is no address that an allocation returned (no columns are allocated), and line 19 has freed it"),
-    "dealloc of another address": ("add.u32 r0, base, 32; " + DEALLOC + "r0, 32;", "19:26: error: tcgen05.dealloc.cta_group::1.sync.aligned.b32: column 32 is no address that an allocation returned (allocated: columns 0..63 at line 13)"),
+    "dealloc of what is not allocated": (DEALLOC + "base, 64; bar.sync 0; " + DEALLOC + "base, 64;", "19:75: error: tcgen05.dealloc.cta_group::1.sync.aligned.b32: column 0 is not an address that an allocation returned (no columns are allocated), and line 19 has freed it"),
+    "dealloc of another address": ("add.u32 r0, base, 32; " + DEALLOC + "r0, 32;", "19:26: error: tcgen05.dealloc.cta_group::1.sync.aligned.b32: column 32 is not an address that an allocation returned (allocated: columns 0..63 at line 13)"),
     "sparse bit": (SPARSE, "19:62: error: instruction descriptor 0x08080014: sparse is 1 (bit 2), but the mnemonic has no .sp: both must say the same"),
 }  # fmt: skip
 

@@ -173,7 +173,9 @@ def test_other_files_are_still_verified(run):
     code, out, err = run("verify", "none.npz", "good.txt", "good.npz")
     assert code == 3
     assert err.splitlines()[0] == "none.npz: error: No such file or directory"
-    assert err.splitlines()[1].startswith("good.txt: error: 'good.txt' has the suffix of no format: .npz, ")
+    assert err.splitlines()[1].startswith(
+        "good.txt: error: unknown format suffix '.txt' of 'good.txt'; known are .npz, "
+    )
     assert "good.npz: 384 words as expected" in out
     assert out.endswith("FAILED: 1 of 3 files, 384 words compared bit by bit\n")
 
@@ -219,7 +221,7 @@ def test_formats_may_be_named(run):
     assert run("convert", "rows.txt", "rows.jsonl", "--from", "csv")[0] == 0
     code, _, err = run("convert", "rows.txt", "rows.npz", "--from", "x")
     assert (code, err) == (
-        3, "rows.txt: error: format 'x' is none of npz, readmemh, testfloat, c, csv, jsonl\n",
+        3, "rows.txt: error: unknown format 'x'; known are npz, readmemh, testfloat, c, csv, jsonl\n",
     )  # fmt: skip
 
 

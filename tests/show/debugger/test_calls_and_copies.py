@@ -115,7 +115,7 @@ def test_elements_of_arrays_and_names_of_cuda(debugged: Session) -> None:
         ("print cells[3]", r"a word of memory is read by space and address in bytes, as in shared.f32\["),
         ("print arg0[1,2]", r"arg0 has the shape \(64,\): expected 1 numbers in brackets"),
         ("print arg0[1", "']' is missing"),
-        ("print arg1[0]", "arg1 is no array; arrays are arg0"),
+        ("print arg1[0]", "arg1 is not an array; arrays are arg0"),
         ("print tile cells as f16 99999x99999", "bytes, at most 1048576 are printed"),
         ("backtrace full", "backtrace takes nothing: full"),
     ],

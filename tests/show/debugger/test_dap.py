@@ -18,9 +18,9 @@ import pytest
 from tests.show.debugger.small_kernel import TEXT, line, results, session
 from tools.dap_client import Client, framed
 from warpsim import OperandError
+from warpsim.observe.stops.points import hit_condition
 from warpsim.show.debugger import Session
 from warpsim.show.debugger.dap.adapter import CAPABILITIES, Adapter
-from warpsim.show.debugger.dap.hit_counts import hit_condition
 
 ADD = "add.u32 %r3, %r3, %r2;"
 

@@ -154,7 +154,7 @@ def test_operands_of_a_pair_lie_in_both_ctas() -> None:
         ("fragment scale_a", "has fragments a, b, c, d here, not scale_a"),
         ("fragment d[128,0]", r"\[128,0\] is outside of 128 x 64 elements"),
         ("print tmem[128,0]", r"\[128,0\] is outside of 128 x 512 elements"),
-        ("print tmem[0:2,0:2] as f33", "f33 is no format"),
+        ("print tmem[0:2,0:2] as f33", "f33 is not a format"),
         ("watch tmem[128,0]", "lane 128, column 0: tensor memory has 128 lanes of 512 columns"),
         ("x/4xw tmem[0,510]", "lane 0, columns 510..513: tensor memory has"),
         ("x/1xh tmem[0,0]", "cells of tensor memory have 32 bits"),

@@ -1,4 +1,4 @@
-"""Sessions: forwards and backwards, stops, conditions, watches, printing, and what is no command."""
+"""Sessions: forwards and backwards, stops, conditions, watches, printing, and what is not a command."""
 
 from __future__ import annotations
 
@@ -384,28 +384,28 @@ def test_log_points_print_and_go_on(debugged: Session) -> None:
         ("\x01", r"there is no command .\\x01.; help lists the commands"),
         ("print %r33", "near to it are"),
         ("print", "print what?"),
-        ("print/zz %r3", "is no format"),
+        ("print/zz %r3", "is not a format"),
         ("watch", "watch what?"),
         ("watch %tid.x", "special register"),
         ("watch shared+0x4000", "shared memory has 256 bytes"),
         ("watch global 16", "is in no allocation"),
         ("watch arg0[64]", "outside of an array"),
-        ("watch arg1[0]", "is no array"),
+        ("watch arg1[0]", "is not an array"),
         ("x shared 3", "not a multiple"),
         ("x/99999 shared", "from 1 to"),
         ("lane 32", "from 0 to 31"),
         ("warp 2", "from 0 to 1"),
         ("cta 1", "the grid is"),
         ("cta a", "expected one to three numbers"),
-        ("delete 4", "is no breakpoint"),
+        ("delete 4", "is not a breakpoint"),
         ("ignore x", "takes the number"),
         ("goto x", "expected a position"),
         ("info", "topics are"),
         ("info nothing", "topics are"),
         ("print fragment a", "has no fragments"),
         ("print tile cells", "expected a tile"),
-        ("print tile cells as f99 2x2", "is no format"),
-        ("print tile cells as f16 swizzle 1B 2x2", "it is none"),
+        ("print tile cells as f99 2x2", "is not a format"),
+        ("print tile cells as f16 swizzle 1B 2x2", "expected none"),
         ("list 4000", "lines"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_field_is_edited_and_word_and_tile_follow(browser: Any, path: Path) ->
     assert "swizzle" in page.one("[data-bit='63']").get_attribute("title")
     assert word_of(page) == descriptor.encode() ^ 1 << 63
     typed(page, "[data-field=start_address] input", "1000")
-    assert page.one("#word-trouble").text == "start address: it is 0 to 262128 in steps of 16"
+    assert page.one("#word-trouble").text == "start address: expected 0 to 262128 in steps of 16"
     page.picture("words-1600")
     assert browser.get_log("browser") == []
 

@@ -18,7 +18,7 @@ from warpsim.observe.recording.listing import ListedLine, listing_of
 from warpsim.show.cli import cli
 from warpsim.show.report.launches import source_documents
 from warpsim.workbench.vectors.formats.recording import read_recording, write_recording
-from warpsim.workbench.vectors.formats.source_data import listing_document, listing_from
+from warpsim.workbench.vectors.formats.recording_parts import listing_document, listing_from
 
 SOURCE = [f"// line {number} <b>" for number in range(1, 31)]
 MMA = (

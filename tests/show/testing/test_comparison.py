@@ -95,7 +95,7 @@ def test_values_within_a_tolerance() -> None:
         (lambda one: one.assert_ulp(np.zeros(2), np.zeros(2), -1), "most=-1"),
         (lambda one: one.assert_ulp(np.zeros(2), np.zeros(2), 0.5), "most=0.5"),
         (lambda one: one.assert_close(np.zeros(2), np.zeros(2), math.nan), "rtol=nan"),
-        (lambda one: one.assert_equal([[1], [2, 3]], np.zeros(2)), "list is no array"),
+        (lambda one: one.assert_equal([[1], [2, 3]], np.zeros(2)), "list is not an array"),
         (lambda one: one.launch(None, 1, 1, fail_on="all"), "fail_on='all': expected one of note"),
         (lambda one: one.launch(None, 1, 1, schedules=-1), "schedules=-1"),
     ],

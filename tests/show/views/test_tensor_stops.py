@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.described_products import Product, mnemonic
 from warpsim.isa.families.tcgen05_operands import behind_descriptor
 from warpsim.isa.operand_places.placements import Inputs
-from warpsim.observe.recording.debugger import Debugger, Stop
+from warpsim.observe.stops.debugger import Debugger, WarpStop
 from warpsim.show.cli import main
 from warpsim.show.views.stops import stop_document, stop_lines
 
@@ -62,7 +62,7 @@ def test_a_break_shows_d_with_lane_and_column(folder: Path, capsys: pytest.Captu
 
 
 def test_a_break_shows_metadata_scales_masks_and_lanes() -> None:
-    stops: list[Stop] = []
+    stops: list[WarpStop] = []
     product = Product(mnemonic("mxf4", vector="block32", sp=True), n=16)
     run = product.run()
     line = run.report(record=True).events[0].line

@@ -40,7 +40,7 @@ from warpsim.show.views.layouts.lookups import element_lines, feeds_lines, lane_
 from warpsim.sums.execution.pipeline import execute_inputs
 
 SEED = 20240611
-WIDE = (8, 24, 256)  # of wgmma's N: the smallest, one that is no power of two, the largest
+WIDE = (8, 24, 256)  # of wgmma's N: the smallest, one that is not a power of two, the largest
 
 
 def every_form():

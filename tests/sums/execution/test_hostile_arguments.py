@@ -1,4 +1,4 @@
-"""Arguments that are no arguments: each is an OperandError, whatever NumPy or Python would have raised."""
+"""Arguments that are not arguments: each is an OperandError, whatever NumPy or Python would have raised."""
 
 from __future__ import annotations
 

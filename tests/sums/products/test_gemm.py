@@ -402,7 +402,7 @@ def test_empty_and_smallest(form: Instruction, shape: tuple[int, int, int]) -> N
             {"C": np.zeros((4, 4), np.float32)},
             r"C has shape \(4, 4\), but gemm takes one matrix with shape \(4, 8\)",
         ),
-        ({"order": "z"}, "order 'z': it is 'k'"),
+        ({"order": "z"}, "order 'z': expected 'k'"),
         ({"split_k": 0}, "at least 1"),
         ({"threads": 0}, "at least 1"),
         ({"promote_every": 0}, "at least 1"),
@@ -460,7 +460,7 @@ def test_metadata_may_be_as_libraries_store_it(form: Instruction, arrangement: s
 
 
 def test_unknown_arrangements_are_refused() -> None:
-    with pytest.raises(warpsim.OperandError, match="arrangement 'ours': it is one of fields, indices, words"):
+    with pytest.raises(warpsim.OperandError, match="arrangement 'ours': expected fields, indices, words"):
         gemm_sparse(
             FORMS[13],
             np.zeros((16, 16), np.float16),

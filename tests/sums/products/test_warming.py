@@ -48,7 +48,7 @@ def test_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CliRunner().invoke(cli, ["warmup"]).output == "there is no JIT: nothing to compile\n"
     done = CliRunner().invoke(cli, ["warmup", "--target", "sm_1"])
     assert done.exit_code == 2
-    assert "'sm_1' is none of" in done.stderr
+    assert "unknown target 'sm_1'; known are" in done.stderr
 
 
 def test_an_unknown_target_is_an_error() -> None:

@@ -54,7 +54,7 @@ def of_tensor_memory(body: str, threads: int, expected: np.ndarray[Any, Any]) ->
 
 
 def check(found: Verdict, kind: str, phrase: str) -> None:
-    """It is no error of the outputs, and none of them is said to be right without the cause."""
+    """It is not an error of the outputs, and none of them is said to be right without the cause."""
     assert (found.outputs_as_expected, found.as_expected) == (True, False)
     assert found.kind == kind
     assert found.location is not None

@@ -17,10 +17,10 @@ from warpsim.isa.descriptors.tile_addresses import store_tile
 from warpsim.isa.descriptors.tile_shape import TileShape
 from warpsim.show.cli import cli
 from warpsim.workbench.diagnosis.recordings.event_chains import (
-    diagnose_stretch,
-    is_made,
+    chain_before,
+    diagnose_chain,
     predecessors,
-    stretch,
+    reproduces_d,
 )
 from warpsim.workbench.traces.reading import read_trace
 from warpsim.workbench.traces.running import run_trace
@@ -190,16 +190,16 @@ def test_what_follows_what(tmp_path: Path) -> None:
     events = run_trace(read_trace(trace.write(tmp_path / "t.ptx", {}))).events
     before = predecessors(events)
     assert before == [None, 0, 1, 2, 3]
-    whole = stretch(events, before, 4, {})
+    whole = chain_before(events, before, 4, {})
     assert whole.events == (0, 1, 2, 3, 4)
-    assert is_made(events, whole, events[4].d)
+    assert reproduces_d(events, whole, events[4].d)
     wrong = trace.run(**_stale(trace, 2))
-    known = stretch(events, before, 4, {3: wrong[3]})
+    known = chain_before(events, before, 4, {3: wrong[3]})
     assert known.events == (4,)
-    assert is_made(events, known, wrong[4])
-    assert not is_made(events, whole, wrong[4])
-    assert diagnose_stretch(events, known, wrong[4]) is None
-    found = diagnose_stretch(events, whole, wrong[4])
+    assert reproduces_d(events, known, wrong[4])
+    assert not reproduces_d(events, whole, wrong[4])
+    assert diagnose_chain(events, known, wrong[4]) is None
+    found = diagnose_chain(events, whole, wrong[4])
     assert found is not None
     assert found.steps == 5
     assert any("step 2 reads B of step 1" in one.name for one in found.matches)
@@ -236,9 +236,9 @@ def test_of_wgmma() -> None:
     group["%d<4>"] = np.zeros((128, 4), np.uint32)
     events = group.run("\n".join(lines + end))
     d = group.run("\n".join([lines[0], *wrong, *end]))[-1].d
-    found = stretch(events, predecessors(events), STEPS - 1, {})
+    found = chain_before(events, predecessors(events), STEPS - 1, {})
     assert found.events == tuple(range(STEPS))
-    diagnosis = diagnose_stretch(events, found, d)
+    diagnosis = diagnose_chain(events, found, d)
     assert diagnosis is not None
     assert diagnosis.steps == STEPS
     assert [str(one) for one in diagnosis.matches]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -14,8 +16,8 @@ from tools.judging import Case, answered
 from tools.user_mistakes.case import E4M3, F16, S8, SPARSE, WGMMA
 from warpsim.show.views.held_operands import holding_document, holding_lines
 from warpsim.workbench.diagnosis import held
-from warpsim.workbench.diagnosis.locate.dump_places import places_of
-from warpsim.workbench.diagnosis.locate.map_formulas import several
+from warpsim.workbench.diagnosis.contents.dump_places import places_of
+from warpsim.workbench.diagnosis.contents.map_formulas import several
 
 FORM = warpsim.decode(F16[0], target=F16[1])
 RNG = np.random.default_rng(0)
@@ -85,8 +87,10 @@ def test_swizzles_are_found_as_exclusive_or(shift: int) -> None:
     A = RNG.standard_normal((16, 64)).astype(np.float16)
     codes = A.view(np.uint16)
     a = packings.a_of(lambda r, c: codes[r, ((c // 8 + 2) ^ (r >> shift & 7 >> shift)) * 8 + c % 8])
-    by = f"row >> {shift} & {7 >> shift}" if shift else "row & 7"
-    assert f"chunk ^ ({by}), from column 16 on" in lines(located({"A": A}, {"a": a}))
+    (part,) = located({"A": A}, {"a": a}).location.parts
+    assert (part.kind, part.count) == ("swizzled" if shift < 2 else "bit added", 256)
+    by = f"row / {1 << shift} & {7 >> shift}" if shift else "row & 7"
+    assert shift == 2 or part.name.text == f"swizzled: 16-byte chunk ^ ({by})"
 
 
 def test_random_words_follow_no_map() -> None:
@@ -138,7 +142,8 @@ def test_registers_of_a_warpgroup() -> None:
     right = warpsim.pack(ins, "d", D)
     assert located({"D": D}, {"d": right}, ins).holds
     moved = right.reshape(4, 32, -1)[[1, 0, 3, 2]].reshape(right.shape)
-    assert "lane l holds what belongs in lane l ^ 32" in lines(located({"D": D}, {"d": moved}, ins))
+    (part,) = located({"D": D}, {"d": moved}, ins).location.parts
+    assert (part.kind, part.count, part.name.text) == ("xor", 4096, "warps i and i ^ 1 exchanged")
     assert places_of(ins, "d").digits[-1] == ("w", 1)
 
 
@@ -178,25 +183,85 @@ def test_few_values_in_a_large_matrix_are_found_soon() -> None:
     a = warpsim.pack(FORM, "a", np.ascontiguousarray(A[96:112, 64:80].T))
     begin = time.process_time()
     (part,) = located({"A": A}, {"a": a}).location.parts
-    assert (part.tile, part.count, part.name.text[:24]) == ((96, 64), 256, "the matrix is transposed")
+    assert (part.tile, part.count, part.kind) == ((96, 64), 256, "transposed")
     other = warpsim.pack(FORM, "a", RNG.integers(-2, 3, (16, 16)).astype(np.float16))
     assert not located({"A": A}, {"a": other}).location.parts
     assert time.process_time() - begin < 10
 
 
+@pytest.mark.parametrize(("row", "column", "kind"), [(35, 11, "shift"), (32, 16, "swapped")])
+def test_a_tile_of_a_large_matrix(row: int, column: int, kind: str) -> None:
+    """At a tile with two registers exchanged, and between tiles."""
+    C = RNG.permutation(1 << 17).reshape(256, 512).astype(np.uint32).view(np.float32)
+    words = warpsim.pack(FORM, "c", np.ascontiguousarray(C[row : row + 16, column : column + 8]))
+    words = words[:, [0, 2, 1, 3]] if kind == "swapped" else words
+    (part,) = located({"C": C}, {"c": words}).location.parts
+    assert (part.kind, part.count) == (kind, 128)
+    assert part.formula.startswith(f"row = {row} + g")
+    assert part.tile == ((row, column) if kind == "swapped" else None)
+
+
+def test_parts_have_their_places() -> None:
+    """Rows 8 on are of the next step; the upper registers are zero."""
+    A = RNG.standard_normal((16, 64)).astype(np.float16)
+    a = packings.a_of(lambda r, c: A.view(np.uint16)[r, c + 16 * (r >= 8)])
+    parts = located({"A": A}, {"a": a}).location.parts
+    assert [(part.kind, part.where, part.tile) for part in parts] == [
+        ("own", "rows 0 to 7", (0, 0)),
+        ("tile", "rows 8 to 15", (0, 16)),
+    ]
+    a = warpsim.pack(FORM, "a", np.ascontiguousarray(A[:, :16]))
+    a[:, 2:] = 0
+    own, zero = located({"A": A[:, :16]}, {"a": a}).location.parts
+    assert (own.kind, zero.kind, zero.source, zero.where) == ("own", "zero", "", "a2, a3")
+
+
 @pytest.mark.parametrize(
-    ("element", "said", "unsaid"),
+    ("element", "kinds", "formula"),
     [
-        (lambda r, c: (15 - r, c), "row = 15 - g - 8*i0", "stride"),
-        (lambda r, c: (r, c ^ 3), "column j holds column j ^ 3", "columns 0 to 2"),
-        (lambda r, c: (r, (c + r) % 16), "column = g + 2*t", "stride"),
-        (lambda r, c: (min(r, 9), c), "row = 9", "lanes hold"),
+        (lambda r, c: (15 - r, c), ["xor"], "row = 15 - g - 8*i0, column = 2*t + 8*i1 + h"),
+        (lambda r, c: (r, c ^ 3), ["xor"], ""),
+        (lambda r, c: (r, (c + r) % 16), ["skewed"], ""),
+        (lambda r, c: (min(r, 9), c), ["own", "constant"], ""),
+        (lambda r, c: (r, c * 5 % 16), ["scaled"], ""),
     ],
 )
-def test_maps_without_a_name_get_their_formula_and_no_other_cause(
-    element: Any, said: str, unsaid: str
-) -> None:
+def test_kinds_of_maps(element: Any, kinds: list[str], formula: str) -> None:
     A = RNG.standard_normal((16, 16)).astype(np.float16)
-    text = lines(located({"A": A}, {"a": packings.a_of(lambda r, c: A.view(np.uint16)[element(r, c)])}))
-    assert said in text
-    assert unsaid not in text
+    dump = packings.a_of(lambda r, c: A.view(np.uint16)[element(r, c)])
+    parts = located({"A": A}, {"a": dump}).location.parts
+    assert [part.kind for part in parts] == kinds
+    assert sum(part.count for part in parts) == 256
+    assert formula in parts[0].formula
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "fact"),
+    [
+        (lambda A: -A, "negated", "negated"),
+        (lambda A: np.trunc(A), "integers", "trunc"),
+        (lambda A: A.astype(ml_dtypes.float8_e5m2).astype(np.float16), "rounded", "float8_e5m2|e5m2"),
+    ],
+)
+def test_values_that_change_on_the_way_are_named(change: Any, kind: str, fact: str) -> None:
+    """Alone, and where two registers are exchanged besides."""
+    A = (RNG.standard_normal((16, 16)) * 4).astype(np.float16)
+    dump = warpsim.pack(FORM, "a", change(A))
+    (part,) = located({"A": A}, {"a": dump}).location.parts
+    assert (part.kind, part.count) == (kind, 256)
+    assert re.search(fact, part.name.text)
+    (part,) = located({"A": A}, {"a": dump[:, [0, 2, 1, 3]]}).location.parts
+    assert part.count == 256
+    assert re.search(f"{fact}.*registers 1 and 2 exchanged", part.name.text)
+
+
+def test_halves_of_words_as_elements_of_another_type() -> None:
+    C = RNG.standard_normal((16, 8)).astype(np.float16)
+    words = warpsim.pack(FORM, "c", C.astype(np.float32))
+    halves = C.reshape(-1).view(np.uint32)
+    words[:, :2] = halves.reshape(32, 2)
+    words[:, 2:] = 0
+    found = located({"C": C.astype(np.float32)}, {"c": words})
+    assert (found.note, found.location) == ("its 16-bit halves are elements of C as f16", None)
+    words[:] = RNG.integers(1, 1 << 32, words.shape)
+    assert not located({"C": C.astype(np.float32)}, {"c": words}).note

@@ -64,7 +64,7 @@ def scale_lines(dump: Words, form: Any = ONE, **ids: int) -> str:
 
 def test_metadata_are_counted_in_rows_and_chunks() -> None:
     text = lines_of(metadata(order=lambda row, chunk: (row % 8 * 2 + row // 8, chunk)))
-    assert "row j holds row (0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)[j]" in text
+    assert "rows interleaved in blocks of 8" in text
     assert "metadata: row = 2*g + h2, chunk = 4*t + h0 + 2*h1" in text
     assert "right would be: row = g + 8*h2, chunk = 4*t + h0 + 2*h1" in text
     assert "g = lane / 4, t = lane % 4, h = field, bits 4*h to 4*h + 3 of the word" in text
@@ -72,7 +72,7 @@ def test_metadata_are_counted_in_rows_and_chunks() -> None:
 
 def test_blocks_of_metadata_have_no_ldmatrix() -> None:
     text = lines_of(metadata(order=lambda row, chunk: (chunk + row // 8 * 8, row % 8)))
-    assert "each 8 x 8 block has its rows and chunks exchanged" in text
+    assert "blocks of 8 x 8 of row and chunk transposed" in text
     assert "ldmatrix" not in text
 
 
@@ -128,7 +128,7 @@ def test_orders_of_scales() -> None:
     assert "scales: row = 2*g + t, chunk = 0" in rows
     assert "right would be: row = g + 8*t, chunk = 0" in rows
     turned = scale_lines(scales_a(lambda row, chunk: (row, 3 - chunk), chunks=4), FOUR)
-    assert "bytes (0, 1, 2, 3) of a word hold those that belong in (3, 2, 1, 0)" in turned
+    assert "bytes of each register reversed" in turned
 
 
 def test_the_first_byte_of_scales_that_leaves_the_map() -> None:

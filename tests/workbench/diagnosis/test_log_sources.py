@@ -11,7 +11,7 @@ from tools.judging import Case, answered
 from tools.user_mistakes.case import F16
 from warpsim.base.errors import OperandError
 from warpsim.workbench.diagnosis import diagnose_steps
-from warpsim.workbench.diagnosis.locate.dump_contents import Operands
+from warpsim.workbench.diagnosis.contents.dump_contents import Operands
 from warpsim.workbench.diagnosis.loops.step_logs import is_one_loop
 from warpsim.workbench.diagnosis.units import diagnose_unit
 from warpsim.workbench.inputs.register_text import words_from

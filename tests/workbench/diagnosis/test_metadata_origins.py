@@ -192,7 +192,7 @@ def first_line(origins: Origins) -> str:
 
 def test_what_fits_and_is_used_whole_fits_together() -> None:
     assert halved(0).unexplained == ()
-    assert first_line(halved(0)) == "nothing found: the operands fit together as far as this check shows"
+    assert first_line(halved(0)) == "no inconsistency found in the operands"
 
 
 def test_unused_elements_are_named_and_nothing_fits_together() -> None:
@@ -203,7 +203,7 @@ def test_unused_elements_are_named_and_nothing_fits_together() -> None:
         "7.7% of SB is used: 0..7 of 104 along axis 0",
     )
     lines = list(origin_lines(shared))
-    assert lines[0] == "nothing found, but not all is explained"
+    assert lines[0] == "no inconsistency found; some operands are untraced"
     assert f"not explained: {shared.unexplained[0]}" in lines
 
 

@@ -602,7 +602,7 @@ def test_a_recording_of_what_fits_says_so(tmp_path: Path) -> None:
 def test_command_line_without_findings(tmp_path: Path) -> None:
     code, text = command(tmp_path, "--origins", "a,b", "--fragment", "63:b:1")
     assert code == 0
-    assert text.startswith("nothing found: the operands fit together as far as this check shows\n")
+    assert text.startswith("no inconsistency found in the operands\n")
     assert "  31    b3        31..16  b[7, 95]\n" in text
 
 

@@ -16,7 +16,7 @@ from warpsim.workbench.diagnosis.loops.loop_memory import Memory
 from warpsim.workbench.diagnosis.origins.packing_checks import _stage_text, tile_findings
 from warpsim.workbench.diagnosis.origins.tile_patterns import permutation_text
 from warpsim.workbench.diagnosis.origins.words.metadata_checks import _step_count
-from warpsim.workbench.diagnosis.recordings.event_chains import diagnose_stretch
+from warpsim.workbench.diagnosis.recordings.event_chains import diagnose_chain
 
 
 def tiles_of_a_loop(*k: int) -> Any:
@@ -70,7 +70,7 @@ def test_products_along_k_are_those_of_warps() -> None:
     """What several warps have made by one mma is looked at otherwise."""
     events = [SimpleNamespace(instruction=SimpleNamespace(lanes=32), d=np.zeros((128, 4)))] * 2
     found: Any = SimpleNamespace(events=(0, 1), inputs=None)
-    assert diagnose_stretch(events, found, np.zeros((128, 4))) is None  # type: ignore[arg-type]
+    assert diagnose_chain(events, found, np.zeros((128, 4))) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

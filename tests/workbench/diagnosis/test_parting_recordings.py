@@ -183,7 +183,7 @@ def test_the_command_that_explains_two_chips_runs(files: Path) -> None:
     command = line.partition(": warpsim ")[2].split()
     done = CliRunner().invoke(cli, command, standalone_mode=False)
     assert done.return_value == 0
-    assert "first step at which they part" in done.stdout
+    assert "chips first differ at step" in done.stdout
 
 
 def test_the_same_for_programs(files: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_is_no_recording(files: Path) -> None:
 
 
 def test_descriptors_differ_where_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A and B in shared memory: the same descriptor of the same bytes is no difference."""
+    """A and B in shared memory: the same descriptor of the same bytes is not a difference."""
 
     def event(b: int, tile: int = 0, a: int | None = None) -> Any:
         inputs = SimpleNamespace(

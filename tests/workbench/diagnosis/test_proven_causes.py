@@ -90,8 +90,12 @@ def halved() -> str:
     return text[: text.rindex("}") + 1]
 
 
+@pytest.mark.usefixtures("all_proofs")
 def test_a_factor_that_is_too_much() -> None:
     verdict = found(product(), (SOURCE, halved()))
+    proven = re.match(r"proven for ([\d,]+) of 4,096 wrong elements", verdict.causes[0].evidence)
+    assert proven is not None
+    assert int(proven[1].replace(",", "")) > 500
     assert verdict.kind in ("extra", "missing", "operand")
     assert "0.5" in verdict.cause
     assert verdict.location is not None

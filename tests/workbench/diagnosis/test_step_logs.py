@@ -13,7 +13,7 @@ from tools.judging import Case, answered
 from tools.user_mistakes.case import F16
 from warpsim.show.views.held_operands import step_document, step_lines
 from warpsim.workbench.diagnosis import diagnose_steps
-from warpsim.workbench.diagnosis.locate.dump_contents import Operands
+from warpsim.workbench.diagnosis.contents.dump_contents import Operands
 from warpsim.workbench.inputs.decimals import printed_of
 
 FORM = warpsim.decode(F16[0], target=F16[1])

@@ -266,7 +266,7 @@ LAST_CTA = """.version 8.0
 
 
 def test_axes_that_the_kernel_does_not_read_are_not_exchanged() -> None:
-    """With (1, 3, 1) all CTAs do the work of the first: that makes outputs right, and is no mistake."""
+    """With (1, 3, 1) all CTAs do the work of the first: that makes outputs right, and is not a mistake."""
     kernel = load_text(LAST_CTA, "last.ptx")["last"]
     found = warpsim.why(kernel, (3, 1), 32, [np.zeros(32, np.int32)], {0: np.zeros(32, np.int32)})
     assert found.errors

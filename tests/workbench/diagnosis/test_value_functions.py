@@ -1,4 +1,4 @@
-"""Functions of values, in operands and in D, are named; noise, lines and garbage are no functions."""
+"""Functions of values, in operands and in D, are named; noise, lines and garbage are not functions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import warpsim
 from tools.five_engineers import cuda_beginner, held_back, numerics_person, triton_user
 from tools.judging import Case, answered
 from tools.user_mistakes.case import F16
-from warpsim.isa.formats import FORMATS
 from warpsim.workbench.diagnosis import diagnose_product
-from warpsim.workbench.diagnosis.locate.changed_lines import described
 from warpsim.workbench.diagnosis.search.activations import is_function, named_function
 
 FORM = warpsim.decode(F16[0], target=F16[1])
@@ -59,23 +57,3 @@ def test_an_unknown_function_is_described_by_pairs() -> None:
     found = diagnose_product(FORM, A, B, (np.sin(D) * D).astype(np.float32))
     assert any("is a function of each expected value" in str(each) for each in found.remarks), found.remarks
     assert "became" in str(found.remarks)
-
-
-@pytest.mark.parametrize(("along", "line", "start"), [(1, 24, 0), (40, 1, 0), (2, 40, 5)])
-def test_strides_of_an_operand_are_named(along: int, line: int, start: int) -> None:
-    right = np.arange(1, 641, dtype=np.uint16).reshape(16, 40)
-    at = np.arange(16)[:, None] * line + np.arange(40) * along + start
-    memory = np.concatenate([right.reshape(-1), np.zeros(2000, np.uint16)])
-    text, _ = described("A", right, memory[at], FORMATS["f16"])
-    inside = (at < 640).mean() >= 0.5
-    wanted = f"a stride of {along} along k and {line} from row to row" + f", from element {start} on" * bool(
-        start
-    )
-    assert (wanted in text) == inside, text
-
-
-def test_zeros_are_not_values_of_other_places() -> None:
-    right = np.random.default_rng(4).permutation(640).astype(np.uint16).reshape(16, 40)
-    read = np.where(np.random.default_rng(5).random(right.shape) < 0.6, np.uint16(0), right)
-    text, _ = described("A", right, read, FORMATS["f16"])
-    assert "other places" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -26,11 +27,16 @@ def matrices() -> list[Any]:
     return [A, B, np.zeros((64, 64), np.float32), np.uint32(64), np.uint32(64)]
 
 
-@pytest.fixture(scope="module")
-def right() -> np.ndarray:
+@cache
+def intact() -> np.ndarray:
     args = matrices()
     load_text(SOURCE)["dense_f16"]((2, 2), 64, args)
     return args[2]
+
+
+@pytest.fixture
+def right() -> np.ndarray:
+    return intact()
 
 
 def changed(*edits: tuple[int, str, str], source: str = SOURCE) -> str:
@@ -44,6 +50,12 @@ def changed(*edits: tuple[int, str, str], source: str = SOURCE) -> str:
 def verdict(text: str, expected: Any, tolerance: float = 1e-3, **options: Any) -> Verdict:
     kernel = load_text(text, "kernel.ptx")["dense_f16"]
     return warpsim.why(kernel, (2, 2), 64, matrices(), {2: expected}, tolerance, **options)
+
+
+@cache
+def of_edits(*edits: tuple[int, str, str]) -> Verdict:
+    """Return the verdict on the kernel with these edits, which several tests ask."""
+    return verdict(changed(*edits), intact())
 
 
 @pytest.mark.parametrize(
@@ -64,9 +76,9 @@ def verdict(text: str, expected: Any, tolerance: float = 1e-3, **options: Any) -
     ids=str,
 )
 def test_the_first_line_names_the_mistake(
-    right: np.ndarray, edit: tuple[int, str, str], kind: str, line: int, operand: str
+    edit: tuple[int, str, str], kind: str, line: int, operand: str
 ) -> None:
-    found = verdict(changed(edit), right)
+    found = of_edits(edit)
     assert (found.kind, found.operand) == (kind, operand)
     assert found.location is not None
     assert found.location.line == line
@@ -74,23 +86,23 @@ def test_the_first_line_names_the_mistake(
     assert str(found).startswith(f"verdict: {but}kernel.ptx:{line}:")
 
 
-def test_a_cause_is_proven_before_it_is_claimed(right: np.ndarray) -> None:
-    found = verdict(changed((220, ".trans", "")), right)
+def test_a_cause_is_proven_before_it_is_claimed() -> None:
+    found = of_edits((220, ".trans", ""))
     assert found.formula == "dense_f16_param_0 @ dense_f16_param_1"
     assert found.causes[0].evidence.startswith("proven")
-    two = verdict(changed((220, ".trans", ""), (223, "%r77, %r78, %r79", "%r77, %r79, %r78")), right)
+    two = of_edits((220, ".trans", ""), (223, "%r77, %r78, %r79", "%r77, %r79, %r78"))
     assert {cause.kind for cause in two.causes} == {"registers", "transposed"}
-    another = verdict(changed((220, ".trans", ""), (166, "0f00000000", "0f3F800000")), right)
+    another = of_edits((220, ".trans", ""), (166, "0f00000000", "0f3F800000"))
     assert another.causes[0].kind == "transposed"
     assert another.causes[0].evidence.endswith("located, not proven")
 
 
-def test_a_race_says_what_is_missing_and_where(right: np.ndarray) -> None:
-    found = verdict(changed((211, "bar.sync", "//bar.sync")), right)
+def test_a_race_says_what_is_missing_and_where() -> None:
+    found = of_edits((211, "bar.sync", "//bar.sync"))
     assert found.fix == "put bar.sync (__syncthreads()) between line 209 and line 220"
     assert (found.outputs_as_expected, found.as_expected) == (True, False)
     assert found.notes[0].startswith("under this schedule the outputs are as expected all the same")
-    flight = verdict(changed((209, "wait_group 1", "wait_group 2")), right)
+    flight = of_edits((209, "wait_group 1", "wait_group 2"))
     assert flight.fix.startswith("put cp.async.wait_group, with fewer groups that may be in flight, and then")
 
 
@@ -102,8 +114,8 @@ def test_a_race_with_both_statements_named_is_not_looked_for_under_other_schedul
     assert done.count((4, 4)) == 1
 
 
-def test_the_statements_on_the_way_of_the_data(right: np.ndarray) -> None:
-    (cause,) = verdict(changed((223, "%r77, %r78, %r79", "%r77, %r79, %r78")), right).causes
+def test_the_statements_on_the_way_of_the_data() -> None:
+    (cause,) = of_edits((223, "%r77, %r78, %r79", "%r77, %r79, %r78")).causes
     assert [(what, where.line) for what, where in cause.also] == [
         ("writes the shared memory that is read", 76),
         ("writes the shared memory that is read", 193),

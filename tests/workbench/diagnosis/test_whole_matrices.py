@@ -54,25 +54,27 @@ Made = Callable[[], tuple[Any, Any]]  # A and B as the kernel has them
 
 
 @pytest.mark.parametrize(
-    ("made", "b", "name"),
+    ("made", "operand", "facts"),
     [
-        (lambda: (_without_low_bytes(A), _without_low_bytes(B)), B, "A and B truncated to bf16"),
-        (lambda: (A, _without_low_bytes(B)), B, "B truncated to bf16"),
-        (lambda: (A, _nibbles(B)), B, "B: groups of eight across k in AWQ's order, not undone"),
-        (lambda: (_unswizzled(A), B), B, "A: a swizzle of 128 bytes on one side only, rows along k"),
-        (lambda: (_transmuted(A), B), B, "A is read MN-major but stored K-major"),
-        (lambda: (A, _transmuted(B)), B, "B is read K-major but stored MN-major"),
-        (
-            lambda: (A, (WEIGHTS.astype(np.float32) + 0x408).astype(np.float16)),
-            WEIGHTS,
-            "every element of B is 1032 more: 0x6400 | x is 1024 + x",
-        ),
+        (lambda: (_without_low_bytes(A), _without_low_bytes(B)), "A and B", {"values": "cut", "to": "bf16"}),
+        (lambda: (A, _without_low_bytes(B)), "B", {"values": "cut", "to": "bf16"}),
+        (lambda: (A, _nibbles(B)), "B", {"values": "own"}),
+        (lambda: (_unswizzled(A), B), "A", {"map": "swizzled", "width": 3}),
+        (lambda: (_transmuted(A), B), "A", {"values": "own"}),
+        (lambda: (A, _transmuted(B)), "B", {"values": "own"}),
     ],
 )
-def test_a_matrix_taken_for_another_is_named(made: Made, b: Any, name: str) -> None:
+def test_a_matrix_taken_for_another_is_named(made: Made, operand: str, facts: dict[str, Any]) -> None:
     d = warpsim.gemm(F16, *made(), C)
-    found = diagnose_product(F16, A, b, d, C)
-    assert [cause.name for cause in found.matches] == [name]
+    (found,) = diagnose_product(F16, A, B, d, C).matches
+    assert found.facts["operand"] == operand
+    assert {name: found.facts[name] for name in facts} == facts
+
+
+def test_an_offset_of_every_element_is_solved() -> None:
+    d = warpsim.gemm(F16, A, (WEIGHTS.astype(np.float32) + 0x408).astype(np.float16), C)
+    (found,) = diagnose_product(F16, A, WEIGHTS, d, C).matches
+    assert found.facts == {"operand": "B", "values": "offset", "by": 1032}
 
 
 def test_sparse_and_scaled_forms_have_none() -> None:

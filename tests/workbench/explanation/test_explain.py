@@ -4,7 +4,6 @@ Each distinct arithmetic of every target is executed on random words and on the 
 explanation of one element must end in the very bits of D, and its parts must add up to them.
 """
 
-import contextlib
 import json
 from fractions import Fraction
 from itertools import combinations
@@ -325,7 +324,7 @@ def test_targets_part_where_their_steps_differ():
 def test_targets_of_one_arithmetic_do_not_part():
     found = compare_matrices(MMA, 3, 5, ["sm_80", "sm_89"], *quarter_matrices())
     assert found.parting is None
-    assert comparison_lines(found)[-1] == "  every step is the same on all of them"
+    assert comparison_lines(found)[-1] == "  every step is the same on all chips"
     assert comparison_document(found)["parting"] is None
 
 
@@ -345,7 +344,7 @@ D[3,5] = 0x40c74172 = 6.22673893 in T14 %d1[31..0]
   mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 on sm_80
   rule      {rule}
   evidence  {evidence}
-  note      exponent: of a product that of A plus that of B, before it is normalised (1.5 * 1.5 has 0); all terms of a step are shifted to the largest
+  note      exponent: exp(A) + exp(B), before normalisation (0 for 1.5 * 1.5); all terms of a step are shifted to the largest
 
      k   A                code        value           B                code    value           metadata        field  index  product         exponent  step
   0  0   T12 %a0[15..0]   0x3e00      1.5             T20 %b0[15..0]   0x3e00  1.5             T12 %e[3..0]    1100   0      2.25            0         0
@@ -373,7 +372,7 @@ D[3,5] = 0x40c74172 = 6.22673893 in T14 %d1[31..0]
     sum = 6529209 * 2**-20, a carry of 1 bit
     rounded to 24 bits, toward zero, exact: 0x40c74172 = 6.22673893
 
-  other ways to sum                                 code        D is above by, in ulps
+  other ways to sum                                 code        D minus this sum (ulp)
   exact sum, rounded once to the nearest f32        0x40c74172  -0.03
   IEEE fma chain in f32, from C, k ascending        0x40c74172  +0
   f32 products, then f32 sums, from C, k ascending  0x40c74172  +0
@@ -381,11 +380,11 @@ D[3,5] = 0x40c74172 = 6.22673893 in T14 %d1[31..0]
 
 COMPARED = """
 D[3,5] of mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
-  target  D           value           steps  ulps above the exact sum  ulps above the fma chain  ulps above the separate chain
-  sm_80   0x00000000  0               2      -8388608                  +0                        +0
-  sm_90   0x33000000  2.98023224e-08  1      +0                        +855638016                +855638016
+  target  D           value           steps  error against exact sum (ulp)  error against fma chain (ulp)  error against separate multiply and add (ulp)
+  sm_80   0x00000000  0               2      -8388608                       +0                             +0
+  sm_90   0x33000000  2.98023224e-08  1      +0                             +855638016                     +855638016
 
-  first step at which they part: 0
+  chips first differ at step 0
   rounded sums of the same products first differ after 16 of them
 
 sm_80:
@@ -440,14 +439,14 @@ def test_chips_with_the_same_d_are_not_said_to_part():
     ones = [np.ones(shape, dtype) for shape, dtype in (((16, 16), "f2"), ((16, 8), "f2"), ((16, 8), "f4"))]
     found = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *ones)
     assert (found.same_d, found.parting.step, found.parting.partial) == (True, 0, None)
-    text = "  D is the same on all of them, in other steps from step 0 on"
+    text = "  D is equal on all chips; their steps differ from step 0 on"
     assert text in comparison_lines(found)
     assert not any("part" in line for line in comparison_lines(found))
     assert comparison_document(found)["same_d"]
     assert f"<h2>{text.strip()}</h2>" in comparison_page(found)
     other = compare_matrices(MMA, 3, 5, ["sm_80", "sm_90"], *quarter_matrices())
     assert not other.same_d
-    assert "<h2>First step at which they part: 0</h2>" in comparison_page(other)
+    assert "<h2>Chips first differ at step 0</h2>" in comparison_page(other)
 
 
 @pytest.mark.parametrize(
@@ -513,12 +512,11 @@ def test_a_comparison_as_a_page():
 def comparisons():
     """One mnemonic with its targets for each set of rules that targets sum a product by."""
     found = {}
-    for mnemonic in dict.fromkeys(form.mnemonic for form in warpsim.instructions() if form.lanes == 32):
-        targets = {}
-        for target in ARCHITECTURES:
-            with contextlib.suppress(IllegalInstruction):
-                form = warpsim.decode(mnemonic, target=target)
-                targets.setdefault(nasty.arithmetic(form), target)
+    legal = {form.mnemonic: {} for form in warpsim.instructions() if form.lanes == 32}
+    for form in (form for target in ARCHITECTURES for form in warpsim.instructions(target)):
+        if form.lanes == 32:
+            legal[form.mnemonic].setdefault(nasty.arithmetic(form), form.target)
+    for mnemonic, targets in legal.items():
         if len(targets) > 1:
             found.setdefault(tuple(targets), (mnemonic, tuple(targets.values())))
     return [*found.values()]
@@ -605,9 +603,9 @@ def test_bits_that_tf32_drops_are_told() -> None:
     form = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
     A, B = np.full((16, 8), 1.1, np.float32), np.ones((8, 8), np.float32)
     text = str(warpsim.explain(form, 0, 0, target="sm_80", A=A, B=B))
-    assert "the low 13 bits of A are dropped, as tf32 has none of them: 8 of 8 codes have some set" in text
+    assert "the low 13 bits of A are dropped, since tf32 lacks them; 8 of 8 codes have some set" in text
     assert "13 bits of B" not in text
-    assert "exponent: of a product that of A plus that of B" in text
+    assert "exponent: exp(A) + exp(B), before normalisation" in text
 
 
 def test_sums_of_groups_are_shown() -> None:

@@ -159,7 +159,7 @@ def test_what_is_too_large_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "nice"}, "kind 'nice' is none of random, corner, exhaustive"),
+        ({"kind": "nice"}, "unknown kind 'nice'; known are random, corner, exhaustive"),
         ({"count": 0}, "count is 0: a vector set has at least one case"),
         ({"a_in": "global"}, "a_in 'global': A of wgmma lies in 'shared' memory or in 'registers'"),
     ],

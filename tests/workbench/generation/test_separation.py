@@ -74,12 +74,12 @@ def test_the_first_model_decides_d_even_with_changed_numbers():
     [
         (
             "sm_80:digits=3",
-            "model 'sm_80:digits=3': 'digits=3' is no PARAMETER=NUMBER; "
+            "model 'sm_80:digits=3': 'digits=3' is not a PARAMETER=NUMBER; "
             "parameters are length, fraction_bits, exponent_floor",
         ),
         (
             "sm_80:length=x",
-            "model 'sm_80:length=x': 'length=x' is no PARAMETER=NUMBER; "
+            "model 'sm_80:length=x': 'length=x' is not a PARAMETER=NUMBER; "
             "parameters are length, fraction_bits, exponent_floor",
         ),
         ("sm_80:length=0", "model 'sm_80:length=0': length is 1 to 64, not 0"),

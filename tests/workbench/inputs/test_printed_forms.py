@@ -117,7 +117,7 @@ def test_plain_rows_and_lanes_stay_as_they_are() -> None:
 
 
 def test_hexadecimal_words_of_16_lines_are_registers() -> None:
-    """Rows of words are no decimals of a matrix: lanes follow each other."""
+    """Rows of words are not decimals of a matrix: lanes follow each other."""
     text = "\n".join(" ".join(f"0x{8 * r + c:08x}" for c in range(8)) for r in range(16))
     assert words(text).reshape(-1).tolist() == list(range(128))
 

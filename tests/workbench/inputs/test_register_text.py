@@ -87,10 +87,10 @@ def test_several_operands_in_one_dump():
         ("", "0 words, but 2 in each of 32 lanes are 64"),
         (
             "0x1\n0x123456789",
-            "line 2: '0x123456789' is no hexadecimal word of 32 bits: print registers with 0x%08x",
+            "line 2: '0x123456789' is not a hexadecimal word of 32 bits: print registers with 0x%08x",
         ),
-        ("4294967296", "line 1: 4294967296 is no integer of 32 bits"),
-        ("-2147483649", "line 1: -2147483649 is no integer of 32 bits"),
+        ("4294967296", "line 1: 4294967296 is not an integer of 32 bits"),
+        ("-2147483649", "line 1: -2147483649 is not an integer of 32 bits"),
         ("lane 0: 0x1 0x2", "lane 1 is missing, but the lanes are 0 to 31"),
         ("lane 40: 0x1 0x2", "lane 40 is there, but the lanes are 0 to 31"),
         ("lane 0: 0x1\n0x2", "some lines begin with the number of a lane and others do not"),

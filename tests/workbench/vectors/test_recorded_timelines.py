@@ -15,7 +15,7 @@ from tests.observe.recording.test_timeline import timeline
 from warpsim.base.errors import TraceError
 from warpsim.observe.recording.strips import Timeline
 from warpsim.workbench.vectors.formats.recording import read_recording, write_recording
-from warpsim.workbench.vectors.formats.timeline_data import timeline_document, timeline_from
+from warpsim.workbench.vectors.formats.recording_parts import timeline_document, timeline_from
 
 Document = dict[str, Any]
 
@@ -66,11 +66,17 @@ def _change(path: str, value: Any) -> Callable[[Document], None]:
 WRONG: dict[str, tuple[Callable[[Document], Any], str]] = {
     "a key more": (_change("more", 1), "timeline: an object with the keys moments, schedule, warps, "),
     "a key less": (lambda document: document.pop("links"), "timeline: an object with the keys moments, "),
-    "moments": (_change("moments", -1), "timeline: moments: -1 is no number from 0 to "),
-    "true": (_change("moments", True), "timeline: moments: True is no number from 0 to "),
+    "moments": (_change("moments", -1), "timeline: moments: -1 is not a number from 0 to "),
+    "true": (_change("moments", True), "timeline: moments: True is not a number from 0 to "),
     "schedule": (_change("schedule", "two\nlines"), "timeline: schedule is printable text on one line"),
-    "a warp that the launch lacks": (_change("warps/0/3", 3), "timeline: warps: 3 is no number from 0 to 2"),
-    "a CTA that the launch lacks": (_change("warps/0/1", 1), "timeline: warps: 1 is no number from 0 to 0"),
+    "a warp that the launch lacks": (
+        _change("warps/0/3", 3),
+        "timeline: warps: 3 is not a number from 0 to 2",
+    ),
+    "a CTA that the launch lacks": (
+        _change("warps/0/1", 1),
+        "timeline: warps: 1 is not a number from 0 to 0",
+    ),
     "a warp of four": (
         _change("warps/0", [0, 0, 0, 0]),
         "timeline: warps: each has x, y, z, a warp and an end",
@@ -90,7 +96,10 @@ WRONG: dict[str, tuple[Callable[[Document], Any], str]] = {
         _change("strips/3/pc", 9999),
         "timeline: strip 3 is of a statement that the timeline ",
     ),
-    "late": (_change("strips/3/first", 10**6), "timeline: strip 3: first: 1000000 is no number from 0 to "),
+    "late": (
+        _change("strips/3/first", 10**6),
+        "timeline: strip 3: first: 1000000 is not a number from 0 to ",
+    ),
     "backwards": (_change("strips/9/last", 0), "timeline: strip 9 ends before it begins"),
     "no line": (_change("strips/3/lines", []), "timeline: strip 3: lines is empty"),
     "notes": (

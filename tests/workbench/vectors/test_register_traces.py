@@ -315,7 +315,7 @@ def test_what_is_no_log_is_refused(tmp_path, capsys):
         log = written(tmp_path, text)
         code, out, err = replayed(capsys, log, "--target", "sm_90a")
         assert (code, out) == (3, "")
-        reason = "this is no log of NVBit's record_reg_vals, nor of CUTracer: it has no record"
+        reason = "not an NVBit or CUTracer register log: it has no record"
         assert err.startswith(f"{log}:1:1: error: {reason}")
     with pytest.raises(warpsim.IllegalInstruction, match="unknown target 'sm_1'; known are sm_70"):
         warpsim.read_register_trace(str(log), "sm_1")

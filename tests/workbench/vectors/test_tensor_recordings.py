@@ -123,7 +123,7 @@ def test_a_zero_column_mask_is_a_word_of_a_case(tmp_path: Path) -> None:
     assert verify(tmp_path / "w.npz").passed
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".jsonl", ".h", ".hex"])
+@pytest.mark.parametrize("suffix", [".npz", ".jsonl", ".h", ".hex", ".csv", ".tv"])
 def test_masks_go_through_every_format(suffix: str, lanes: Any, tmp_path: Path) -> None:
     (item,) = recording(*lanes[:2]).sets()
     path = tmp_path / f"set{suffix}"

@@ -176,8 +176,8 @@ def test_unknown_bits_stay_unknown(f32_set: VectorSet, tmp_path: Path) -> None:
         ("case,lane,reg,got\n0,0,0,1.5\n", "decimals do not show all bits", 2),
         ("case,lane,got\n0,0,00000000\n", "expected columns", 1),
         ("case,lane,reg,got\n0,0,0\n", "3 cells, but the header has 4", 2),
-        ("case,lane,reg,got\nx,0,0,00000000\n", "case 'x' is no number", 2),
-        ('{"case": 0,\n', "this is no JSON object", 1),
+        ("case,lane,reg,got\nx,0,0,00000000\n", "case 'x' is not a number", 2),
+        ('{"case": 0,\n', "this is not a JSON object", 1),
         ("hello\n", "no line has a result", 1),
         ("\n// nothing\n", "there is no result", 1),
         ("@1\n00000000\n", "address @1, but the next word is @0", 1),
@@ -237,7 +237,7 @@ def test_fewer_cases_than_the_set(f32_set: VectorSet, tmp_path: Path) -> None:
 def test_an_array_of_another_shape(f32_set: VectorSet, tmp_path: Path) -> None:
     np.save(tmp_path / "d.npy", f32_set.d[:2])
     with pytest.raises(
-        TraceError, match=r"uint32 \(2, 32, 4\) is no D of this set: expected registers uint32"
+        TraceError, match=r"uint32 \(2, 32, 4\) is not a D of this set: expected registers uint32"
     ):
         read_unit_results(tmp_path / "d.npy", f32_set)
     np.savez(tmp_path / "d.npz", e=f32_set.d)

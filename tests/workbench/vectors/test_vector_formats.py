@@ -220,10 +220,12 @@ def _failing(arrays: Callable[[VectorSet], Any], at_once: bool) -> Callable[[Vec
 
 def test_a_format_that_is_none_is_refused():
     with pytest.raises(
-        OperandError, match=r"^format 'x' is none of npz, readmemh, testfloat, c, csv, jsonl$"
+        OperandError, match=r"^unknown format 'x'; known are npz, readmemh, testfloat, c, csv, jsonl$"
     ):
         format_of(Path("a.npz"), "x")
-    with pytest.raises(OperandError, match=r"^'a.txt' has the suffix of no format: .npz, .hex, .mem, "):
+    with pytest.raises(
+        OperandError, match=r"^unknown format suffix '.txt' of 'a.txt'; known are .npz, .hex, .mem, "
+    ):
         format_of(Path("a.txt"))
     assert format_of(Path("a.txt"), "csv").name == "csv"
 
@@ -243,16 +245,17 @@ def edited(tmp_path: Path, suffix: str, form: Any, old: str, new: str) -> tuple[
 
 EDITS = [
     (".hex", "// {", "// [", 0, "expected a line of the manifest, which begins with '// {'"),
-    (".hex", "// warpsim", "/ warpsim", 0, "this is no readmemh file of a vector set: expected '// warpsim"),
+    (".hex", "// warpsim", "/ warpsim", 0, "this is not a readmemh file of a vector set: expected "
+        "'// warpsim"),
     (".hex", '"cases": 2', '"cases": 3', -4, "manifest: a has shape (2, 32, 4), but in this vector set it"),
-    (".hex", '"schema": 1,', '"schema": 1', -1, "the manifest is no JSON: Expecting ',' delimiter"),
-    (".hex", " // a T1\n", "0 // a T1\n", 0, " is no word of 8 hexadecimal digits"),
-    (".hex", " // a T1\n", " zzzzzzzz // a T1\n", 0, "'zzzzzzzz' is no word of 8 hexadecimal digits"),
+    (".hex", '"schema": 1,', '"schema": 1', -1, "the manifest is not JSON: Expecting ',' delimiter"),
+    (".hex", " // a T1\n", "0 // a T1\n", 0, " is not a word of 8 hexadecimal digits"),
+    (".hex", " // a T1\n", " zzzzzzzz // a T1\n", 0, "'zzzzzzzz' is not a word of 8 hexadecimal digits"),
     (".hex", " // d T31\n", " 00000000 00000000 00000000 00000000\n", 0, "a case has 545 words, but case 0"),
     (".csv", "case,lane,a0", "case,line,a0", 0, "expected the columns case,lane,a0,a1,a2,a3,b0,"),
     (".csv", "\n0,5,", "\n0,6,", 1, "expected case 0, lane 5"),
     (".csv", "\n0,5,", "\n0,5,,", 1, "21 cells, expected 20"),
-    (".csv", "\n0,5,", "\n0,5,g", 1, " is no word of 8 hexadecimal digits"),
+    (".csv", "\n0,5,", "\n0,5,g", 1, " is not a word of 8 hexadecimal digits"),
     (".jsonl", '{"case": 1,', '{"case": 2,', 0, "expected case 1"),
     (".jsonl", '{"case": 1,', '{"case": 1, "x": 2,', 0, "expected an object of a, b, c, case, d, e, label, "),
     (".jsonl", '{"case": 1,', '{"case": 1', 0, "no JSON: Expecting ',' delimiter"),
@@ -260,15 +263,15 @@ EDITS = [
     (".jsonl", '"a": [["', '"a": [[1, "', 0, "the words of a are strings of hexadecimal digits"),
     (".jsonl", '{"schema": 1,', '{"schema": 2,', 0, "manifest: schema 2, but this version reads schema 1"),
     (".h", "set_a[2]", "set_x[2]", 0, "expected 'static const uint32_t ..._a[2][32][4] = {'"),
-    (".h", "{{0x", "{{", 0, " is no word such as 0x...u"),
+    (".h", "{{0x", "{{", 0, " is not a word such as 0x...u"),
     (".h", "{{0x", "{{0x0u, 0x", 0, "5 elements, expected a row of 4"),
     (".h", "};\nstatic", "\nstatic", 0, "expected '};': a has 256 elements"),
     (".h", "#endif", "#define x", 0, "expected '#endif': all arrays are read"),
     (".tv", "# case 1:", "# case 2:", 0, "expected '# case 1'"),
     (".tv", "#= e ", "#= f ", 0, "expected '#= e WORDS'"),
-    (".tv", "#= e ", "#= e 0", 0, " is no word of 8 hexadecimal digits"),
+    (".tv", "#= e ", "#= e 0", 0, " is not a word of 8 hexadecimal digits"),
     (".tv", "#= e ", "#= e 00000000 ", 0, "33 words, expected 32"),
-    (".tv", "# case 1:", "#^ e 0\n# case 1:", 0, "'e' is none of the operands of lines"),
+    (".tv", "# case 1:", "#^ e 0\n# case 1:", 0, "unknown operand 'e' of a '#^' line"),
     (".tv", "#= selector 0", "#= selector 7", 0, "case 0: selector is one of 0, 1, not 112"),
 ]  # fmt: skip
 
@@ -388,11 +391,11 @@ def without(key: str) -> bytes:
 
 
 MEMBERS = [
-    ({"manifest.npy": None}, "an .npz file without a manifest is no vector set"),
+    ({"manifest.npy": None}, "an .npz file without a manifest is not a vector set"),
     ({"manifest.npy": npy(np.array(["x"]))}, "the manifest has shape (1,), not that of one string"),
     ({"manifest.npy": npy(np.uint8(3))}, "the manifest has dtype uint8, not text"),
-    ({"manifest.npy": npy("x")}, "the manifest is no JSON: Expecting value: line 1 column 1 (char 0)"),
-    ({"manifest.npy": npy("[" * 100000)}, "the manifest is no JSON: "),
+    ({"manifest.npy": npy("x")}, "the manifest is not JSON: Expecting value: line 1 column 1 (char 0)"),
+    ({"manifest.npy": npy("[" * 100000)}, "the manifest is not JSON: "),
     ({"manifest.npy": npy("[]")}, "the manifest is not a JSON object"),
     ({"manifest.npy": without("title")}, "manifest: title is missing"),
     ({"manifest.npy": changed(extra=1)}, "manifest: unknown key 'extra'; the keys are schema, mnemonic, "),

@@ -50,7 +50,7 @@ def _open_client(address: str) -> Client:
         get_address_host_port(address)  # a partly constructed Client would still be there at exit
     except ValueError as error:
         raise ClusterError(
-            f"{address!r} is no address of a Dask scheduler, such as tcp://host:8786: {error}"
+            f"{address!r} is not an address of a Dask scheduler, such as tcp://host:8786: {error}"
         ) from None
     _check_scheduler(address)
     try:
@@ -99,7 +99,9 @@ async def _identity(address: str) -> Exception | None:
         comm.abort()
     kind = found.get("type") if isinstance(found, dict) else None
     return (
-        None if kind == "Scheduler" else OSError(f"{address} is no scheduler, but {kind or 'something else'}")
+        None
+        if kind == "Scheduler"
+        else OSError(f"{address} is not a scheduler, but {kind or 'something else'}")
     )
 
 

@@ -19,7 +19,7 @@ _CONTROLS = {
     "Cn",
     "Zl",
     "Zp",
-}  # also bidi controls (Cf) and bytes that are no text (Cs)
+}  # also bidi controls (Cf) and bytes that are not text (Cs)
 _PARTS = re.compile(r"[/:=,.]")
 
 _BLANK = r"(?m)(^|=|\b(?:error:|wrote|kept|to|of|and|against) ){}(?=:|,|$)"  # where a name stands in a text

@@ -174,7 +174,7 @@ class InstructionDescriptor:
             if not 0 <= value <= most or value % field.unit:
                 step = f" in steps of {field.unit}" if field.unit > 1 else ""
                 raise OperandError(
-                    f"{field.name} {value} of an instruction descriptor: it is 0 to {most}{step}"
+                    f"{field.name} {value} of an instruction descriptor: expected 0 to {most}{step}"
                 )
 
     @property

@@ -90,16 +90,18 @@ class Descriptor:
 
     def __post_init__(self) -> None:
         if self.swizzle not in _SWIZZLE_CODES:
-            raise OperandError(f"swizzle {self.swizzle!r}: it is 'none', '32B', '64B' or '128B'")
+            raise OperandError(f"swizzle {self.swizzle!r}: expected 'none', '32B', '64B' or '128B'")
         for place in PLACES[:-1]:
             value, unit = getattr(self, place.attribute), 1 << place.shift
             limit = place.mask >> place.lowest << place.shift
             if not isinstance(value, (int, np.integer)):
-                raise OperandError(f"{place.name} {value!r} of a descriptor is no integer")
+                raise OperandError(f"{place.name} {value!r} of a descriptor is not an integer")
             if not 0 <= value <= limit:
                 raise OperandError(f"{place.name} {value} of a descriptor is outside 0..{limit}")
             if value % unit:
-                raise OperandError(f"{place.name} {value:#x} of a descriptor is no multiple of {unit} bytes")
+                raise OperandError(
+                    f"{place.name} {value:#x} of a descriptor is not a multiple of {unit} bytes"
+                )
             object.__setattr__(self, place.attribute, int(value))
 
     def __str__(self) -> str:

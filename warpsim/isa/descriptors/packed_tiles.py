@@ -24,7 +24,7 @@ def canonical_descriptor(
 
     Atoms follow each other along M or N first, then along K (``tile_to_shape`` of the Layout_*_Atom);
     a tile that ends inside an atom still takes all of it. ``first_mn, first_k`` is where the part that
-    one instruction reads begins. Raises OperandError for a start that is no multiple of the pattern and
+    one instruction reads begins. Raises OperandError for a start that is not a multiple of the pattern and
     for a part that begins outside the tile or inside a core matrix.
     """
     packing = _Packing.of(shape, swizzle)
@@ -36,7 +36,7 @@ def canonical_descriptor(
         )
     if start % pattern_bytes(swizzle):
         raise OperandError(
-            f"start address {start:#x} of a packed tile with swizzle {swizzle} is no multiple of "
+            f"start address {start:#x} of a packed tile with swizzle {swizzle} is not a multiple of "
             f"{pattern_bytes(swizzle)} bytes"
         )
     return packing.descriptor(start, first_mn, first_k)

@@ -60,14 +60,14 @@ class TensorDescriptor:
 
     def __post_init__(self) -> None:
         if self.swizzle not in _CODES:
-            raise OperandError(f"swizzle {self.swizzle!r}: it is {', '.join(_CODES)}")
+            raise OperandError(f"swizzle {self.swizzle!r}: expected {', '.join(_CODES)}")
         for field in FIELDS:
             value, most = getattr(self, field.attribute), ((1 << field.bits) - 1) * field.unit
             if not 0 <= value <= most:
                 raise OperandError(f"{field.name} {value} of a descriptor is outside 0..{most}")
             if value % field.unit:
                 raise OperandError(
-                    f"{field.name} {value:#x} of a descriptor is no multiple of {field.unit} bytes"
+                    f"{field.name} {value:#x} of a descriptor is not a multiple of {field.unit} bytes"
                 )
 
     @property

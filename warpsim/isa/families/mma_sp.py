@@ -23,7 +23,7 @@ _BOTH_SINCE = (("sp", (7, 1)), ("sp::ordered_metadata", (8, 5)))
 _ORDERED = "sp::ordered_metadata"
 
 
-def _both(
+def _plain_and_ordered(
     shape: tuple[int, int, int],
     accumulators: tuple[str, ...],
     multiplicands: tuple[str, ...],
@@ -81,17 +81,17 @@ _NARROW, _SPARSE_F4 = Feature.NARROW_KINDS, Feature.SPARSE_F4
 
 ROWS = (
     #      m   n  k     D.C      A, B     operation  from
-    *_both((16, 8, 16), _F16_F32, ("f16",), "f16", _WIDE),
-    *_both((16, 8, 32), _F16_F32, ("f16",), "f16", _WIDE),
-    *_both((16, 8, 16), _F32, ("bf16",), "bf16", _WIDE),
-    *_both((16, 8, 32), _F32, ("bf16",), "bf16", _WIDE),
-    *_both((16, 8, 8), _F32, ("tf32",), "tf32", _WIDE),
-    *_both((16, 8, 16), _F32, ("tf32",), "tf32", _WIDE),
-    *_both((16, 8, 32), _S32, _EIGHT, "integer", _WIDE),
-    *_both((16, 8, 64), _S32, _EIGHT, "integer", _WIDE),
-    *_both((16, 8, 64), _S32, _FOUR, "integer", _WIDE),
-    *_both((16, 8, 128), _S32, _FOUR, "integer", _WIDE),
-    *_both((16, 8, 64), _F32, _F8, "f8f6f4", _FP8, since=(8, 4)),
+    *_plain_and_ordered((16, 8, 16), _F16_F32, ("f16",), "f16", _WIDE),
+    *_plain_and_ordered((16, 8, 32), _F16_F32, ("f16",), "f16", _WIDE),
+    *_plain_and_ordered((16, 8, 16), _F32, ("bf16",), "bf16", _WIDE),
+    *_plain_and_ordered((16, 8, 32), _F32, ("bf16",), "bf16", _WIDE),
+    *_plain_and_ordered((16, 8, 8), _F32, ("tf32",), "tf32", _WIDE),
+    *_plain_and_ordered((16, 8, 16), _F32, ("tf32",), "tf32", _WIDE),
+    *_plain_and_ordered((16, 8, 32), _S32, _EIGHT, "integer", _WIDE),
+    *_plain_and_ordered((16, 8, 64), _S32, _EIGHT, "integer", _WIDE),
+    *_plain_and_ordered((16, 8, 64), _S32, _FOUR, "integer", _WIDE),
+    *_plain_and_ordered((16, 8, 128), _S32, _FOUR, "integer", _WIDE),
+    *_plain_and_ordered((16, 8, 64), _F32, _F8, "f8f6f4", _FP8, since=(8, 4)),
     _ordered(64, ("f16.f16",), _F8, "f8f6f4", (8, 7), _NARROW),
     _ordered(64, _F32, _F8, "f8f6f4", (8, 6), _KINDS, "f8f6f4"),
     _ordered(64, _F16_F32, _F8F6F4, "f8f6f4", (8, 7), _NARROW, "f8f6f4"),

@@ -304,7 +304,7 @@ def _instructions(form: Form, m: int, n: int) -> Iterator[Instruction]:
 # --- families ----------------------------------------------------------------------------------------
 
 
-def _nowhere(instruction: Instruction, operand: str) -> Layout:
+def _no_registers(instruction: Instruction, operand: str) -> Layout:
     raise OperandError(f"{instruction} has no registers: {operand} lies in tensor memory or shared memory")
 
 
@@ -330,7 +330,7 @@ TCGEN05 = Family(
     lanes=LANES,
     rules=OPCODE,
     rows=(),
-    fragment=_nowhere,
+    fragment=_no_registers,
     places=tcgen05_operands.PLACES,
     product=_product,
     having=_having,

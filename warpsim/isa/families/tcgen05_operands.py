@@ -165,7 +165,7 @@ def arranged(instruction: Instruction, inputs: Inputs) -> Inputs:
         if operand == "b" or array.dtype != np.uint32:
             matrices[operand] = _matrix(instruction, operand, given.pop(operand))
         elif operand not in instruction.registers:
-            raise _elsewhere(instruction, operand)
+            raise _misplaced_operand(instruction, operand)
     if is_shifted(instruction):
         if "a" not in given:
             raise OperandError(f"{instruction} shifts A in tensor memory: give a= as uint32 words")
@@ -197,7 +197,9 @@ def _matrix(instruction: Instruction, operand: str, array: npt.NDArray[Any]) -> 
     return codes
 
 
-def _elsewhere(instruction: Instruction, operand: str) -> OperandError | NotModelled | UndefinedBehavior:
+def _misplaced_operand(
+    instruction: Instruction, operand: str
+) -> OperandError | NotModelled | UndefinedBehavior:
     """Return the error of words of tensor memory for an operand that cannot lie there."""
     if operand == "a" and instruction.product.transposed[0]:
         return UndefinedBehavior("A in tensor memory is K-major, but its descriptor says transpose A")

@@ -61,7 +61,7 @@ def named(name: str, element: str | Instruction) -> Arrangement:
     for arrangement in known:
         if arrangement.name == name or (name == "lanes" and arrangement.name.startswith("lanes ")):
             return arrangement
-    raise OperandError(f"arrangement {name!r}: it is one of {', '.join(map(str, known))}")
+    raise OperandError(f"arrangement {name!r}: expected {', '.join(map(str, known))}")
 
 
 def convert(

@@ -338,7 +338,7 @@ class ScaleRegisters(InRegisters):
             message = f"byte-id-{self.side} {byte_id}: with {self.chunks} scales a word it is {legal}"
             raise IllegalInstruction(message)
         if thread_id not in self.thread_ids:
-            raise IllegalInstruction(f"thread-id-{self.side} {thread_id}: it is 0..{self.thread_ids[-1]}")
+            raise IllegalInstruction(f"thread-id-{self.side} {thread_id}: expected 0..{self.thread_ids[-1]}")
         shifts = (8 * (byte_id + np.arange(self.chunks))).astype(np.uint32)
         codes = (words[..., self.lanes_of(thread_id), :] >> shifts & np.uint32(0xFF)).astype(np.uint8)
         return codes if self.side == "a" else np.swapaxes(codes, -1, -2)

@@ -91,7 +91,7 @@ class Pieces:
 
     @property
     def counted(self) -> int:
-        """Bytes by which a load lowers the tx-count: those of ``bytes`` that are no gaps."""
+        """Bytes by which a load lowers the tx-count: those of ``bytes`` that are not gaps."""
         return self.size * self.places.size
 
     def landing(self, start: int, map_: TensorMap) -> Landing:

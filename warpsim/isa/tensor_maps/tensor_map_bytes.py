@@ -138,7 +138,7 @@ def decode_fields(content: bytes) -> TensorFields:
 
 
 def check_bytes(content: bytes) -> None:
-    """Raise OperandError for bytes that are no map of ours."""
+    """Raise OperandError for bytes that are not a map of ours."""
     if len(content) != MAP_BYTES:
         raise OperandError(f"a tensor map has {MAP_BYTES} bytes, not {len(content)}")
     if PLACES["magic"].read(content) != (MAGIC,):
@@ -237,7 +237,7 @@ def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
     """Return the map with one field changed; its limits are checked when it is used.
 
     128 bytes of zeros are a map without address, sizes and strides. Raises OperandError for other bytes that
-    are no map, and values out of range.
+    are not a map, and values out of range.
     """
     content = content if any(content) else _blank()
     check_bytes(content)
@@ -245,7 +245,7 @@ def replaced(content: bytes, name: str, value: int, ordinal: int = 0) -> bytes:
         raise OperandError("the map is one of im2col: tensormap.replace.tile changes tiled maps")
     first, last = LIMITS[name]
     if not first <= value <= last:
-        raise OperandError(f"{name} {value}: it is {first} to {last}")
+        raise OperandError(f"{name} {value}: expected {first} to {last}")
     place, changed = PLACES[name], bytearray(content)
     values = list(place.read(content))
     values[ordinal] = value

@@ -55,7 +55,7 @@ def _names(map_: TensorFields) -> None:
         ("l2_promotion", map_.l2_promotion, PROMOTIONS),
     ):
         if given not in known:
-            raise OperandError(f"{what} {given!r}: it is one of {', '.join(map(repr, known))}")
+            raise OperandError(f"{what} {given!r}: expected {', '.join(map(repr, known))}")
 
 
 def _rank(map_: TensorFields) -> None:
@@ -97,7 +97,7 @@ def _why(map_: TensorFields) -> str:
 def _address(map_: TensorFields) -> None:
     if map_.address % alignment(map_) or not 0 <= map_.address < 1 << 64:
         raise OperandError(
-            f"global address {map_.address:#x}: it is a multiple of {alignment(map_)} bytes{_why(map_)}"
+            f"global address {map_.address:#x}: expected a multiple of {alignment(map_)} bytes{_why(map_)}"
         )
 
 
@@ -122,15 +122,15 @@ def _strides(map_: TensorFields) -> None:
     for dimension, stride in enumerate(map_.strides, 1):
         what = f"the stride of {stride} bytes of {_dimension(map_, dimension)}"
         if stride % alignment(map_):
-            raise OperandError(f"{what}: it is a multiple of {alignment(map_)} bytes{_why(map_)}")
+            raise OperandError(f"{what}: expected a multiple of {alignment(map_)} bytes{_why(map_)}")
         if not 0 <= stride < 1 << 40:
-            raise OperandError(f"{what}: it is less than 2**40")
+            raise OperandError(f"{what}: expected less than 2**40")
 
 
 def _element_strides(map_: TensorFields) -> None:
     for dimension, step in enumerate(map_.element_strides):
         if not 1 <= step <= 8:
-            raise OperandError(f"the element stride {step} of {_dimension(map_, dimension)}: it is 1 to 8")
+            raise OperandError(f"the element stride {step} of {_dimension(map_, dimension)}: expected 1 to 8")
 
 
 def _box(map_: TensorFields) -> None:
@@ -169,7 +169,7 @@ def _columns(map_: TensorFields) -> None:
         ("pixels per column", map_.im2col.pixels, 1024),
     ):
         if not 1 <= given <= most:
-            raise OperandError(f"{given} {what}: it is 1 to {most}")
+            raise OperandError(f"{given} {what}: expected 1 to {most}")
 
 
 def _row(map_: TensorFields) -> None:
@@ -180,7 +180,7 @@ def _row(map_: TensorFields) -> None:
         raise OperandError(f"a box with {row}: it has exactly {_PADDED_ELEMENTS} of them")
     if map_.interleave == "none" and map_.inner * map_.type.bits % 128:
         size = map_.inner * map_.type.bits / 8
-        raise OperandError(f"a box with {row} has rows of {size:g} bytes: it is a multiple of 16 bytes")
+        raise OperandError(f"a box with {row} has rows of {size:g} bytes: expected a multiple of 16 bytes")
     span = _SPANS.get(map_.swizzle)
     size = map_.inner * map_.type.shared_bits // 8
     if map_.interleave == "none" and span is not None and size > span:

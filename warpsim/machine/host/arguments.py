@@ -122,7 +122,9 @@ def _bytes(device: Device, parameter: Parameter, value: Any, arguments: Argument
         record = issubclass(array.dtype.type, np.void)
         return _struct(parameter, array.tobytes()) if record else _scalar(parameter, array)
     if isinstance(value, list | tuple):
-        raise OperandError(f"a {_kind(value)} is no array: results could not come back; give a NumPy array")
+        raise OperandError(
+            f"a {_kind(value)} is not an array: results could not come back; give a NumPy array"
+        )
     arguments.buffers[parameter.index] = buffer = _upload(device, parameter, array, arguments)
     return _pointer(parameter, buffer.address, "an array, which is passed by its address,")
 
@@ -285,7 +287,7 @@ def _map_content(
 ) -> Content:
     """Return the bytes of a map, or the address where they are put."""
     if isinstance(value, ArrayMap):
-        buffer, offset = _around(device, parameter, value.array, arguments)
+        buffer, offset = _containing_buffer(device, parameter, value.array, arguments)
         content = bytes(value.at(buffer.address + offset))
     else:
         buffer, content = value.buffer, bytes(value)
@@ -297,7 +299,7 @@ def _map_content(
     return _pointer(parameter, place.address, "a tensor map, which is passed by its address,")
 
 
-def _around(
+def _containing_buffer(
     device: Device, parameter: Parameter, array: npt.NDArray[Any], arguments: Arguments
 ) -> tuple[Buffer, int]:
     """Return the buffer of an array that an array is a part of, and the place in it."""

@@ -240,7 +240,7 @@ def _of(given: Any) -> Whole:
     try:
         array = as_array(given)
     except (TypeError, ValueError) as error:
-        raise OperandError(f"{type(given).__name__} is no array: {error}") from None
+        raise OperandError(f"{type(given).__name__} is not an array: {error}") from None
     if isinstance(given, list | tuple) or array.dtype.hasobject or array.dtype.kind in "USmM":
         raise OperandError(f"expected an array or a buffer, given {type(given).__name__}")
     return array

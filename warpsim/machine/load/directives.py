@@ -117,7 +117,7 @@ def directive_problems(kernel: Kernel, target: str, version: tuple[int, int]) ->
         yield from _too_early(kernel, match, target, version)
         yield from _wrong_counts(kernel, match)
     yield from _languages(kernel)
-    yield from _unknown(kernel)
+    yield from _unknown_directives(kernel)
     yield from _declaration_problems(kernel, found)
     yield from _conflicting(kernel, {match[1]: match for match in found})
 
@@ -179,7 +179,7 @@ def _languages(kernel: Kernel) -> Iterator[IllegalInstruction]:
                 )
 
 
-def _unknown(kernel: Kernel) -> Iterator[IllegalInstruction]:
+def _unknown_directives(kernel: Kernel) -> Iterator[IllegalInstruction]:
     """Yield directives that kernels, or functions, do not have."""
     known, whose = (_OF_KERNELS, "kernels") if kernel.kind == "entry" else (_OF_FUNCTIONS, "functions")
     if kernel.kind == "entry" and (found := OF_BODIES.search(kernel.tuning)):

@@ -194,12 +194,12 @@ class _Body:
         self.tables.append((statement, names, scope))
 
     def _check_table(self, statement: Directive, names: Iterable[str], scope: Scope) -> None:
-        """Raise IllegalInstruction for a name in a list that is no label, or no function."""
+        """Raise IllegalInstruction for a name in a list that is not a label or a function."""
         label = statement.name == "branchtargets"
         wanted, what = (LabelName | LabelTable, "label") if label else (FunctionName, "function")
         for name in names:
             if not isinstance(scope.find(name), wanted):
-                raise IllegalInstruction(f".{statement.name}: {name} is no {what}", statement.location())
+                raise IllegalInstruction(f".{statement.name}: {name} is not a {what}", statement.location())
 
     def _registers(self, statement: RegisterDeclaration, scope: Scope) -> None:
         types = self.function.types

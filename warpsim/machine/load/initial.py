@@ -70,7 +70,7 @@ def _addend(text: str) -> int:
     except PtxError as error:
         raise IllegalInstruction(f"'{text}' behind a name in an initial value: {error.message}") from None
     if value.kind != "integer" or not cursor.at_end():
-        raise IllegalInstruction(f"'{text}' behind a name in an initial value is no integer expression")
+        raise IllegalInstruction(f"'{text}' behind a name in an initial value is not an integer expression")
     return value.value
 
 
@@ -91,7 +91,7 @@ def element_bytes(type_name: str) -> int:
 def initial_bytes(statement: VariableDeclaration) -> bytes:
     """Return the bytes that a variable starts with, as many as it has; none where nothing is said.
 
-    Addresses are 0 here. Raises IllegalInstruction for too many values, and for what is no value.
+    Addresses are 0 here. Raises IllegalInstruction for too many values, and for what is not a value.
     """
     if statement.initializer is None:
         return b""
@@ -138,7 +138,9 @@ def _bytes(statement: VariableDeclaration, text: str, size: int) -> bytes:
         if not cursor.at_end():
             cursor.fail("the end of the value")
     except PtxError:
-        message = f"the initial value '{text}' of {statement.name} is no constant expression and no address"
+        message = (
+            f"the initial value '{text}' of {statement.name} is neither a constant expression nor an address"
+        )
         raise IllegalInstruction(message, statement.location()) from None
     if value.kind not in _TAKEN.get(statement.type, _TAKEN[statement.type[0]]):
         message = f"the initial value '{text}' of {statement.name} is of another type than .{statement.type}"

@@ -212,7 +212,7 @@ class Module:
                     name, found = address.name, self.scope.names.get(address.name)
                     plain = not address.generic and not address.addend
                     if not isinstance(found, FunctionName) and found not in self.variables:
-                        what = "which is no function and no variable in .global or .const"
+                        what = "which is neither a function nor a variable in .global or .const"
                     elif isinstance(found, FunctionName) and not plain:
                         what = "which is a function: only its name alone is an initial value"
                     elif before.get(name, statement.start) >= statement.start:

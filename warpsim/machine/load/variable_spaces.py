@@ -85,7 +85,7 @@ def check_extent(statement: VariableDeclaration) -> None:
 
 
 def check_alignment(statement: VariableDeclaration, align: int, most: int = LARGEST_ALIGNMENT) -> None:
-    """Raise IllegalInstruction for an alignment that is no power of two, or more than ``most``."""
+    """Raise IllegalInstruction for an alignment that is not a power of two, or more than ``most``."""
     if align < 1 or align & (align - 1) or align > most:
-        message = f"{statement.name} has alignment {align}: it is a power of two, {most} at most"
+        message = f"{statement.name} has alignment {align}: expected a power of two, {most} at most"
         raise IllegalInstruction(message, statement.location())

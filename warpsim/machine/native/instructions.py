@@ -105,7 +105,7 @@ class Instructions:
 # --- choices and casts --------------------------------------------------------------------------------------
 
 
-def _where(code: Instructions, node: Node, condition: str, first: str, second: str) -> str:
+def _emit_where(code: Instructions, node: Node, condition: str, first: str, second: str) -> str:
     kind = type_of(node.dtype)
     return code.add(f"select i1 {condition}, {kind} {first}, {kind} {second}")
 
@@ -192,7 +192,7 @@ def _logical_not(code: Instructions, node: Node, value: str) -> str:
 
 
 _SPECIAL: dict[str, Make] = {
-    "where": _where,
+    "where": _emit_where,
     "take": _table_lookup,
     "bits": _bits,
     "cast": _cast,
@@ -273,7 +273,7 @@ def _popcount(code: Instructions, node: Node, value: str) -> str:
     return _resize(code, node.takes, node.dtype, found)
 
 
-def _same(code: Instructions, node: Node, value: str) -> str:
+def _emit_same(code: Instructions, node: Node, value: str) -> str:
     return value
 
 
@@ -300,7 +300,7 @@ _WHOLE: dict[str, str | Make] = {
 _SIGNED: dict[str, str | Make] = {**_WHOLE, "absolute": _absolute}
 _UNSIGNED: dict[str, str | Make] = {
     **_WHOLE,
-    "absolute": _same,
+    "absolute": _emit_same,
     "bitwise_count": _popcount,
     "floor_divide": _division("udiv"),
     "remainder": _division("urem"),

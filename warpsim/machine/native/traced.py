@@ -189,7 +189,7 @@ def _check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 # --- NumPy's functions that are no ufuncs -------------------------------------------------------------------
 
 
-def _where(trace: Trace, condition: Any, first: Any, second: Any) -> Traced:
+def _traced_where(trace: Trace, condition: Any, first: Any, second: Any) -> Traced:
     dtype = np.result_type(*(_example(value) for value in (first, second)))
     nodes = (trace.cast(trace.node(value, dtype), dtype) for value in (first, second))
     chosen = trace.cast(trace.node(condition), np.dtype(np.bool_))
@@ -210,7 +210,7 @@ def _full_like(trace: Trace, value: Any, content: Any, dtype: Any = None) -> Any
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.where: _where,
+    np.where: _traced_where,
     np.clip: _clip,
     np.ndim: lambda trace, value: value.ndim,
     np.full_like: _full_like,

@@ -111,14 +111,14 @@ class Row:
 
         In any order, but those of the name come first and in theirs; types and state spaces keep theirs.
         """
-        types, named = _types(modifiers), _named(self.opcode, modifiers)
+        types, named = _types(modifiers), _name_modifiers(self.opcode, modifiers)
         first = [modifier for modifier in modifiers if modifier != "aligned"]  # which may stand anywhere
         if (*first[: len(named)],) != named:
             return None
         spelled = (
             choice
             for choice in _matches(self.slots, modifiers)
-            if _types(choice) == types and _named(self.opcode, choice) == named
+            if _types(choice) == types and _name_modifiers(self.opcode, choice) == named
         )
         return next((choice for choice in spelled if self.legal(*choice)), None)
 
@@ -165,7 +165,7 @@ _NAMED = {
 }
 
 
-def _named(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
+def _name_modifiers(opcode: str, modifiers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the modifiers that belong to the name: mul.lo.u32 is not mul.u32.lo."""
     names = _NAMED.get(opcode, frozenset())
     return tuple(modifier for modifier in modifiers if modifier in names)

@@ -165,7 +165,7 @@ class StatementBinder:
             raise self.illegal(f"expected a register, not '{operand}'", index, element)
         found = self.meaning(operand.name, index, element)
         if not isinstance(found, RegisterName):
-            raise self.illegal(f"{operand.name} is no register", index, element)
+            raise self.illegal(f"{operand.name} is not a register", index, element)
         return found
 
     # --- sources ---
@@ -204,7 +204,7 @@ class StatementBinder:
         self._values.add(found.number)
         number, dtype = found.number, dtype_of(type_name)
         if bits_of(found.type) == bits_of(type_name):
-            return self._known(*_of_register(number))
+            return self._known(*_register_reader(number))
         return self._known(
             lambda wave, path: _value(wave, path, number).astype(dtype), Source(register=number, dtype=dtype)
         )
@@ -222,7 +222,7 @@ class StatementBinder:
     def constantly(self, constant: Values, read: Reader | None = None) -> Reader:
         """Return a reader of a constant, shape (); or ``read``, which reads it."""
         if read is None:
-            return self._known(*_of_constant(constant.tobytes(), constant.dtype))
+            return self._known(*_constant_reader(constant.tobytes(), constant.dtype))
         return self._known(read, Source(read=read, constant=constant))
 
     def computes(
@@ -379,7 +379,7 @@ class StatementBinder:
     def reading(self, number: int) -> Reader:
         """Return a reader of a register by number."""
         self._values.add(number)
-        return self._known(*_of_register(number))
+        return self._known(*_register_reader(number))
 
     # --- results ---
 
@@ -402,8 +402,8 @@ class StatementBinder:
         if isinstance(operand, Sink):
             if element is None and self.statement.opcode not in _DISCARDING:
                 raise self.illegal(f"{self.statement.opcode} does not take _ for its result", index)
-            self.targets[_nowhere] = NOWHERE
-            return _nowhere
+            self.targets[_discard] = NOWHERE
+            return _discard
         found = self.register(operand, index, element)
         self.check_type(str(operand), found.type, type_name, index, element, wide)
         self._written.add(found.number)
@@ -443,7 +443,7 @@ class StatementBinder:
         operand = self.operands[index]
         given = operand.elements if isinstance(operand, Vector) else (operand,)
         if len(given) != count:
-            raise self.illegal(f"expected {_counted(count, 'element')}, not '{operand}'", index)
+            raise self.illegal(f"expected {_count_text(count, 'element')}, not '{operand}'", index)
         return given
 
     # --- addresses ---
@@ -561,12 +561,12 @@ _flow = lru_cache(maxsize=_SHARED)(Flow)
 
 
 @lru_cache(maxsize=_SHARED)
-def _of_register(number: int) -> tuple[Reader, Source]:
+def _register_reader(number: int) -> tuple[Reader, Source]:
     return lambda wave, path: _value(wave, path, number), Source(register=number)
 
 
 @lru_cache(maxsize=_SHARED)
-def _of_constant(content: bytes, dtype: np.dtype[Any]) -> tuple[Reader, Source]:
+def _constant_reader(content: bytes, dtype: np.dtype[Any]) -> tuple[Reader, Source]:
     """Return a reader of a constant, shape (), of the given bytes."""
     constant: Values = np.frombuffer(content, dtype).reshape(())
 
@@ -603,9 +603,9 @@ def _address(values: Values, offset: int, narrow: bool) -> Values:
     return values.astype(np.int64) + offset if offset else values.view(np.int64)
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}{'s'[: count != 1]}"
 
 
-def _nowhere(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
+def _discard(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values) -> None:
     """Discard a result: the writer of ``_``."""

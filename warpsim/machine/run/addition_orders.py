@@ -128,13 +128,15 @@ class AdditionOrders:
 
     def found(self) -> dict[Place, OpenAddition]:
         """Return the statements whose updates of one word have an order that is open."""
-        return self.elsewhere | self._found([*self._formats.values()])
+        return self.elsewhere | self._open_additions([*self._formats.values()])
 
     def sums(self) -> dict[Place, OpenAddition]:
         """Return the statements whose additions of floats to one word have an order that is open."""
-        return self._found([known for known in self._formats.values() if known.precision is not None])
+        return self._open_additions(
+            [known for known in self._formats.values() if known.precision is not None]
+        )
 
-    def _found(self, formats: Sequence[_Format]) -> dict[Place, OpenAddition]:
+    def _open_additions(self, formats: Sequence[_Format]) -> dict[Place, OpenAddition]:
         for known in formats:
             known.fold()
         found = dict[Place, OpenAddition]()
@@ -276,7 +278,7 @@ _REALS: Mapping[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.flo
 
 def _widen(words: Values, name: str) -> npt.NDArray[np.float64]:
     """Return float64 of all values of words (lanes, elements), those of pairs beside each other; of words
-    that are no floats 64 bits, the same for the same word.
+    that are not floats 64 bits, the same for the same word.
     """
     words = np.ascontiguousarray(words)
     if name not in PRECISIONS:

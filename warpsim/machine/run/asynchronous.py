@@ -73,7 +73,7 @@ class Asynchrony:
         if self.moment == "random":
             chance = self.random.random()
             if chance < 1.5 * _SOON:
-                (finish_together if chance < _SOON else fetch_together)(wave, self._some(wave))
+                (finish_together if chance < _SOON else fetch_together)(wave, self._random_subset(wave))
         elif all(path.turns >= _SPINNING for path in wave.scheduler.paths):
             self.resolve_stall(wave)
 
@@ -85,7 +85,7 @@ class Asynchrony:
             kinds.setdefault((pending.lane % lanes, pending.turn), []).append(pending)
         return list(kinds.values())
 
-    def _some(self, wave: Wave) -> list[Pending]:
+    def _random_subset(self, wave: Wave) -> list[Pending]:
         """Any number of what flies, in any order, but the same in all clusters."""
         kinds = self._kinds(wave, self.flying)
         return list(chain(*self.random.sample(kinds, self.random.randint(1, len(kinds)))))
@@ -159,7 +159,7 @@ def fetch(wave: Wave, pending: Pending) -> None:
     """Read the source of an operation, once."""
     if pending.fetched:
         return
-    for earlier in _earlier(wave, pending.after) if pending.after else ():
+    for earlier in _with_predecessors(wave, pending.after) if pending.after else ():
         finish(wave, earlier)
     pending.fetched = True
     if pending.read is not None:
@@ -187,7 +187,7 @@ def finish(wave: Wave, pending: Pending) -> None:
 # --- several at once ----------------------------------------------------------------------------------
 
 
-def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
+def _with_predecessors(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
     """Operations that have not completed, and all that come before them, in the order of their issue."""
     left = [pending for pending in pendings if not pending.done]
     if len(left) < 2 and not any(pending.after for pending in left):
@@ -204,7 +204,7 @@ def _earlier(wave: Wave, pendings: Iterable[Pending]) -> list[Pending]:
 def finish_together(wave: Wave, pendings: Sequence[Pending]) -> None:
     """Operations complete at the same time, in this order."""
     batches: dict[Batch, list[Pending]] = {}
-    for pending in _earlier(wave, [pending for pending in pendings if pending.batch]):
+    for pending in _with_predecessors(wave, [pending for pending in pendings if pending.batch]):
         if pending.batch:
             batches.setdefault(pending.batch, []).append(pending)
     for batch, members in batches.items():

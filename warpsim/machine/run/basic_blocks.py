@@ -51,7 +51,7 @@ def statements_are_compiled() -> bool:
     """Return whether basic blocks are compiled. Raises OperandError for an unknown setting."""
     way = os.environ.get(STATEMENTS, "") or "compiled"
     if way not in _WAYS:
-        raise OperandError(f"{STATEMENTS}={way!r}: it is {', '.join(map(repr, _WAYS))}")
+        raise OperandError(f"{STATEMENTS}={way!r}: expected {', '.join(map(repr, _WAYS))}")
     return way != "interpreted"
 
 

@@ -77,7 +77,7 @@ def grid_of(entry: Entry, grid: Dimensions, cluster: Cluster) -> Dimensions:
     for axis, count, each in zip("xyz", grid, cluster.shape, strict=True):
         if count % each:
             raise OperandError(
-                f"grid {grid}: {axis} is no multiple of {each}, as clusters are {cluster} CTAs"
+                f"grid {grid}: {axis} is not a multiple of {each}, as clusters are {cluster} CTAs"
             )
     return grid
 

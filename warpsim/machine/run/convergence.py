@@ -36,7 +36,7 @@ def together(
 
     ``members`` is uint32, a mask of its warp for each lane, or for all, shape (). Lanes that waited here
     are taken along; of warps (or groups) that are not complete, lanes wait. Raises UndefinedBehavior for a
-    lane that is no member of its own mask and, without ``exited``, for members that have exited.
+    lane that is not a member of its own mask and, without ``exited``, for members that have exited.
     """
     whole = members is EVERYONE or (not members.ndim and members == EVERYONE)
     if whole and lanes.count == wave.alive and not wave.scheduler.waiting:
@@ -68,8 +68,8 @@ _MEMBERS = SideTable(_no_members)  # (lanes,): the members that each lane named 
 def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool:
     """Continue lanes when all their members stand at any statement that meets, with the same members.
 
-    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane that is no
-    member of its own mask.
+    ``members`` as in ``together``; true where paths changed. Raises UndefinedBehavior for a lane
+    outside its own mask.
     """
     if lanes.count == wave.alive and not members.ndim and members == EVERYONE:
         observers_of(wave).met(wave, lanes, members, True)
@@ -87,7 +87,7 @@ def meet(wave: Wave, path: DivergentPath, lanes: Lanes, members: Values) -> bool
     if not left.count:
         return False
     return wave.scheduler.wait(
-        path, left, LaneWait(names=_missing(wave, left.mask, known), anywhere=True), behind=False
+        path, left, LaneWait(names=_missing_members_text(wave, left.mask, known), anywhere=True), behind=False
     )
 
 
@@ -109,7 +109,7 @@ def warpgroups_together(wave: Wave, path: DivergentPath, lanes: Lanes, act: Grou
     ready = here & present[places.number]
     if waited is not None or int(np.count_nonzero(ready)) != lanes.count:
         left = here & ~ready
-        wait = LaneWait(names=_absent(wave, left, places)) if left.any() else None
+        wait = LaneWait(names=_absent_warps_text(wave, left, places)) if left.any() else None
         _part(wave, path, here & ~lanes.mask & ready, left, wait)
     if ready.any():
         act(wave, path, Lanes(ready), np.flatnonzero(present))
@@ -175,7 +175,7 @@ def _check_whole(wave: Wave, path: DivergentPath, here: Mask, places: Warpgroups
         raise UndefinedBehavior(text, statement.location())
 
 
-def _absent(wave: Wave, left: Mask, places: Warpgroups) -> str:
+def _absent_warps_text(wave: Wave, left: Mask, places: Warpgroups) -> str:
     """Describe the warps that the first of some lanes waits for."""
     group = places.number[int(left.argmax())]
     gone = (places.number == group) & ~left
@@ -232,7 +232,7 @@ def _ready(wave: Wave, here: Mask, members: Values) -> Mask:
 
 def _regroup(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, members: Values) -> None:
     """Lanes that waited join the path; lanes that are not ready leave it, and wait together."""
-    wait = LaneWait(names=_missing(wave, left, members)) if left.any() else None
+    wait = LaneWait(names=_missing_members_text(wave, left, members)) if left.any() else None
     _part(wave, path, joining, left, wait)
 
 
@@ -249,7 +249,7 @@ def _part(wave: Wave, path: DivergentPath, joining: Mask, left: Mask, wait: Lane
         wave.scheduler.paths.remove(path)
 
 
-def _missing(wave: Wave, left: Mask, members: Values) -> str:
+def _missing_members_text(wave: Wave, left: Mask, members: Values) -> str:
     """Describe the members that the first of some lanes waits for."""
     first = int(left.argmax())
     group = left & (members == members[first])
@@ -273,7 +273,7 @@ def _check_members(wave: Wave, path: DivergentPath, here: Mask, members: Values)
     outside = here & (members & own == 0)
     if outside.any():
         lane = int(outside.argmax())
-        message = f"the lane is no member of its own mask {int(members[lane]):#x}"
+        message = f"the lane is not a member of its own mask {int(members[lane]):#x}"
         raise _undefined(wave, path, lane, message)
 
 

@@ -80,7 +80,7 @@ def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
     A function may have one more, ``multiply``, for instructions whose operands lie in no registers.
     """
     if undefined not in get_args(Undefined):
-        raise OperandError(f"undefined={undefined!r}: it is {_join_names(Undefined)}")
+        raise OperandError(f"undefined={undefined!r}: expected {_join_names(Undefined)}")
     own = getattr(engine, "multiply", execute_operands)
     multiply = own if callable(engine) else partial(execute_operands, engine=engine)
     literal = undefined == "fallback"
@@ -89,14 +89,14 @@ def modes_of(engine: EngineName | Engine, undefined: Undefined) -> Modes:
 
 def _engine(engine: EngineName | Engine) -> Engine:
     if callable(engine):
-        return partial(_asked, engine)
+        return partial(_user_result, engine)
     if engine not in get_args(EngineName):
-        raise OperandError(f"engine={engine!r}: it is {_join_names(EngineName)}, or a function")
+        raise OperandError(f"engine={engine!r}: expected {_join_names(EngineName)}, or a function")
     return partial(execute_inputs, engine=engine)
 
 
-def _asked(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
-    """D of an engine that a user gives; raises OperandError where it is no D."""
+def _user_result(engine: Engine, form: Instruction, inputs: Inputs) -> npt.NDArray[Any]:
+    """D of an engine that a user gives; raises OperandError where it is not a D."""
     d = engine(form, inputs.by_rows())
     wanted = (*executions_of(inputs), *form.held("d").shape)
     dtype = np.dtype(f"u{form.register_bits // 8}")

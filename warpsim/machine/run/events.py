@@ -1,7 +1,7 @@
 """Events of a launch, and the observers that are notified of them.
 
 An observer derives from ``Observer`` and overrides the methods of the events that it wants; each takes the
-wave first. A public method that takes a wave and is no event, or an event with other parameters, is an
+wave first. A public method that takes a wave and is not an event, or an event with other parameters, is an
 error when the class is made; mypy checks the types. A wave sends its events to one ``Observers``, which calls
 those observers that override the event, in their order. Nothing is built for an event without observers:
 
@@ -174,7 +174,7 @@ def _chunks(ranges: bytes) -> Chunks:
 
 
 def helper(method: Method) -> Method:
-    """Mark a public method of an observer that takes a wave and is no event."""
+    """Mark a public method of an observer that takes a wave and is not an event."""
     method.is_helper = True  # type: ignore[attr-defined]
     return method
 
@@ -411,7 +411,7 @@ def _listeners(types: tuple[type, ...]) -> tuple[tuple[str, tuple[int, ...]], ..
     """Return the events that some of the types override, and the places of these types."""
     for kind in types:
         if not issubclass(kind, Observer):
-            raise OperandError(f"{kind.__name__} is no observer: it derives from {__name__}.Observer")
+            raise OperandError(f"{kind.__name__} is not an observer: it derives from {__name__}.Observer")
     found = {
         name: tuple(
             place for place, kind in enumerate(types) if getattr(kind, name) is not getattr(Observer, name)

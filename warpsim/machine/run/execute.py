@@ -177,7 +177,7 @@ def checked(most: object) -> int | None:
     if most is None:
         return None
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
-        raise OperandError(f"most_statements={most!r}: it is a positive integer, or None")
+        raise OperandError(f"most_statements={most!r}: expected a positive integer, or None")
     return int(most)
 
 

@@ -104,13 +104,13 @@ class _Shuffled(Sequence[int]):
 
 
 def _seed(given: str | int) -> int:
-    """Return the seed of a random schedule; raises OperandError for what is no schedule."""
+    """Return the seed of a random schedule; raises OperandError for what is not a schedule."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return int(given)
     word, _, number = str(given).partition(":")
     seed = whole_number(number) if word == "random" else None
     if seed is None:
         raise OperandError(
-            f"schedule={given!r}: it is 'program', 'earliest', 'latest', an integer or 'random:SEED'"
+            f"schedule={given!r}: expected 'program', 'earliest', 'latest', an integer or 'random:SEED'"
         )
     return seed

@@ -133,9 +133,9 @@ class Drawn:
         if self.random.random() < _TURNS:
             self.ahead = 1 - self.ahead
         team = [path for number, path in members if number == self.ahead]
-        return self._both(scheduler, min(team or (path for _, path in members), key=in_program))
+        return self._merge_teams(scheduler, min(team or (path for _, path in members), key=in_program))
 
-    def _both(self, scheduler: Scheduler, chosen: DivergentPath) -> DivergentPath:
+    def _merge_teams(self, scheduler: Scheduler, chosen: DivergentPath) -> DivergentPath:
         """Return the path, now and then with the lanes of the other team that stand at the same place."""
         for other in scheduler.paths:
             here = other.pc == chosen.pc and other.frame is chosen.frame

@@ -43,7 +43,7 @@ class Device:
     def array(self, value: Any, name: str = "") -> Buffer:
         """Return a buffer with the bytes of an array, or of what has ``__bytes__``, as a tensor map.
 
-        Raises OperandError for what is no array of numbers.
+        Raises OperandError for what is not an array of numbers.
         """
         if hasattr(value, "__bytes__") and not hasattr(value, "dtype"):
             value = np.frombuffer(bytes(value), np.uint8)

@@ -90,7 +90,7 @@ def words_at(memory: Bytes, offsets: Offsets, size: int, count: int = 1) -> Valu
     if count == 1:
         found = view[offsets >> size.bit_length() - 1][:, None]
         return found
-    wide = _together(memory, offsets, size * count)
+    wide = _common_word_type(memory, offsets, size * count)
     if wide is not None:
         found = memory.view(wide)[offsets >> wide.itemsize.bit_length() - 1].view(view.dtype)
         return found.reshape(-1, count)
@@ -101,7 +101,7 @@ def words_at(memory: Bytes, offsets: Offsets, size: int, count: int = 1) -> Valu
 def put_words(memory: Bytes, offsets: Offsets, words: Values) -> None:
     """Write words ``(offsets, count)``; of lanes that write one place, the last one stays."""
     size, count = words.dtype.itemsize, words.shape[1]
-    wide = _together(memory, offsets, size * count) if count > 1 else None
+    wide = _common_word_type(memory, offsets, size * count) if count > 1 else None
     if wide is not None:
         memory.view(wide)[offsets // wide.itemsize] = np.ascontiguousarray(words).view(wide)[:, 0]
         return
@@ -110,7 +110,7 @@ def put_words(memory: Bytes, offsets: Offsets, words: Values) -> None:
         view[first + place] = words[:, place]
 
 
-def _together(memory: Bytes, offsets: Offsets, size: int) -> np.dtype[Any] | None:
+def _common_word_type(memory: Bytes, offsets: Offsets, size: int) -> np.dtype[Any] | None:
     """Return the type of words of so many bytes, if there is such a type, and all of them are aligned."""
     wide = _WIDE.get(size)
     if wide is None or memory.size % size or int(np.bitwise_or.reduce(offsets)) & (size - 1):
@@ -119,11 +119,11 @@ def _together(memory: Bytes, offsets: Offsets, size: int) -> np.dtype[Any] | Non
 
 
 class Misaligned(InvalidAccess):
-    """An access whose address is no multiple of its size."""
+    """An access whose address is not a multiple of its size."""
 
 
 def check_alignment(addresses: Offsets, size: int, lanes: Lanes) -> None:
-    """Raise InvalidAccess for the first address that is no multiple of the size."""
+    """Raise InvalidAccess for the first address that is not a multiple of the size."""
     if int(np.bitwise_or.reduce(addresses, axis=None)) & (size - 1):
         place = int(np.flatnonzero(addresses & (size - 1))[0])
         lane, address = _culprit(lanes, addresses, place)
@@ -246,7 +246,7 @@ class DeviceMemory:
     def free(self, address: int) -> None:
         """Forget one allocation, for good. Raises OperandError where there is none."""
         if address not in self._bases:
-            raise OperandError(f"{address:#x} is no allocation")
+            raise OperandError(f"{address:#x} is not an allocation")
         place = self._bases.index(address)
         if place == len(self._bases) - 1:
             self.release(place)

@@ -89,7 +89,7 @@ class Columns:
     def check(self, size: int) -> None:
         """Raise Misuse for an allocation that is not legal now."""
         if size not in SIZES:
-            raise Misuse(f"an allocation of {size} columns: it is {', '.join(map(str, SIZES))}")
+            raise Misuse(f"an allocation of {size} columns: expected {', '.join(map(str, SIZES))}")
         if self.relinquished:
             raise Misuse(
                 f"a thread of the CTA has relinquished the right to allocate at line {self.relinquished}: "
@@ -122,10 +122,12 @@ class Columns:
         return first
 
     def check_held(self, first: int, size: int) -> None:
-        """Raise Misuse for columns that are no allocation."""
+        """Raise Misuse for columns that are not an allocation."""
         if first not in self.held:
             before = f", and line {self.freed[first]} has freed it" if first in self.freed else ""
-            raise Misuse(f"column {first} is no address that an allocation returned ({self.named()}){before}")
+            raise Misuse(
+                f"column {first} is not an address that an allocation returned ({self.named()}){before}"
+            )
         if self.held[first] != size:
             raise Misuse(
                 f"the allocation at column {first} has {self.held[first]} columns, not {size} "

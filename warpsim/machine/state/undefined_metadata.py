@@ -85,7 +85,7 @@ class UndefinedMetadata:
         warp, then those of the second.
         """
         follower = wave.follower
-        if follower is None and all(self._known(operand.pc) for operand in operands):
+        if follower is None and all(self._is_settled(operand.pc) for operand in operands):
             return d
         rows = _undefined_rows(form, inputs)
         which = np.flatnonzero(rows.any(axis=1))
@@ -162,10 +162,10 @@ class UndefinedMetadata:
         where: str,
     ) -> None:
         """Keep the first undefined field of ``(m, chunks)``."""
-        in_words = partial(_described, form, fields, selector, where)
+        in_words = partial(_undefined_field_text, form, fields, selector, where)
         self.found[operand.pc] = UndefinedField(form.mnemonic, operand.location, in_words)
 
-    def _known(self, pc: int) -> bool:
+    def _is_settled(self, pc: int) -> bool:
         """Return whether nothing more is to be kept of a statement, and none of its rows is changed."""
         return pc in self.found and pc not in self._changed
 
@@ -189,7 +189,9 @@ def _undefined_rows(form: Instruction, inputs: Inputs) -> Rows:
     return np.asarray(~_defined(form)[halves].all(axis=2))
 
 
-def _described(form: Instruction, fields: npt.NDArray[np.uint8], selector: int | None, where: str) -> str:
+def _undefined_field_text(
+    form: Instruction, fields: npt.NDArray[np.uint8], selector: int | None, where: str
+) -> str:
     """Return the first undefined field of ``(m, chunks)`` in words."""
     return f"{undefined_field(form, fields, selector)} [{where}]"
 

@@ -6,12 +6,13 @@ Knows keys of both sides and values; does not know launches or texts of PTX.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.errors import Location
 from ...isa.displayed import Displayed
 from .keys.constant_keys import integer_keys
 from .keys.finite_fields import Keys, add, equal, is_exponential
@@ -26,6 +27,7 @@ Array = npt.NDArray[Any]
 class Output:
     """One output: where its formulas are ``equal``, ``undecided`` or else other, and where values are far.
 
+    ``turned`` are equal elements in which values of the kernel decide otherwise than those of the reference.
     ``kernel`` and ``reference`` are the keys of both; ``writers`` the statement that stored each element, -1
     for none. ``expected`` are the values of the reference, ``given`` those of the kernel.
     """
@@ -36,6 +38,7 @@ class Output:
     reference: Keys
     equal: Mask
     undecided: Mask
+    turned: Mask
     writers: npt.NDArray[np.int32]
     expected: Array
     given: Array
@@ -49,6 +52,14 @@ class Output:
         """
         own = self.dtype.kind in "iu"
         return None if own != (self.kind in ("s", "u")) else self.expected.astype(self.dtype)
+
+    def turning(self, keys: Keys) -> Output:
+        """Return the output with further equal elements: those with the reference's keys in a run with its
+        values.
+        """
+        turned = ~self.equal & equal(keys, self.reference)
+        same, undecided = self.equal | turned, self.undecided & ~turned
+        return replace(self, equal=same, undecided=undecided, turned=turned)
 
     @property
     def other(self) -> Mask:
@@ -97,6 +108,7 @@ def output_of(
         reference=np.broadcast_to(shadow.keys, stored.keys.shape),
         equal=same,
         undecided=~same & (doubt | untyped | ((stored.bare | lawless) & ~far)),
+        turned=np.zeros_like(same),
         writers=stored.writers,
         expected=expected,
         given=values,
@@ -142,6 +154,17 @@ def tolerance_of(kind: str) -> float:
     return _TOLERANCES.get(kind, 0.2)
 
 
+class Parted(NamedTuple):
+    """A statement whose result is out of its type's range: what it is, and what the reference has."""
+
+    location: Location
+    mnemonic: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.mnemonic} makes {self.what}"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Equivalence(Displayed):
     """Whether a launch computes a reference.
@@ -149,7 +172,8 @@ class Equivalence(Displayed):
     ``answer`` is "equal", "other" or "undecided". ``by_value`` are statements that compute a function by
     value,
     ``decisions`` what the data decide, ``uninterpreted`` counts opcodes without a law, ``overflows`` are
-    statements whose integers wrapped, ``misread`` formats of floats with those that they were read as,
+    statements whose integers wrapped, ``parted`` those whose results are out of range in elements whose
+    decisions turn, ``misread`` formats of floats with those that they were read as,
     ``untyped`` arrays of integers whose type as floats is not known.
     ``findings`` are those of the checks, whatever the formulas are.
     """
@@ -160,6 +184,7 @@ class Equivalence(Displayed):
     decisions: tuple[str, ...] = ()
     uninterpreted: Mapping[str, int] = field(default_factory=dict)
     overflows: tuple[str, ...] = ()
+    parted: tuple[Parted, ...] = ()
     misread: tuple[tuple[str, str], ...] = ()
     untyped: tuple[str, ...] = ()
     findings: Sequence[Any] = ()
@@ -192,13 +217,25 @@ class Equivalence(Displayed):
             yield f"  {'; '.join((*self.by_value, *self._decided()))}"
         elif self.answer != "equal":
             yield from self._suspects()
-        for place in self.overflows:
+        yield from self._turned()
+        for place in self.overflows if not self.parted else ():
             yield f"  integers wrap at {place}: the reference does not wrap"
         yield from self._values()
         errors = [finding for finding in self.findings if getattr(finding, "severity", "error") == "error"]
         if errors:
             plural = "s" if len(errors) != 1 else ""
             yield f"  checks report {len(errors)} error{plural}: formulas are those of this order"
+
+    def _turned(self) -> Iterator[str]:
+        """Say where values take other decisions than those of the reference, and why."""
+        count = sum(int(output.turned.sum()) for output in self.outputs)
+        if count:
+            why = "range" if self.parted else "rounding"
+            yield (
+                f"  the kernel's values decide {count:,} otherwise than the reference's, by {why}: with the "
+                "reference's values the formulas are equal"
+            )
+        yield from (f"  values part at {each.location}: {each}" for each in self.parted)
 
     def _decided(self) -> Iterator[str]:
         if self.decisions:
@@ -260,6 +297,7 @@ class Equivalence(Displayed):
             "decisions": list(self.decisions),
             "uninterpreted": dict(self.uninterpreted),
             "overflows": list(self.overflows),
+            "parted": [f"{each.location}: {each}" for each in self.parted],
             "within_tolerance": self.close,
             "seeds": self.seeds,
         }
@@ -276,6 +314,7 @@ def _document(output: Output) -> dict[str, Any]:
         "equal": int(output.equal.sum()),
         "other": int(output.other.sum()),
         "undecided": int(output.undecided.sum()),
+        "turned": int(output.turned.sum()),
         "first_other": list(output.first(output.other)) if output.other.any() else None,
         "where": pattern_of(output.other) if output.other.any() else "",
         "out_of_tolerance": int(output.far.sum()),

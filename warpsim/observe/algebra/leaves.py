@@ -1,7 +1,7 @@
 """Arguments as leaves: a key for each element of an array, or for each of its bits, and for numbers.
 
 Floats have a key an element. Integers have a key a bit, whatever they are used for: as an index or a mask
-they decide, and a decision is no formula. An array of zeros is zeros, and so is the number 0. Arrays that
+they decide, and a decision is not a formula. An array of zeros is zeros, and so is the number 0. Arrays that
 share memory share keys. What the kernel reads integers as (uint16 as bf16, a byte as e4m3 or as two e2m1)
 shows after its run, and is what the reference then gets. Knows arrays and addresses; does not know launches.
 """
@@ -227,11 +227,11 @@ class Leaves:
 
     # --- what the kernel left ---
 
-    def left(self, argument: Argument) -> Left:
+    def left(self, argument: Argument) -> StoredArray:
         """Return the cells that the kernel left in an array."""
         assert self.memory is not None
         places = argument.places.reshape(-1)
-        return Left(self.memory.load(places, argument.size), self.memory.writers[places])
+        return StoredArray(self.memory.load(places, argument.size), self.memory.writers[places])
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
@@ -242,7 +242,7 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
     return found
 
 
-class Left(NamedTuple):
+class StoredArray(NamedTuple):
     """The cells that a kernel left in the elements of an array, None where none has a key, and the statement
     that stored each.
     """

@@ -141,7 +141,7 @@ def _extreme(t: Trace, a: Shadow, b: Shadow, *, greatest: bool) -> Shadow:
 def _power(t: Trace, a: Shadow, n: Shadow) -> Shadow:
     exponent = n.values.reshape(-1)
     if not exponent.size or (exponent != exponent[0]).any():
-        raise refused("an exponent that is no number has no formula")
+        raise refused("an exponent that is not a number has no formula")
     p = float(exponent[0])
     values = a.values.astype(np.float64) ** p if a.values.dtype.kind == "f" or p < 0 else a.values ** int(p)
     if p == int(p):
@@ -504,7 +504,7 @@ def _contracted(t: Trace, left: str, a: Shadow, right: str, b: Shadow, needed: s
 
 
 def _converted(t: Trace, a: Shadow, dtype: Any, **more: Any) -> Shadow:
-    """Return the array in another type: rounding is no formula, the integer part is."""
+    """Return the array in another type: rounding is not a formula, the integer part is."""
     kind = np.dtype(dtype)
     with np.errstate(all="ignore"):
         if kind.kind == "b":
@@ -609,7 +609,7 @@ class _Scout(np.ndarray):
             if isinstance(each, tuple | list):
                 plain.append(type(each)(self._noted(each)))
                 continue
-            if isinstance(each, float | np.generic | np.ndarray) and not isinstance(each, _Scout):
+            if isinstance(each, int | float | np.generic | np.ndarray) and not isinstance(each, _Scout):
                 self.notes.lift(each)
             plain.append(np.asarray(each) if isinstance(each, _Scout) else each)
         return plain

@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...machine.bind.value_types import bits_of
 from ...machine.run.events import MatrixExecution
 from ...machine.run.pending import Pending
 from ...machine.run.wave import Record, Step, Wave
 from ...machine.state.lanes import DivergentPath, Lanes, Values
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import Offsets
+from .formula_values import FormulaValues
 from .key_store import KeyStore, Turn, spread
 from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
@@ -40,7 +42,8 @@ class Algebra(KeyStore):
     ``bind`` is called with the first wave, to put keys on arguments. ``provenance`` is kept where it is
     given, of all CTAs. ``uninterpreted`` counts executions by opcode that had no law, ``overflows`` names
     statements whose signed integers wrapped, ``by_value`` those that are a function by value. ``at_zero``
-    sets the key of every maximum to 0: the gauge of a softmax.
+    sets the key of every maximum to 0: the gauge of a softmax. ``values`` are what registers hold in place of
+    what the kernel computes.
     """
 
     def __init__(
@@ -51,9 +54,10 @@ class Algebra(KeyStore):
         provenance: Provenance | None = None,
         *,
         at_zero: bool = False,
+        values: FormulaValues | None = None,
     ) -> None:
         super().__init__(reader, by_value, provenance)
-        self.at_zero = at_zero
+        self.at_zero, self.values = at_zero, values
         self.moves = Moves(self)
         self._bind: Callable[[Algebra, Wave], None] | None = bind
 
@@ -78,7 +82,10 @@ class Algebra(KeyStore):
             statement, handler = kept[0]
             self.together = None
             self.accesses.clear()
-            return handler(Turn(wave, path, lanes, path.frame, statement, inner))
+            turn = Turn(wave, path, lanes, path.frame, statement, inner)
+            if self.values is not None:
+                self.values.put(turn, self.registers(path.frame))
+            return handler(turn)
 
         return step
 
@@ -101,7 +108,9 @@ class Algebra(KeyStore):
         for source, type_name in zip(statement.sources, operation.sources, strict=False):
             held = registers.get(source.number)
             cells.append(held if held is None or lanes.whole else held.of_lanes(lanes.index))
-            bits.append(lanes.of(source.value(turn.frame, wave.lanes, type_name)))
+            cut = statement.meaning != "conversion" or source.bits < bits_of(type_name)
+            read = type_name if cut else f"b{source.bits}"  # whether a part is the number, all bits say
+            bits.append(lanes.of(source.value(turn.frame, wave.lanes, read)))
         turn.inner(wave, turn.path, lanes)
         self.forget(turn, [n for n in statement.writes if n != statement.target])
         if statement.target >= 0:
@@ -114,7 +123,8 @@ class Algebra(KeyStore):
         if value is None or value.dtype == np.bool_ or all(each is None for each in cells):
             self.put(turn, turn.statement.target, None)
         else:
-            call = Call(self.reader, turn.statement, cells, bits, after=turn.lanes.of(value))
+            unbounded, after = self.values is not None, turn.lanes.of(value)
+            call = Call(self.reader, turn.statement, cells, bits, after, unbounded=unbounded)
             self._write(turn, call, self._outcome(call))
 
     def _outcome(self, call: Call) -> Outcome:
@@ -126,6 +136,8 @@ class Algebra(KeyStore):
             outcome = call.hashed()
         if call.overflowed:
             self.overflows.add(statement.pc)
+        if call.parted and self.values is not None:
+            self.values.parted.setdefault(statement.pc, call.parted)
         several = sum(each is not None for each in call.cells) > 1
         if self.at_zero and several and statement.opcode == "max" and outcome.keys is not None:
             return Outcome(np.zeros_like(outcome.keys), None, "max", outcome.operands)

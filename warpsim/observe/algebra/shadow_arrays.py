@@ -82,12 +82,16 @@ class Trace:
         self.operations.append(Operation(name, result, operands, user_line()))
         return result
 
+    def arrays(self) -> list[Shadow]:
+        """Return the results and the operands of all operations, each once."""
+        return list({id(x): x for each in self.operations for x in (each.result, *each.operands)}.values())
+
     def lift(self, given: Any) -> Shadow:
         """Return a number or an array as a shadow: its keys are those of constants."""
         if isinstance(given, Shadow):
             return given
         values = _values(np.asarray(given))
-        if values.dtype.kind == "f" and values.size <= _FEW:
+        if (values.dtype.kind == "f" or not values.ndim) and values.size <= _FEW:
             for value in set(values.reshape(-1).tolist()):
                 self.reader.constants.note(value)
         return Shadow(self, self.constants(values), values)
@@ -111,7 +115,7 @@ def _values(array: Array) -> Array:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise refused(f"an array of {array.dtype} is no array of numbers") from None
+        raise refused(f"an array of {array.dtype} is not an array of numbers") from None
 
 
 class Shadow(NDArrayOperatorsMixin):
@@ -225,7 +229,7 @@ class Shadow(NDArrayOperatorsMixin):
 
 
 def plain_index(index: Any) -> Any:
-    """Return an index whose parts are plain arrays: what chooses elements is no formula."""
+    """Return an index whose parts are plain arrays: what chooses elements is not a formula."""
     if isinstance(index, tuple):
         return tuple(map(plain_index, index))
     return index.values if isinstance(index, Shadow) else index

@@ -1,4 +1,4 @@
-"""tcgen05.ld on keys: cells of tensor memory become registers."""
+"""tcgen05.ld on keys: cells of tensor memory become registers; ld.red takes the least or greatest of them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ...machine.state.lanes import Lanes
 from ...machine.state.tensor_cells import byte_places
 from ...ptx.operands import Address
 from .key_store import KeyStore, Turn, spread, tensor_bytes
+from .keys.finite_fields import Keys
 from .keys.key_cells import Cells
-from .rules.keyed_statements import Statement
+from .keys.key_reading import numbers
+from .provenance import Step, place_of_wave
+from .rules.keyed_statements import Statement, element_of
+from .rules.rule_calls import Values, chosen, magnitude
 
 
 def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
-    """Write the registers of tcgen05.ld."""
+    """Write the registers of tcgen05.ld and ld.red."""
     wave, statement = turn.wave, turn.statement
-    if "red" in statement.modifiers:
-        algebra.uninterpreted["tcgen05"] += 1
-        algebra.forget(turn, statement.writes, lanes)
-        return
     memory, (cells, packed) = algebra.memory(tensor_bytes(wave)), transfer_of(statement)
-    address = statement.operands[1]
+    address = statement.operands[1 + _reduces(statement)]
     assert isinstance(address, Address)
     base = statement.source(address.base).value(turn.frame, wave.lanes, "b32")
     offsets = np.zeros((len(lanes.warps), *cells.shape[:2]), np.int64)
@@ -42,6 +42,35 @@ def tensor_loaded(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
             full = [each or Cells.empty(2, len(here)) for each in halves]
             found = Cells.joined(full, statement.pc) if any(halves) else None
         algebra.put(turn, number, spread(found, warps, wave.lanes), lanes)
+    if _reduces(statement):
+        _reduce(algebra, turn, lanes)
+
+
+def _reduces(statement: Statement) -> bool:
+    return "red" in statement.modifiers
+
+
+def _reduce(algebra: KeyStore, turn: Turn, lanes: Lanes) -> None:
+    """Write the register that gets the least or greatest of those that a lane has loaded."""
+    statement, registers = turn.statement, algebra.registers(turn.frame)
+    (target,), words = statement.numbers(1), statement.modifiers
+    element, pairs = element_of(words[-1]), list[tuple[Keys, Values]]()
+    for number in statement.numbers(0):
+        bits = turn.frame.values[number]
+        assert bits is not None
+        values = numbers(bits, element.kind, element.size)
+        keys = algebra.reader.read(registers.get(number), bits, element.kind, element.size)
+        absolute = "abs" in words
+        pairs.append((magnitude(keys, values), np.abs(values)) if absolute else (keys, values))
+    name = "max" if "max" in words else "min"
+    found = chosen(pairs, greatest=name == "max")
+    any_keyed = not registers.keys().isdisjoint(statement.numbers(0))
+    cells = Cells.of(found, element.kind, element.size, statement.pc) if any_keyed else None
+    algebra.put(turn, target, cells, lanes)
+    if algebra.provenance is not None and any_keyed:
+        made, *operands = (each[lanes.index] for each in (found, *(keys for keys, _ in pairs)))
+        place = place_of_wave(turn.wave)
+        algebra.provenance.step(Step(statement.pc, name, made, tuple(operands), lanes.index, place))
 
 
 def place_of(wave: Wave, warp: int, address: int) -> Place:
@@ -56,6 +85,7 @@ def transfer_of(statement: Statement) -> tuple[npt.NDArray[np.intp], bool]:
     words = statement.modifiers
     name = next(word for word in words if word in TRANSFERS)
     count = int(next(word[1:] for word in words if word[0] == "x" and word[1:].isdigit()))
-    offset = getattr(statement.operands[2], "value", 0) if len(statement.operands) > 2 else 0
+    last = 2 + _reduces(statement)
+    offset = getattr(statement.operands[last], "value", 0) if len(statement.operands) > last else 0
     cells, packed = TRANSFERS[name].cells(count, offset), "pack::16b" in words
     return np.stack([cells[..., 0], cells[..., 1] * (1 + packed)], axis=-1), packed

@@ -50,7 +50,7 @@ class DivergentBarriers(Observer):
         of_ctas = np.zeros(len(wave.ctas), np.bool_)
         of_ctas[ctas] = True
         for pc, mask in _waiting(wave, number).items():
-            if _aligned(wave, pc):
+            if _is_aligned(wave, pc):
                 self._check(wave, pc, mask & of_ctas[wave.cta])
 
     def cluster_barrier(self, wave: Wave, clusters: Clusters) -> None:
@@ -58,7 +58,7 @@ class DivergentBarriers(Observer):
         barrier = ClusterBarrier.of(wave)
         here = barrier.here() & np.isin(barrier.cluster, clusters)
         for pc in np.unique(barrier.places[here]).tolist():
-            if _aligned(wave, pc):
+            if _is_aligned(wave, pc):
                 self._check(wave, pc, here & (barrier.places == pc))
 
     def _check(self, wave: Wave, pc: int, here: Mask) -> None:
@@ -70,7 +70,7 @@ class DivergentBarriers(Observer):
         warp, statement = lane // WARP, wave.code[pc].statement
         there, missing = (in_words(int(warp_words(mask)[warp])) for mask in (here, absent))
         message = (
-            f"{statement.mnemonic} is executed by lanes {there} of a warp{_elsewhere(wave, lane, missing)}: "
+            f"lanes {there} of a warp execute {statement.mnemonic}{_elsewhere_text(wave, lane, missing)}: "
             "all lanes of a warp execute an aligned barrier together "
             f"[{wave.describe_lane(lane).rpartition(',')[0]}]"
         )
@@ -90,19 +90,19 @@ def _waiting(wave: Wave, number: int) -> dict[int, Mask]:
     return found
 
 
-def _aligned(wave: Wave, pc: int) -> bool:
+def _is_aligned(wave: Wave, pc: int) -> bool:
     """bar is barrier.aligned."""
     statement = wave.code[pc].statement
     return statement.opcode == "bar" or "aligned" in statement.modifiers
 
 
-def _elsewhere(wave: Wave, lane: int, missing: str) -> str:
+def _elsewhere_text(wave: Wave, lane: int, missing: str) -> str:
     """Return where lanes that are missed stand: the line of the first."""
     for path in (*wave.scheduler.waiting, *wave.scheduler.paths):
         if path.lanes.mask[lane]:
             record = waiting_record(wave, path) if path.waits is not None else wave.code[path.pc]
             return f" while lanes {missing} are at line {record.statement.location().line}"
-    return f", but not by lanes {missing}"
+    return f", but lanes {missing} do not"
 
 
 @dataclass(eq=False)

@@ -167,7 +167,7 @@ class Clocks:
         self.state[VISIBLE, warps, self.column[warps]] += 1
 
     def release(self, warps: Warps, *, relaxed: bool = False) -> Clock:
-        """Return what some warps of a cluster release together; what they do later is no part of it."""
+        """Return what some warps of a cluster release together; what they do later is not a part of it."""
         self._happen(warps)
         rows = in_a_row(warps)
         released = self.state[:, rows]

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ...machine.run.events import Share, WgmmaStatement
     from ...machine.run.wave import Record, Wave
 
-_COPIES = 0  # the row of the shadow that stands for operations that are no wgmma
+_COPIES = 0  # the row of the shadow that stands for operations that are not wgmma
 _End = tuple[int, int]  # the component that says that an operation is complete, and from which time on
 
 
@@ -137,7 +137,7 @@ class CopyOrder(Watcher, Observer):
         if access.memory is not wave.memories.shared or not self.looks(wave):
             return
         cells, warps = self.shadow.of(access), access.lane_of[:, None] // WARP
-        late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
+        late = _unfinished_cells(self.shadow.wrote[cells], self.clocks.visible, warps)
         if late is not None:
             self.words.read_early(wave, access.path, access.lanes, cells, late)
 
@@ -146,7 +146,7 @@ class CopyOrder(Watcher, Observer):
         if access.memory is not wave.memories.shared or not self.looks(wave):
             return
         cells, warps = self.shadow.of(access), access.lane_of[:, None] // WARP
-        late = _unknown(self.shadow.wrote[cells], self.clocks.visible, warps)
+        late = _unfinished_cells(self.shadow.wrote[cells], self.clocks.visible, warps)
         if late is not None:
             self.words.stored_under_a_copy(wave, access.path, access.lanes, cells, late)
         if len(self.shadow.takes) and self.shadow.takes[_COPIES].any():
@@ -271,7 +271,7 @@ class CopyOrder(Watcher, Observer):
         table = shadow.taken
         warps, kinds = shadow.rows(shadow.reads, row), shadow.rows(shadow.takes, row)
         reading = times(shadow.read_by(warps, row)) > visible[warps, None]
-        taking = _taking(_of_rows(table, kinds, row), kinds, visible)
+        taking = _taking(_table_rows(table, kinds, row), kinds, visible)
         component, operation = _components(wrote), has(wrote, OPERATION)
         writing = (wrote != 0) & (visible[component] < times(wrote))
         if reduces(pending.record):  # reductions may meet
@@ -316,9 +316,9 @@ class CopyOrder(Watcher, Observer):
         cells = self.order.tiles(wave, share)
         warps, visible = Warpgroups.of(wave).members(share.groups), self.clocks.visible
         wrote, slowest = self.shadow.wrote[cells], visible[warps].min(axis=1)
-        if _unknown(wrote, slowest, np.arange(len(cells))[:, None]) is None:
+        if _unfinished_cells(wrote, slowest, np.arange(len(cells))[:, None]) is None:
             return
-        late = _unknown(wrote[:, None], visible, warps[:, :, None])
+        late = _unfinished_cells(wrote[:, None], visible, warps[:, :, None])
         if late is not None:
             for row in np.flatnonzero(late.any(axis=(1, 2))).tolist():
                 self.words.multiplied_early(wave, path, int(warps[row, 0]), cells[row], late[row])
@@ -356,7 +356,7 @@ def reduces(record: Record) -> bool:
     return record.statement.opcode == "red" or "reduce" in record.statement.modifiers
 
 
-def _unknown(wrote: Records, visible: Clock, warps: Warps) -> Mask | None:
+def _unfinished_cells(wrote: Records, visible: Clock, warps: Warps) -> Mask | None:
     """Return cells that operations bring, of which rows of clocks do not say that they have come; None for
     none.
     """
@@ -391,6 +391,6 @@ def _components(wrote: Records) -> npt.NDArray[np.int64]:
     return np.asarray(np.where(has(wrote, OPERATION), owners, owners // WARP))
 
 
-def _of_rows(table: Records, rows: Cells, cells: Cells | slice) -> Any:
+def _table_rows(table: Records, rows: Cells, cells: Cells | slice) -> Any:
     """Return ``(rows, cells)``: a part of a table."""
     return table[rows, cells] if isinstance(cells, slice) else table[rows[:, None], cells]

@@ -236,7 +236,7 @@ class Words:
             f"of the mbarrier {named(wave, offset)}, in which it was issued: the phase expected too few bytes"
         )
         fix = "let mbarrier.arrive.expect_tx expect the bytes of all copies of the phase, before it arrives"
-        self._of_pending(wave, "phase over early", pending, what, fix)
+        self._report_pending(wave, "phase over early", pending, what, fix)
 
     def overrun(self, wave: Wave, offset: int, record: Record, warp: int, wait: Wait) -> None:
         """Report a complete phase where no order shows that a warp has seen the end of the phase before."""
@@ -273,7 +273,7 @@ class Words:
         """Report a lane that exits without having waited for its bulk stores."""
         what = f"the lane exits while {pending.record.statement.mnemonic} may still read shared memory"
         fix = "put cp.async.bulk.wait_group.read 0 before the end"
-        self._of_pending(wave, "left in flight", pending, what, fix, severity="warning")
+        self._report_pending(wave, "left in flight", pending, what, fix, severity="warning")
 
     def not_awaited(self, wave: Wave, pending: Pending, offset: int) -> None:
         """Report a CTA that ends without having waited for a copy."""
@@ -282,7 +282,7 @@ class Words:
             f"no warp of the CTA has seen the end of its phase of the mbarrier {named(wave, offset)}"
         )
         fix = f"put {_TRY} on {named(wave, offset)} before the end, or do not issue the copy"
-        self._of_pending(wave, "left in flight", pending, what, fix)
+        self._report_pending(wave, "left in flight", pending, what, fix)
 
     # --- parts ---
 
@@ -339,7 +339,7 @@ class Words:
         )
         self.findings.add((kind, pc, other), finding)
 
-    def _of_pending(
+    def _report_pending(
         self, wave: Wave, kind: str, pending: Pending, what: str, fix: str, severity: Severity = "error"
     ) -> None:
         place = pending.record.statement.location()

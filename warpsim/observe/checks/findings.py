@@ -55,12 +55,14 @@ class LaunchFinding:
             lines += [f"{self.other}: note: {self.note}", self.other.excerpt()]
         if self.others:
             what = "statements" if self.other is None else "pairs of statements"
-            lines.append(f"{self.location}: note: {self.count} {what} do this, also {self._listed()}")
+            lines.append(
+                f"{self.location}: note: {self.count} {what} do this, also {self._other_lines_text()}"
+            )
         if self.fix:
             lines.append(f"{self.location}: fix: {self.fix}")
         return "\n".join(lines)
 
-    def _listed(self) -> str:
+    def _other_lines_text(self) -> str:
         """Name the lines of the others in the PTX."""
         lines = [
             str(here.line) if there is None else f"{here.line} and {there.line}"
@@ -94,7 +96,7 @@ class Findings:
 
     def __post_init__(self) -> None:
         if self.mode not in ("error", "warn", "off"):
-            raise OperandError(f"checks={self.mode!r}: it is 'error', 'warn' or 'off'")
+            raise OperandError(f"checks={self.mode!r}: expected 'error', 'warn' or 'off'")
 
     def collected(self) -> tuple[LaunchFinding, ...]:
         """Return the errors that have been found and not raised."""

@@ -80,10 +80,10 @@ class Flags:
             released = self._released[key] = self.clocks.release(warps, relaxed=relaxed)
             if space == "global":
                 self.exported[cluster] = joined(self.exported.get(cluster), released)
-        flag.released[owner] = self._both(flag.released.get(owner), released)
+        flag.released[owner] = self._maximum(flag.released.get(owner), released)
         flag.observers.clear()
 
-    def _both(self, first: Clock | None, other: Clock) -> Clock:
+    def _maximum(self, first: Clock | None, other: Clock) -> Clock:
         """Return the maximum of two clocks."""
         if first is None:
             return other
@@ -104,7 +104,7 @@ class Flags:
         cluster = int(warps[0]) // self.clocks.of_cluster
         own = flag.released.get((self.wave, cluster))
         if len(flag.released) > (own is not None) and cluster in self._exported:
-            own = self._both(own, self._exported[cluster])
+            own = self._maximum(own, self._exported[cluster])
         if own is not None:
             self._acquire(np.array(new), own, relaxed=relaxed)
 

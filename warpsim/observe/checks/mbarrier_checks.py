@@ -59,7 +59,7 @@ class LiveBarriers(Observer):
             self.valid = np.zeros(-(-wave.memories.shared.size // _BYTES), np.bool_)
         for lane, offset in zip(lanes.index.tolist(), offsets.tolist(), strict=True):
             if offset in self.begun:
-                self._found(wave, path.pc, lane, offset, "initialises the mbarrier")
+                self._report(wave, path.pc, lane, offset, "initialises the mbarrier")
             self.begun[offset] = path.pc
         self.valid[offsets // _BYTES] = True
 
@@ -102,12 +102,12 @@ class LiveBarriers(Observer):
 
     def _struck(self, wave: Wave, pc: int, lane: int, cells: npt.NDArray[np.int64], first: int) -> None:
         """Objects are overwritten, and are objects no more."""
-        self._found(wave, pc, lane, first * _BYTES, "overwrites the mbarrier")
+        self._report(wave, pc, lane, first * _BYTES, "overwrites the mbarrier")
         for offset in (np.unique(cells) * _BYTES).tolist():
             self.begun.pop(offset, None)
         self.valid[cells] = False
 
-    def _found(self, wave: Wave, pc: int, lane: int, offset: int, what: str) -> None:
+    def _report(self, wave: Wave, pc: int, lane: int, offset: int, what: str) -> None:
         record, other = wave.code[pc], wave.code[self.begun[offset]]
         line = other.statement.location().line
         finding = LaunchFinding(
@@ -150,9 +150,9 @@ class SplitArrivals(Observer):
             behind = np.cumsum(each[1][::-1]).tolist()  # of the last warp, of the last two
             if late not in behind:
                 warp = next(own for own, most in zip(each[0][::-1], behind, strict=True) if late < most)
-                self._found(wave, path.pc, int(warp), offset, late)
+                self._report(wave, path.pc, int(warp), offset, late)
 
-    def _found(self, wave: Wave, pc: int, warp: int, offset: int, late: int) -> None:
+    def _report(self, wave: Wave, pc: int, warp: int, offset: int, late: int) -> None:
         record = wave.code[pc]
         message = (
             f"{record.statement.mnemonic} ends a phase of the mbarrier {named(wave, offset)} before all "

@@ -88,10 +88,10 @@ class UninitialisedReads(Observer):
         """Report bytes without a write that an operation reads."""
         for stretches in pending.reads:
             table, spans, written = self._table(wave, stretches)
-            for place in _missing(table, spans, written):
+            for place in _unwritten_places(table, spans, written):
                 is_shared = stretches.space == "shared"
                 byte = int(self.order.shared(wave).bytes_of(place)) if is_shared else place
-                self._fetched(wave, pending, stretches.space, byte)
+                self._report_fetched(wave, pending, stretches.space, byte)
 
     def _check_tiles(self, wave: Wave, pending: Pending) -> None:
         """Report bytes without a write in tiles, which are looked at until they are complete."""
@@ -104,7 +104,7 @@ class UninitialisedReads(Observer):
             missing = shadow.filled[cells] == 0
             if missing.any():
                 byte = int(shadow.bytes_of(cells[missing.argmax()]))
-                self._fetched(wave, pending, stretches.space, byte)
+                self._report_fetched(wave, pending, stretches.space, byte)
             else:
                 self.complete.add(key)
 
@@ -147,7 +147,7 @@ class UninitialisedReads(Observer):
             words = missing.any(axis=1)
             if wave.follower is not None:
                 wave.follower.unwritten(wave, access, words)
-            self._found(wave, access, int(words.argmax()))
+            self._report_unwritten(wave, access, int(words.argmax()))
 
     def wgmma(self, wave: Wave, path: DivergentPath, statement: WgmmaStatement, share: Share) -> None:
         """Report bytes of tiles without a write."""
@@ -166,7 +166,7 @@ class UninitialisedReads(Observer):
         else:
             self.complete.add(share.key)
 
-    def _found(self, wave: Wave, access: MemoryAccess, first: int) -> None:
+    def _report_unwritten(self, wave: Wave, access: MemoryAccess, first: int) -> None:
         """Report the first word without a write, once for a statement."""
         if ("uninitialised", access.path.pc) in self.findings.known:
             return
@@ -195,7 +195,7 @@ class UninitialisedReads(Observer):
         allocation = wave.memories.device.allocation_at(DEVICE_BASE + int(access.offsets[first]))
         return allocation if allocation.space else None
 
-    def _fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
+    def _report_fetched(self, wave: Wave, pending: Pending, space: str, offset: int) -> None:
         if wave.follower is not None:
             wave.follower.unwritten_elsewhere(wave)
         statement = pending.record.statement
@@ -216,17 +216,17 @@ class UninitialisedReads(Observer):
         if not mask.any():
             return
         message = "reads a register that was never written, as 0"
-        self._warned(wave, path, "register", int(mask.argmax()), message, register)
+        self._warn(wave, path, "register", int(mask.argmax()), message, register)
 
     def unspecified(self, wave: Wave, path: DivergentPath, lanes: Lanes, what: str) -> None:
         """Lanes get a result that PTX leaves open."""
-        self._warned(wave, path, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
+        self._warn(wave, path, "unspecified", int(lanes.index[0]), f"{what}: PTX leaves the result open")
 
     def unusual(self, wave: Wave, path: DivergentPath, lane: int, what: str) -> None:
         """Warn of what PTX allows and few kernels mean."""
-        self._warned(wave, path, "descriptor", lane, what)
+        self._warn(wave, path, "descriptor", lane, what)
 
-    def _warned(
+    def _warn(
         self, wave: Wave, path: DivergentPath, kind: str, lane: int, what: str, detail: int | None = None
     ) -> None:
         """Warn about a lane at this statement, once."""
@@ -241,7 +241,7 @@ class UninitialisedReads(Observer):
         self.findings.add((kind, path.pc, detail), finding)
 
 
-def _missing(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
+def _unwritten_places(table: Marks, spans: Sequence[Span], written: int) -> Iterator[int]:
     """Yield the first place of each span that lacks the mark; rows of a box are looked at together."""
     alike = len(spans) > 1 and {past - first for first, past in spans}
     if alike and len(alike) == 1:

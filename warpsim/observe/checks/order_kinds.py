@@ -55,7 +55,7 @@ class _Statements:
         new = code[first:]
         for place, record in enumerate(new, first):
             self.places.setdefault(record.statement.opcode, []).append(place)
-        rules = _is_ordered, _of_some, _is_asynchronous, is_strong
+        rules = _is_ordered, _is_partial_barrier, _is_asynchronous, is_strong
         self.kinds = Kinds(
             *(known or any(map(rule, new)) for known, rule in zip(self.kinds, rules, strict=True))
         )
@@ -93,7 +93,7 @@ def is_strong(record: Record) -> bool:
     return statement.opcode in _ATOMIC or not _STRONG.isdisjoint(statement.modifiers)
 
 
-def _of_some(record: Record) -> bool:
+def _is_partial_barrier(record: Record) -> bool:
     """Return whether a statement is a barrier to which not all threads of a CTA have to come, or only
     arrive.
     """

@@ -32,7 +32,7 @@ class SetmaxnregChecks(Observer):
     def setmaxnreg_ignored(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         """Report that the registers with which the warps begin are not known."""
         what = "may have no effect: it needs .maxnreg, or .minnctapersm with .maxntid or .reqntid"
-        self._found(wave, path, int(lanes.index[0]), "warning", what)
+        self._report(wave, path, int(lanes.index[0]), "warning", what)
 
     def setmaxnreg(self, wave: Wave, path: DivergentPath, warp: int, moves: bool) -> None:
         """Check a warp's change of registers; a warning is enough where it asks for those that it has.
@@ -48,7 +48,7 @@ class SetmaxnregChecks(Observer):
             )
             if not moves:
                 what += "; no registers move, as the warp has so many"
-            self._found(wave, path, warp * WARP, "error" if moves else "warning", what, before)
+            self._report(wave, path, warp * WARP, "error" if moves else "warning", what, before)
         self.changed[warp] = path.pc
 
     def setmaxnreg_apart(self, wave: Wave, path: DivergentPath, warp: int, other: int, before: int) -> None:
@@ -67,7 +67,7 @@ class SetmaxnregChecks(Observer):
             f"which {'asks for the same' if same else 'keeps other registers'}: all warps of a warpgroup "
             "execute one statement"
         )
-        self._found(wave, path, warp * WARP, "warning", what, before)
+        self._report(wave, path, warp * WARP, "warning", what, before)
 
     def barrier(
         self, wave: Wave, number: int, ctas: npt.NDArray[np.int64], path: DivergentPath | None
@@ -76,7 +76,7 @@ class SetmaxnregChecks(Observer):
         met = set(ctas.tolist())
         self.changed = {warp: pc for warp, pc in self.changed.items() if warp // wave.warps not in met}
 
-    def _found(
+    def _report(
         self,
         wave: Wave,
         path: DivergentPath,

@@ -199,13 +199,13 @@ class Shadow:
         """Return ``(ranges, 2)``: what ``spans`` returns; pages whose cells are too large are parted."""
         last = ranges - (0, 1)  # the first byte and the last
         pages = last // _PAGE
-        for edge, page in zip(*self._inside(ranges, pages), strict=True):
+        for edge, page in zip(*self._inner_edges(ranges, pages), strict=True):
             if edge % int(self.widths[page]):
                 self._part(np.array([page]), edge & -edge)
         found: Cells = self._bases[pages] + (last >> self._shifts[pages]) + (0, 1)
         return found
 
-    def _inside(self, ranges: Cells, pages: Cells) -> tuple[list[int], list[int]]:
+    def _inner_edges(self, ranges: Cells, pages: Cells) -> tuple[list[int], list[int]]:
         """Return the edges of ranges that lie inside cells, and their pages."""
         inside = (ranges & (self.widths[pages] - 1)) != 0
         return ranges[inside].tolist(), pages[inside].tolist()
@@ -513,10 +513,10 @@ def _with(rows: Any, least: int, *tables: npt.NDArray[Any]) -> tuple[npt.NDArray
     if last < len(tables[0]):
         return tables
     count = max(1 << last.bit_length(), least)
-    return tuple(_grown(table, count) for table in tables)
+    return tuple(_grow(table, count) for table in tables)
 
 
-def _grown(table: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+def _grow(table: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     """Return a table with so many rows; new rows take no memory until something is noted there."""
     grown = np.zeros((count, table.shape[1]), table.dtype)
     grown[: len(table)] = table

@@ -58,7 +58,7 @@ class Races(Observer):
 
     def load(self, wave: Wave, access: MemoryAccess) -> None:
         """Written before, with nothing in between: a race."""
-        if access.memory is not wave.memories.shared or self.accesses.is_quiet_load(wave, access):
+        if access.memory is not wave.memories.shared or self.accesses.is_race_free_load(wave, access):
             return
         reach = self._reach(wave, access)
         self._check_written(reach, "reads")
@@ -192,9 +192,11 @@ class Races(Observer):
             return
         late = self._late(reach, seen)
         if late.any():
-            self._unordered(reach, verbs, seen, late, reach.differs if verbs[1] == "written" else None)
+            self._report_unordered(reach, verbs, seen, late, reach.differs if verbs[1] == "written" else None)
 
-    def _unordered(self, reach: Reach, verbs: Verbs, seen: Records, late: Mask, differs: Mask | None) -> None:
+    def _report_unordered(
+        self, reach: Reach, verbs: Verbs, seen: Records, late: Mask, differs: Mask | None
+    ) -> None:
         """Report accesses of other warps: of the CTA, where they write another value, or of other CTAs."""
         late = late & ~(has(reach.records, STRONG) & has(seen, STRONG))
         wave, ctas = reach.wave, reach.warps // reach.wave.warps
@@ -206,17 +208,17 @@ class Races(Observer):
         if clash.any():
             row, byte, old = reach.first(clash, differs, seen)
             self.known.add((int(places(old)), verbs[1]))
-            self._found(reach, row, byte, old, verbs)
-        clash = late & ~near & ~self._of_mbarriers(reach, seen)
+            self._report_race(reach, row, byte, old, verbs)
+        clash = late & ~near & ~self._both_strong(reach, seen)
         if clash.any():
             row, byte, old = reach.first(clash, None, seen)
             self.findings.add(*between_ctas(reach, self.order, row, byte, old, verbs))
 
-    def _found(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
+    def _report_race(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
         """Report two warps of a CTA."""
         self.findings.add(*between_warps(reach, row, byte, old, verbs))
 
-    def _of_mbarriers(self, reach: Reach, seen: Records) -> Mask:
+    def _both_strong(self, reach: Reach, seen: Records) -> Mask:
         """Return where both accesses are strong, or of mbarriers."""
         wave = reach.wave
         strong = [
@@ -238,7 +240,7 @@ class Races(Observer):
             differs = bytes_[reach.access.cells] != new
             other &= reach.of_cells(differs)
         if other.any():
-            self._unordered(reach, ("writes", "written"), left, other, differs)
+            self._report_unordered(reach, ("writes", "written"), left, other, differs)
 
     def _check_lanes(self, reach: Reach, verbs: Verbs, seen: Records) -> None:
         """Find accesses of other lanes of the same warp that nothing orders with this access.

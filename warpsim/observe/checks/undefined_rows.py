@@ -57,7 +57,7 @@ def judge_rows(
 
 
 def note_rows(found: Mapping[int, UndefinedField], findings: Findings) -> None:
-    """Add a note that other values in rows changed nothing, which is no proof."""
+    """Add a note that other values in rows changed nothing, which is not a proof."""
     if found and findings.mode != "off":
         _add(findings, found, list(found), "note", _SAME, "none seen")
 

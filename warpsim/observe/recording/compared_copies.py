@@ -69,7 +69,9 @@ class Copies:
 
     def add(self, call: str, content: Bytes, first: int, *, shared: bool = False) -> None:
         """Take a copy of bytes from an offset in the memory of the device on."""
-        sums = {name: found for name in self._sums if (found := self._inside(name, content, first)).size}
+        sums = {
+            name: found for name in self._sums if (found := self._places_of_sums(name, content, first)).size
+        }
         kept = (bool(sums) or self.keeps_all) and self._kept + content.size <= _MOST
         self._kept += content.size if kept else 0
         digest = blake2b(content.tobytes(), digest_size=16).digest()
@@ -111,7 +113,7 @@ class Copies:
         ]
         return {"found": self.found, "made": made}
 
-    def _inside(self, name: str, content: Bytes, first: int) -> Places:
+    def _places_of_sums(self, name: str, content: Bytes, first: int) -> Places:
         """Return where in a copy the sums of a format are that hold what launches left."""
         places, words = self._sums[name]
         size = np.dtype(_TYPES[name]).itemsize
@@ -208,7 +210,7 @@ def spread_of(first: Copy, second: Copy) -> Spread | None:
 
 
 def as_floats(copy: Copy, kind: np.dtype[Any]) -> Copy:
-    """Return a copy all of whose elements count as sums; none do where they are no floats."""
+    """Return a copy all of whose elements count as sums; none do where they are not floats."""
     name = next((name for name, known in _TYPES.items() if np.dtype(known) == kind), "")
     places = np.arange(0, len(copy.content) - kind.itemsize + 1, kind.itemsize)
     return copy._replace(sums={name: places} if name else {})

@@ -5,11 +5,11 @@ Knows statements and their lines; reads files as the module does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...base.errors import SourceLine
+from ...base.errors import inline_stack
 
 if TYPE_CHECKING:
     from ...machine.run.wave import Record
@@ -35,20 +35,13 @@ class ListedLine:
     more: int = 0
 
 
-def chain(source: SourceLine | None) -> Iterator[SourceLine]:
-    """Yield a line, and the calls that it was inlined at, outwards."""
-    while source is not None:
-        yield source
-        source = source.inlined_at
-
-
 def listing_of(code: Sequence[Record], events: Sequence[LaunchEvent]) -> tuple[ListedLine, ...]:
     """Return the lines that events come from, their calls, and lines around them; by file and line."""
-    wanted = _around({(each.file, each.line) for event in events for each in chain(event.source)})
+    wanted = _around({(each.file, each.line) for event in events for each in inline_stack(event.source)})
     texts, statements = dict[Place, str](), dict[Place, dict[tuple[int, str], None]]()
     for record in code if wanted else ():
         place = record.statement.location()
-        for each in chain(place.source):
+        for each in inline_stack(place.source):
             texts.setdefault((each.file, each.line), each.text)
         if place.source is not None and (own := (place.source.file, place.source.line)) in wanted:
             statements.setdefault(own, {})[place.line, str(record.statement)] = None

@@ -90,7 +90,7 @@ def selection_of(given: Selection | str | bool) -> Selection:
         return EVERYTHING
     if not isinstance(given, str):
         raise OperandError(
-            f"{given!r} is no selection: it is a text such as 'cta=0,0 warp=1 line=120 step=3'"
+            f"{given!r} is not a selection: expected a text such as 'cta=0,0 warp=1 line=120 step=3'"
         )
     values: dict[str, Any] = {}
     ctas: dict[Dimensions, None] = {}
@@ -98,7 +98,9 @@ def selection_of(given: Selection | str | bool) -> Selection:
         name, equals, value = word[0].partition("=")
         start = word.start()
         if name not in _NAMES:
-            raise _wrong(given, start, len(name) or 1, f"{name!r} is none of {', '.join(_NAMES)}")
+            raise _wrong(
+                given, start, len(name) or 1, f"unknown field {name!r}; known are {', '.join(_NAMES)}"
+            )
         if name in values:
             raise _wrong(given, start, len(name), f"{name} is given twice")
         place = start + len(name) + len(equals) if value else start

@@ -2,8 +2,8 @@
 events.
 
 An event is a moment; warps that do the same in one step do so at one moment, and of consecutive matrix
-instructions of a warp only the first is an event. Loads, stores and arithmetic are no events. What has
-happened is as the schedule has it: a timeline is no model of performance. Strips are bounded by a limit.
+instructions of a warp only the first is an event. Loads, stores and arithmetic are not events. What has
+happened is as the schedule has it: a timeline is not a model of performance. Strips are bounded by a limit.
 Knows the events of a wave; strips and links are strips.py's.
 """
 

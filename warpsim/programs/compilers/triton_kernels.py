@@ -151,7 +151,7 @@ def _function(function: Any) -> Any:
     if hasattr(function, "fn"):
         kind = type(function).__name__
         raise OperandError(f"{kind} chooses constants by measuring: give its .fn, and the constants yourself")
-    raise OperandError(f"{function!r} is no function under @triton.jit")
+    raise OperandError(f"{function!r} is not a function under @triton.jit")
 
 
 def _compiled(jit: Any, signature: Signature, target: str, options: dict[str, Any]) -> Any:

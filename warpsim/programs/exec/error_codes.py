@@ -25,7 +25,7 @@ from ...machine.state.spaces import InvalidAccess, Misaligned
 from .libraries import table
 
 SUCCESS = 0
-UNRECOGNISED = "unrecognized error code"  # what CUDA's runtime says of a number that is no code
+UNRECOGNISED = "unrecognized error code"  # what CUDA's runtime says of a number that is not a code
 _KINDS: tuple[tuple[type[WarpsimError], str], ...] = (  # the first that fits
     (NoSuchKernel, "SymbolNotFound"),
     (Deadlock, "LaunchTimeout"),

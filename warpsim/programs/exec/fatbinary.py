@@ -28,7 +28,7 @@ _MOST = 1 << 30  # bytes of unpacked PTX
 
 
 class FatBinaryError(WarpsimError):
-    """Bytes that are no fat binary, or PTX that cannot be unpacked."""
+    """Bytes that are not a fat binary, or PTX that cannot be unpacked."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,10 +117,10 @@ def libraries() -> Path:
     try:
         cache = user_cache()
         unfit = why_unloadable(cache)
-        return _whole((private_cache(unfit) if unfit else cache) / name)
+        return _intact_folder((private_cache(unfit) if unfit else cache) / name)
     except OSError as error:
         reason = f"{error.filename or cache}: {error.strerror}"
-    return _whole(private_cache(reason) / name)
+    return _intact_folder(private_cache(reason) / name)
 
 
 def _digest() -> str:
@@ -130,7 +130,7 @@ def _digest() -> str:
     return hashlib.sha256(b"\0".join(content)).hexdigest()[:16]
 
 
-def _whole(folder: Path) -> Path:
+def _intact_folder(folder: Path) -> Path:
     """Return the folder of the libraries, compiled where it is damaged. Raises HostError, OSError."""
     if not _is_whole(folder):
         lock = locked(str(folder.parent))  # another process may be compiling the same

@@ -13,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-HELLO = 0xFFFF_FFFF  # numbers of messages that are no calls
+HELLO = 0xFFFF_FFFF  # numbers of messages that are not calls
 CALLED = 0xFFFF_FFFE
 ENDS = 0xFFFF_FFFC  # of a process that ends
 ASKS = 0xFFFF_FFFD  # of a process that asks for a run: documents follow (serving/remote.py)
@@ -29,7 +29,7 @@ _PRCTL, _SET_PTRACER = 157, 0x59616D61
 
 
 class Gone(Exception):
-    """The client has closed its socket, or sent what is no message."""
+    """The client has closed its socket, or sent what is not a message."""
 
 
 @dataclass(frozen=True, slots=True)

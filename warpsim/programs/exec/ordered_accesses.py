@@ -17,15 +17,15 @@ from functools import partial
 from typing import NamedTuple
 
 Clock = dict[int, int]  # the last step of each line of execution that happened before
-Stretch = tuple[int, int]  # the first byte, the byte behind the last
+AddressRange = tuple[int, int]  # the first byte, the byte behind the last
 
 
 class Touches(NamedTuple):
     """The bytes that work reads, writes, and changes by atomics."""
 
-    reads: Sequence[Stretch] = ()
-    writes: Sequence[Stretch] = ()
-    atomics: Sequence[Stretch] = ()
+    reads: Sequence[AddressRange] = ()
+    writes: Sequence[AddressRange] = ()
+    atomics: Sequence[AddressRange] = ()
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -169,7 +169,7 @@ class OrderedAccesses:
         segment.past = byte
 
 
-def _stretches(touches: Touches) -> Iterator[tuple[int, Stretch]]:
+def _stretches(touches: Touches) -> Iterator[tuple[int, AddressRange]]:
     """Yield kinds and stretches, writes last: they stand for the other accesses of the same work."""
     for kind, stretches in ((READS, touches.reads), (ATOMICS, touches.atomics), (WRITES, touches.writes)):
         for first, past in stretches:

@@ -82,16 +82,16 @@ class HostMemory:
         if self._file is None:
             target[:] = np.frombuffer(channel.get(address, target.size), np.uint8)
             return
-        self._all(_library().process_vm_readv, address, target)
+        self._transfer_all(_library().process_vm_readv, address, target)
 
     def write(self, channel: Channel, address: int, content: bytes | npt.NDArray[np.uint8]) -> None:
         """Write bytes; raises CudaError where the client cannot write there."""
         if self._file is None:
             channel.put(address, bytes(content))
         else:
-            self._all(_library().process_vm_writev, address, np.frombuffer(content, np.uint8))
+            self._transfer_all(_library().process_vm_writev, address, np.frombuffer(content, np.uint8))
 
-    def _all(self, move: Any, address: int, part: npt.NDArray[np.uint8]) -> None:
+    def _transfer_all(self, move: Any, address: int, part: npt.NDArray[np.uint8]) -> None:
         """Read or write all of an array. Raises CudaError."""
         local, remote = _Vector(part.ctypes.data, part.size), _Vector(address, part.size)
         done = move(self._process, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)

@@ -70,9 +70,9 @@ def settings_of(document: dict[str, Any]) -> Settings:
     usual = Settings().document()
     for name, value in document.items():
         if name not in usual or not _is_legal(name, value, type(usual[name])):
-            raise ValueError(f"{name}: {value!r} is no setting")
+            raise ValueError(f"{name}: {value!r} is not a setting")
     if document.get("chip", DEFAULT_CHIP) not in ARCHITECTURES:
-        raise ValueError(f"{document['chip']} is no chip")
+        raise ValueError(f"{document['chip']} is not a chip")
     Schedule(document.get("schedule", usual["schedule"]))
     return Settings(**document)
 

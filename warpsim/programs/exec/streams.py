@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from .ordered_accesses import Clock, OrderedAccesses, Stretch, Touches, Work
+from .ordered_accesses import AddressRange, Clock, OrderedAccesses, Touches, Work
 
 __all__ = [
     "LEGACY",
     "PER_THREAD",
+    "AddressRange",
     "Clock",
     "Conflict",
     "Event",
     "Order",
     "Stream",
-    "Stretch",
     "Touches",
     "join",
 ]
@@ -216,7 +216,7 @@ def _conflicting_byte(first: Touches, second: Touches) -> int:
     return next(byte for some, other in pairs if (byte := _common(some, other)) is not None)
 
 
-def _common(first: Sequence[Stretch], second: Sequence[Stretch]) -> int | None:
+def _common(first: Sequence[AddressRange], second: Sequence[AddressRange]) -> int | None:
     """Return a byte of both."""
     left, right = sorted(first), sorted(second)
     here = there = 0

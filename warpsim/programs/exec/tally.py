@@ -157,8 +157,8 @@ class Tally:
         """Keep a race of two streams."""
         first, second = sorted((conflict.first.label, conflict.second.label))
         message = (
-            f"{conflict.second.label} touches {place}, and so does {conflict.first.label}: no event, "
-            "synchronisation or order of a stream is between them"
+            f"{conflict.second.label} and {conflict.first.label} both access {place}; no event, "
+            "synchronisation or stream order separates them"
         )
         self.host_finding("stream race", "error", f"{first} {second}", message)
 

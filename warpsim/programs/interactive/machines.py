@@ -88,7 +88,7 @@ class Machine:
         check_target(target)
         is_literal(undefined)
         if not callable(engine) and engine not in get_args(EngineName):
-            raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference', or a function")
+            raise OperandError(f"engine {engine!r}: expected 'kernel' or 'reference', or a function")
         self.target = target
         self.engine = engine
         self.undefined: Undefined = undefined

@@ -187,5 +187,5 @@ def _alignment(variable: VariableDeclaration) -> int:
     """Return the alignment in bytes, a power of two; that of an element where the text states none."""
     alignment = type_bits(variable.type) // 8 if variable.align is None else variable.align
     if alignment < 1 or alignment & (alignment - 1):
-        raise IllegalInstruction(f"{variable.name} has alignment {alignment}, which is no power of two")
+        raise IllegalInstruction(f"{variable.name} has alignment {alignment}, which is not a power of two")
     return alignment

@@ -111,7 +111,7 @@ class _Races(Races):
         super().__init__(order.findings, Accesses(order))
         self.found = found
 
-    def _found(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
+    def _report_race(self, reach: Reach, row: int, byte: int, old: int, verbs: Verbs) -> None:
         now = f"{_PARTICIPLES[verbs[0]]} by warp {int(reach.warps[row, 0])}"
         before = f"{verbs[1]} by warp {int(whose(old)) // WARP}"
         self.found([_unordered(reach.wave, reach.pc, int(places(old)), byte, (now, before))])
@@ -127,7 +127,7 @@ class _Tiles(TileReads):
         super().__init__(order.findings, order)
         self.found = found
 
-    def _written(
+    def _check_write(
         self, wave: Wave, access: MemoryAccess, clash: Mask, taken: Records, severity: Severity
     ) -> None:
         row, column = np.argwhere(clash)[0].tolist()

@@ -119,7 +119,7 @@ class ArrayUse(Observer):
         if (access.path.pc, True) not in self.seen:
             self._typed(wave, access, stores=True)
         self._room(wave)
-        if not self.waiting and self._is_quiet(wave, access):
+        if not self.waiting and self._changes_own_bytes(wave, access):
             return
         if not self.waiting:
             self._owned(wave, access)
@@ -213,7 +213,7 @@ class ArrayUse(Observer):
         return self.numbers[1]
 
     @helper
-    def _is_quiet(self, wave: Wave, access: MemoryAccess) -> bool:
+    def _changes_own_bytes(self, wave: Wave, access: MemoryAccess) -> bool:
         """Note a store that changes no bytes of other CTAs; false where it has to be looked at."""
         loops = fast_path.loops_for(wave, access)
         if loops is None:

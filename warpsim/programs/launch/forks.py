@@ -135,7 +135,7 @@ def begun(execute: Callable[[mmap.mmap], object], size: int) -> Fork | None:
 
 
 def forked() -> int:
-    """Fork; native threads, which libraries stop and start by themselves, are no reason for a warning.
+    """Fork; native threads, which libraries stop and start by themselves, are not a reason for a warning.
 
     No signal interrupts the fork: SIGINT is ignored there, other signals end it at once.
     """

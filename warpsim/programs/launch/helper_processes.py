@@ -284,7 +284,7 @@ def checked_processes(given: object) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given <= MOST:
-        raise OperandError(f"processes={given!r}: it is an integer from 1 to {MOST}, or None")
+        raise OperandError(f"processes={given!r}: expected an integer from 1 to {MOST}, or None")
     return int(given)
 
 

@@ -379,7 +379,7 @@ def _device(
     if given is None:
         given = device_of(args) or home()
     if not isinstance(given, DeviceState):
-        raise OperandError(f"device={given!r}: it is a warpsim.Device")
+        raise OperandError(f"device={given!r}: expected a warpsim.Device")
     if given.target not in (None, module.target):
         raise OperandError(f"the device is {given.target}, but the module is loaded for {module.target}")
     return given

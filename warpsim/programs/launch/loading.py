@@ -64,7 +64,7 @@ def load(
 
 
 def source_lines(file: str) -> tuple[str, ...]:
-    """Return the lines of a source file that PTX names; none where it is no readable, regular file."""
+    """Return the lines of a source file that PTX names; none where it is not a readable, regular file."""
     path = Path(file)
     try:
         state = path.stat()
@@ -97,13 +97,13 @@ def compiled(path: Path, target: str | None = None, nvcc: Sequence[str] = ()) ->
         command = [program, *options, "-o", str(result), str(path)]
         done = run_compiler(command, folder)
         if done.returncode or not result.is_file():
-            raise PtxError(f"{path}: nvcc gives up:\n{_said(done.stderr or done.stdout)}")
+            raise PtxError(f"{path}: nvcc failed:\n{_said(done.stderr or done.stdout)}")
         return read_text(result)
 
 
 def _said(text: str) -> str:
     """Return the first lines that nvcc printed, and what to do about a missing header."""
-    lines = [line for line in text.splitlines() if line.strip()] or ["it says nothing"]
+    lines = [line for line in text.splitlines() if line.strip()] or ["it printed nothing"]
     more = [f"... and {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
     missing = _MISSING_HEADER.search(text)
     fix = [_HEADER_FIX.format(missing[1])] if missing else []

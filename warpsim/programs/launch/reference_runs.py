@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from runpy import run_path
@@ -25,9 +25,11 @@ from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
 from ...observe.algebra.builtin_references import BUILT_IN
 from ...observe.algebra.created_arrays import created_in
-from ...observe.algebra.equivalence import Equivalence, Output, Stored, output_of
+from ...observe.algebra.equivalence import Equivalence, Output, Parted, Stored, output_of
+from ...observe.algebra.formula_values import FormulaValues
 from ...observe.algebra.keys.key_reading import KeyReader, numbers
-from ...observe.algebra.leaves import Argument, Leaves, Left
+from ...observe.algebra.leaves import Argument, Leaves, StoredArray
+from ...observe.algebra.locating.located_record import user_location
 from ...observe.algebra.numpy_functions import scout, trace_of
 from ...observe.algebra.observer import Algebra
 from ...observe.algebra.provenance import Provenance
@@ -168,6 +170,9 @@ def _extended(run: _Sides, shadow: Shadow, argument: Argument) -> Shadow:
     return found
 
 
+_LONGER = 4  # times the statements of a launch may another one run that takes other branches
+
+
 class _Sides:
     """The kernel and the reference of a comparison, with keys of one seed."""
 
@@ -287,6 +292,9 @@ class _Sides:
         """Return the answer for the outputs."""
         assert self.algebra is not None
         found = [self._compared(index, shadow, tolerance) for index, shadow in outputs.items()]
+        parted = list[Parted]()
+        if not self.trace.gauge and any((output.other | output.far).any() for output in found):
+            found, parted = self._turned(found, FormulaValues([*self.trace.arrays(), *outputs.values()]))
         code = self.algebra.code
         place = {
             pc: str(code[pc].statement.location())
@@ -305,10 +313,42 @@ class _Sides:
             decisions=tuple(sorted(chosen)),
             uninterpreted=self.algebra.uninterpreted,
             overflows=tuple(place[pc] for pc in sorted(self.algebra.overflows)),
+            parted=tuple(parted),
             misread=tuple(self.reader.misread),
             untyped=tuple(self.leaves.untyped()),
             findings=() if report is None else report.hazards,
         )
+
+    def _turned(self, outputs: list[Output], values: FormulaValues) -> tuple[list[Output], list[Parted]]:
+        """Return outputs as they are where the kernel decides by the values of the reference, and which
+        statements make other values that are far from these.
+        """
+        assert self.algebra is not None
+        algebra = Algebra(self.reader, self.leaves.bind, self.algebra.by_value.names, values=values)
+        algebra.target, memory = self.algebra.target, self.leaves.memory
+        executed = sum(self.attempt.report.fidelity.counts.values())
+        attempt = self.launch.attempt(checks="off", observers=(algebra,), most_statements=_LONGER * executed)
+        found = outputs
+        if attempt.error is None:
+            left = [self.leaves.left(self.arguments[output.argument]) for output in outputs]
+            found = [
+                output.turning(each.read(self.reader, attempt.arrays[output.argument]))
+                for output, each in zip(outputs, left, strict=True)
+            ]
+        self.leaves.memory = memory
+        return found, [*self._parted(values)] if any((each.turned | each.far).any() for each in found) else []
+
+    def _parted(self, values: FormulaValues) -> Iterator[Parted]:
+        """Yield statements whose results are out of range, the first of each line of the user's."""
+        assert self.algebra is not None
+        seen = set[str]()
+        for pc, what in sorted(values.parted.items()):
+            statement = self.algebra.code[pc].statement
+            place = user_location(statement.location())
+            line = f"{place.source or place}: {statement.mnemonic}"
+            if pc >= 0 and line not in seen:
+                seen.add(line)
+                yield Parted(place, statement.mnemonic, what)
 
     def _compared(self, index: int, shadow: Shadow, tolerance: float | None) -> Output:
         argument, given = self.arguments[index], self.attempt.arrays[index]
@@ -338,7 +378,7 @@ class _Sides:
 _PACKED = 4  # bits of codes of which an array has two in a byte
 
 
-def _stored(left: Left, given: Array) -> tuple[str, Array]:
+def _stored(left: StoredArray, given: Array) -> tuple[str, Array]:
     """Return the format that an output was stored as, and its numbers."""
     kind = left.kind(given.dtype)
     packed = kind in FORMATS and FORMATS[kind].bits == _PACKED

@@ -104,7 +104,7 @@ def cli() -> None:
     `warpsim VERB --help` has examples and options.
 
     Exit codes: 0 as expected, 1 a bit differs or lint found an error, 2 usage, 3 input not readable or not
-    legal PTX, 4 could not check, 70 a mistake of warpsim itself.
+    legal PTX, 4 could not check, 70 an internal error.
     """
 
 

@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Annotated
 
 from ...ptx.symbols import names_shown
-from .options import json_option, mangled_option
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    UNCHECKED,
-    Failure,
-    attempt,
-    check_target,
-    fail,
-    print_json,
-    say,
-)
+from .options import Mangled, Nvcc, Target
+from .output import EXPECTED, MISMATCH, UNCHECKED, deliver, perform
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ...workbench.diagnosis.linting.modules import ModuleCheck
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--target", metavar="SM", callback=check_target, help="Check for this chip instead of the module's own."
-)
-@click.option(
-    "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
-)
-@mangled_option
-@json_option
-def check(file: Path, target: str | None, nvcc: tuple[str, ...], mangled: bool, as_json: bool) -> int:
+@verb
+def check(
+    file: Path,
+    *,
+    target: Annotated[Target, "Check for this chip instead of the module's own."],
+    nvcc: Nvcc,
+    mangled: Mangled,
+) -> int:
     """Check a PTX module, or what nvcc makes of a .cu file, without running it.
 
     Every statement must be known and legal on the target and in the PTX version of the text; what is not is
     listed with its place, and for matrix instructions with what would be legal. Warnings show where
     ptxas has to guard or serialise wgmma. Exit code 1: something is illegal. 4: something is not modelled.
     """
+    from ..views.modules import check_document, check_lines
+
     with names_shown(mangled=mangled):
-        found = attempt(_checked, file, target, nvcc)
-        if isinstance(found, Failure):
-            return fail(found, as_json)
-        _report(file, found, as_json)
-    if found.illegal:
-        return MISMATCH
-    return UNCHECKED if found.unmodelled else EXPECTED
+        found = perform(_checked, file, target, nvcc)
+        code = MISMATCH if found.illegal else UNCHECKED if found.unmodelled else EXPECTED
+        document, lines = (partial(make, str(file), found) for make in (check_document, check_lines))
+        return deliver(document, lines, code)
 
 
 def _checked(file: Path, target: str | None, nvcc: tuple[str, ...]) -> ModuleCheck:
@@ -58,12 +43,3 @@ def _checked(file: Path, target: str | None, nvcc: tuple[str, ...]) -> ModuleChe
     from ...workbench.diagnosis.linting.modules import check_module
 
     return check_module(load(file, target, nvcc))
-
-
-def _report(file: Path, found: ModuleCheck, as_json: bool) -> None:
-    from ..views.modules import check_document, check_lines
-
-    if as_json:
-        print_json(check_document(str(file), found))
-    else:
-        say("\n".join(check_lines(str(file), found)))

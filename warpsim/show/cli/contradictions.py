@@ -169,7 +169,7 @@ def _two_readings(name: str, first: Section, second: Section) -> str:
 def _check_reading(form: Instruction, given: dict[str, Any], source: _Source, name: str) -> None:
     """Refuse registers that come several times without a step, wrong as steps, but each right by itself."""
     from ...base.errors import OperandError
-    from ...workbench.diagnosis.locate.dump_contents import Operands
+    from ...workbench.diagnosis.contents.dump_contents import Operands
     from ...workbench.inputs.log_places import are_named, first_repeat, sections
 
     dump, text = given[name], source.text

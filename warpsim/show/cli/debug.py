@@ -10,57 +10,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from ...ptx.symbols import names_shown
-from .launch import argument_values, entry_of, size_of
-from .launch import launch as launch_command
-from .launch_arguments import placed
-from .launch_maps import array_of
-from .launch_symbols import set_symbols
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    USAGE,
-    Failure,
-    attempt,
-    complain,
-    fail,
-    print_json,
-    say,
-)
+from .launch import Launch, entry_of
+from .options import Json
+from .output import EXPECTED, MISMATCH, USAGE, complain, perform, print_json, say
+from .verbs import Option, record, verb
 
 if TYPE_CHECKING:
     from ..debugger import Session
 
 PROMPT = "(warpsim) "
-_OF_LAUNCH = (  # the options of launch that say what is launched, and how
-    *("entry", "grid", "block", "cluster", "shared", "arguments", "expect", "tolerance", "target"),
-    *("checks", "schedule", "limit", "nvcc", "symbols", "cooperative", "resident", "keep", "engine"),
-    *("allow_undefined", "mangled", "as_json"),
-)
-_HELP = """Execute a kernel under a debugger that goes forwards and backwards in time.
-
-FILE is PTX, or a .cu file where nvcc is on the path, and options are those of launch; --entry may be left out
-where there is a single kernel. Commands are read from a terminal, from standard input, or from a file:
-
-\b
-warpsim debug gemm.cu --target sm_90a --grid 4,4 --block 128 --arg A.npy --arg B.npy \\
-    --arg zeros:f32:512x512 --arg i32:512 --expect 2=reference.npy
-(warpsim) break gemm.cu:153 if lane == 5
-(warpsim) run
-(warpsim) print %r5
-(warpsim) reverse-stepi
-(warpsim) watch arg2[0,8]
-(warpsim) reverse-continue
-
-help lists the commands. Without a terminal the first command that fails ends the session with exit code 2; it
-is 1 where the launch has ended with an error, or an array is not as expected, and 130 where Ctrl-C came; on a
-terminal Ctrl-C stops the launch, and the session goes on. Arrays are never written.
-"""
 
 
 @dataclass(kw_only=True)
@@ -101,36 +64,50 @@ class _Dialog:
         self.session.interrupt()
 
 
-def _debug(**options: Any) -> int:
-    """Debug a launch; return the exit code."""
-    file, dap = options.pop("file"), options.pop("dap")
+@verb
+def debug(
+    file: Path | None,
+    *,
+    asked: Launch,
+    dap: Annotated[bool, "Speak the Debug Adapter Protocol on standard streams."],
+    commands: Annotated[Path | None, Option(metavar="FILE"), "Execute the commands in a file."],
+    as_json: Json,
+) -> int:
+    """Execute a kernel under a debugger that goes forwards and backwards in time.
+
+    FILE is PTX, or a .cu file where nvcc is on the path, and options are those of launch; --entry may be left
+    out where there is a single kernel. Commands are read from a terminal, from standard input, or a file:
+
+    \b
+    warpsim debug gemm.cu --target sm_90a --grid 4,4 --block 128 --arg A.npy --arg B.npy \\
+        --arg zeros:f32:512x512 --arg i32:512 --expect 2=reference.npy
+    (warpsim) break gemm.cu:153 if lane == 5
+    (warpsim) run
+    (warpsim) print %r5
+    (warpsim) reverse-stepi
+    (warpsim) watch arg2[0,8]
+    (warpsim) reverse-continue
+
+    help lists the commands. Without a terminal the first command that fails ends the session with exit code
+    2; it is 1 where the launch has ended with an error, or an array is not as expected, and 130 where Ctrl-C
+    came; on a terminal Ctrl-C stops the launch, and the session goes on. Arrays are never written.
+    """
     if dap:
         if file is not None:
             raise click.UsageError("--dap takes no FILE: the client names it")
         return _serve()
     if file is None:
         raise click.UsageError("Missing argument 'FILE'.")
-    with names_shown(mangled=options.pop("mangled")):
-        return _run(Path(file), options)
-
-
-def _run(file: Path, options: dict[str, Any]) -> int:
-    commands, as_json = options.pop("commands"), options.pop("as_json")
-    sizes = {name: size_of(name, options.pop(name)) for name in ("grid", "block", "cluster")}
-    values = attempt(argument_values, file, options["arguments"])
-    if isinstance(values, Failure):
-        return fail(values, as_json)
-    script = None if commands is None else attempt(_script, commands)
-    if isinstance(script, Failure):
-        return fail(script, as_json)
-    session = attempt(session_of, file, options, sizes, values)
-    if isinstance(session, Failure):
-        return fail(session, as_json)
-    dialog = _Dialog(session=session, as_json=as_json)
-    try:
-        _talk(dialog, script, str(commands or "standard input"))
-    finally:
-        session.close()
+    with names_shown(mangled=asked.mangled):
+        _ = asked.sizes
+        values = perform(asked.values, file)
+        script = None if commands is None else perform(_script, commands)
+        session = perform(session_of, file, asked, values)
+        dialog = _Dialog(session=session, as_json=as_json)
+        try:
+            _talk(dialog, script, str(commands or "standard input"))
+        finally:
+            session.close()
     if as_json:
         print_json({"file": str(file), "commands": dialog.documents, "errors": []})
     return dialog.code
@@ -142,22 +119,17 @@ def _script(path: Path) -> list[str]:
     return read_text(path).splitlines()
 
 
-def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], values: list[Any]) -> Session:
+def session_of(file: Path, asked: Launch, values: list[Any]) -> Session:
     """Return the session of a launch. Raises UsageError for arguments that do not fit it, WarpsimError for
     files.
     """
     from ...base.errors import OperandError
     from ...base.files.archives import LARGEST_ARRAY, read_array
-    from ...programs.launch.loading import load
     from ..debugger import Session
 
-    module = load(file, options["target"], options["nvcc"], options["keep"])
-    kernel = module[entry_of(module, options["entry"], alone=True)]
-    set_symbols(module, options["symbols"])
-    pairs = [placed("--expect", text, len(values)) for text in options["expect"]]
-    for index, path in pairs:
-        if array_of(values[index]) is None:
-            raise click.UsageError(f"--expect {index}={path}: argument {index} is no array")
+    module, sizes = asked.module(file), asked.sizes
+    kernel = module[entry_of(module, asked.entry, alone=True)]
+    pairs = asked.expected(values)
     try:
         return Session(
             kernel,
@@ -165,16 +137,16 @@ def session_of(file: Path, options: dict[str, Any], sizes: dict[str, Any], value
             sizes["block"],
             values,
             expected={index: read_array(path, LARGEST_ARRAY) for index, path in pairs},
-            tolerance=options["tolerance"],
+            tolerance=asked.tolerance,
             cluster=sizes["cluster"],
-            shared_bytes=options["shared"],
-            cooperative=options["cooperative"],
-            resident=options["resident"],
-            schedule=options["schedule"],
-            checks=options["checks"],
-            engine=options["engine"],
-            undefined="fallback" if options["allow_undefined"] else "error",
-            most_statements=options["limit"],
+            shared_bytes=asked.shared,
+            cooperative=asked.cooperative,
+            resident=asked.resident,
+            schedule=asked.schedule,
+            checks=asked.checks,
+            engine=asked.engine,
+            undefined=asked.undefined,
+            most_statements=asked.limit,
         )
     except OperandError as error:
         if error.location is not None:
@@ -300,9 +272,8 @@ def _requested(given: dict[str, Any]) -> Session:
         options = debug.make_context("debug", _command_line(given)).params
         if given.get("cwd"):
             os.chdir(str(given["cwd"]))
-        file, sizes = Path(options["file"]), ("grid", "block", "cluster")
-        values = argument_values(file, options["arguments"])
-        return session_of(file, options, {name: size_of(name, options[name]) for name in sizes}, values)
+        file, asked = Path(options["file"]), record(Launch, options)
+        return session_of(file, asked, asked.values(file))
     except click.ClickException as error:
         raise OperandError(error.format_message()) from None
     except OSError as error:
@@ -331,23 +302,3 @@ def _command_line(given: dict[str, Any]) -> list[str]:
                 for word in (option, str(each))
             ]
     return [*words, "--", given["program"]]
-
-
-debug = click.Command(
-    "debug",
-    params=[
-        click.Argument(["file"], required=False, type=click.Path(path_type=Path, dir_okay=False)),
-        *(option for option in launch_command.params if option.name in _OF_LAUNCH),
-        click.Option(["--dap"], is_flag=True, help="Speak the Debug Adapter Protocol on standard streams."),
-        click.Option(
-            ["--commands"],
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
-            help="Execute the commands in a file.",
-        ),
-    ],
-    callback=_debug,
-    help=_HELP,
-    short_help="Execute a kernel under a debugger that goes forwards and backwards.",
-    context_settings=CONTEXT,
-)

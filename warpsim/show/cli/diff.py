@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from ...isa.warps import WARP
 from .contradictions import check_sources
-from .operand_values import OPERANDS, operands_from, read_decimals, read_dump
-from .options import json_option
-from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .operand_values import operands_from, read_decimals, read_dump
+from .options import Json, Operands, Select, Target
+from .output import EXPECTED, MISMATCH, deliver, perform, print_json, say
 from .progress import Watch, watching
 from .sources import (
-    SELECT,
     check_unselected,
     decoded,
     is_file,
@@ -24,6 +24,7 @@ from .sources import (
     read_set,
     recorded,
 )
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...observe.recording.selection import Selection
@@ -32,39 +33,35 @@ if TYPE_CHECKING:
 Diagnosed = list[tuple[str, Any]]
 
 
-class _Search(NamedTuple):
-    """How many mistakes at once are looked for, and what is called with the progress."""
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """How operands are read, and what is looked for."""
 
-    most: int
-    watch: Watch | None
+    target: Annotated[Target, "Of a mnemonic: the chip, such as sm_90a."]
+    singles: Annotated[bool, "Look for single mistakes only, not for two at once."]
+    layout: Annotated[
+        str | None,
+        Option(names=("--format", "--type"), metavar="TYPE|TEXT"),
+        "Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of D.npy: "
+        "the type of a byte in which D was stored, e4m3 or e5m2. Of texts of "
+        "registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}. Of numbers "
+        "without rows: row-major or column-major.",
+    ]
+    selection: Select
+
+    @property
+    def most(self) -> int:
+        """How many mistakes at once are looked for."""
+        return 1 if self.singles else 2
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE|VECTORS|RECORDING|DUMP|MNEMONIC")
-@OPERANDS
-@click.option(
-    "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
-)
-@click.option("--singles", is_flag=True, help="Look for single mistakes only, not for two at once.")
-@click.option(
-    "--format",
-    "--type",
-    "element",
-    metavar="TYPE|TEXT",
-    help="Of two dumps of words: what their elements are; f32 if left out. Arrays of numbers know. Of D.npy: "
-    "the type of a byte in which D was stored, e4m3 or e5m2. Of texts "
-    "of registers in a form of your own: 'lane {lane} {name}[{reg}] = {hex}', or with {value}. Of numbers "
-    "without rows: row-major or column-major.",
-)
-@SELECT
-@json_option
+@verb
 def diff(
-    source: str,
-    operands: tuple[str, ...],
-    singles: bool,
-    selection: Selection | None,
-    as_json: bool,
-    **reading: str | None,
+    source: Annotated[str, Option(metavar="TRACE|VECTORS|RECORDING|DUMP|MNEMONIC")],
+    operands: Operands = (),
+    *,
+    asked: _Asked,
+    as_json: Json,
 ) -> int:
     """Find the mistake that explains a wrong D bit for bit, or compare two dumps.
 
@@ -88,18 +85,15 @@ def diff(
     """
     if is_file(source) and len(operands) == 1 and "=" not in operands[0]:
         if is_recording(source) and is_recording(operands[0]):
-            return _compare_recordings(source, operands[0], selection, 1 if singles else 2, as_json)
-        return _compare(source, operands[0], reading["element"], as_json)
-    check_unselected(source, selection)
+            return _compare_recordings(source, operands[0], asked)
+        return _compare(source, operands[0], asked.layout)
+    check_unselected(source, asked.selection)
     traced = is_file(source) and not is_recording(source) and not is_vectors(source)
-    if is_file(source) and (reading["target"] or (operands and traced)):
+    if is_file(source) and (asked.target or (operands and traced)):
         raise click.UsageError("operands and --target go with a mnemonic; two dumps are two files")
     subject = Path(source) if is_file(source) else Path("OPERANDS")
     with watching("explanations") as watch:
-        how = _Search(1 if singles else 2, watch)
-        found = attempt(_diagnosed, subject, source, operands, how, selection, reading)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
+        found = perform(_diagnosed, subject, source, operands, asked, watch)
     _report(found, as_json)
     return EXPECTED if all(_is_right(item) for _, item in found) else MISMATCH
 
@@ -146,45 +140,38 @@ def _shown(found: Any) -> tuple[Any, Any]:
 
 
 def _diagnosed(
-    _: Path,
-    source: str,
-    operands: tuple[str, ...],
-    how: _Search,
-    selection: Selection | None,
-    reading: dict[str, str | None],
+    _: Path, source: str, operands: tuple[str, ...], asked: _Asked, watch: Watch | None
 ) -> Diagnosed:
     """Return the subjects and their diagnoses; of a trace, vector set or recording only what differs."""
     from .differing import of_recording, of_set, of_trace, of_unit
 
-    most = how.most
+    most = asked.most
     if is_recording(source):
-        found = recorded(source, selection)
+        found = recorded(source, asked.selection)
         return list(_against(found, operands, most) if operands else of_recording(found, most))
     if operands and is_file(source) and is_vectors(source):
         if len(operands) > 1:
             raise click.UsageError("of a vector set give the results of one unit: d=FILE")
-        order = reading["element"] or ""
-        return list(of_unit(read_set(source), source, operands[0], order, most, how.watch))
+        order = asked.layout or ""
+        return list(of_unit(read_set(source), source, operands[0], order, most, watch))
     if is_file(source):
         return list(of_set(read_set(source), source, most) if is_vectors(source) else of_trace(source, most))
-    return _of_operands(source, operands, reading["target"], how, reading["element"])
+    return _of_operands(source, operands, asked, watch)
 
 
-def _of_operands(
-    source: str, operands: tuple[str, ...], target: str | None, how: _Search, layout: str | None
-) -> Diagnosed:
+def _of_operands(source: str, operands: tuple[str, ...], asked: _Asked, watch: Watch | None) -> Diagnosed:
     """Diagnose an instruction with its operands, a product of whole matrices, or
     operands given in two forms.
     """
     from ...workbench.diagnosis import diagnose, diagnose_product
 
-    form, given = decoded(source, target, operands, layout)
+    form, given = decoded(source, asked.target, operands, asked.layout)
     if form.descriptor is not None:
         return [("", _in_tensor_memory(form, given))]
     printed = given.pop("printed", None)
-    if layout is None:
+    if asked.layout is None:
         check_sources(form, given, operands)
-    logged = _logged(form, given, printed, how.watch)
+    logged = _logged(form, given, printed, watch)
     held = [*_held_scales(form, given), *_held(form, given, printed)]
     if logged:
         return [*(pair for pair in held if pair[1].operand not in "cd"), *logged]
@@ -194,9 +181,9 @@ def _of_operands(
         raise click.UsageError("give the D that came out: d=FILE (registers) or D=FILE (matrix)")
     _unpack_results(form, given)
     if _is_product(form, given):
-        return [*held, ("", diagnose_product(form, **given, printed=printed, watch=how.watch))]
+        return [*held, ("", diagnose_product(form, **given, printed=printed, watch=watch))]
     given |= _packed(form, given)
-    return [*held, ("", diagnose(form, most=how.most, printed=printed, watch=how.watch, **given))]
+    return [*held, ("", diagnose(form, most=asked.most, printed=printed, watch=watch, **given))]
 
 
 def _in_tensor_memory(form: Any, given: dict[str, Any]) -> Any:
@@ -221,7 +208,7 @@ def _logged(form: Any, given: dict[str, Any], printed: Any, watch: Watch | None)
     registers of every step.
     """
     from ...workbench.diagnosis import diagnose_steps
-    from ...workbench.diagnosis.locate.dump_contents import Operands
+    from ...workbench.diagnosis.contents.dump_contents import Operands
     from ...workbench.diagnosis.loops.step_logs import is_one_loop
 
     dumps = {name: given[name] for name in "abcde" if getattr(given.get(name), "ndim", 0) == 3}
@@ -282,7 +269,7 @@ def _held(form: Any, given: dict[str, Any], printed: Any = None) -> Diagnosed:
     import numpy as np
 
     from ...workbench.diagnosis import held
-    from ...workbench.diagnosis.locate.dump_contents import words_read
+    from ...workbench.diagnosis.contents.dump_contents import words_read
 
     selector = given.get("selector", 0)
     names = "ACD" if form.lanes > WARP else "ABCD"
@@ -414,20 +401,17 @@ def _against(recording: Recording, operands: tuple[str, ...], most: int) -> Iter
 # --- two dumps -------------------------------------------------------------------------------------
 
 
-def _compare(first: str, second: str, element: str | None, as_json: bool) -> int:
+def _compare(first: str, second: str, element: str | None) -> int:
     from ..views.findings import comparison_document, comparison_lines
 
-    found = attempt(_compared, Path(first), first, second, element)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
-    comparison, x, y, printed = found
-    if as_json:
-        print_json(comparison_document(comparison))
-    elif printed is not None and comparison.equal:
-        say(f"equal {printed.reach}, {printed}")
-    else:
-        say("\n".join(comparison_lines(comparison, x, y)))
-    return EXPECTED if comparison.equal else MISMATCH
+    comparison, x, y, printed = perform(_compared, Path(first), first, second, element)
+
+    def lines() -> Any:
+        if printed is not None and comparison.equal:
+            return f"equal {printed.reach}, {printed}"
+        return comparison_lines(comparison, x, y)
+
+    return deliver(lambda: comparison_document(comparison), lines, EXPECTED if comparison.equal else MISMATCH)
 
 
 def _compared(_: Path, first: str, second: str, element: str | None) -> tuple[Any, Any, Any, Any]:
@@ -491,9 +475,7 @@ def _typed(array: Any, element: str | None) -> Any:
     return array.view(FORMATS[element].dtype)
 
 
-def _compare_recordings(
-    first: str, second: str, selection: Selection | None, most: int, as_json: bool
-) -> int:
+def _compare_recordings(first: str, second: str, asked: _Asked) -> int:
     from ..views.recordings import (
         comparison_document,
         comparison_lines,
@@ -501,16 +483,15 @@ def _compare_recordings(
         divergence_lines,
     )
 
-    made = attempt(_recordings_compared, Path(first), second, selection, most)
-    if isinstance(made, Failure):
-        return fail(made, as_json)
-    found, parted = made
-    if as_json:
-        print_json(comparison_document(found) | {"first": parted and divergence_document(parted)})
-    else:
-        more = () if parted is None else divergence_lines(parted, (first, second))
-        say("\n".join([*comparison_lines(found), *more]))
-    return EXPECTED if found.equal else MISMATCH
+    found, parted = perform(_recordings_compared, Path(first), second, asked.selection, asked.most)
+    return deliver(
+        lambda: comparison_document(found) | {"first": parted and divergence_document(parted)},
+        lambda: [
+            *comparison_lines(found),
+            *(() if parted is None else divergence_lines(parted, (first, second))),
+        ],
+        EXPECTED if found.equal else MISMATCH,
+    )
 
 
 def _recordings_compared(first: Path, second: str, selection: Selection | None, most: int) -> Any:

@@ -54,18 +54,18 @@ def _of_event(
     events: Any, before: Any, number: int, d: Any, known: dict[int, Any], most: int
 ) -> Iterator[Found]:
     """Yield why a D differs from its expectation; nothing where this follows from an earlier difference."""
-    from ...workbench.diagnosis.recordings.event_chains import diagnose_stretch, is_made, stretch
+    from ...workbench.diagnosis.recordings.event_chains import chain_before, diagnose_chain, reproduces_d
     from ...workbench.diagnosis.search.by_place import diagnose_executions
 
     event = events[number]
     place = event.statement.location()
-    found = stretch(events, before, number, known)
+    found = chain_before(events, before, number, known)
     start = before[found.events[0]]
-    if start in known and is_made(events, found, d):
+    if start in known and reproduces_d(events, found, d):
         return
     moved = start in known and (known[start] != events[start].d).any()
     after = f", after the D expected of event {start}" if moved else ""
-    loop = diagnose_stretch(events, found, d)
+    loop = diagnose_chain(events, found, d)
     if loop is not None:
         which = f"events {found.events[0]} to {number}, which add to one D{after}"
         yield f"{place.file}:{place.line}: {which}: the expected D against what was read", loop
@@ -150,7 +150,7 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
     """Yield the events whose D differs from the expected: their operands, with the expected C of the previous
     event.
     """
-    from ...workbench.diagnosis.recordings.event_chains import is_made, predecessors, stretch
+    from ...workbench.diagnosis.recordings.event_chains import chain_before, predecessors, reproduces_d
     from ...workbench.diagnosis.search.by_place import diagnose_executions
     from ..views.recordings import Followed
 
@@ -159,8 +159,8 @@ def against_expected(recording: Recording, form: Any, d: Any, most: int) -> Iter
     for number, (event, wanted) in enumerate(zip(recording.events, each, strict=True)):
         if (wanted == event.d).all():
             continue
-        found = stretch(recording.events, before, number, known)
-        if before[number] is not None and is_made(recording.events, found, wanted):
+        found = chain_before(recording.events, before, number, known)
+        if before[number] is not None and reproduces_d(recording.events, found, wanted):
             followed += 1
             continue
         place = event.statement.location()

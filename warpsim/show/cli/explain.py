@@ -2,52 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from .layout import place_of
-from .operand_values import OPERANDS
-from .options import json_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
-from .sources import SELECT, WHICH, decoded, is_file, subject_of
+from .options import (
+    Case,
+    Element,
+    Event,
+    Json,
+    Operands,
+    Out,
+    Select,
+    Targets,
+    Undefined,
+    Warp,
+)
+from .output import EXPECTED, deliver, perform
+from .sources import decoded, is_file, subject_of
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
-    from ...sums.execution.pipeline import Undefined
     from ...workbench.explanation.accumulators import Walk
     from ...workbench.explanation.records import Explanation, TargetComparison
 
 
-def _targets(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
-    """Return the known chips of a list such as ``sm_80,sm_90``."""
-    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
-    for name in names:
-        check_target(context, parameter, name)
-    return names
+@dataclass(frozen=True, kw_only=True)
+class _Choices:
+    """Which element of which execution, and on which chips."""
+
+    element: Annotated[Element, "Which element of D."]
+    targets: Targets
+    event: Event
+    warp: Warp
+    case: Case = 0
+    selection: Select
+    product: Annotated[int, "Of m8n8k4 f16: which of the four products."] = 0
+    undefined: Annotated[Undefined, "Read metadata that PTX leaves undefined literally."]
+    html: Annotated[Out, Option(names=("-o", "--out", "--html")), "Write a page instead of printing text."]
+    as_json: Json
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE|VECTORS|RECORDING|MNEMONIC")
-@OPERANDS
-@click.option("--element", required=True, metavar="ROW,COLUMN", help="Which element of D.")
-@click.option(
-    "--target", "targets", callback=_targets, metavar="SM[,SM...]", help="One chip, or several side by side."
-)
-@WHICH[0]
-@WHICH[1]
-@WHICH[2]
-@SELECT
-@click.option("--product", type=int, default=0, help="Of m8n8k4 f16: which of the four products.")
-@click.option("--allow-undefined", is_flag=True, help="Read metadata that PTX leaves undefined literally.")
-@json_option
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write a page instead of printing text.",
-)
-def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> int:
+@verb
+def explain(
+    source: Annotated[str, Option(metavar="TRACE|VECTORS|RECORDING|MNEMONIC")],
+    operands: Operands = (),
+    *,
+    choices: _Choices,
+) -> int:
     """Show how an element of D is computed: sources, products, alignment, cut bits, sums and rounding.
 
     Operands of a MNEMONIC are arguments of warpsim.execute by name, such as a=a.txt e=0x44444444 selector=1,
@@ -56,19 +60,13 @@ def explain(source: str, as_json: bool, html: Path | None, **choices: Any) -> in
     result: of the end (m, n), for which the change of one instruction that reproduces it is searched; or of
     every instruction (instructions, m, n), of which the first that differs is explained.
     """
-    if is_file(source) and choices["operands"]:
+    if is_file(source) and operands:
         raise click.UsageError("operands go with a mnemonic: a trace or vector set has its own")
-    found = attempt(_explained, Path(source) if is_file(source) else Path("OPERANDS"), source, choices)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
-    document, page, lines = found
-    if html and (failure := attempt(_write, html, page())):
-        return failure.code()
-    if as_json:
-        print_json(document())
-    elif not html:
-        say("\n".join(lines()))
-    return EXPECTED
+    subject = Path(source) if is_file(source) else Path("OPERANDS")
+    document, page, lines = perform(_explained, subject, source, operands, choices)
+    if choices.html:
+        perform(_write, choices.html, page())
+    return EXPECTED if choices.html and not choices.as_json else deliver(document, lines)
 
 
 def _write(path: Path, text: str) -> None:
@@ -77,7 +75,7 @@ def _write(path: Path, text: str) -> None:
     write_lines(path, [text])
 
 
-def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _explained(_: Path, source: str, operands: tuple[str, ...], choices: _Choices) -> tuple[Any, Any, Any]:
     """Return the functions that make the JSON document, the page and the text."""
     from ...workbench.explanation import explanation_text as explain_text
     from ...workbench.explanation.accumulators import Walk
@@ -86,7 +84,7 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     from ..views import explanation_documents as documents
     from ..views.explanation_documents import walk_document, walk_page
 
-    title, found = _found(source, choices)
+    title, found = _found(source, operands, choices)
     if isinstance(found, Walk):
         return lambda: walk_document(found), lambda: walk_page(found), lambda: [*title, *walk_lines(found)]
     if isinstance(found, TargetComparison):
@@ -102,16 +100,23 @@ def _explained(_: Path, source: str, choices: dict[str, Any]) -> tuple[Any, Any,
     )
 
 
-def _found(source: str, choices: dict[str, Any]) -> tuple[list[str], Explanation | TargetComparison | Walk]:
+def _found(
+    source: str, operands: tuple[str, ...], choices: _Choices
+) -> tuple[list[str], Explanation | TargetComparison | Walk]:
     from ...ptx.qualifiers import on_target
     from ...workbench.explanation.explain import compare_inputs, explain_inputs
 
-    row, column = place_of(choices["element"])
-    targets, product = choices["targets"], choices["product"]
+    (row, column), targets, product = choices.element, choices.targets or (), choices.product
     if not is_file(source):
-        return [], _of_operands(source, choices, row, column)
-    which = {name: choices[name] for name in ("event", "warp", "case", "selection")}
-    subject = subject_of(source, **which, literal=choices["allow_undefined"])
+        return [], _of_operands(source, operands, choices)
+    subject = subject_of(
+        source,
+        event=choices.event,
+        warp=choices.warp,
+        case=choices.case,
+        selection=choices.selection,
+        literal=choices.undefined == "fallback",
+    )
     form, inputs = subject.instruction, subject.inputs
     if len(targets) > 1:
         return [subject.title], compare_inputs(form, inputs, row, column, targets, product)
@@ -128,15 +133,14 @@ def _is_product(form: Any, given: dict[str, Any]) -> bool:
 
 
 def _of_operands(
-    mnemonic: str, choices: dict[str, Any], row: int, column: int
+    mnemonic: str, operands: tuple[str, ...], choices: _Choices
 ) -> Explanation | TargetComparison | Walk:
     """Return the explanation of registers, or of the matrices A, B and C."""
     from ...workbench.explanation.explain import compare_dot, compare_matrices, explain_dot, explain_matrices
 
-    targets = choices["targets"]
-    form, given = decoded(mnemonic, targets[0] if len(targets) == 1 else None, choices["operands"])
-    undefined: Undefined = "fallback" if choices["allow_undefined"] else "error"
-    product = choices["product"]
+    (row, column), targets, product = choices.element, choices.targets or (), choices.product
+    form, given = decoded(mnemonic, targets[0] if len(targets) == 1 else None, operands)
+    undefined = choices.undefined
     if not given.keys() & {"A", "B", "C", "D"}:
         given["undefined"] = undefined
         if len(targets) > 1:
@@ -149,7 +153,7 @@ def _of_operands(
         from ...workbench.explanation.walk import walk_product
 
         chosen = targets or (form.target or "",)
-        at = choices["event"]
+        at = choices.event
         return walk_product(form, row, column, **given, targets=chosen, at=at, undefined=undefined)
     matrices = given["A"], given["B"], given.get("C"), given.get("scale_a"), given.get("scale_b")
     if len(targets) > 1:

@@ -8,100 +8,78 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from .cluster import cluster, scheduler_option
-from .options import json_option, undefined_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, fail, print_json, say
+from .cluster import cluster
+from .options import Mnemonic, NeededOut, NeededTarget, Scheduler, Some, SomeOrNone, Threads, Undefined
+from .output import deliver, perform
 from .progress import watching
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...isa.formats import Format
     from ...isa.instruction import Instruction
-    from ...sums.execution.pipeline import Undefined
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
+_Array = Annotated[Path | None, Option(metavar="FILE.npy")]
 _VERB = Path("warpsim gemm")  # the subject of a failure that concerns no file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files of the operands and of D."""
+    """The files of the operands beside A and B, and that of D."""
 
-    a: Path
-    b: Path
-    c: Path | None
-    indices: Path | None
-    metadata: Path | None
-    scale_a: Path | None
-    scale_b: Path | None
-    out: Path
+    c: Annotated[_Array, Option(metavar="C.npy"), "The matrix to add to; zero if left out."]
+    out: Annotated[NeededOut, Option(metavar="D.npy"), "Where to write D."]
+    indices: Annotated[
+        _Array,
+        Option(metavar="I.npy"),
+        "A is compressed, and these are the indices of its units; without, a sparse A obeys the pattern.",
+    ]
+    metadata: Annotated[
+        _Array,
+        Option(metavar="E.npy"),
+        "A is compressed, and this is its metadata in the order of --arrangement.",
+    ]
+    scale_a: Annotated[_Array, "Block scales of A, (m, chunks along k)."]
+    scale_b: Annotated[_Array, "Block scales of B, (chunks along k, n)."]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How a product is computed, in the terms of warpsim.gemm."""
 
-    split_k: int
-    promote_every: int | None
-    threads: int | None
+    target: NeededTarget
+    arrangement: Annotated[
+        str | None,
+        Option(metavar="NAME"),
+        "Of --metadata: fields, words, cutlass, torch, cutlass3 or 'lanes …', as in warpsim metadata.",
+    ]
+    split_k: Annotated[
+        Some,
+        "Cut the instructions along k into so many runs, each from zero, whose results are added.",
+    ] = 1
+    promote_every: Annotated[
+        SomeOrNone,
+        "Add the accumulator to a main accumulator in f32 after every N instructions, as fp8 kernels do.",
+    ]
     undefined: Undefined
-    arrangement: str | None = None
+    threads: Annotated[
+        Threads,
+        "Threads here (default: number of cores); with --scheduler, threads of a task (default: 1).",
+    ]
+    scheduler: Scheduler
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("mnemonic")
-@click.argument("a", type=_FILE, metavar="A.npy")
-@click.argument("b", type=_FILE, metavar="B.npy")
-@click.option("--c", "c", type=_FILE, metavar="C.npy", help="The matrix to add to; zero if left out.")
-@click.option("-o", "--out", type=_FILE, metavar="D.npy", required=True, help="Where to write D.")
-@click.option(
-    "--target", metavar="SM", callback=check_target, required=True, help="The chip, such as sm_90a."
-)
-@click.option(
-    "--indices",
-    type=_FILE,
-    metavar="I.npy",
-    help="A is compressed, and these are the indices of its units; without, a sparse A obeys the pattern.",
-)
-@click.option(
-    "--metadata",
-    type=_FILE,
-    metavar="E.npy",
-    help="A is compressed, and this is its metadata in the order of --arrangement.",
-)
-@click.option(
-    "--arrangement",
-    metavar="NAME",
-    help="Of --metadata: fields, words, cutlass, torch, cutlass3 or 'lanes …', as in warpsim metadata.",
-)
-@click.option("--scale-a", type=_FILE, metavar="FILE.npy", help="Block scales of A, (m, chunks along k).")
-@click.option("--scale-b", type=_FILE, metavar="FILE.npy", help="Block scales of B, (chunks along k, n).")
-@click.option(
-    "--split-k",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Cut the instructions along k into so many runs, each from zero, whose results are added.",
-)
-@click.option(
-    "--promote-every",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Add the accumulator to a main accumulator in f32 after every N instructions, as fp8 kernels do.",
-)
-@undefined_option
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    help="Threads here (default: number of cores); with --scheduler, threads of a task (default: 1).",
-)
-@scheduler_option
-@json_option
+@verb
 def gemm(
-    mnemonic: str, target: str, allow_undefined: bool, scheduler: str | None, as_json: bool, **given: Any
+    mnemonic: Mnemonic,
+    a: Annotated[Path, Option(metavar="A.npy")],
+    b: Annotated[Path, Option(metavar="B.npy")],
+    *,
+    files: Files,
+    options: Options,
 ) -> int:
     """Multiply whole matrices, bit for bit as a kernel that issues MNEMONIC along k.
 
@@ -109,39 +87,17 @@ def gemm(
     are unsigned integers, which are taken as its raw codes: numpy.save(file, fp8.view(numpy.uint8)).
     The bits depend neither on --threads nor on the cluster of --scheduler.
     """
-    if (given["metadata"] is None) != (given["arrangement"] is None):
+    if (files.metadata is None) != (options.arrangement is None):
         raise click.UsageError("--metadata and --arrangement go together")
-    if given["metadata"] is not None and given["indices"] is not None:
+    if files.metadata is not None and files.indices is not None:
         raise click.UsageError("--indices and --metadata say the same: give one of them")
-    chosen = {name: given.pop(name) for name in ("arrangement", "split_k", "promote_every", "threads")}
-    options = Options(undefined="fallback" if allow_undefined else "error", **chosen)
-    document = _computed(mnemonic, target, Files(**given), options, scheduler)
-    if isinstance(document, Failure):
-        return fail(document, as_json)
-    if as_json:
-        print_json(document)
-    else:
-        say("\n".join(_lines(document)))
-    return EXPECTED
-
-
-def _computed(
-    mnemonic: str, target: str, files: Files, options: Options, scheduler: str | None
-) -> dict[str, Any] | Failure:
-    """Read, multiply, write; return the summary, or the failure that ended the product."""
-    form = attempt(_form, _VERB, mnemonic, target)
-    if isinstance(form, Failure):
-        return form
-    if failure := attempt(_check_place, files.out):
-        return failure
-    operands = _operands(form, files)
-    if isinstance(operands, Failure):
-        return operands
-    d = attempt(_product, _VERB, form, operands, options, scheduler)
-    if isinstance(d, Failure):
-        return d
-    failure = attempt(_write, files.out, d)
-    return failure or _document(form, files.out, d, operands["B"].shape[0], options)
+    form = perform(_form, _VERB, mnemonic, options.target)
+    perform(_check_place, files.out)
+    operands = _operands(form, a, b, files)
+    d = perform(_product, _VERB, form, operands, options)
+    perform(_write, files.out, d)
+    document = _document(form, files.out, d, operands["B"].shape[0], options)
+    return deliver(document, lambda: _lines(document))
 
 
 def _form(_: Path, mnemonic: str, target: str) -> Instruction:
@@ -162,24 +118,18 @@ def _check_place(out: Path) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
-def _operands(form: Instruction, files: Files) -> dict[str, Any] | Failure:
-    """Return the operands as warpsim.gemm names them, or the failure of the first bad file."""
+def _operands(form: Instruction, a: Path, b: Path, files: Files) -> dict[str, Any]:
+    """Return the operands as warpsim.gemm names them. Raises Ended for the first bad file."""
     sources = {
-        "A": (files.a, form.a),
-        "B": (files.b, form.b),
+        "A": (a, form.a),
+        "B": (b, form.b),
         "C": (files.c, form.c),
         "indices": (files.indices, None),
         "metadata": (files.metadata, None),
         "scale_a": (files.scale_a, form.scale),
         "scale_b": (files.scale_b, form.scale),
     }
-    operands: dict[str, Any] = {}
-    for name, (path, element) in sources.items():
-        operand = attempt(_read, path, element) if path else None
-        if isinstance(operand, Failure):
-            return operand
-        operands[name] = operand
-    return operands
+    return {name: path and perform(_read, path, element) for name, (path, element) in sources.items()}
 
 
 def _read(path: Path, element: Format | None) -> Any:
@@ -204,18 +154,16 @@ def _write(out: Path, d: Any) -> None:
 # --- the product -------------------------------------------------------------------------------------
 
 
-def _product(
-    _: Path, form: Instruction, operands: dict[str, Any], options: Options, scheduler: str | None
-) -> Any:
+def _product(_: Path, form: Instruction, operands: dict[str, Any], options: Options) -> Any:
     from ...base.errors import OperandError
     from ...sums.products.gemm import gemm, gemm_sparse
 
     arguments, chosen = dict(operands), asdict(options)
     indices, metadata = arguments.pop("indices"), arguments.pop("metadata")
-    arrangement = chosen.pop("arrangement")
+    arrangement, _ = chosen.pop("arrangement"), chosen.pop("target")
     if not form.sparse and (indices is not None or metadata is not None):
         raise OperandError(f"{form} is dense; it takes no {'indices' if metadata is None else 'metadata'}")
-    with cluster(scheduler) as client, watching("multiplying") as watch:
+    with cluster(options.scheduler) as client, watching("multiplying") as watch:
         chosen |= {"scheduler": client, "progress": watch}
         if metadata is not None:
             values = arguments.pop("A")

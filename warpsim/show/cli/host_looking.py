@@ -8,97 +8,107 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from ...ptx.symbols import matching
-from .host_origins import HostOrigins, host_origins_options
-from .looking import breaks_of
+from .host_origins import HostOrigins
 from .observed import ObservedLaunch, observing, recorder_of, write_recorded
+from .options import FOLDER, Breaks, Select, SomeOrNone
+from .origins import Fragment
 from .output import EXPECTED, MISMATCH, UNREADABLE, complain
-from .sources import selection_option
+from .verbs import Option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...machine.run.events import Observer
-    from ...observe.recording.debugger import Debugger, Stop
     from ...observe.recording.recorder import Recorder
-    from ...observe.recording.selection import Selection
-    from ...observe.recording.source_breaks import Break
+    from ...observe.stops.debugger import Debugger, WarpStop
+    from ...observe.stops.stop_places import Break
     from ...programs.exec.host_launch import HostLaunch
     from ...programs.exec.references.decisions import References
     from ...programs.launch.launching import LaunchableKernel, LoadedModule
 
-    Command = TypeVar("Command", bound=Callable[..., Any])
-
 _LONGEST = 40  # characters of a kernel's name in the name of a file
-_OPTIONS = (
-    click.option(
-        "--trace-mma",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="FOLDER",
-        help="Record the matrix instructions of each launch in a file of its own, for explain, diff, lint "
-        "and view.",
-    ),
-    click.option(
-        "--break",
-        "breaks",
-        callback=breaks_of,
-        multiple=True,
-        metavar="FILE:LINE or LINE",
-        help="Show the registers on stderr where a line of a source is first executed, as in gemm.cu:153; a "
-        "line of the PTX with --kernel.",
-    ),
-    selection_option(
-        "Record or show these only: executions by a CTA, by a warp of it, of a line, the so many-th of each "
-        "warp, in each launch."
-    ),
-    click.option(
-        "--reference",
-        "references",
-        multiple=True,
-        metavar="[KERNEL=]FILE.py:FUNCTION|NAME",
-        help="Decide of each launch whether it computes this NumPy function of the kernel's arguments, as "
-        "launch --reference does: of KERNEL, by its C++ name, or of every kernel that takes as many "
-        "arguments. Pointers are arrays of one axis, to the end of their allocation.",
-    ),
-    click.option("--kernel", metavar="NAME", help="Observe launches of this kernel only, by its C++ name."),
-    click.option(
-        "--launch",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Observe this launch only: the N-th of the run, or of --kernel.",
-    ),
-)
-
-
-def host_looking_options(command: Command) -> Command:
-    """Return a command with the options of HostLooking."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return host_origins_options(command)
 
 
 @dataclass(kw_only=True)
-class HostLooking:
-    """The observations of a run: the options as they are given, and what has come of them."""
+class _Observed:
+    """Which launches are observed, and how."""
 
-    trace_mma: Path | None
-    breaks: tuple[Break, ...]
-    selection: Selection | None
-    kernel: str | None
-    launch: int | None
+    trace_mma: Annotated[
+        Path | None,
+        FOLDER,
+        "Record the matrix instructions of each launch in a file of its own, for explain, diff, lint "
+        "and view.",
+    ]
+    breaks: Annotated[
+        Breaks,
+        Option(metavar="FILE:LINE or LINE"),
+        "Show the registers on stderr where a line of a source is first executed, as in gemm.cu:153; a "
+        "line of the PTX with --kernel.",
+    ]
+    selection: Annotated[
+        Select,
+        "Record or show these only: executions by a CTA, by a warp of it, of a line, the so many-th of each "
+        "warp, in each launch.",
+    ]
+    kernel: Annotated[
+        str | None, Option(metavar="NAME"), "Observe launches of this kernel only, by its C++ name."
+    ]
+    launch: Annotated[SomeOrNone, "Observe this launch only: the N-th of the run, or of --kernel."]
+
+
+@dataclass(kw_only=True)
+class Observation(_Observed):
+    """The options of exec that say what is observed."""
+
+    references: Annotated[
+        tuple[str, ...],
+        "--reference",
+        Option(metavar="[KERNEL=]FILE.py:FUNCTION|NAME"),
+        "Decide of each launch whether it computes this NumPy function of the kernel's arguments, as "
+        "launch --reference does: of KERNEL, by its C++ name, or of every kernel that takes as many "
+        "arguments. Pointers are arrays of one axis, to the end of their allocation.",
+    ]
+    origins: Annotated[
+        str | None,
+        Option(metavar="all|NUMBER,..."),
+        "Show which bytes of which allocations the matrix instructions are given, what has filled them, "
+        "and what of it does not fit together: in the first launch of each kernel, or in that of --launch. "
+        "Allocations that the parameters name, or these by number; A=1 gives the first the name A.",
+    ]
+    fragment: Annotated[
+        Fragment,
+        "With --origins: show every element of an operand, by the line of the PTX, as in 62:a, in its "
+        "N-th execution.",
+    ]
+
+    def begun(self) -> HostLooking:
+        """Return the observer of a run. Raises UsageError, OperandError."""
+        references = None
+        if self.references:
+            from ...programs.exec.references.decisions import References
+
+            references = References.named(self.references)
+        origins = HostOrigins.given(self.origins, self.fragment, once=not self.launch)
+        given = {each.name: getattr(self, each.name) for each in fields(_Observed)}
+        looking = HostLooking(**given, origins=origins, references=references)
+        looking.check()
+        return looking
+
+
+@dataclass(kw_only=True)
+class HostLooking(_Observed):
+    """The observations of a run, and what has come of them."""
+
     origins: HostOrigins | None = None
     references: References | None = None
     launches: int = 0  # so far, of the kernel
     recordings: list[dict[str, Any]] = field(default_factory=list)
-    unwritten: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # recordings that a full disk has no room for
+    unwritten: list[dict[str, Any]] = field(default_factory=list)  # a full disk has no room for them
     stops: list[Any] = field(default_factory=list)
     _stopped: set[Break] = field(default_factory=set)
 
@@ -163,15 +173,15 @@ class HostLooking:
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         """Return what stops at the lines that the bound kernels of a module have."""
-        from ...observe.recording.debugger import Debugger
-        from ...observe.recording.source_breaks import is_there
+        from ...observe.stops.debugger import Debugger
+        from ...observe.stops.stop_places import is_there
 
         code = module.module.code
         left = [place for place in self.breaks if self.selection is not None or place not in self._stopped]
         found = [place for place in left if is_there(code, place)]
         return Debugger(show=self._show, breaks=found, selection=self.selection) if found else None
 
-    def _show(self, stop: Stop) -> None:
+    def _show(self, stop: WarpStop) -> None:
         from ..views.stops import stop_document, stop_lines
 
         self.stops.append({"launch": self.launches, **stop_document(stop)})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,36 +16,14 @@ from ...isa.numerals import whole_number
 from .origins import chosen, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...machine.state.spaces import Allocation
     from ...programs.exec.fills import WrittenAllocations
     from ...programs.exec.host_launch import HostLaunch
     from ...workbench.diagnosis.origins.element_origins import Origins
 
-    Command = TypeVar("Command", bound=Callable[..., Any])
-
 _ALL = "all"
 _MATRIX = frozenset({"mma", "wgmma", "wmma", "tcgen05"})
 _WORD = 8
-
-
-def host_origins_options(command: Command) -> Command:
-    """--origins and --fragment."""
-    fragment = click.option(
-        "--fragment",
-        metavar="LINE:OPERAND[:N]",
-        help="With --origins: show every element of an operand, by the line of the PTX, as in 62:a, in its "
-        "N-th execution.",
-    )
-    origins = click.option(
-        "--origins",
-        metavar="all|NUMBER,...",
-        help="Show which bytes of which allocations the matrix instructions are given, what has filled them, "
-        "and what of it does not fit together: in the first launch of each kernel, or in that of --launch. "
-        "Allocations that the parameters name, or these by number; A=1 gives the first the name A.",
-    )
-    return origins(fragment(command))
 
 
 @dataclass(kw_only=True)
@@ -156,7 +134,7 @@ class HostOrigins:
             missing = [f"#{number}" for number in self.names.values() if number not in by_number]
             if missing:
                 there = ", ".join(f"#{number}" for number in by_number if number)
-                raise click.UsageError(f"{', '.join(missing)} is no allocation now: there are {there}")
+                raise click.UsageError(f"{', '.join(missing)} is not an allocation now: there are {there}")
             return {name: by_number[number] for name, number in self.names.items()}
         found: dict[str, Allocation] = {}
         for content in launch.parameters:

@@ -4,84 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from .options import idesc_of, json_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, check_target, check_version, print_json, say
+from .options import Idesc, MnemonicOrNone, PtxVersion, Target
+from .output import Ended, Failure, attempt, deliver
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ...isa.instruction import Instruction
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("mnemonic", required=False)
-@click.option("--target", metavar="SM", callback=check_target, help="Only this chip, such as sm_90a.")
-@click.option("--idesc", metavar="HEX", help="The instruction descriptor of a tcgen05.mma: shape and types.")
-@click.option(
-    "--ptx-version",
-    "version",
-    metavar="VERSION",
-    callback=check_version,
-    help="PTX version to go by, such as 8.5.  [default: 9.5]",
-)
-@click.option(
-    "--evidence",
-    "only_evidence",
-    is_flag=True,
-    help="Why results are believed: outputs of real chips compared, and how many differ.",
-)
-@click.option(
-    "--promises",
-    "only_promises",
-    is_flag=True,
-    help="What is guaranteed, inferred and refused, what tests it, and what tools last said.",
-)
-@json_option
+@verb
 def info(
-    mnemonic: str | None,
-    target: str | None,
-    idesc: str | None,
-    version: str | None,
-    as_json: bool,
-    **only: bool,
+    mnemonic: MnemonicOrNone,
+    *,
+    target: Annotated[Target, "Only this chip, such as sm_90a."],
+    idesc: Idesc,
+    version: Annotated[PtxVersion, "PTX version to go by, such as 8.5.  [default: 9.5]"],
+    evidence: Annotated[
+        bool, "Why results are believed: outputs of real chips compared, and how many differ."
+    ],
+    promises: Annotated[
+        bool, "What is guaranteed, inferred and refused, what tests it, and what tools last said."
+    ],
 ) -> int:
     """List the instruction forms, or describe the form that MNEMONIC spells."""
     from ...workbench.explanation.information import form_document, form_lines, forms_lines
 
-    given = (mnemonic, target, version, idesc_of(idesc))
-    forms = attempt(_forms, Path("MNEMONIC"), *given)
+    forms = attempt(_forms, Path("MNEMONIC"), mnemonic, target, version, idesc)
     if isinstance(forms, Failure):
-        if as_json:
-            from ..views.report import error_document
-
-            print_json({"forms": [], "errors": [error_document(forms.error, "MNEMONIC")]})
-        return forms.code()
-    if mnemonic is None and any(only.values()):
+        raise Ended(forms, forms=[])
+    if mnemonic is None and (evidence or promises):
         forms += _reported(target, version)
-    if only["only_promises"]:
-        _say_promises(forms, as_json)
-    elif only["only_evidence"]:
-        _say_evidence(forms, as_json, with_reasons=mnemonic is not None)
-    elif as_json:
-        print_json({"forms": [form_document(form) for form in forms], "errors": []})
-    else:
-        say("\n".join(form_lines(forms[0]) if mnemonic else forms_lines(forms)))
-    return EXPECTED
+    if promises:
+        return _say_promises(forms)
+    if evidence:
+        return _say_evidence(forms, with_reasons=mnemonic is not None)
+    return deliver(
+        lambda: {"forms": [form_document(form) for form in forms], "errors": []},
+        lambda: form_lines(forms[0]) if mnemonic else forms_lines(forms),
+    )
 
 
-def _say_evidence(forms: list[Instruction], as_json: bool, with_reasons: bool) -> None:
+def _say_evidence(forms: list[Instruction], with_reasons: bool) -> int:
     """Print the table; of a single form, whose lines are few, with the reasons."""
     from ..views.evidence import evidence_documents, evidence_lines, reason_lines
 
-    if as_json:
-        print_json({"evidence": evidence_documents(forms), "errors": []})
-    else:
-        say("\n".join([*evidence_lines(forms), *(reason_lines(forms) if with_reasons else ())]))
+    return deliver(
+        lambda: {"evidence": evidence_documents(forms), "errors": []},
+        lambda: [*evidence_lines(forms), *(reason_lines(forms) if with_reasons else ())],
+    )
 
 
-def _say_promises(forms: list[Instruction], as_json: bool) -> None:
+def _say_promises(forms: list[Instruction]) -> int:
     import json
     from importlib.resources import files
 
@@ -89,10 +64,10 @@ def _say_promises(forms: list[Instruction], as_json: bool) -> None:
     from ..views.promises.promises import promises_document, promises_lines
 
     statements = json.loads(files(promises).joinpath("statements.json").read_text(encoding="utf-8"))
-    if as_json:
-        print_json({**promises_document(forms, statements), "errors": []})
-    else:
-        say("\n".join(promises_lines(forms, statements)))
+    return deliver(
+        lambda: {**promises_document(forms, statements), "errors": []},
+        lambda: promises_lines(forms, statements),
+    )
 
 
 def _forms(

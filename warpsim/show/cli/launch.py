@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 from ...isa.numerals import whole_number
 from ...ptx.symbols import matching, names_shown, shown
-from .cluster import cluster, scheduler_option
-from .launch_arguments import KINDS, ArrayCheck, argument, compared, placed
+from .cluster import cluster
+from .launch_arguments import KINDS, ArrayCheck, argument, compared, named_symbols, placed, set_symbols
 from .launch_maps import SPELLING, array_of, with_maps
-from .launch_symbols import named_symbols, set_symbols
-from .looking import Looking, looking_options
-from .options import engine_option, json_option, mangled_option, undefined_option
-from .origins import Launched, check_options, notes, origins_options, trace
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    Failure,
-    attempt,
-    check_target,
-    fail,
-    pass_on,
-    print_json,
-    say,
+from .looking import Looking
+from .options import (
+    Engine,
+    Entry,
+    Mangled,
+    Nvcc,
+    Processes,
+    Resident,
+    Schedule,
+    Scheduler,
+    Schedules,
+    Target,
+    Tolerance,
+    Undefined,
 )
+from .origins import Fragment, Launched, Origins, check_options, notes, trace
+from .output import EXPECTED, MISMATCH, deliver, pass_on, perform, print_json, say
 from .progress import watching
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...machine.host.device import Symbol
@@ -40,39 +42,131 @@ if TYPE_CHECKING:
 _LARGEST_SIZE = (1 << 31) - 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """The options of a launch, as they are written."""
+_Sizes = Option(metavar="X,Y,Z")
+_NameFile, _IndexFile = Option(metavar="NAME=FILE.npy"), Option(metavar="INDEX=FILE.npy")
 
-    entry: str | None
-    grid: str
-    block: str
-    cluster: str | None
-    shared: int
-    arguments: tuple[str, ...]
-    save: tuple[str, ...]
-    expect: tuple[str, ...]
-    tolerance: float
-    reference: str | None
-    why: bool
-    target: str | None
-    checks: str
-    schedule: str
-    schedules: int
-    nvcc: tuple[str, ...]
-    keep: Path | None
-    cooperative: bool
-    resident: int
-    symbols: tuple[str, ...]
-    save_symbols: tuple[str, ...]
-    looking: Looking
-    origins: str | None
-    fragment: str | None
-    engine: str
-    allow_undefined: bool
-    limit: int | None
-    processes: int | None
-    scheduler: str | None
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What is launched, and how: the options of launch and debug, as they are written."""
+
+    entry: Annotated[
+        Entry,
+        "Which kernel, where there are several; without it and --arg, kernels and parameters are listed.",
+    ]
+    grid: Annotated[str, _Sizes, "CTAs."] = "1"
+    block: Annotated[str, _Sizes, "Threads of a CTA."] = "1"
+    cluster: Annotated[str | None, _Sizes, "CTAs of a cluster."]
+    shared: Annotated[int, Option(metavar="BYTES"), "Dynamic shared memory of a CTA."] = 0
+    arguments: Annotated[
+        tuple[str, ...],
+        "--arg",
+        Option(metavar="VALUE", help=f"In parameter order: {KINDS}, {SPELLING}."),
+    ]
+    expect: Annotated[
+        tuple[str, ...], _IndexFile, "Compare the array of that argument afterwards, bit by bit."
+    ]
+    tolerance: Annotated[Tolerance, "Compare values with --expect, not bits: relative, such as 1e-2."] = 0.0
+    target: Annotated[Target, "Run on this chip instead of the module's own."]
+    checks: Annotated[
+        Literal["error", "warn", "off"],
+        "Races and reads of uninitialised bytes: stop at the first error, list them, or do not check.",
+    ] = "error"
+    schedule: Annotated[Schedule, "The order of CTAs and warps, and when asynchronous copies complete."] = (
+        "program"
+    )
+    limit: Annotated[
+        int | None,
+        Option(type=click.IntRange(1), metavar="STATEMENTS"),
+        "So many are executed, each by all threads at hand together, before the kernel is said not to end. "
+        "[default: a thousand million for each 4096 threads]",
+    ]
+    nvcc: Nvcc
+    symbols: Annotated[
+        tuple[str, ...],
+        "--symbol",
+        _NameFile,
+        "Set a variable of the module, such as __constant__ memory, before the launch.",
+    ]
+    cooperative: Annotated[bool, "Allow grid.sync() of cooperative groups."]
+    resident: Resident = 1
+    keep: Annotated[Path | None, Option(metavar="FILE.ptx"), "Write the PTX that nvcc makes of a .cu FILE."]
+    engine: Engine = "kernel"
+    undefined: Undefined
+    mangled: Mangled
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of grid, block and cluster. Raises UsageError."""
+        return {name: _size(name, getattr(self, name)) for name in ("grid", "block", "cluster")}
+
+    def module(self, file: Path) -> LoadedModule:
+        """Return the module of a file, its variables set. Raises UsageError, WarpsimError, OSError."""
+        from ...programs.launch.loading import load
+
+        module = load(file, self.target, self.nvcc, self.keep)
+        set_symbols(module, self.symbols)
+        return module
+
+    def values(self, file: Path) -> list[Any]:
+        """Return the value of every --arg; the error of a file names its argument. Raises UsageError."""
+        from ...base.errors import TraceError
+
+        def value(text: str) -> Any:
+            try:
+                return argument(text)
+            except OSError as error:
+                raise TraceError(f"--arg {text}: {error.strerror or error}") from None
+
+        return with_maps(self.arguments, value)
+
+    def expected(self, values: list[Any]) -> list[tuple[int, Path]]:
+        """Return the arguments that are compared, and their files. Raises UsageError."""
+        return self.placed("--expect", self.expect, values)
+
+    def placed(self, option: str, texts: tuple[str, ...], values: list[Any]) -> list[tuple[int, Path]]:
+        """Return the arguments and files of an option. Raises UsageError, also for what is not an array."""
+        pairs = [placed(option, text, len(values)) for text in texts]
+        for index, path in pairs:
+            if array_of(values[index]) is None:
+                given = f"argument {index}, {self.arguments[index]}, is not an array"
+                raise click.UsageError(f"{index}={path}: {given}")
+        return pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked(Launch):
+    """The options that debug does not have."""
+
+    save: Annotated[tuple[str, ...], _IndexFile, "Write the array of that argument afterwards."]
+    reference: Annotated[
+        str | None,
+        Option(metavar="FILE.py:FUNCTION|NAME"),
+        "Decide whether the kernel computes this NumPy function of its arguments, which returns the output, "
+        "or {argument: array}. Built-in references go by name: gemm, sparse_gemm, attention, and others that "
+        "an unknown name lists.",
+    ]
+    why: Annotated[
+        bool,
+        "Where something is wrong, say why: the cause first, with the statement at fault. The launch is "
+        "executed again and again, under other schedules and on tags in place of data; nothing is written.",
+    ]
+    schedules: Annotated[
+        Schedules,
+        "Repeat the launch under N - 1 other schedules: bounds of sums whose order PTX leaves open, and an "
+        "error where anything else is another.",
+    ] = 1
+    save_symbols: Annotated[
+        tuple[str, ...], "--save-symbol", _NameFile, "Write a variable of the module afterwards."
+    ]
+    processes: Annotated[
+        Processes,
+        "Execute CTAs that are independent in so many processes of this machine, with the same results. "
+        "[default: as many as there are processors, once a launch takes long]",
+    ]
+    origins: Origins
+    fragment: Fragment
+    scheduler: Scheduler
 
     @property
     def lists(self) -> bool:
@@ -93,123 +187,8 @@ class _Done:
     looking: Looking
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--entry",
-    metavar="NAME",
-    help="Which kernel, where there are several; without it and --arg, kernels and parameters are listed.",
-)
-@click.option("--grid", default="1", show_default=True, metavar="X,Y,Z", help="CTAs.")
-@click.option("--block", default="1", show_default=True, metavar="X,Y,Z", help="Threads of a CTA.")
-@click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster.")
-@click.option("--shared", type=int, default=0, metavar="BYTES", help="Dynamic shared memory of a CTA.")
-@click.option(
-    "--arg", "arguments", multiple=True, metavar="VALUE", help=f"In parameter order: {KINDS}, {SPELLING}."
-)
-@click.option(
-    "--save", multiple=True, metavar="INDEX=FILE.npy", help="Write the array of that argument afterwards."
-)
-@click.option("--expect", multiple=True, metavar="INDEX=FILE.npy", help="Compare it afterwards, bit by bit.")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(0, 1, max_open=True),
-    default=0.0,
-    metavar="RELATIVE",
-    help="Compare values with --expect, not bits: relative, such as 1e-2.",
-)
-@click.option(
-    "--reference",
-    metavar="FILE.py:FUNCTION|NAME",
-    help="Decide whether the kernel computes this NumPy function of its arguments, which returns the output, "
-    "or {argument: array}. Built-in references go by name: gemm, sparse_gemm, attention, and others that an "
-    "unknown name lists.",
-)
-@click.option(
-    "--why",
-    is_flag=True,
-    help="Where something is wrong, say why: the cause first, with the statement at fault. The launch is "
-    "executed again and again, under other schedules and on tags in place of data; nothing is written.",
-)
-@click.option(
-    "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the module's own."
-)
-@click.option(
-    "--checks",
-    type=click.Choice(["error", "warn", "off"]),
-    default="error",
-    show_default=True,
-    help="Races and reads of uninitialised bytes: stop at the first error, list them, or do not check.",
-)
-@click.option(
-    "--schedule",
-    default="program",
-    show_default=True,
-    metavar="program|earliest|latest|random:SEED",
-    help="The order of CTAs and warps, and when asynchronous copies complete.",
-)
-@click.option(
-    "--schedules",
-    type=click.IntRange(1, 64),
-    default=1,
-    metavar="N",
-    help="Repeat the launch under N - 1 other schedules: bounds of sums whose order PTX leaves open, and an "
-    "error where anything else is another.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="STATEMENTS",
-    help="So many are executed, each by all threads at hand together, before the kernel is said not to end. "
-    "[default: a thousand million for each 4096 threads]",
-)
-@click.option(
-    "--nvcc", multiple=True, metavar="OPTION", help="An option for nvcc, which compiles a .cu FILE."
-)
-@click.option(
-    "--symbol",
-    "symbols",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    help="Set a variable of the module, such as __constant__ memory, before the launch.",
-)
-@click.option(
-    "--save-symbol",
-    "save_symbols",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    help="Write a variable of the module afterwards.",
-)
-@click.option("--cooperative", is_flag=True, help="Allow grid.sync() of cooperative groups.")
-@click.option(
-    "--resident",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="CTAS",
-    help="CTAs that a multiprocessor has at a time: they share its tensor memory, and wait for its columns.",
-)
-@click.option(
-    "--processes",
-    type=click.IntRange(1, 256),
-    metavar="NUMBER",
-    help="Execute CTAs that are independent in so many processes of this machine, with the same results. "
-    "[default: as many as there are processors, once a launch takes long]",
-)
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.ptx",
-    help="Write the PTX that nvcc makes of a .cu FILE.",
-)
-@looking_options
-@origins_options
-@engine_option
-@undefined_option
-@scheduler_option
-@mangled_option
-@json_option
-def launch(file: Path, as_json: bool, mangled: bool, **options: Any) -> int:
+@verb
+def launch(file: Path, *, asked: _Asked, looking: Looking) -> int:
     """Execute a kernel and write or compare the arrays that it leaves.
 
     FILE is PTX, or a .cu file where nvcc is on the path. Arguments are arrays, which go to global memory, and
@@ -226,44 +205,34 @@ def launch(file: Path, as_json: bool, mangled: bool, **options: Any) -> int:
     channels, pixels and mode for im2col, with dimensions as NumPy orders them. --save and --expect take the
     array of a map.
     """
-    with names_shown(mangled=mangled):
-        return _launch(file, as_json, options)
+    with names_shown(mangled=asked.mangled):
+        return _launch(file, asked, looking)
 
 
-def _launch(file: Path, as_json: bool, options: dict[str, Any]) -> int:
+def _launch(file: Path, asked: _Asked, looking: Looking) -> int:
     """Launch as the options say; return the exit code."""
-    names = ("trace_mma", "timeline", "breaks", "watches", "lane", "selection")
-    looking = Looking(**{name: options.pop(name) for name in names}, as_json=as_json)
     looking.check()
-    asked = _Asked(**options, looking=looking)
-    sizes = {name: size_of(name, getattr(asked, name)) for name in ("grid", "block", "cluster")}
+    sizes, keeps = asked.sizes, looking.trace_mma is not None
     if asked.lists:
-        return _list(file, asked, as_json)
-    values = attempt(argument_values, file, asked.arguments)
-    if isinstance(values, Failure):
-        return fail(values, as_json)
-    keeps = looking.trace_mma is not None
-    check_options(asked.origins, asked.fragment, keeps=keeps, computed=[*asked.save, *asked.expect])
+        return _list(file, asked)
+    values = perform(asked.values, file)
+    computed = [*asked.save, *asked.expect]
+    check_options(asked.origins, asked.fragment, keeps=keeps, computed=computed)
     if asked.why or asked.reference is not None:
-        return _why(file, asked, sizes, values)
+        return _why(file, asked, looking, values)
     if asked.origins is not None and not keeps and looking.timeline is not None:
         raise click.UsageError("--origins draws nothing: --timeline does not go with it")
     if asked.origins is not None:
         traced = _to_trace(file, asked, sizes, values)
         if not keeps:
-            return trace(file, traced, asked.origins, asked.fragment, as_json)
-        found = notes(file, traced, asked.origins)
-        if isinstance(found, Failure):
-            return fail(found, as_json)
-        looking.packing = found
-    done = attempt(_launched, file, asked, sizes, values)
-    if isinstance(done, Failure):
-        return fail(done, as_json)
-    _report(file, done, as_json)
+            return trace(file, traced, asked.origins, asked.fragment)
+        looking.packing = notes(file, traced, asked.origins)
+    done = perform(_launched, file, asked, looking, values)
+    _report(file, done, looking.as_json)
     return MISMATCH if looking.packing or any(check.first for check in done.checks) else EXPECTED
 
 
-def size_of(name: str, text: str | None) -> list[int] | None:
+def _size(name: str, text: str | None) -> list[int] | None:
     """Return up to three numbers; raises UsageError."""
     if text is None:
         return None
@@ -274,37 +243,16 @@ def size_of(name: str, text: str | None) -> list[int] | None:
     return known
 
 
-def argument_values(_: Path, texts: tuple[str, ...]) -> list[Any]:
-    """Return the value of every --arg; the error of a file names its argument."""
-    from ...base.errors import TraceError
-
-    def value(text: str) -> Any:
-        try:
-            return argument(text)
-        except OSError as error:
-            raise TraceError(f"--arg {text}: {error.strerror or error}") from None
-
-    return with_maps(texts, value)
-
-
-def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> _Done:
+def _launched(file: Path, asked: _Asked, looking: Looking, values: list[Any]) -> _Done:
     """Load, launch, write and compare. Raises UsageError for what does not fit the kernel."""
     from ...base.errors import present
     from ...base.files.read_files import note_input
-    from ...programs.launch.loading import load
 
-    module = load(file, asked.target, asked.nvcc, asked.keep)
+    module = asked.module(file)
     name = entry_of(module, asked.entry, alone=bool(asked.arguments))
-    saves, expects = (
-        [placed(option, text, len(values)) for text in texts]
-        for option, texts in (("--save", asked.save), ("--expect", asked.expect))
-    )
-    for index, path in [*saves, *expects]:
-        if array_of(values[index]) is None:
-            raise click.UsageError(f"{index}={path}: argument {index}, {asked.arguments[index]}, is no array")
-    set_symbols(module, asked.symbols)
+    saves, expects = asked.placed("--save", asked.save, values), asked.expected(values)
     symbols = named_symbols(module, asked.save_symbols)
-    report = _run(module, name, asked, sizes, values)
+    report = _run(module, name, asked, looking, values)
     for _, path in expects:
         note_input(path)  # read below: a file saved over it would always equal it
     arrays = [array_of(value) for value in values]
@@ -313,30 +261,29 @@ def _launched(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
         compared(index, path, present(arrays[index], path.name), asked.tolerance) for index, path in expects
     ]
     return _Done(
-        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=asked.looking
+        kernel=name, target=module.target, report=report, saved=saves, checks=checks, looking=looking
     )
 
 
-def _run(
-    module: LoadedModule, name: str, asked: _Asked, sizes: dict[str, Any], values: list[Any]
-) -> LaunchReport:
+def _run(module: LoadedModule, name: str, asked: _Asked, looking: Looking, values: list[Any]) -> LaunchReport:
     """Launch the kernel, observed as asked. Raises UsageError for arguments that do not fit it."""
     from ...base.errors import OperandError
 
+    sizes = asked.sizes
     try:
         with (
-            asked.looking.at(module, name, sizes["grid"], sizes["block"], asked.schedule) as observers,
+            looking.at(module, name, sizes["grid"], sizes["block"], asked.schedule) as observers,
             watching("CTAs") as watch,
             cluster(asked.scheduler) as client,
         ):
             return module[name](
                 args=values,
                 shared_bytes=asked.shared,
-                checks=asked.checks,  # type: ignore[arg-type]
+                checks=asked.checks,
                 schedule=asked.schedule,
                 schedules=asked.schedules,
-                engine=asked.engine,  # type: ignore[arg-type]
-                undefined="fallback" if asked.allow_undefined else "error",
+                engine=asked.engine,
+                undefined=asked.undefined,
                 progress=watch,
                 observers=observers,
                 scheduler=client,
@@ -344,7 +291,7 @@ def _run(
                 most_statements=asked.limit,
                 cooperative=asked.cooperative,
                 resident=asked.resident,
-                output=None if asked.looking.as_json else pass_on,
+                output=None if looking.as_json else pass_on,
                 **sizes,
             )
     except OperandError as error:
@@ -353,9 +300,8 @@ def _run(
         raise click.UsageError(f"{error.message}\n{_listing(module)}") from None
 
 
-def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> int:
+def _why(file: Path, asked: _Asked, looking: Looking, values: list[Any]) -> int:
     """Print why the launch is wrong; the exit code is 1 where it is."""
-    looking = asked.looking
     computed = (
         *asked.save,
         *asked.save_symbols,
@@ -368,26 +314,22 @@ def _why(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) ->
     if any(computed):
         name = "--why" if asked.why else "--reference"
         raise click.UsageError(f"{name} writes nothing and looks by itself: it goes with --expect alone")
-    found = attempt(_verdict, file, asked, sizes, values)
-    if isinstance(found, Failure):
-        return fail(found, looking.as_json)
-    if looking.as_json:
-        print_json({"file": str(file), **found.document(), "errors": []})
-    else:
-        say("\n".join(found.lines()))
-    return EXPECTED if found.as_expected else MISMATCH
+    found = perform(_verdict, file, asked, values)
+    return deliver(
+        lambda: {"file": str(file), **found.document(), "errors": []},
+        found.lines,
+        EXPECTED if found.as_expected else MISMATCH,
+    )
 
 
-def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]) -> Verdict:
+def _verdict(file: Path, asked: _Asked, values: list[Any]) -> Verdict:
     from ...base.errors import OperandError
     from ...base.files.archives import LARGEST_ARRAY, read_array
     from ...observe.algebra.shadow_arrays import ReferenceError as Refused
-    from ...programs.launch.loading import load
     from ...workbench.diagnosis.verdicts import why
 
-    module = load(file, asked.target, asked.nvcc, asked.keep)
+    module = asked.module(file)
     name = entry_of(module, asked.entry, alone=bool(asked.arguments))
-    set_symbols(module, asked.symbols)
     pairs = [placed("--expect", text, len(values)) for text in asked.expect]
     try:
         with watching("executing again: CTAs") as watch:
@@ -403,7 +345,7 @@ def _verdict(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any]
                 schedule=asked.schedule,
                 most_statements=asked.limit,
                 progress=watch,
-                **sizes,
+                **asked.sizes,
             )
     except Refused:
         raise
@@ -433,24 +375,20 @@ def _to_trace(file: Path, asked: _Asked, sizes: dict[str, Any], values: list[Any
     )
 
 
-def _list(file: Path, asked: _Asked, as_json: bool) -> int:
+def _list(file: Path, asked: _Asked) -> int:
     """Print the kernels of a file; return the exit code."""
-    from ...programs.launch.loading import load
     from ..views.launches import kernel_documents, kernel_lines
 
-    module = attempt(load, file, asked.target, asked.nvcc, asked.keep)
-    if isinstance(module, Failure):
-        return fail(module, as_json)
-    if as_json:
-        kernels = list(kernel_documents(module))
-        print_json({"file": str(file), "target": module.target, "kernels": kernels, "errors": []})
-    else:
-        say(
-            "\n".join(
-                [f"{file}: kernels for {module.target}", *(f"  {line}" for line in kernel_lines(module))]
-            )
-        )
-    return EXPECTED
+    module = perform(asked.module, file)
+    return deliver(
+        lambda: {
+            "file": str(file),
+            "target": module.target,
+            "kernels": list(kernel_documents(module)),
+            "errors": [],
+        },
+        lambda: [f"{file}: kernels for {module.target}", *(f"  {line}" for line in kernel_lines(module))],
+    )
 
 
 def entry_of(module: LoadedModule, name: str | None, *, alone: bool) -> str:

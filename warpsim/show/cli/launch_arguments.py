@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from ...machine.host.device import Symbol
     from ...programs.launch.array_agreement import Agreement
+    from ...programs.launch.launching import LoadedModule
 
 _LARGEST = 1 << 34  # bytes of an array that is made here
 _MOST_AXES = 32
@@ -119,7 +121,7 @@ def _random(text: str, rest: str) -> npt.NDArray[Any]:
     shape = _shape(text, shape_text, dtype.itemsize)
     number = whole_number(seed or "0")
     if number is None:
-        raise click.UsageError(f"--arg {text}: the seed {seed!r} is no number")
+        raise click.UsageError(f"--arg {text}: the seed {seed!r} is not a number")
     generator = np.random.default_rng(number)
     if dtype.kind in "ui":
         low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -157,7 +159,7 @@ def _number(text: str, name: str, number: str) -> Any:
     try:
         value = float(number)
     except ValueError:
-        raise click.UsageError(f"--arg {text}: {number!r} is no number") from None
+        raise click.UsageError(f"--arg {text}: {number!r} is not a number") from None
     with np.errstate(all="ignore"):
         return np.array(value).astype(dtype)
 
@@ -165,7 +167,7 @@ def _number(text: str, name: str, number: str) -> Any:
 def _integer(text: str, number: str) -> int:
     value = integer_in(number)
     if value is None:
-        raise click.UsageError(f"--arg {text}: {number!r} is no integer")
+        raise click.UsageError(f"--arg {text}: {number!r} is not an integer")
     return value
 
 
@@ -226,3 +228,36 @@ def compared(index: int, path: Path, array: npt.NDArray[Any], tolerance: float =
 
 def _hex(element: np.generic) -> str:
     return f"0x{element.tobytes()[::-1].hex()}"
+
+
+# --- variables of the module: NAME=FILE.npy ----------------------------------------------------------
+
+
+def set_symbols(module: LoadedModule, texts: tuple[str, ...]) -> None:
+    """Set every variable to the content of its file. Raises UsageError, TraceError."""
+    from ...base.errors import OperandError
+    from ...base.files.archives import read_array
+
+    for symbol, path in named_symbols(module, texts, "--symbol"):
+        try:
+            symbol.set(read_array(path))
+        except OperandError as error:
+            raise click.UsageError(f"--symbol {symbol.name}={path}: {error.message}") from None
+
+
+def named_symbols(
+    module: LoadedModule, texts: tuple[str, ...], option: str = "--save-symbol"
+) -> list[tuple[Symbol, Path]]:
+    """Find the variables and files that texts name. Raises UsageError, which lists the variables."""
+    from ...base.errors import OperandError
+
+    found = []
+    for text in texts:
+        name, equals, path = text.rpartition("=")
+        if not (name and equals and path):
+            raise click.UsageError(f"{option} {text}: expected NAME=FILE.npy")
+        try:
+            found.append((module.symbol(name), Path(path)))
+        except OperandError as error:
+            raise click.UsageError(f"{option} {text}: {error.message}") from None
+    return found

@@ -97,7 +97,7 @@ def _source(
         raise click.UsageError(f"--arg {text}: argument {number} is not an earlier argument that is an array")
     array = array_of(values[number])
     if array is None:
-        raise click.UsageError(f"--arg {text}: argument {number}, {texts[number]}, is no array")
+        raise click.UsageError(f"--arg {text}: argument {number}, {texts[number]}, is not an array")
     return array
 
 

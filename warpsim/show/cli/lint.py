@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from .operand_values import OPERANDS
-from .options import json_option
-from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, fail, print_json, say
+from .options import Json, Operands, Select, Target
+from .output import EXPECTED, MISMATCH, perform, print_json, say
 from .sources import (
-    SELECT,
     check_unselected,
     decoded,
     executed,
@@ -21,6 +19,7 @@ from .sources import (
     open_set,
     recorded,
 )
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...observe.recording.selection import Selection
@@ -31,16 +30,14 @@ _TAKEN = {"a", "b", "e", "A", "selector"}
 _LOOK = "warpsim launch --origins with --fragment LINE:OPERAND shows every element"
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE|VECTORS|RECORDING|MNEMONIC")
-@OPERANDS
-@click.option(
-    "--target", metavar="SM", callback=check_target, help="Of a mnemonic: the chip, such as sm_90a."
-)
-@SELECT
-@json_option
+@verb
 def lint(
-    source: str, operands: tuple[str, ...], target: str | None, selection: Selection | None, as_json: bool
+    source: Annotated[str, Option(metavar="TRACE|VECTORS|RECORDING|MNEMONIC")],
+    operands: Operands = (),
+    *,
+    target: Annotated[Target, "Of a mnemonic: the chip, such as sm_90a."],
+    selection: Select,
+    as_json: Json,
 ) -> int:
     """Look for mistakes in sparse operands without executing anything.
 
@@ -52,9 +49,7 @@ def lint(
         raise click.UsageError("operands and --target go with a mnemonic: a trace or vector set has its own")
     check_unselected(source, selection)
     path = Path(source) if is_file(source) else Path("OPERANDS")
-    found = attempt(_linted, path, source, operands, target, selection, as_json)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
+    found = perform(_linted, path, source, operands, target, selection, as_json)
     _report(found, as_json)
     errors = any(each.severity == "error" for _, findings in found for each in findings)
     return MISMATCH if errors else EXPECTED

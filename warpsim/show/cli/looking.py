@@ -5,104 +5,67 @@ Knows the options and the output files; the observers collect events, and the vi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from ...ptx.symbols import shown
 from .observed import ObservedLaunch, observing, recorder_of, three, write_recorded
+from .options import Breaks, Json, Select
 from .output import complain, say
-from .sources import selection_option
+from .verbs import Option
 
 if TYPE_CHECKING:
-    from ...observe.recording.debugger import Debugger, Stop
     from ...observe.recording.recorder import Recorder
-    from ...observe.recording.selection import Selection
-    from ...observe.recording.source_breaks import Break
     from ...observe.recording.strips import Timeline
     from ...observe.recording.timeline import TimelineRecorder
+    from ...observe.stops.debugger import Debugger, WarpStop
     from ...programs.launch.launching import LoadedModule
     from ...workbench.vectors.recordings import PackingNote
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def breaks_of(
-    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
-) -> tuple[Break, ...]:
-    """Return lines of the PTX, or of sources."""
-    from ...base.errors import OperandError
-    from ...observe.recording.source_breaks import break_of
-
-    try:
-        return tuple(break_of(text) for text in texts)
-    except OperandError as error:
-        raise click.BadParameter(error.message) from None
-
-
-_OPTIONS = (
-    click.option(
-        "--trace-mma",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE.npz",
-        help="Record the matrix instructions, for run, verify, explain, diff, lint and view, which shows the "
-        "timeline, too.",
-    ),
-    click.option(
-        "--timeline",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE.svg",
-        help="Draw what warps wait for, copy and multiply, in the order of events; .png, .pdf or .tex, too.",
-    ),
-    click.option(
-        "--break",
-        "breaks",
-        callback=breaks_of,
-        multiple=True,
-        metavar="LINE or FILE:LINE",
-        help="Print the registers at a line of the PTX, or of its source, as in gemm.cu:153: of a matrix "
-        "instruction as matrices, elsewhere where the line begins.",
-    ),
-    click.option(
-        "--watch", "watches", multiple=True, metavar="REGISTER", help="Print a register where it is written."
-    ),
-    click.option("--lane", type=click.IntRange(0, 31), metavar="N", help="Print this lane only."),
-    selection_option(
-        "Record, draw or print these only: executions by a CTA (cta=0 cta=1: by two, such as those of a "
-        "cluster), by a warp of it, of a line, the so many-th of each warp. Without it, the first at each "
-        "line and of each register is printed."
-    ),
-)
-
-
-def looking_options(command: Command) -> Command:
-    """Return a command with the options of Looking."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @dataclass(kw_only=True)
 class Looking:
-    """The observations of a launch: the options as they are given. ``documents`` are stops for JSON."""
+    """The observations of a launch: its options, and what came of them. ``documents`` are stops for JSON."""
 
-    trace_mma: Path | None
-    timeline: Path | None
-    breaks: tuple[Break, ...]
-    watches: tuple[str, ...]
-    lane: int | None
-    selection: Selection | None
-    as_json: bool
-    documents: list[Any] = field(default_factory=list)
-    recorded: int = 0
-    packing: tuple[PackingNote, ...] | None = None  # findings to be kept in the recording
-    drawn: int = 0
-    kept: Timeline | None = None
-    cut: bool = False  # there were more events than a timeline has
+    trace_mma: Annotated[
+        Path | None,
+        Option(metavar="FILE.npz"),
+        "Record the matrix instructions, for run, verify, explain, diff, lint and view, which shows the "
+        "timeline, too.",
+    ]
+    timeline: Annotated[
+        Path | None,
+        Option(metavar="FILE.svg"),
+        "Draw what warps wait for, copy and multiply, in the order of events; .png, .pdf or .tex, too.",
+    ]
+    breaks: Annotated[
+        Breaks,
+        Option(metavar="LINE or FILE:LINE"),
+        "Print the registers at a line of the PTX, or of its source, as in gemm.cu:153: of a matrix "
+        "instruction as matrices, elsewhere where the line begins.",
+    ]
+    watches: Annotated[
+        tuple[str, ...], "--watch", Option(metavar="REGISTER"), "Print a register where it is written."
+    ]
+    lane: Annotated[int | None, Option(type=click.IntRange(0, 31), metavar="N"), "Print this lane only."]
+    selection: Annotated[
+        Select,
+        "Record, draw or print these only: executions by a CTA (cta=0 cta=1: by two, such as those of a "
+        "cluster), by a warp of it, of a line, the so many-th of each warp. Without it, the first at each "
+        "line and of each register is printed.",
+    ]
+    as_json: Json
+    documents: list[Any] = field(default_factory=list, init=False)
+    recorded: int = field(default=0, init=False)
+    packing: tuple[PackingNote, ...] | None = field(default=None, init=False)  # findings for the recording
+    drawn: int = field(default=0, init=False)
+    kept: Timeline | None = field(default=None, init=False)
+    cut: bool = field(default=False, init=False)  # there were more events than a timeline has
 
     def check(self) -> None:
         """Raise UsageError for options that need others that are not given."""
@@ -160,7 +123,7 @@ class Looking:
 
     def _debugger(self, module: LoadedModule) -> Debugger | None:
         from ...base.errors import OperandError
-        from ...observe.recording.debugger import Debugger
+        from ...observe.stops.debugger import Debugger
 
         if not self.breaks and not self.watches:
             return None
@@ -174,7 +137,7 @@ class Looking:
             raise click.UsageError(error.message) from None
         return debugger
 
-    def _show(self, stop: Stop) -> None:
+    def _show(self, stop: WarpStop) -> None:
         from ..views.stops import stop_document, stop_lines
 
         if self.as_json:

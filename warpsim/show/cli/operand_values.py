@@ -30,7 +30,6 @@ IMMEDIATES = (
 )  # fmt: skip
 SCALES = ("SCALE_A", "SCALE_B")  # matrices, beside dumps of which they are the right scales
 NAMES = (*REGISTERS, *MATRICES, *SCALES, *DESCRIPTORS, "shared", *IMMEDIATES)
-OPERANDS = click.argument("operands", nargs=-1, metavar="[NAME=VALUE | FILE]...")
 
 # --- NAME=VALUE ------------------------------------------------------------------------------------
 

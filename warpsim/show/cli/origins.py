@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from ...isa.numerals import whole_number
 from ...ptx.symbols import shown_variable
-from .output import EXPECTED, MISMATCH, Failure, attempt, fail, print_json, say
+from .output import EXPECTED, MISMATCH, deliver, perform
+from .verbs import Option
 
 if TYPE_CHECKING:
     from ...programs.launch.launching import LaunchableKernel
-    from ...workbench.diagnosis.origins.element_origins import OperandOrigins, Origins
+    from ...workbench.diagnosis.origins.element_origins import OperandOrigins
+    from ...workbench.diagnosis.origins.element_origins import Origins as Found
     from ...workbench.vectors.recordings import PackingNote
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +34,18 @@ class Launched:
     most_statements: int | None = None
 
 
-def origins_options(command: Command) -> Command:
-    """--origins and --fragment."""
-    fragment = click.option(
-        "--fragment",
-        metavar="LINE:OPERAND[:N]",
-        help="With --origins: show every element of an operand, as in 62:a, in its N-th execution.",
-    )
-    origins = click.option(
-        "--origins",
-        metavar="NAME,...",
-        help="Do not compute: show which elements of these array parameters the matrix instructions "
-        "are given, and what of it does not fit together. By name or index; A=0 gives 0 the name A. With "
-        "--trace-mma compute, too, and keep in the recording what does not fit, for diff and lint.",
-    )
-    return origins(fragment(command))
+Fragment = Annotated[
+    str | None,
+    Option(metavar="LINE:OPERAND[:N]"),
+    "With --origins: show every element of an operand, as in 62:a, in its N-th execution.",
+]
+Origins = Annotated[
+    str | None,
+    Option(metavar="NAME,..."),
+    "Do not compute: show which elements of these array parameters the matrix instructions "
+    "are given, and what of it does not fit together. By name or index; A=0 gives 0 the name A. With "
+    "--trace-mma compute, too, and keep in the recording what does not fit, for diff and lint.",
+]
 
 
 def check_options(origins: str | None, fragment: str | None, *, keeps: bool, computed: Sequence[str]) -> None:
@@ -62,13 +59,11 @@ def check_options(origins: str | None, fragment: str | None, *, keeps: bool, com
         raise click.UsageError("--origins computes nothing: --save and --expect do not go with it")
 
 
-def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...] | Failure:
-    """Return the findings on the operands, to be kept in a recording; or why they cannot be found."""
+def notes(file: Path, launched: Launched, names: str) -> tuple[PackingNote, ...]:
+    """Return the findings on the operands, to be kept in a recording. Raises Ended."""
     from ...workbench.vectors.recordings import PackingNote
 
-    found = attempt(_traced, file, launched, names_of(names))
-    if isinstance(found, Failure):
-        return found
+    found = perform(_traced, file, launched, names_of(names))
     return tuple(
         PackingNote(
             line=finding.location.line,
@@ -93,16 +88,24 @@ def names_of(text: str) -> dict[str, str]:
     return found
 
 
-def trace(file: Path, launched: Launched, names: str, fragment: str | None, as_json: bool) -> int:
+def trace(file: Path, launched: Launched, names: str, fragment: str | None) -> int:
     """Find origins and print the findings; the exit code is 1 where an operand does not fit."""
-    found = attempt(_traced, file, launched, names_of(names))
-    if isinstance(found, Failure):
-        return fail(found, as_json)
-    _report(found, chosen(found, fragment), as_json)
-    return MISMATCH if found.findings else EXPECTED
+    from ..views.origins import fragment_document, fragment_lines, origin_lines, origins_document
+
+    found = perform(_traced, file, launched, names_of(names))
+    shown = chosen(found, fragment)
+    return deliver(
+        lambda: {
+            **origins_document(found),
+            "fragment": fragment_document(*shown) if shown else None,
+            "errors": [],
+        },
+        lambda: [*origin_lines(found), *(fragment_lines(*shown) if shown else ())],
+        MISMATCH if found.findings else EXPECTED,
+    )
 
 
-def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Origins:
+def _traced(_: Path, launched: Launched, names: Mapping[str, str]) -> Found:
     from ...base.errors import OperandError
     from ...workbench.diagnosis.origins.element_origins import find_origins
 
@@ -128,7 +131,7 @@ def _display(kernel: LaunchableKernel, name: str, key: str) -> str:
     return name if index is None else shown_variable(kernel.parameters[index].name)
 
 
-def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int] | None:
+def chosen(origins: Found, fragment: str | None) -> tuple[OperandOrigins, int] | None:
     """Return the operand and execution to show: the requested, else that of the first finding."""
     if fragment is not None:
         return _asked(origins, fragment)
@@ -140,7 +143,7 @@ def chosen(origins: Origins, fragment: str | None) -> tuple[OperandOrigins, int]
     return (origins.operands[0], 0) if origins.operands else None
 
 
-def _asked(origins: Origins, fragment: str) -> tuple[OperandOrigins, int]:
+def _asked(origins: Found, fragment: str) -> tuple[OperandOrigins, int]:
     place, _, rest = fragment.partition(":")
     role, _, number = rest.partition(":")
     line, execution = whole_number(place), whole_number(number or "0")
@@ -156,14 +159,3 @@ def _asked(origins: Origins, fragment: str) -> tuple[OperandOrigins, int]:
             return operand, execution
     known = ", ".join(f"{operand.operand.given.location.line}:{operand.role}" for operand in origins.operands)
     raise click.UsageError(f"--fragment {fragment}: the operands are {known or 'none'}")
-
-
-def _report(origins: Origins, shown: tuple[OperandOrigins, int] | None, as_json: bool) -> None:
-    from ..views.origins import fragment_document, fragment_lines, origin_lines, origins_document
-
-    if as_json:
-        fragment = fragment_document(*shown) if shown else None
-        print_json({**origins_document(origins), "fragment": fragment, "errors": []})
-        return
-    for line in (*origin_lines(origins), *(fragment_lines(*shown) if shown else ())):
-        say(line)

@@ -11,9 +11,10 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -110,27 +111,6 @@ def print_json(document: Any) -> None:
     say(json.dumps(document, indent=1))
 
 
-def check_target(context: click.Context, parameter: click.Parameter, target: str | None) -> str | None:
-    """Check the value of a --target option: return a known chip, or None."""
-    from ...isa.architectures import ARCHITECTURES
-
-    if target is not None and target not in ARCHITECTURES:
-        raise click.BadParameter(f"{target!r} is none of {', '.join(ARCHITECTURES)}")
-    return target
-
-
-def check_version(context: click.Context, parameter: click.Parameter, version: str | None) -> str | None:
-    """Check the value of a --ptx-version option: return two numbers, or None."""
-    from ...base.errors import IllegalInstruction
-    from ...ptx.decode import version_of
-
-    try:
-        version_of(version)
-    except IllegalInstruction as error:
-        raise click.BadParameter(error.message) from None
-    return version
-
-
 @dataclass(frozen=True)
 class Failure:
     """An action on a file that failed, and why."""
@@ -149,12 +129,14 @@ class Failure:
         return UNCHECKED if isinstance(self.error, (NotModelled, ClusterError)) else UNREADABLE
 
 
-def fail(failure: Failure, as_json: bool) -> int:
-    """Return the exit code of a verb that failed as a whole; its JSON document gives the reason."""
+def fail(failure: Failure, as_json: bool, rest: Mapping[str, Any] = MappingProxyType({})) -> int:
+    """Return the exit code of a verb that failed as a whole; its JSON document gives the reason, after the
+    ``rest``.
+    """
     if as_json:
         from ..views.report import error_document
 
-        print_json({"errors": [error_document(failure.error, str(failure.path))]})
+        print_json({**rest, "errors": [error_document(failure.error, str(failure.path))]})
     return failure.code()
 
 
@@ -173,6 +155,37 @@ def attempt(action: Callable[..., Result], path: Path, *arguments: Any) -> Resul
         failure = Failure(place, TraceError(error.strerror or str(error)))
     complain(str(failure))
     return failure
+
+
+class Ended(Exception):
+    """A failure that ends a verb: its command returns the exit code; ``rest`` is what else JSON has."""
+
+    def __init__(self, failure: Failure, **rest: Any) -> None:
+        super().__init__(failure)
+        self.failure, self.rest = failure, rest
+
+
+def perform(action: Callable[..., Result], path: Path, *arguments: Any) -> Result:
+    """Return the action's result for the file; a failure is reported. Raises Ended."""
+    found = attempt(action, path, *arguments)
+    if isinstance(found, Failure):
+        raise Ended(found)
+    return found
+
+
+def deliver(document: Any, lines: Any, code: int = EXPECTED) -> int:
+    """Print the result of a verb: the document with --json, else the lines; return the exit code.
+
+    Both may be functions; only that of the chosen form is called.
+    """
+    as_json = click.get_current_context().params["as_json"]
+    chosen = document if as_json else lines
+    found = chosen() if callable(chosen) else chosen
+    if as_json:
+        print_json(found)
+    else:
+        say(found if isinstance(found, str) else "\n".join(found))
+    return code
 
 
 def worst(codes: Iterable[int]) -> int:

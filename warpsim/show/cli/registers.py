@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from .operand_values import read_matrix, read_numbers, read_words, write_output
-from .options import json_option
-from .output import CONTEXT, EXPECTED, Failure, attempt, fail, print_json, say
+from .options import Converted, Mnemonic, Operand, Selector, Target
+from .output import EXPECTED, deliver, perform
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...isa.instruction import Instruction
-
-_SELECTOR = click.option("--selector", type=int, default=0, show_default=True, help="Sparsity selector.")
-_OUT = click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write FILE.npy, FILE.npz or text instead of printing.",
-)
-_OPERAND = click.argument("operand", type=click.Choice(["a", "b", "c", "d", "e"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,51 +30,56 @@ class _Result:
     shown: list[str] | None = None
 
 
-def _deliver(action: Callable[..., _Result], path: Path, as_json: bool, out: Path | None, *given: Any) -> int:
+def _deliver(action: Callable[..., _Result], path: Path, out: Path | None, *given: Any) -> int:
     """Run the action, and print or write its output."""
-    found = attempt(action, path, *given)
-    if isinstance(found, Failure):
-        return fail(found, as_json)
+    found = perform(action, path, *given)
     if out:
-        failure = attempt(write_output, out, found.arrays, found.lines)
-        return failure.code() if failure else EXPECTED
-    if as_json:
-        print_json(found.document)
-    else:
-        say("\n".join(found.lines if found.shown is None else found.shown))
-    return EXPECTED
+        perform(write_output, out, found.arrays, found.lines)
+        return EXPECTED
+    return deliver(found.document, found.lines if found.shown is None else found.shown)
+
+
+def _form(mnemonic: str, target: str | None) -> Instruction:
+    from ...sums.execution.interface import decode
+
+    return decode(mnemonic, target=target)
 
 
 # --- unpack ----------------------------------------------------------------------------------------
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("mnemonic")
-@_OPERAND
-@click.argument("file")
-@click.option("--e", "metadata", metavar="FILE", help="Metadata registers: sparse A becomes logical A.")
-@_SELECTOR
-@click.option("--codes", is_flag=True, help="Print codes instead of values.")
-@_OUT
-@json_option
-def unpack(mnemonic: str, operand: str, file: str, out: Path | None, as_json: bool, **choices: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Unpacking:
+    """The options of unpack."""
+
+    target: Target
+    metadata: Annotated[
+        str | None, "--e", Option(metavar="FILE"), "Metadata registers: sparse A becomes logical A."
+    ]
+    selector: Selector = 0
+    codes: Annotated[bool, "Print codes instead of values."]
+    out: Converted
+
+
+@verb
+def unpack(mnemonic: Mnemonic, operand: Operand, file: str, *, choices: _Unpacking) -> int:
     """Turn registers into the matrix they hold; metadata registers into the indices they name.
 
     FILE is .npy, .npz (FILE.npz:NAME) or text as a printf prints it, - for stdin: hexadecimal words, a line
     for each lane, perhaps with labels such as 'lane 5: a0 ='.
     """
-    if choices["metadata"] and operand != "a":
+    if choices.metadata and operand != "a":
         raise click.UsageError("--e goes with operand a")
     if operand == "e":
-        return _deliver(_indices, Path(file), as_json, out, mnemonic, choices["selector"])
-    return _deliver(_unpacked, Path(file), as_json, out, mnemonic, operand, choices)
+        return _deliver(_indices, Path(file), choices.out, mnemonic, choices)
+    return _deliver(_unpacked, Path(file), choices.out, mnemonic, operand, choices)
 
 
-def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
-    from ...sums.execution.interface import decode, unpack_metadata
+def _indices(path: Path, mnemonic: str, choices: _Unpacking) -> _Result:
+    from ...sums.execution.interface import unpack_metadata
 
-    form = decode(mnemonic)
-    indices = unpack_metadata(form, read_words(str(path), form, "e"), selector)
+    form = _form(mnemonic, choices.target)
+    indices = unpack_metadata(form, read_words(str(path), form, "e"), choices.selector)
     return _Result(
         document={"mnemonic": form.mnemonic, "indices": indices.tolist()},
         arrays={"indices": indices},
@@ -92,15 +88,15 @@ def _indices(path: Path, mnemonic: str, selector: int) -> _Result:
     )
 
 
-def _unpacked(path: Path, mnemonic: str, operand: str, choices: dict[str, Any]) -> _Result:
-    from ...sums.execution.interface import decode, decompress, unpack, unpack_metadata
+def _unpacked(path: Path, mnemonic: str, operand: str, choices: _Unpacking) -> _Result:
+    from ...sums.execution.interface import decompress, unpack, unpack_metadata
 
-    form = decode(mnemonic)
+    form = _form(mnemonic, choices.target)
     matrix = unpack(form, operand, read_words(str(path), form, operand))
-    if choices["metadata"]:
-        words = read_words(choices["metadata"], form, "e")
-        matrix = decompress(matrix, unpack_metadata(form, words, choices["selector"]), form)
-    return _matrix_result(form, operand, matrix, choices["codes"])
+    if choices.metadata:
+        words = read_words(choices.metadata, form, "e")
+        matrix = decompress(matrix, unpack_metadata(form, words, choices.selector), form)
+    return _matrix_result(form, operand, matrix, choices.codes)
 
 
 def _matrix_result(form: Instruction, operand: str, matrix: Any, as_codes: bool) -> _Result:
@@ -169,37 +165,33 @@ def _hexadecimal(words: Any, bits: int) -> Any:
 # --- pack ------------------------------------------------------------------------------------------
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("mnemonic")
-@_OPERAND
-@click.argument("file")
-@_SELECTOR
-@_OUT
-@json_option
-def pack(mnemonic: str, operand: str, file: str, as_json: bool, out: Path | None, selector: int) -> int:
+@verb
+def pack(
+    mnemonic: Mnemonic, operand: Operand, file: str, *, target: Target, selector: Selector = 0, out: Converted
+) -> int:
     """Turn a matrix into the registers that hold it; metadata indices into metadata registers.
 
     FILE is .npy, .npz (FILE.npz:NAME) or text, - for stdin: a line for each row, values or codes with 0x.
     Sparse A is given as it is stored; 'warpsim compress' takes the logical A.
     """
     if operand == "e":
-        return _deliver(_packed_metadata, Path(file), as_json, out, mnemonic, selector)
-    return _deliver(_packed, Path(file), as_json, out, mnemonic, operand)
+        return _deliver(_packed_metadata, Path(file), out, mnemonic, target, selector)
+    return _deliver(_packed, Path(file), out, mnemonic, target, operand)
 
 
-def _packed(path: Path, mnemonic: str, operand: str) -> _Result:
-    from ...sums.execution.interface import decode, pack
+def _packed(path: Path, mnemonic: str, target: str | None, operand: str) -> _Result:
+    from ...sums.execution.interface import pack
 
-    form = decode(mnemonic)
+    form = _form(mnemonic, target)
     matrix = read_matrix(str(path), form, operand, form.matrix_shape(operand)[1])
     return _register_result(form, {operand: pack(form, operand, matrix)})
 
 
-def _packed_metadata(path: Path, mnemonic: str, selector: int) -> _Result:
+def _packed_metadata(path: Path, mnemonic: str, target: str | None, selector: int) -> _Result:
     from ...isa.fragments import require_sparse
-    from ...sums.execution.interface import decode, pack_metadata
+    from ...sums.execution.interface import pack_metadata
 
-    form = decode(mnemonic)
+    form = _form(mnemonic, target)
     pattern = require_sparse(form)
     indices = read_numbers(str(path), "indices", form.shape.k // pattern.chunk * pattern.kept)
     return _register_result(form, {"e": pack_metadata(form, indices, selector)})
@@ -219,36 +211,40 @@ def _register_result(form: Instruction, registers: dict[str, Any]) -> _Result:
 # --- compress --------------------------------------------------------------------------------------
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("mnemonic")
-@click.argument("file")
-@_SELECTOR
-@click.option("--prune", is_flag=True, help="First set all but the largest magnitudes to zero.")
-@click.option("--stored", is_flag=True, help="Give the stored values and their indices instead of registers.")
-@_OUT
-@json_option
-def compress(mnemonic: str, file: str, as_json: bool, out: Path | None, **choices: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class _Compressing:
+    """The options of compress."""
+
+    target: Target
+    selector: Selector = 0
+    prune: Annotated[bool, "First set all but the largest magnitudes to zero."]
+    stored: Annotated[bool, "Give the stored values and their indices instead of registers."]
+    out: Converted
+
+
+@verb
+def compress(mnemonic: Mnemonic, file: str, *, choices: _Compressing) -> int:
     """Turn a logical sparse A into the registers of A and its metadata.
 
     FILE is .npy, .npz (FILE.npz:NAME) or text, - for stdin: A with all k columns.
     """
-    return _deliver(_compressed, Path(file), as_json, out, mnemonic, choices)
+    return _deliver(_compressed, Path(file), choices.out, mnemonic, choices)
 
 
-def _compressed(path: Path, mnemonic: str, choices: dict[str, Any]) -> _Result:
+def _compressed(path: Path, mnemonic: str, choices: _Compressing) -> _Result:
     from ...base.errors import TraceError
     from ...isa.fragments import require_sparse
-    from ...sums.execution.interface import compress, decode, pack, pack_metadata, prune
+    from ...sums.execution.interface import compress, pack, pack_metadata, prune
 
-    form = decode(mnemonic)
+    form = _form(mnemonic, choices.target)
     require_sparse(form)
     matrix = read_matrix(str(path), form, "a")
     if matrix.ndim < 2 or not all(matrix.shape[-2:]):
-        raise TraceError(f"A has shape {matrix.shape}: it is a matrix, (..., m, k)")
-    values, indices = compress(prune(matrix, form) if choices["prune"] else matrix, form)
-    if choices["stored"]:
+        raise TraceError(f"A has shape {matrix.shape}: expected a matrix, (..., m, k)")
+    values, indices = compress(prune(matrix, form) if choices.prune else matrix, form)
+    if choices.stored:
         return _stored(form, values, indices)
-    metadata = pack_metadata(form, indices, choices["selector"])
+    metadata = pack_metadata(form, indices, choices.selector)
     return _register_result(form, {"a": pack(form, "a", values), "e": metadata})
 
 

@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
-from .options import json_option
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    UNCHECKED,
-    Failure,
-    attempt,
-    check_target,
-    complain,
-    fail,
-    print_json,
-    say,
-    worst,
-)
+from .options import FOLDER, Differences, Json, NeededTarget, Out
+from .output import EXPECTED, MISMATCH, UNCHECKED, attempt, complain, perform, print_json, say, worst
+from .verbs import verb
 
 if TYPE_CHECKING:
     from ...workbench.vectors.outcomes import Outcome
     from ...workbench.vectors.register_traces import RegisterTrace
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("log", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--target", metavar="SM", required=True, callback=check_target, help="The chip of the log.")
-@click.option(
-    "--after",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A log of the same run, taken after each instruction: D is read from it.",
-)
-@click.option("--chip", default="a GPU", show_default=True, help="Its name, for the provenance of --out.")
-@click.option("--show", type=click.IntRange(0), default=3, show_default=True, help="Differences to explain.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Write a vector set for every form found, to be verified or sent.",
-)
-@json_option
-def replay(log: Path, show: int, out: Path | None, as_json: bool, **reading: Any) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the log is read, in the terms of read_register_trace."""
+
+    target: Annotated[NeededTarget, "The chip of the log."]
+    after: Annotated[Path | None, "A log of the same run, taken after each instruction: D is read from it."]
+    chip: Annotated[str, "Its name, for the provenance of --out."] = "a GPU"
+
+
+@verb
+def replay(
+    log: Path,
+    *,
+    reading: Reading,
+    show: Annotated[Differences, "Differences to explain."] = 3,
+    out: Annotated[Out, FOLDER, "Write a vector set for every form found, to be verified or sent."],
+    as_json: Json,
+) -> int:
     """Execute the tensor-core instructions of a register trace and compare the D of the chip.
 
     LOG is what NVBit's record_reg_vals prints, or CUTracer's reg_trace (.ndjson), of HMMA, IMMA, QMMA and
@@ -62,12 +49,8 @@ def replay(log: Path, show: int, out: Path | None, as_json: bool, **reading: Any
     The selector of sparse forms is read from the disassembly. Exit code 4: the log does not hold what is
     needed.
     """
-    trace = attempt(_read, log, reading)
-    if isinstance(trace, Failure):
-        return fail(trace, as_json)
-    outcome = attempt(_verified, log, trace, show)
-    if isinstance(outcome, Failure):
-        return fail(outcome, as_json)
+    trace = perform(_read, log, reading)
+    outcome = perform(_verified, log, trace, show)
     failures = [attempt(_write, out, vectors) for vectors in trace.sets] if out else []
     _report(outcome, trace, as_json)
     codes = [failure.code() for failure in failures if failure]
@@ -75,10 +58,10 @@ def replay(log: Path, show: int, out: Path | None, as_json: bool, **reading: Any
     return worst([*codes, EXPECTED if trace.sets else UNCHECKED])
 
 
-def _read(path: Path, reading: dict[str, Any]) -> RegisterTrace:
+def _read(path: Path, reading: Reading) -> RegisterTrace:
     from ...workbench.vectors.register_traces import read_register_trace
 
-    return read_register_trace(path, **reading)
+    return read_register_trace(path, **asdict(reading))
 
 
 def _verified(path: Path, trace: RegisterTrace, show: int) -> Outcome:

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
-from .options import engine_option, json_option, undefined_option
-from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say, worst
+from .options import Engine, InputFiles, Json, Out, Target, Undefined
+from .output import EXPECTED, MISMATCH, Failure, attempt, print_json, say, worst
 from .progress import watching
 from .sources import is_recording, recorded
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...workbench.traces.running import Run
@@ -22,41 +23,29 @@ if TYPE_CHECKING:
     from ...workbench.vectors.verification import Item
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument(
-    "traces", nargs=-1, required=True, metavar="TRACE|RECORDING...", type=click.Path(path_type=Path)
-)
-@click.option(
-    "--target",
-    metavar="SM",
-    callback=check_target,
-    help="Run on this chip instead of the trace's own, such as sm_80; a trace may then name none.",
-)
-@engine_option
-@undefined_option
-@click.option(
-    "--hazards",
-    type=click.Choice(["error", "warn", "off"]),
-    default="error",
-    show_default=True,
-    help="Broken ordering rules of wgmma: stop at the first, list them, or do not look.",
-)
-@click.option(
-    "--show",
-    type=click.Choice(["last", "all", "none"]),
-    default="last",
-    show_default=True,
-    help="Which D matrices to print.",
-)
-@json_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.npz",
-    help="Write all registers after the run of a single trace.",
-)
+@dataclass(frozen=True, kw_only=True)
+class Modes:
+    """How a trace is executed."""
+
+    target: Annotated[
+        Target, "Run on this chip instead of the trace's own, such as sm_80; a trace may then name none."
+    ]
+    engine: Engine = "kernel"
+    undefined: Undefined
+    hazards: Annotated[
+        Literal["error", "warn", "off"],
+        "Broken ordering rules of wgmma: stop at the first, list them, or do not look.",
+    ] = "error"
+
+
+@verb
 def run(
-    traces: tuple[Path, ...], allow_undefined: bool, show: str, as_json: bool, out: Path | None, **modes: Any
+    traces: Annotated[InputFiles, Option(metavar="TRACE|RECORDING...")],
+    *,
+    modes: Modes,
+    show: Annotated[Literal["last", "all", "none"], "Which D matrices to print."] = "last",
+    as_json: Json,
+    out: Annotated[Out, Option(metavar="FILE.npz"), "Write all registers after the run of a single trace."],
 ) -> int:
     """Execute traces and compare every bit they expect.
 
@@ -70,7 +59,6 @@ def run(
         raise click.UsageError("--out takes the registers of a trace, not of a recording")
     runs: list[Run | Again] = []
     failures: list[Failure] = []
-    modes["undefined"] = "fallback" if allow_undefined else "error"
     for path in _tracked(traces, as_json):
         done = attempt(_executed, path, modes, len(traces) == 1)
         if isinstance(done, Failure):
@@ -115,23 +103,30 @@ class Again:
         return all(item.tally.passed for item in self.items)
 
 
-def _executed_again(path: Path, modes: dict[str, Any]) -> Again:
+def _executed_again(path: Path, modes: Modes) -> Again:
     from ...workbench.vectors.outcomes import recording_items
 
     recording = recorded(str(path))
-    options = {name: modes[name] for name in ("target", "engine", "undefined")}
-    return Again(recording=recording, items=recording_items(recording, **options))
+    items = recording_items(recording, target=modes.target, engine=modes.engine, undefined=modes.undefined)
+    return Again(recording=recording, items=items)
 
 
-def _executed(path: Path, modes: dict[str, Any], alone: bool) -> Run | Again:
+def _executed(path: Path, modes: Modes, alone: bool) -> Run | Again:
     if is_recording(str(path)):
         return _executed_again(path, modes)
     from ...workbench.traces.reading import read_trace
     from ...workbench.traces.running import run_trace
 
-    trace = read_trace(path, modes["target"])
+    trace = read_trace(path, modes.target)
     with watching("running") if alone and not sys.stdout.isatty() else nullcontext() as watch:
-        return run_trace(trace, progress=watch, **modes)
+        return run_trace(
+            trace,
+            target=modes.target,
+            engine=modes.engine,
+            undefined=modes.undefined,
+            hazards=modes.hazards,
+            progress=watch,
+        )
 
 
 def _write_registers(out: Path, done: Run | Again) -> None:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,16 +31,7 @@ if TYPE_CHECKING:
     from ...workbench.vectors.recordings import Recording
     from ...workbench.vectors.sets import VectorSet
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _MNEMONIC = re.compile(r"\s*(\w*mma|tcgen05\.mma)\b|[^/]*\.sync\b", re.IGNORECASE)
-WHICH = (
-    click.option(
-        "--event", type=int, help="Of a trace or recording: which instruction, from 0; the last if left out."
-    ),
-    click.option("--warp", type=int, help="Of a warpgroup's mma: which warp; the first if left out."),
-    click.option("--case", type=int, default=0, show_default=True, help="Of a vector set: which case."),
-)
 _NAME = re.compile(r"([HIDBQ]G?MMA)((?:\.\w+)*)")
 _SHAPES = {
     "884": (8, 8, 4), "8816": (8, 8, 16), "8832": (8, 8, 32), "88128": (8, 8, 128),
@@ -48,34 +39,6 @@ _SHAPES = {
     "16864": (16, 8, 64), "168128": (16, 8, 128), "168256": (16, 8, 256),
 }  # fmt: skip
 _OTHERS = {"H": ("f16", "bf16", "tf32"), "D": ("f64",), "B": ("b1",)}
-
-
-def _selection(context: click.Context, parameter: click.Parameter, text: str | None) -> Selection | None:
-    """Return ``cta=0,0 warp=1 line=120 step=3`` as a selection."""
-    from ...base.errors import OperandError
-    from ...observe.recording.selection import selection_of
-
-    try:
-        return None if text is None else selection_of(text)
-    except OperandError as error:
-        excerpt = "" if error.location is None else f"\n{error.location.excerpt()}"
-        raise click.BadParameter(f"{error.message}{excerpt}") from None
-
-
-def selection_option(help: str) -> Callable[[Command], Command]:
-    """Return the option --select, whose value is a Selection, None where it is not given."""
-    return click.option(
-        "--select",
-        "selection",
-        callback=_selection,
-        metavar='"cta=X,Y warp=N line=N step=N"',
-        help=help,
-    )
-
-
-SELECT = selection_option(
-    "Of a recording: executions by a CTA, by a warp of it, of a line, the so many-th of each warp."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,8 +205,8 @@ def decoded(
 
     given = {name: value for name, _, value in (text.partition("=") for text in operands)}
     text = mnemonic_of(mnemonic, target) if is_sass(mnemonic) else mnemonic
-    word, numerics = idesc_of(given.get("idesc")), given.get("numerics")
-    form = decode(text, target=target, idesc=word, numerics=numerics)
+    word, numerics = given.get("idesc"), given.get("numerics")
+    form = decode(text, target=target, idesc=None if word is None else idesc_of(word), numerics=numerics)
     named = [item for item in operands if item.partition("=")[0] not in ("idesc", "numerics")]
     return form, operands_from(form, named, layout)
 

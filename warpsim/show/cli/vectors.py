@@ -9,28 +9,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import click
-from click.core import ParameterSource
 
 from ...base.errors import present
-from .cluster import cluster, scheduler_option
-from .options import idesc_of, json_option
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    Failure,
-    attempt,
-    check_target,
-    colourful,
-    fail,
-    print_json,
-    say,
-)
+from .cluster import cluster
+from .options import Idesc, Json, Mnemonic, Out, Scheduler, Seed, SomeOrNone, Target, VectorFormat
+from .output import EXPECTED, MISMATCH, colourful, deliver, perform, print_json, say
+from .verbs import Option, stated, verb
 
 if TYPE_CHECKING:
     from ...workbench.generation.coverage.vector_coverage import Coverage
@@ -39,33 +28,47 @@ if TYPE_CHECKING:
     from ...workbench.vectors.sets import VectorSet
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Request:
-    """The request: the options of the verb."""
+    """The request: the options of the verb, and the instruction or the file that it names."""
 
-    source: str
-    target: str | None
-    kind: str
-    count: int | None
-    seed: int
-    a_in: Any
-    between: tuple[str, str] | None
-    out: Path | None
-    format: str | None
-    bench: str | None
-    idesc: str | None
-    coverage: bool
-    scheduler: str | None
-    as_json: bool
-    given: set[str]  # options that differ from their defaults
+    target: Target
+    kind: Annotated[Literal["corner", "random", "exhaustive", "separate"], "How the cases are chosen."] = (
+        "corner"
+    )
+    count: Annotated[
+        SomeOrNone,
+        "-n",
+        "Cases. [default: corner until every reachable bin is hit, random 1000, separate 8]",
+    ]
+    seed: Seed = 0
+    between: Annotated[
+        tuple[str, str] | None,
+        Option(metavar="A B"),
+        "Of separate: two models, SM or SM:PARAMETER=NUMBER,... such as sm_80:length=16.",
+    ]
+    a_in: Annotated[
+        Literal["shared", "registers"], "Where wgmma has A; of tcgen05.mma registers stand for tensor memory."
+    ] = "shared"
+    idesc: Idesc
+    out: Annotated[Out, "Write the set to this file."]
+    format: Annotated[VectorFormat, "Format of FILE, if not that of its suffix."]
+    bench: Annotated[
+        Literal["sv"] | None, "Beside FILE, a .hex or .mem, write a bench that Icarus Verilog runs."
+    ]
+    coverage: Annotated[bool, "Print which bins the cases hit, miss and cannot reach."]
+    scheduler: Scheduler
+    as_json: Json
+    source: str = field(default="", init=False)
 
     @property
     def form(self) -> Any:
         """The instruction that is spelled; decoded where it has an instruction descriptor."""
         from ...sums.execution.interface import decode
 
-        word = idesc_of(self.idesc)
-        return self.source if word is None else decode(self.source, target=self.target, idesc=word)
+        if self.idesc is None:
+            return self.source
+        return decode(self.source, target=self.target, idesc=self.idesc)
 
     @property
     def is_file(self) -> bool:
@@ -73,49 +76,8 @@ class Request:
         return os.path.exists(self.source)
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("source", metavar="MNEMONIC")
-@click.option("--target", metavar="SM", callback=check_target, help="The chip, such as sm_90a.")
-@click.option(
-    "--kind",
-    type=click.Choice(["corner", "random", "exhaustive", "separate"]),
-    default="corner",
-    show_default=True,
-    help="How the cases are chosen.",
-)
-@click.option(
-    "-n",
-    "count",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Cases. [default: corner until every reachable bin is hit, random 1000, separate 8]",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same set.")
-@click.option(
-    "--between",
-    nargs=2,
-    metavar="A B",
-    help="Of separate: two models, SM or SM:PARAMETER=NUMBER,... such as sm_80:length=16.",
-)
-@click.option(
-    "--a-in",
-    type=click.Choice(["shared", "registers"]),
-    default="shared",
-    show_default=True,
-    help="Where wgmma has A; of tcgen05.mma registers stand for tensor memory.",
-)
-@click.option("--idesc", metavar="HEX", help="The instruction descriptor of a tcgen05.mma: shape and types.")
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE")
-@click.option("--format", metavar="FORMAT", help="Format of FILE, if not that of its suffix.")
-@click.option(
-    "--bench",
-    type=click.Choice(["sv"]),
-    help="Beside FILE, a .hex or .mem, write a bench that Icarus Verilog runs.",
-)
-@click.option("--coverage", is_flag=True, help="Print which bins the cases hit, miss and cannot reach.")
-@scheduler_option
-@json_option
-def vectors(source: str, **options: Any) -> int:
+@verb
+def vectors(source: Annotated[Mnemonic, Option(metavar="MNEMONIC")], *, request: Request) -> int:
     """Make a vector set: cases of one instruction, and the D that the chip computes.
 
     \b
@@ -137,12 +99,9 @@ def vectors(source: str, **options: Any) -> int:
     Instead of a mnemonic, the file of a vector set may be given, with --coverage or -o. FILE may have any
     format of 'warpsim convert'. Exit code 1: a reachable bin was missed, or nothing separates the models.
     """
-    context = click.get_current_context()
-    given = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    request = Request(source=source, given=given, **options)
+    request.source = source
     _check(request)
-    done = attempt(_done, Path("vectors"), request)
-    return fail(done, request.as_json) if isinstance(done, Failure) else done
+    return perform(_done, Path("vectors"), request)
 
 
 def _check(request: Request) -> None:
@@ -152,7 +111,7 @@ def _check(request: Request) -> None:
         _check_separate(request)
     elif not (request.out or request.coverage):
         raise click.UsageError("nothing to do: give -o FILE, --coverage, or both")
-    if request.is_file and (request.given - {"source", "out", "format", "bench", "coverage", "as_json"}):
+    if request.is_file and (stated() - {"source", "out", "format", "bench", "coverage", "as_json"}):
         raise click.UsageError(
             f"{request.source} is a file: it takes -o, --format, --bench, --coverage and --json alone"
         )
@@ -216,9 +175,7 @@ def _written(request: Request, made: SetInParts, covered: Coverage | None) -> in
         from ...workbench.generation.coverage.vector_coverage import coverage_of
 
         covered = coverage_of(made)
-    bench = attempt(_write, request.out, made, request) if request.out else None
-    if isinstance(bench, Failure):
-        return fail(bench, request.as_json)
+    bench = perform(_write, request.out, made, request) if request.out else None
     _report(request, made, covered, bench)
     return MISMATCH if request.coverage and covered and not covered.complete else EXPECTED
 
@@ -316,23 +273,18 @@ def _separated(request: Request) -> int:
     given: dict[str, Any] = {"count": request.count or 8, "seed": request.seed, "a_in": request.a_in}
     found = separate(request.form, *between, **given)
     if found is None:
-        if request.as_json:
-            print_json({"models": list(between), "cases": []})
-        else:
-            say(f"no corner case separates {between[0]} and {between[1]}")
-        return MISMATCH
-    written = attempt(_write_probe, request.out, found, request) if request.out else ([], None)
-    if isinstance(written, Failure):
-        return fail(written, request.as_json)
-    files, bench = written
-    if request.as_json:
-        more = _bench_document(bench) if bench else {}
-        print_json(separation_document(found) | {"files": files} | more)
-    else:
-        lines = [*separation_lines(found), *(f"wrote {name}" for name in files)]
-        folder = Path() if request.out is None else request.out.parent
-        say("\n".join([*lines, *(_bench_lines(bench, folder) if bench else ())]))
-    return EXPECTED
+        line = f"no corner case separates {between[0]} and {between[1]}"
+        return deliver({"models": list(between), "cases": []}, line, MISMATCH)
+    files, bench = perform(_write_probe, request.out, found, request) if request.out else ([], None)
+    folder = Path() if request.out is None else request.out.parent
+    return deliver(
+        lambda: separation_document(found) | {"files": files} | (_bench_document(bench) if bench else {}),
+        lambda: [
+            *separation_lines(found),
+            *(f"wrote {name}" for name in files),
+            *(_bench_lines(bench, folder) if bench else ()),
+        ],
+    )
 
 
 def _write_probe(out: Path, found: Any, request: Request) -> tuple[list[str], Written | None]:

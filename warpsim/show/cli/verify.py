@@ -5,33 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from .cluster import cluster, scheduler_option
-from .options import engine_option, json_option, undefined_option
-from .output import (
-    CONTEXT,
-    EXPECTED,
-    MISMATCH,
-    Failure,
-    attempt,
-    check_target,
-    colourful,
-    fail,
-    print_json,
-    say,
-    worst,
-)
+from .cluster import cluster
+from .options import Differences, Engine, InputFiles, Json, Scheduler, Target, Threads, Undefined
+from .output import EXPECTED, MISMATCH, Failure, attempt, colourful, perform, print_json, say, worst
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from ...sums.execution.pipeline import Engine, Undefined
     from ...workbench.vectors.outcomes import Outcome
     from ...workbench.vectors.verification import Tally
 
@@ -42,50 +28,25 @@ _VERB = Path("warpsim verify")  # the subject of a failure that concerns no file
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How files are verified; ``client`` is that of the cluster that executes the cases of sets, or None."""
+    """How files are verified."""
 
-    target: str | None
-    engine: Engine
+    target: Annotated[
+        Target, "Verify against the rules of this chip instead of the file's own, such as sm_80."
+    ]
+    engine: Engine = "kernel"
     undefined: Undefined
-    kept: int
-    jobs: int | None
-    client: Client | None = None
+    kept: Differences = 3
+    threads: Annotated[Threads, Option(older="--jobs"), "Threads that execute the cases of a set."]
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
-@click.option(
-    "--target",
-    metavar="SM",
-    callback=check_target,
-    help="Verify against the rules of this chip instead of the file's own, such as sm_80.",
-)
-@engine_option
-@undefined_option
-@click.option(
-    "--show", type=click.IntRange(0), default=3, show_default=True, help="Differences to explain of each set."
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    show_default="number of cores",
-    help="Threads that execute the cases of a set.",
-)
-@scheduler_option
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.xml",
-    help="Write a JUnit report, for CI.",
-)
-@json_option
+@verb
 def verify(
-    files: tuple[Path, ...],
-    allow_undefined: bool,
-    scheduler: str | None,
-    junit: Path | None,
-    as_json: bool,
-    **given: Any,
+    files: Annotated[InputFiles, Option(metavar="FILE...")],
+    *,
+    options: Options,
+    scheduler: Scheduler,
+    junit: Annotated[Path | None, Option(metavar="FILE.xml"), "Write a JUnit report, for CI."],
+    as_json: Json,
 ) -> int:
     """Execute vector sets and traces again and compare every bit of D.
 
@@ -93,12 +54,7 @@ def verify(
     trace (.ptx). Sets in .npz files may have any size: they are read and executed in parts. What is shown as
     expected comes from the file, what is shown as got from the model.
     """
-    kept = given.pop("show")
-    options = Options(undefined="fallback" if allow_undefined else "error", kept=kept, **given)
-    verified = attempt(_all_verified, _VERB, files, options, scheduler)
-    if isinstance(verified, Failure):
-        return fail(verified, as_json)
-    outcomes, failures = verified
+    outcomes, failures = perform(_all_verified, _VERB, files, options, scheduler)
     if junit and (unwritten := attempt(_write_junit, junit, outcomes)):
         failures.append(unwritten)
     _report(outcomes, as_json)
@@ -113,25 +69,29 @@ def _all_verified(
     outcomes, failures = [], []
     with cluster(scheduler) as client, _progress(files) as watch:
         for path in files:
-            outcome, failure = _verified(path, replace(options, client=client), watch)
+            outcome, failure = _verified(path, options, client, watch)
             outcomes.append(outcome)
             failures += [failure] if failure else []
     return outcomes, failures
 
 
-def _verified(path: Path, options: Options, watch: Watch) -> tuple[Outcome, Failure | None]:
+def _verified(
+    path: Path, options: Options, client: Client | None, watch: Watch
+) -> tuple[Outcome, Failure | None]:
     """Return the outcome of a file; a failure is reported."""
     from ...workbench.vectors.outcomes import Outcome
 
     start = perf_counter()
-    outcome = attempt(_outcome, path, options, lambda tally: watch(path, tally))
+    outcome = attempt(_outcome, path, options, client, lambda tally: watch(path, tally))
     if isinstance(outcome, Failure):
         seconds = perf_counter() - start
         return Outcome(path=str(path), error=outcome.error, seconds=seconds), outcome
     return outcome, None
 
 
-def _outcome(path: Path, options: Options, watch: Callable[[Tally], object]) -> Outcome:
+def _outcome(
+    path: Path, options: Options, client: Client | None, watch: Callable[[Tally], object]
+) -> Outcome:
     from ...workbench.vectors.outcomes import outcome_of
 
     return outcome_of(
@@ -140,8 +100,8 @@ def _outcome(path: Path, options: Options, watch: Callable[[Tally], object]) -> 
         engine=options.engine,
         undefined=options.undefined,
         kept=options.kept,
-        jobs=options.jobs,
-        scheduler=options.client,
+        jobs=options.threads,
+        scheduler=client,
         watch=watch,
     )
 

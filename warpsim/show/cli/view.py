@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from .options import json_option, undefined_option
-from .output import CONTEXT, EXPECTED, MISMATCH, Failure, attempt, check_target, print_json, say
-from .sources import SELECT, check_unselected, is_recording, recorded
+from .options import InputFile, Out, Select, Target, Undefined
+from .output import EXPECTED, MISMATCH, deliver, perform
+from .sources import check_unselected, is_recording, recorded
+from .verbs import Option, verb
 
 if TYPE_CHECKING:
     from ...observe.recording.selection import Selection
-    from ...sums.execution.pipeline import Undefined
     from ..report import Report
 
 
-@click.command(context_settings=CONTEXT)
-@click.argument("trace", metavar="TRACE|RECORDING|VECTORS", type=click.Path(path_type=Path))
-@click.option(
-    "--out",
-    "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.html",
-    help="Where to write the report.  [default: the trace's name, in this directory]",
-)
-@click.option(
-    "--target", metavar="SM", callback=check_target, help="Run on this chip instead of the trace's own."
-)
-@undefined_option
-@SELECT
-@json_option
+@verb
 def view(
-    trace: Path,
-    out: Path | None,
-    target: str | None,
-    allow_undefined: bool,
-    selection: Selection | None,
-    as_json: bool,
+    trace: Annotated[InputFile, Option(metavar="TRACE|RECORDING|VECTORS")],
+    *,
+    out: Annotated[
+        Out,
+        Option(metavar="FILE.html"),
+        "Where to write the report.  [default: the trace's name, in this directory]",
+    ],
+    target: Annotated[Target, "Run on this chip instead of the trace's own."],
+    undefined: Undefined,
+    selection: Select,
 ) -> int:
     """Run a trace, or take the recording of a launch or a vector set, and write an interactive report: one
     HTML file that loads nothing.
@@ -48,20 +38,14 @@ def view(
     all instructions at a glance; of a vector set the cases whose D is not as computed here.
     """
     check_unselected(str(trace), selection)
-    if is_recording(str(trace)) and (target or allow_undefined):
+    if is_recording(str(trace)) and (target or undefined == "fallback"):
         raise click.UsageError("--target and --allow-undefined go with a trace: a recording is not run")
     out = out or Path(f"{trace.stem}.html")
-    report = attempt(_report, trace, target, "fallback" if allow_undefined else "error", selection)
-    if isinstance(report, Failure):
-        return report.code()
-    if failure := attempt(_write, out, report):
-        return failure.code()
+    report = perform(_report, trace, target, undefined, selection)
+    perform(report.save, out)
     summary = _summary(trace, out, report)
-    if as_json:
-        print_json(summary)
-    else:
-        say(_sentence(summary, report.document["launch"] is not None))
-    return EXPECTED if report.document["passed"] else MISMATCH
+    line = _sentence(summary, report.document["launch"] is not None)
+    return deliver(summary, line, EXPECTED if report.document["passed"] else MISMATCH)
 
 
 def _report(path: Path, target: str | None, undefined: Undefined, selection: Selection | None) -> Report:
@@ -75,10 +59,6 @@ def _report(path: Path, target: str | None, undefined: Undefined, selection: Sel
     if target and is_set(path):
         raise click.UsageError("--target goes with a trace: a vector set has its own")
     return report_of(path, target=target, undefined=undefined)
-
-
-def _write(out: Path, report: Report) -> None:
-    report.save(out)
 
 
 def _summary(trace: Path, out: Path, report: Report) -> dict[str, Any]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import click
+from typing import Annotated
 
-from .options import json_option
-from .output import CONTEXT, EXPECTED, check_target, print_json, say
+from .options import Target
+from .output import deliver
 from .progress import watching
+from .verbs import verb
 
 
-@click.command(context_settings=CONTEXT)
-@click.option("--target", metavar="SM", callback=check_target, help="Only what this chip needs.")
-@json_option
-def warmup(target: str | None, as_json: bool) -> int:
+@verb
+def warmup(*, target: Annotated[Target, "Only what this chip needs."]) -> int:
     """Compile every kernel and leave it in the cache, so that nothing later waits for it.
 
     The cache is where NUMBA_CACHE_DIR says, beside the installed package or, where that cannot be written, in
@@ -22,8 +21,5 @@ def warmup(target: str | None, as_json: bool) -> int:
 
     with watching("compiling") as progress:
         count = compile_all(target, progress)
-    if as_json:
-        print_json({"target": target, "kernels": count})
-    else:
-        say(f"{count} kernels are compiled" if count else "there is no JIT: nothing to compile")
-    return EXPECTED
+    line = f"{count} kernels are compiled" if count else "there is no JIT: nothing to compile"
+    return deliver({"target": target, "kernels": count}, line)

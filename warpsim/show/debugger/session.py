@@ -13,8 +13,7 @@ from typing import Any
 
 from ...workbench.debugger.travel import Travel
 from .commands.command_table import completions, execute
-from .commands.log_points import filled
-from .commands.value_commands import value_at
+from .commands.value_commands import filled, value_at
 
 
 class Session(Travel):

@@ -63,7 +63,7 @@ def gather(run: Run | Recording | Cases) -> ReportData:
 def _gather_cases(cases: Cases) -> ReportData:
     """Return the data of a set: check 0 is of all cases, each case that differs and is shown has its own."""
     wrong = [at for at, case in enumerate(cases.shown) if case.first_difference()]
-    writer = _Writer(cases.shown, list(_held(cases, wrong)))
+    writer = _Writer(cases.shown, list(_stored_expectations(cases, wrong)))
     instructions = list(writer.instructions())
     shown = [_case_check(cases.shown[at], at) for at in wrong]
     whole = {
@@ -104,7 +104,7 @@ def _cases_document(cases: Cases) -> Document:
     }
 
 
-def _held(cases: Cases, wrong: Sequence[int]) -> Iterator[Expectation]:
+def _stored_expectations(cases: Cases, wrong: Sequence[int]) -> Iterator[Expectation]:
     """Yield every register of D as the set has it."""
     for at, case in enumerate(cases.shown):
         check = wrong.index(at) + 1 if at in wrong else 0
@@ -223,7 +223,7 @@ class _Writer:
             "memory": self._memory(form, inputs),
             "notes": list(gathered.notes),
             "absent": sorted(gathered.absent),
-            **self._expected(d, first, expected),
+            **self._expected_d(d, first, expected),
         }
 
     def _layout(self, form: Instruction, inputs: Inputs) -> int:
@@ -250,7 +250,7 @@ class _Writer:
         columns = gathered.operands.columns
         return None if columns is None else self.pool.add_narrow(columns)
 
-    def _expected(self, d: npt.NDArray[Any], first: int, expected: Iterable[Expectation]) -> Document:
+    def _expected_d(self, d: npt.NDArray[Any], first: int, expected: Iterable[Expectation]) -> Document:
         """D as it was expected, the registers that were checked, and by which checks."""
         wanted, registers, checks = d.copy(), set[int](), set[int]()
         for item in expected:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from ...observe.recording.listing import ListedLine, chain
+from ...base.errors import inline_stack
+from ...observe.recording.listing import ListedLine
 from ...ptx.symbols import shown
 from ...workbench.vectors.recordings import Recording
 
@@ -66,7 +67,7 @@ def source_documents(recording: Recording) -> list[Document]:
     executed, reached = dict[int, list[int]](), dict[tuple[str, int], list[int]]()
     for number, event in enumerate(recording.events):
         executed.setdefault(event.line, []).append(number)
-        for place in dict.fromkeys((each.file, each.line) for each in chain(event.source)):
+        for place in dict.fromkeys((each.file, each.line) for each in inline_stack(event.source)):
             reached.setdefault(place, []).append(number)
     return [
         {"file": file, "lines": _lines(list(lines), executed, reached)}

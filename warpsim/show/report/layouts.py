@@ -131,7 +131,10 @@ def with_distinctions(layouts: Sequence[Document]) -> list[Document]:
     groups: dict[tuple[str, ...], set[str]] = {}
     for item in layouts:
         groups.setdefault(_short_name(item), set()).add(item["mnemonic"])
-    return [item | {"apart": _apart(item["mnemonic"], groups[_short_name(item)])} for item in layouts]
+    return [
+        item | {"apart": _distinct_qualifiers(item["mnemonic"], groups[_short_name(item)])}
+        for item in layouts
+    ]
 
 
 def _short_name(layout: Document) -> tuple[str, ...]:
@@ -140,7 +143,7 @@ def _short_name(layout: Document) -> tuple[str, ...]:
     return layout["family"], str(layout["shape"]), *(formats[operand] for operand in "dab")
 
 
-def _apart(mnemonic: str, all_of_name: set[str]) -> str:
+def _distinct_qualifiers(mnemonic: str, all_of_name: set[str]) -> str:
     """Return the qualifiers of a mnemonic at the places where mnemonics differ, or that not all have."""
     spelled = [name.split(".") for name in sorted(all_of_name)]
     own = mnemonic.split(".")

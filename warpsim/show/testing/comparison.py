@@ -83,8 +83,8 @@ def lines_of(name: str, given: Array, expected: Array, wrong: Mask, how: str) ->
         yield from _map(wrong)
     for place in np.argwhere(wrong)[:_LISTED]:
         at = tuple(int(index) for index in place)
-        pair = f"{_shown(given[at])}, expected {_shown(expected[at])}"
-        yield f"  {list(at)}: {pair}{_apart(given, expected, at)}"
+        pair = f"{_element_text(given[at])}, expected {_element_text(expected[at])}"
+        yield f"  {list(at)}: {pair}{_ulps_text(given, expected, at)}"
     if error.count > _LISTED:
         yield f"  and {error.count - _LISTED:,} more"
 
@@ -143,7 +143,7 @@ def _map(wrong: Mask) -> Iterator[str]:
         yield "  " + "".join("#" if cell.all() else "+" if cell.any() else "." for cell in cells)
 
 
-def _shown(value: Any) -> str:
+def _element_text(value: Any) -> str:
     """Return an element as a number and, of a float, its bits."""
     array = np.asarray(value)
     if not _is_float(array.dtype):
@@ -152,7 +152,7 @@ def _shown(value: Any) -> str:
     return f"{value} (0x{bits:0{2 * array.dtype.itemsize}x})"
 
 
-def _apart(given: Array, expected: Array, at: tuple[int, ...]) -> str:
+def _ulps_text(given: Array, expected: Array, at: tuple[int, ...]) -> str:
     """Return the distance of two elements that are near each other, in ulps; empty for others."""
     if given.dtype != expected.dtype or not _is_float(given.dtype):
         return ""

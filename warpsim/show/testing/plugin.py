@@ -97,8 +97,8 @@ def _settings(request: pytest.FixtureRequest) -> Settings:
         check_target(chip)
     return Settings(
         chip=chip,
-        fail_on=_severity(_marked(node, "findings", _option(config, "fail_on"))),
-        schedules=_schedules(_marked(node, "schedules", _option(config, "schedules"))),
+        fail_on=_severity(_mark_argument(node, "findings", _option(config, "fail_on"))),
+        schedules=_schedules(_mark_argument(node, "schedules", _option(config, "schedules"))),
         explain=not config.getoption("--warpsim-no-why"),
         folder=Path(request.path).parent,
     )
@@ -110,7 +110,7 @@ def _option(config: pytest.Config, name: str) -> Any:
     return config.getini(f"warpsim_{name}") if given is None else given
 
 
-def _marked(node: Any, name: str, otherwise: Any) -> Any:
+def _mark_argument(node: Any, name: str, otherwise: Any) -> Any:
     """Return the argument of a mark. Raises UsageError for a mark without it."""
     mark = node.get_closest_marker(name)
     if mark is None:
@@ -148,11 +148,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if made is not None and call.when == "call":
         item.user_properties.extend(made.properties())
     if made is not None and call.excinfo is not None and not item.config.getoption("fulltrace"):
-        _cut(call.excinfo.value)
+        _drop_own_frames(call.excinfo.value)
     yield
 
 
-def _cut(error: BaseException) -> None:
+def _drop_own_frames(error: BaseException) -> None:
     """Leave out the frames of this package below the last line of a test, where an error is the user's."""
     from ...base.errors import WarpsimError
 
@@ -172,17 +172,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not tests:
         return
     launches = sum(int(test["warpsim_launches"]) for test in tests)
-    parts = [f"{_counted(launches, 'launch', 'launches')} in {_counted(len(tests), 'test', 'tests')}"]
+    parts = [f"{_count_text(launches, 'launch', 'launches')} in {_count_text(len(tests), 'test', 'tests')}"]
     for name in ("fidelity", "findings"):
-        parts.append(f"{name}: {_added(test[f'warpsim_{name}'] for test in tests) or 'none'}")
+        parts.append(f"{name}: {_sum_of_counts(test[f'warpsim_{name}'] for test in tests) or 'none'}")
     terminalreporter.write_line(f"warpsim: {'; '.join(parts)}")
 
 
-def _counted(count: int, single: str, several: str) -> str:
+def _count_text(count: int, single: str, several: str) -> str:
     return f"{count:,} {single if count == 1 else several}"
 
 
-def _added(texts: Iterator[str]) -> str:
+def _sum_of_counts(texts: Iterator[str]) -> str:
     """Return the sum of texts such as "exact 12, inferred 3"."""
     counts = Counter[str]()
     for text in texts:

@@ -91,14 +91,14 @@ class Simulator:
             isinstance(source, str) and ("\n" in source or ".version" in source)
         ):
             return load(source, target)
-        path = self._found(Path(source))
+        path = self._find_path(Path(source))
         if path.suffix not in _SOURCES:
             return load(path, target)
         state = path.stat() if path.is_file() else None
         stamp = (0, 0) if state is None else (state.st_mtime_ns, state.st_size)
         return load_text(_ptx(path, stamp, target, nvcc), f"PTX of {path.name}", target, source_lines)
 
-    def _found(self, path: Path) -> Path:
+    def _find_path(self, path: Path) -> Path:
         beside = self._settings.folder / path
         if path.exists() or not beside.exists():
             return path

@@ -116,12 +116,12 @@ def reason_lines(forms: Iterable[Instruction]) -> list[str]:
 
 def _cells(rows: Iterable[Row]) -> Iterator[list[str]]:
     for group in alike(
-        rows, lambda row: (row.family, row.operation, row.d, row.with_c, _known(row.evidence))
+        rows, lambda row: (row.family, row.operation, row.d, row.with_c, _evidence_cells(row.evidence))
     ):
         first = group[0]
         targets = targets_text({row.target for row in group})
         cells = [first.family, first.operation, first.d, types_text(group), products_text(group)]
-        yield [*cells, *_known(first.evidence), targets]
+        yield [*cells, *_evidence_cells(first.evidence), targets]
 
 
 def types_text(rows: Iterable[Row]) -> str:
@@ -141,7 +141,7 @@ def products_text(rows: Iterable[Row]) -> str:
     return ", ".join(str(k) for k in sorted({row.k for row in rows}))
 
 
-def _known(known: Evidence) -> tuple[str, str, str, str]:
+def _evidence_cells(known: Evidence) -> tuple[str, str, str, str]:
     """Return the label, the outputs compared, those that differ, and the chips."""
     outputs = f"{known.outputs:,}" if known.outputs else "-"
     return known.label, outputs, "0" if known.outputs else "-", known.chips or "-"

@@ -92,7 +92,7 @@ def diagnosis_lines(diagnosis: Diagnosis) -> Iterator[str]:
         return
     for remark in diagnosis.remarks:
         yield f"  seen in D: {remark}"
-    yield f"  none of {diagnosis.simulated:,} explanations gives every bit"
+    yield f"  no explanation reproduces D ({diagnosis.simulated:,} tried)"
     for each in diagnosis.closest:
         yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {' + '.join(each.names)}"
         yield f"    then still: {each.remainder}"
@@ -124,20 +124,17 @@ def product_lines(found: LoopDiagnosis) -> Iterator[str]:
             more = f", and {len(each.also) - _OTHERS} more" * (len(each.also) > _OTHERS)
             yield f"    the same as: {'; '.join(each.also[:_OTHERS])}{more}"
     if not found.matches:
-        yield f"  none of {_tried(found)}"
+        yield f"  no explanation reproduces D {_search_extent(found)}"
     for each in found.near:
         yield f"  {each.fraction:.1%} of D, {each.closeness:.0%} close: {each.name}"
 
 
-def _tried(found: LoopDiagnosis) -> str:
-    """Return how many explanations were tried, and what was not."""
-    text = f"{found.tried:,} explanations gives every bit"
+def _search_extent(found: LoopDiagnosis) -> str:
+    """Return the counts of tried and untested explanations, and whether a remark ended the search."""
+    text = f"({found.tried - found.uncomputed:,} tried)"
     if found.uncomputed:
-        text = (
-            f"the {found.tried - found.uncomputed:,} explanations that were tried gives every bit; "
-            f"the search was cut: {found.uncomputed:,} others come near, and were not computed"
-        )
-    return text + "; no others were tried, as what is seen in D explains it" * found.stopped
+        text += f"; search stopped early: {found.uncomputed:,} candidates untested"
+    return text + "; the search ended because the remark explains D" * found.stopped
 
 
 def product_document(found: LoopDiagnosis) -> Document:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...workbench.diagnosis import Holding, Location, Part, StepLog
-from ...workbench.diagnosis.locate.map_formulas import several
+from ...workbench.diagnosis.contents.map_formulas import several
 from .findings import diagnosis_document, diagnosis_lines
 
 Document = dict[str, Any]
@@ -37,11 +37,6 @@ def holding_lines(found: Holding) -> Iterator[str]:
         yield f"  {found.note}"
     if found.location is not None:
         yield from _location_lines(found.location, found)
-    for match in found.matches[:_OTHERS]:
-        yield f"  matches bit for bit: {match.name}"
-        yield f"    {match.advice}"
-    for count, item in () if found.matches or _is_located(found.location) else found.closest:
-        yield f"  {count} of {found.total} words: {item.name}"
     for at, location in found.later:
         summary = "; ".join(_part_text(part, found, at) for part in location.parts)
         right = f"{location.right} of {location.total} elements are right"
@@ -120,13 +115,12 @@ def _location_lines(location: Location, found: Holding) -> Iterator[str]:
             yield f"    {location.legend}"
     if location.value:
         yield f"  {location.value}"
-    if not _is_located(location):
+    if not _is_located(location) and not found.note:
         yield f"  its elements follow no map of the matrix; {location.right} of {location.total} are right"
     if location.left and location.parts:
         yield f"  {location.left} elements follow none of these, the first: {location.first}"
     if location.others:
-        yield f"  ambiguous: values repeat, and other maps hold as many elements ({len(location.others)}):"
-        yield from (f"    {other}" for other in location.others[:_OTHERS])
+        yield from (f"  or, on these values, the same: {other}" for other in location.others[:_OTHERS])
 
 
 def _part_text(part: Part, found: Holding, step: int) -> str:
@@ -154,8 +148,6 @@ def holding_document(found: Holding) -> Document:
         "steps": found.steps,
         "tile": list(found.tile),
         "note": found.note,
-        "matches": [{"name": match.name, "advice": match.advice} for match in found.matches],
-        "closest": [{"name": item.name, "words": count} for count, item in found.closest],
         "location": None if found.location is None else _location_document(found.location),
         "later": [{"step": at, "location": _location_document(each)} for at, each in found.later],
     }
@@ -211,6 +203,7 @@ def _location_document(location: Location) -> Document:
                 "source": part.source,
                 "elements": part.count,
                 "where": part.where,
+                "kind": part.kind,
                 "formula": part.formula,
                 "tile": None if part.tile is None else list(part.tile),
                 "name": part.name and part.name.text,
@@ -220,6 +213,5 @@ def _location_document(location: Location) -> Document:
         ],
         "value": location.value,
         "first_left": location.first,
-        "repeated": location.repeated,
         "others": list(location.others),
     }

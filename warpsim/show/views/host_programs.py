@@ -21,7 +21,7 @@ def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
     """Yield the lines of the report."""
     kernels = list(tally.kernels.values())
     launches = sum(kernel.launches for kernel in kernels)
-    counts = f"{_counted(launches, 'launch')} of {_counted(len(kernels), 'kernel')}"
+    counts = f"{_count_text(launches, 'launch')} of {_count_text(len(kernels), 'kernel')}"
     yield f"warpsim exec: {tally.program} on {chip}: {counts}"
     if tally.calls_nothing:
         yield "no function of CUDA was called: the program does not use CUDA, or not by its shared libraries"
@@ -31,7 +31,7 @@ def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
     if tally.on_cpu:
         yield from _computed_on_cpu(tally)
     found = [
-        _counted(sum(finding.severity == severity for finding in tally.findings.values()), severity)
+        _count_text(sum(finding.severity == severity for finding in tally.findings.values()), severity)
         for severity in _SEVERITIES
     ]
     yield f"findings: {', '.join(found)}"
@@ -46,7 +46,7 @@ def summary_lines(tally: Tally, chip: str) -> Iterator[str]:
 def suite_lines(results: Sequence[ProgramResult], chip: str) -> Iterator[str]:
     """Yield the lines of the report of a folder."""
     failed = sum(result.code != 0 for result in results)
-    yield f"warpsim exec: {_counted(len(results), 'program')} on {chip}, {failed} failed"
+    yield f"warpsim exec: {_count_text(len(results), 'program')} on {chip}, {failed} failed"
     head = ("program", "exit code", "launches", "errors", "warnings", "seconds")
     rows: list[tuple[str, ...]] = [head]
     for result in results:
@@ -55,7 +55,7 @@ def suite_lines(results: Sequence[ProgramResult], chip: str) -> Iterator[str]:
     yield from (f"  {line}" for line in words(rows))
 
 
-def _counted(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     plural = "es" if what.endswith("ch") else "s"
     return f"{number} {what}{plural if number != 1 else ''}"
 
@@ -87,7 +87,7 @@ def _computed_on_cpu(tally: Tally) -> Iterator[str]:
     counts = [f"{name} {times}" for name, times in tally.on_cpu.most_common(_MOST_OPERATORS)]
     more = len(tally.on_cpu) - len(counts)
     rest = f", and {more} others" if more else ""
-    total = _counted(tally.on_cpu.total(), "operator")
+    total = _count_text(tally.on_cpu.total(), "operator")
     yield f"computed by PyTorch on the CPU, not by the chip: {total}: {', '.join(counts)}{rest}"
 
 

@@ -59,7 +59,7 @@ def draw_layout(
     """
     form = resolved(instruction)
     if format not in ("text", "svg", "html"):
-        raise OperandError(f"format {format!r}: it is 'text', 'svg' or 'html'")
+        raise OperandError(f"format {format!r}: expected 'text', 'svg' or 'html'")
     draw = partial(layout_svg, form, operand, selector=selector)
     if format == "svg":
         text = draw()

@@ -22,16 +22,16 @@ def check_lines(file: str, found: ModuleCheck) -> Iterator[str]:
         yield warning.render()
     kernels = ", ".join(map(shown, found.entries)) or "no kernels"
     counts = (
-        _counted(len(found.illegal), "error"),
+        _count_text(len(found.illegal), "error"),
         f"{len(found.unmodelled)} not modelled" if found.unmodelled else "",
-        _counted(len(found.warnings), "warning"),
+        _count_text(len(found.warnings), "warning"),
     )
     verdict = ", ".join(filter(None, counts)) or "nothing found"
     where = f"{found.target}, PTX {version_text(found.version)}"
-    yield f"{file}: {where}: {kernels}; {_counted(found.statements, 'statement')}: {verdict}"
+    yield f"{file}: {where}: {kernels}; {_count_text(found.statements, 'statement')}: {verdict}"
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count} {what}{'s'[: count != 1]}" if count else ""
 
 

@@ -54,8 +54,8 @@ def _finding_lines(findings: Sequence[PackingFinding], unexplained: Sequence[str
     for finding in findings:
         alike.setdefault(finding.message, []).append(finding)
     if not alike:
-        fit = "the operands fit together as far as this check shows"
-        yield "nothing found, but not all is explained" if unexplained else f"nothing found: {fit}"
+        fit = "no inconsistency found in the operands"
+        yield "no inconsistency found; some operands are untraced" if unexplained else fit
     for message, group in alike.items():
         numbers = [str(item.location.line) for item in group]
         more = ", ..." if len(numbers) > _LINES else ""

@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -22,22 +21,16 @@ from ...isa.fragments import codes_from, gather
 from ...isa.instruction import Instruction
 from ...isa.operand_places.placements import Inputs
 from ...isa.operand_places.places import Place, lane_places
-from ...observe.recording.debugger import RegisterValue, Stop
 from ...observe.recording.matrix_events import Event
+from ...observe.stops.debugger import RegisterValue, WarpStop
+from ...observe.stops.values import number, number_of
 from ...sums.execution.interface import unpack_metadata
 from ...workbench.explanation.gathered_operands import from_registers
 from ...workbench.explanation.information import Document
 from .report import addresses_of, matrix_lines, names_of, word_names
 
-_VALUES: dict[str, npt.DTypeLike] = {  # of the types whose bits are numbers
-    **{f"u{bits}": f"u{bits // 8}" for bits in (8, 16, 32, 64)},
-    **{f"s{bits}": f"i{bits // 8}" for bits in (8, 16, 32, 64)},
-    **{f"f{bits}": f"f{bits // 8}" for bits in (16, 32, 64)},
-    "bf16": ml_dtypes.bfloat16,
-}
 
-
-def stop_lines(stop: Stop, lane: int | None = None) -> Iterator[str]:
+def stop_lines(stop: WarpStop, lane: int | None = None) -> Iterator[str]:
     """Yield the state at a stop, of one lane if it is given; raise OperandError for a lane out of range."""
     if lane is not None and not 0 <= lane < len(stop.lanes):
         raise OperandError(f"lane {lane}: a warp has lanes 0 to {len(stop.lanes) - 1}")
@@ -59,11 +52,11 @@ def _event_lines(event: Event, lane: int | None) -> Iterator[str]:
     form = event.instruction
     names = names_of(event)
     for operand in ("a", "e", "scale_a", "b", "scale_b", "c", "d"):
-        if operand in "ab" and operand not in _held(event):
-            yield f"  {_title(form, operand, event.inputs)} in shared memory, {_behind(event, operand)}:"
+        if operand in "ab" and operand not in _register_operands(event):
+            yield f"  {_title(form, operand, event.inputs)} in shared memory, {_descriptor(event, operand)}:"
             yield from (f"   {line}" for line in matrix_lines(_tile(event, operand)))
             continue
-        if operand not in _held(event):
+        if operand not in _register_operands(event):
             continue
         held = ", ".join(names.get(operand, ())) + _cell_of(event, operand)
         yield f"  {_title(form, operand, event.inputs)} in {held}:"
@@ -91,12 +84,12 @@ def _cell_of(event: Event, operand: str) -> str:
     return "" if address is None else f", tensor memory from lane {address >> 16}, column {address & 0xFFFF}"
 
 
-def _held(event: Event) -> tuple[str, ...]:
+def _register_operands(event: Event) -> tuple[str, ...]:
     """Return the operands that lie in registers or tensor memory, D among them."""
     return (*event.inputs.registers, "d")
 
 
-def _behind(event: Event, operand: str) -> str:
+def _descriptor(event: Event, operand: str) -> str:
     """Return the descriptor of a tile, in words."""
     word = int(getattr(event.inputs, f"{operand}_descriptor"))
     return f"{operand}-desc {word:#018x}"
@@ -164,17 +157,13 @@ def _element(form: Instruction, place: Place, word: int) -> str:
         return f"row {place.row} chunk {place.column} = {int(code[0]):#0{2 + -(-place.bits // 4)}x}"
     element = form.scale if place.operand.startswith("scale_") else form.format(place.operand)
     value = code if element is None else matrix_of(code, element)
-    return f"{name}[{place.row},{place.column}] = {_number(value[0])}"
-
-
-def _number(value: Any) -> str:
-    return str(int(value)) if np.asarray(value).dtype.kind in "iub" else f"{float(value):.6g}"
+    return f"{name}[{place.row},{place.column}] = {number(value[0], 6)}"
 
 
 # --- registers -------------------------------------------------------------------------------------
 
 
-def _register_lines(stop: Stop, lane: int | None) -> list[str]:
+def _register_lines(stop: WarpStop, lane: int | None) -> list[str]:
     """Return a column for each register before the statement, and for each that it has changed."""
     lanes = range(len(stop.lanes)) if lane is None else [lane]
     if not stop.registers:
@@ -192,7 +181,7 @@ def _merged(lanes: Sequence[int], rows: Sequence[tuple[str, ...]]) -> Iterator[t
         yield (str(first) if first == last else f"{first}..{last}", *row)
 
 
-def _columns(stop: Stop, register: RegisterValue, lanes: Sequence[int]) -> Iterator[list[str]]:
+def _columns(stop: WarpStop, register: RegisterValue, lanes: Sequence[int]) -> Iterator[list[str]]:
     before = [
         _cell(register.type, register.before[lane], register.missing[lane], stop.lanes[lane])
         for lane in lanes
@@ -215,23 +204,22 @@ def _cell(type_name: str, word: Any, missing: bool, executes: bool) -> str:
     if type_name == "pred":
         return "true" if word else "false"
     code = f"{int(word):#0{2 + word.dtype.itemsize * 2}x}"
-    dtype = _VALUES.get(type_name)
-    if dtype is None or np.dtype(dtype).itemsize != word.dtype.itemsize:
-        return code
-    with np.errstate(invalid="ignore"):
-        return f"{code} {_number(np.asarray(word).view(dtype)[()])}"
+    value = number_of(np.asarray(word), type_name)
+    return code if value is None else f"{code} {number(value, 6)}"
 
 
 # --- data ------------------------------------------------------------------------------------------
 
 
-def stop_document(stop: Stop) -> Document:
+def stop_document(stop: WarpStop) -> Document:
     """Return a stop as JSON-ready data: its place, registers by name and operands by role, in hexadecimal."""
     found = {register.name: _hexadecimal(register.before, register.missing) for register in stop.registers}
     after = {item.name: _hexadecimal(item.after) for item in stop.registers if item.after is not None}
     operands = {}
     if stop.event is not None:
-        operands = {operand: _hexadecimal(_words(stop.event, operand)) for operand in _held(stop.event)}
+        operands = {
+            operand: _hexadecimal(_words(stop.event, operand)) for operand in _register_operands(stop.event)
+        }
         inputs = stop.event.inputs
         named = {"a-desc": inputs.a_descriptor, "b-desc": inputs.b_descriptor}
         operands |= {name: f"{int(word):#018x}" for name, word in named.items() if word is not None}

@@ -41,7 +41,7 @@ class UnitReport:
             f"{found.cases:,} cases"
         )
         yield from self._verdict()
-        yield from self._seen()
+        yield from self._remark_lines()
 
     def _verdict(self) -> Iterator[str]:
         found, names = self.found, [each.name for each in self.found.explanations]
@@ -55,7 +55,7 @@ class UnitReport:
             yield f"  none of {found.tried:,} faults gives every output"
         yield from (f"  gives a part: {each}" for each in found.partial)
 
-    def _seen(self) -> Iterator[str]:
+    def _remark_lines(self) -> Iterator[str]:
         found = self.found
         yield "  off by: " + ", ".join(f"{name} ({count:,})" for name, count in found.distances)
         if found.transitions:

@@ -24,7 +24,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """Yield a line a file, and for every instruction that differs its first differences."""
     total = outcome.tally
-    yield f"{outcome.path}: {_counted(total)}{_origin(outcome.provenance)}"
+    yield f"{outcome.path}: {_count_text(total)}{_origin(outcome.provenance)}"
     for item in outcome.items:
         if item.tally.passed:
             continue
@@ -38,10 +38,10 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
 def ended_lines(error: str) -> Iterator[str]:
     """Yield a line where an error ended the recorded launch."""
     if error:
-        yield f"an error ended the launch, and what would follow is not recorded: {error}"
+        yield f"an error stopped the launch, and the recording ends there: {error}"
 
 
-def _counted(tally: Tally) -> str:
+def _count_text(tally: Tally) -> str:
     if tally.passed:
         return f"{tally.words:,} {_plural('word', tally.words)} as expected"
     return f"{tally.different_words:,} of {tally.words:,} words differ"

@@ -32,13 +32,13 @@ def decoded(codes: Array, element: Format, as_half: bool) -> Factor:
             value = values_of(codes, element).astype(np.float32)
         return value, _exponents(value)
     if element.bits == 16:
-        return _of_half_words(codes, element)
+        return _decode_half_words(codes, element)
     values, exponents = _table(element, as_half)
     index = codes & codes.dtype.type(element.mask)
     return values.take(index), exponents.take(index)
 
 
-def _of_half_words(codes: Array, element: Format) -> Factor:
+def _decode_half_words(codes: Array, element: Format) -> Factor:
     """Return values and exponents of codes of 16 bits.
 
     A magnitude, its bits moved to float32's places, stands for the value times 2**(bias - 127): the product

@@ -119,7 +119,7 @@ class _Cases:
         self.c, b = operands.c[cases], operands.b[cases]
         self.order = (1, 2, 0) if len(self.c) >= self.c.shape[2] else (0, 1, 2)
         self.b = decoded(
-            self._along(b.transpose(1, 0, 2)[:, :, None]), operands.product.b, sums.variant.emulated
+            self._block_axes(b.transpose(1, 0, 2)[:, :, None]), operands.product.b, sums.variant.emulated
         )
         self.columns = None if operands.columns is None else operands.columns[cases]
         self.whole_a = self.a if self.columns is None else self._decoded_a(_filled_up(operands, cases))
@@ -131,9 +131,11 @@ class _Cases:
         return self._decoded_a(self.operands.a[self.cases].transpose(2, 0, 1))
 
     def _decoded_a(self, codes: Codes) -> Factor:
-        return decoded(self._along(codes[..., None]), self.operands.product.a, self.sums.variant.emulated)
+        return decoded(
+            self._block_axes(codes[..., None]), self.operands.product.a, self.sums.variant.emulated
+        )
 
-    def _along(self, array: Array) -> Array:
+    def _block_axes(self, array: Array) -> Array:
         """Return an array ``(k, cases, rows, columns)`` with its axes in the order of this block."""
         return array.transpose(0, *(axis + 1 for axis in self.order))
 
@@ -169,7 +171,7 @@ class _Cases:
         (stored, at), (rows, columns) = step, place
         variant = self.sums.variant
         if self.pattern is not None:
-            variant = _lengthened(variant, len(stored) * self.pattern.chunk // self.pattern.stored)
+            variant = _variant_of_length(variant, len(stored) * self.pattern.chunk // self.pattern.stored)
         every = slice(None)
         of_a, of_b = (at, *self._at(every, rows, every)), (at, *self._at(every, every, columns))
         x: Factor = (self.whole_a[0][of_a], self.whole_a[1][of_a])
@@ -200,7 +202,7 @@ class _Cases:
 
 
 @cache
-def _lengthened(variant: Variant, products: int) -> Variant:
+def _variant_of_length(variant: Variant, products: int) -> Variant:
     """Return the variant of passes of so many products."""
     numbers = {**vars(variant), "length": products // variant.steps}
     return Variant(**numbers)

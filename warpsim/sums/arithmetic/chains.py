@@ -51,14 +51,14 @@ def _has_fused(product: Product, rule: FusedMultiplyAdd) -> bool:
 def _multiply_add(operands: Operands, rule: FusedMultiplyAdd) -> Codes:
     a, b, c = (np.ascontiguousarray(codes).view(np.float64) for codes in (operands.a, operands.b, operands.c))
     with rounding(ROUNDINGS[operands.product.rounding]):
-        result = _continued("f64", a, b, c)
+        result = _continue_chains("f64", a, b, c)
     return canonical(result, operands.product.d)
 
 
 _VECTORS = 4  # of a block's columns
 
 
-def _continued(kind: str, a: Floats, b: Floats, c: Floats) -> Floats:
+def _continue_chains(kind: str, a: Floats, b: Floats, c: Floats) -> Floats:
     """Return ``c (batch, m, n)`` continued by the chains of ``a (batch, m, k)`` and ``b (batch, k, n)``."""
     batch, depth, n = b.shape
     m, vectors = c.shape[1], min(_VECTORS, -(-n // LANES[kind]))
@@ -94,7 +94,7 @@ def _quads(operands: Operands, rule: SoftwareQuad) -> Codes:
     if product.d is FORMATS["f16"]:
         half_quad_chain(a, b, result)
     else:
-        result = _continued("f32", a, b, result)
+        result = _continue_chains("f32", a, b, result)
     with np.errstate(invalid="ignore"):  # a signaling NaN is still a NaN
         return canonical(result.astype(product.d.dtype), product.d)
 

@@ -79,7 +79,7 @@ def _by_octets(start: Sums | None, a: Codes, b: Codes, threads: int) -> Sums:
     products of the shifts are subtracted again.
     """
     total = np.zeros((a.shape[0], b.shape[1]), np.int32) if start is None else start.copy()
-    signed = _moved(b, np.int8)
+    signed = _shift_by_128(b, np.int8)
     if a.dtype == np.int8:
         total -= signed.sum(axis=0, dtype=np.int32) << 7
     if b.dtype == np.uint8:
@@ -89,7 +89,7 @@ def _by_octets(start: Sums | None, a: Codes, b: Codes, threads: int) -> Sums:
     pack_octets(np.ascontiguousarray(signed), words, packed)
 
     def run(band: slice) -> None:
-        _add_octets(_moved(a[band], np.uint8), packed, total[band])
+        _add_octets(_shift_by_128(a[band], np.uint8), packed, total[band])
 
     height = max(min(_ROWS, len(a) // (4 * threads) // ROWS * ROWS), ROWS) if threads > 1 else _ROWS
     bands = [slice(first, first + height) for first in range(0, len(a), height)]
@@ -110,7 +110,7 @@ def _add_octets(a: Codes, packed: Sums, total: Sums) -> None:
     total += block[: len(a), : total.shape[1]]
 
 
-def _moved(values: Codes, dtype: type) -> Codes:
+def _shift_by_128(values: Codes, dtype: type) -> Codes:
     """Return int8 and uint8 values shifted by 128 into the other type; values of that type unchanged."""
     return values if values.dtype == dtype else (values.view(np.uint8) ^ np.uint8(128)).view(dtype)
 

@@ -116,7 +116,7 @@ def _scaled(number: Planes, scale: Planes, axis: int) -> Planes:
     return replace(number, exponent=exponent, special=special)
 
 
-def _fused(operands: Operands, rule: FusedSum, kernels: ModuleType) -> Codes:
+def _fused_codes(operands: Operands, rule: FusedSum, kernels: ModuleType) -> Codes:
     product = operands.product
     a, b = planes(operands.a, product.a), planes(operands.b, product.b)
     if product.scale and operands.scale_a is not None and operands.scale_b is not None:
@@ -150,10 +150,10 @@ def _emulated_f8(operands: Operands, rule: EmulatedF8, kernels: ModuleType) -> C
     step = replace(rule.step, length=stored // 2)
     columns = np.ascontiguousarray(_columns(operands)[..., order])
     total = _fused_planes(a, b, zero, columns, step, kernels)
-    return _added(operands.c, total.astype(product.c.code_dtype), product.c)
+    return _add(operands.c, total.astype(product.c.code_dtype), product.c)
 
 
-def _added(x: Codes, y: Codes, element: Format) -> Codes:
+def _add(x: Codes, y: Codes, element: Format) -> Codes:
     """Return IEEE addition of f32 or f16 codes, to nearest even; every NaN becomes the canonical NaN.
 
     NumPy adds f16 in f32 and rounds again, which is harmless: 24 bits are twice 11 and two more.
@@ -242,7 +242,7 @@ def _integer(operands: Operands, rule: IntegerSum | BitCount, kernels: ModuleTyp
 
 
 RULES: dict[type[Rule], Callable[[Operands, Any, ModuleType], Codes]] = {
-    FusedSum: _fused,
+    FusedSum: _fused_codes,
     EmulatedF8: _emulated_f8,
     ScaledGroups: _groups,
     ScaledQuads: _quads,

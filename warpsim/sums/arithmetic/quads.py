@@ -44,14 +44,14 @@ def scaled_quads(operands: Operands, rule: ScaledQuads) -> Codes:
     inside = np.maximum(np.maximum(top, of_c) - rule.product_bits, pair - rule.fraction_bits)
     cut = np.where(above, of_c - rule.fraction_bits, inside)
     together = rule.outranked // rule.group
-    blocks = [_joined(sums[first : first + together]) for first in range(0, len(sums), together)]
+    blocks = [_merge_neighbours(sums[first : first + together]) for first in range(0, len(sums), together)]
     small, large = (sum(_units(part.value, part.scale - cut) for part in terms) for terms in (sums, blocks))
     power = c.exponent.astype(np.int64) - c.fraction_bits
     total = np.where(above, large, small) + _units(c.significand, power - cut)
     return canonical(_special(operands, c, _toward_zero(total, cut)), operands.product.d)
 
 
-def _joined(sums: list[_Sum]) -> _Sum:
+def _merge_neighbours(sums: list[_Sum]) -> _Sum:
     """Return the sum of neighbours that share their scales."""
     return sums[0]._replace(value=sum((part.value for part in sums[1:]), sums[0].value))
 

@@ -173,7 +173,7 @@ def pack(
     smallest_unit = element.minimum_exponent - (precision - 1)
     own_unit = magnitude.bit_length() + scale - precision
     unit = max(own_unit, smallest_unit) if magnitude else smallest_unit
-    kept, rest = _cut(magnitude, unit - scale)
+    kept, rest = _truncate(magnitude, unit - scale)
     kept += rounding.increments(negative, kept % 2 == 1, rest)
     binades = unit - smallest_unit
     code = (binades << element.fraction_bits) + (kept << (element.fraction_bits + 1 - precision))
@@ -182,7 +182,7 @@ def pack(
     return code | (element.sign_bit if negative else 0)
 
 
-def _cut(magnitude: int, count: int) -> tuple[int, int]:
+def _truncate(magnitude: int, count: int) -> tuple[int, int]:
     """Return the magnitude without its ``count`` lowest bits (or shifted up), and the
     dropped part, 0 to 3.
     """
@@ -259,19 +259,19 @@ def fuse(terms: Sequence[Number], exponents: Sequence[int], rule: FusedSum | Sca
     """
     exponent = max([rule.exponent_floor, *exponents])
     unit = exponent - rule.fraction_bits
-    kept = tuple(_aligned(term, unit) for term in terms)
+    kept = tuple(_align(term, unit) for term in terms)
     special = special_code(terms, FORMATS[rule.output.format])
-    code = _rounded(sum(kept), unit, rule.output) if special is None else special
+    code = _round(sum(kept), unit, rule.output) if special is None else special
     return Step(tuple(terms), exponent, unit, kept, code)
 
 
-def _aligned(term: Number, unit: int) -> int:
+def _align(term: Number, unit: int) -> int:
     """Return the term in units of ``2**unit``, its magnitude truncated toward zero."""
-    magnitude, _ = _cut(term.significand, unit - term.scale)
+    magnitude, _ = _truncate(term.significand, unit - term.scale)
     return -magnitude if term.negative else magnitude
 
 
-def _rounded(total: int, unit: int, output: Output) -> int:
+def _round(total: int, unit: int, output: Output) -> int:
     """Return the code of ``total * 2**unit``. Zero is +0, also where a negative result rounds to it."""
     element = FORMATS[output.format]
     rounding = NEAREST_EVEN if output.nearest else TRUNCATED
@@ -372,9 +372,9 @@ def quads_step(rule: ScaledQuads, inputs: Dot) -> Step:
     count = rule.outranked if outranked else rule.group
     sums = [exact_sum(scaled[start : start + count]) for start in range(0, len(scaled), count)]
     terms = [Number(Kind.FINITE, value < 0, abs(value), scale, exponent=0) for value, scale in sums]
-    kept = tuple(_aligned(term, unit) for term in (*terms, inputs.c))
+    kept = tuple(_align(term, unit) for term in (*terms, inputs.c))
     return Step(
-        (*terms, inputs.c), unit + rule.fraction_bits, unit, kept, _rounded(sum(kept), unit, rule.output)
+        (*terms, inputs.c), unit + rule.fraction_bits, unit, kept, _round(sum(kept), unit, rule.output)
     )
 
 

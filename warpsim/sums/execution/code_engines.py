@@ -29,7 +29,7 @@ def engine_of(
     A fused multiply-add has no implementation in NumPy. Raises OperandError for an unknown engine.
     """
     if engine not in ("kernel", "reference"):
-        raise OperandError(f"engine {engine!r}: it is 'kernel' or 'reference'")
+        raise OperandError(f"engine {engine!r}: expected 'kernel' or 'reference'")
     from ..arithmetic.numerics import needs_compiler  # late: start-up imports no arithmetic
 
     if engine == "reference" or needs_compiler(rule):

@@ -215,14 +215,14 @@ def _matching(recipe: Recipe, registers: dict[str, Words]) -> list[Words] | None
     for array in given:
         if array.dtype is not _WORD and array.dtype != _WORD:
             return None
-    if _alike(recipe, given):
+    if _shapes_match(recipe, given):
         return given
     for place in recipe.singles:
         given[place] = with_registers(given[place], *recipe.shapes[place])
-    return given if _alike(recipe, given) else _broadcast(recipe, given)
+    return given if _shapes_match(recipe, given) else _broadcast(recipe, given)
 
 
-def _alike(recipe: Recipe, given: list[Words]) -> bool:
+def _shapes_match(recipe: Recipe, given: list[Words]) -> bool:
     """Return whether all shapes are those of the recipe, or a batch of them with equal leading axes."""
     shapes = [array.shape for array in given]
     return shapes == recipe.shapes or shapes == _batch_shapes(recipe, shapes[2][:-2])

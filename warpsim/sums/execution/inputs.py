@@ -24,7 +24,7 @@ OPERANDS = ("a", "b", "c", "e", "scale_a", "scale_b")  # that are registers
 
 
 def _are_equal(given: tuple[Any, ...], usual: tuple[Any, ...]) -> bool:
-    """Return whether given settings are the default; arrays, which are no settings, are not."""
+    """Return whether given settings are the default; arrays, which are not settings, are not."""
     try:
         return given == usual
     except ValueError:

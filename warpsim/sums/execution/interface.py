@@ -199,7 +199,7 @@ def fragment(instruction: Form, operand: str) -> npt.NDArray[np.intp]:
 
 def _operand(form: Instruction, name: str) -> str:
     if name not in ("a", "b", "c", "d"):
-        raise OperandError(f"operand {name!r}: it is 'a', 'b', 'c' or 'd'")
+        raise OperandError(f"operand {name!r}: expected 'a', 'b', 'c' or 'd'")
     if not form.has_registers(name):
         raise OperandError(f"{name} of {form} lies in shared memory, behind a descriptor, not in registers")
     return name

@@ -59,7 +59,7 @@ def evidence(instruction: Instruction, *, with_c: bool = True) -> Evidence:
 def is_literal(undefined: str) -> bool:
     """Return whether undefined metadata is read literally; raises OperandError for an unknown mode."""
     if undefined not in ("error", "fallback"):
-        raise OperandError(f"undefined={undefined!r}: it is 'error' or 'fallback'")
+        raise OperandError(f"undefined={undefined!r}: expected 'error' or 'fallback'")
     return undefined == "fallback"
 
 

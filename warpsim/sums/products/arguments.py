@@ -24,8 +24,8 @@ from ...isa.sparsity import compress
 from ..execution.logical_matrices import Matrices, stored_pair
 from ..execution.pipeline import Undefined, rule_for
 
-Left = tuple[Codes, Codes | None, Codes | None]  # some rows of A: codes as stored, indices, scales
-Right = tuple[Codes, Codes | None]  # some columns of B: codes, scales
+RowsOfA = tuple[Codes, Codes | None, Codes | None]  # some rows of A: codes as stored, indices, scales
+ColumnsOfB = tuple[Codes, Codes | None]  # some columns of B: codes, scales
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,12 +63,12 @@ class Request:
             instructions=stop - first,
         )
 
-    def left(self, rows: slice) -> Left:
+    def left(self, rows: slice) -> RowsOfA:
         """Return what some rows of D take of A."""
         a, indices, scales = self.a, self.indices, self.scale_a
         return a[rows], None if indices is None else indices[rows], None if scales is None else scales[rows]
 
-    def right(self, columns: slice) -> Right:
+    def right(self, columns: slice) -> ColumnsOfB:
         """Return what some columns of D take of B."""
         return self.b[:, columns], None if self.scale_b is None else self.scale_b[:, columns]
 
@@ -78,7 +78,7 @@ class Request:
         return joined(self.instruction, self.left(rows), self.right(columns), c)
 
 
-def joined(form: Instruction, left: Left, right: Right, c: Codes | None) -> Request:
+def joined(form: Instruction, left: RowsOfA, right: ColumnsOfB, c: Codes | None) -> Request:
     """Return the request of rows of A and columns of B that have been checked."""
     return Request(
         instruction=form,
@@ -156,7 +156,7 @@ def _left_operand(form: Instruction, A: Any, undefined: Undefined) -> tuple[Code
     if undefined == "error":
         check_fields(form, pattern.fields(units), unknown=True)
     elif undefined != "fallback":
-        raise OperandError(f"undefined={undefined!r}: it is 'error' or 'fallback'")
+        raise OperandError(f"undefined={undefined!r}: expected 'error' or 'fallback'")
     return codes, units
 
 

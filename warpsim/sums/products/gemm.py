@@ -27,7 +27,7 @@ from ..execution.code_engines import engine_of
 from ..execution.logical_matrices import Matrices
 from ..execution.pipeline import Undefined
 from .accumulation import Chain, accumulated
-from .arguments import Left, Request, Right, checked, joined
+from .arguments import ColumnsOfB, Request, RowsOfA, checked, joined
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -84,7 +84,7 @@ def gemm(
     """
     form = resolved(instruction, target)
     if order != "k":
-        raise OperandError(f"order {order!r}: it is 'k'")
+        raise OperandError(f"order {order!r}: expected 'k'")
     chain = Chain(split_k=split_k, promote_every=promote_every)
     if form.c != form.d:
         raise OperandError(f"{form} has C of {form.c} and D of {form.d}: D cannot be the next C")
@@ -187,7 +187,7 @@ class TileWork:
 
 
 @in_default_environment
-def tile_codes(work: TileWork, left: Left, right: Right, c: Codes | None) -> Codes:
+def tile_codes(work: TileWork, left: RowsOfA, right: ColumnsOfB, c: Codes | None) -> Codes:
     """Return codes of a tile of D: the whole of a task, which depends on nothing but its arguments."""
     form = resolved(work.mnemonic, work.target)
     request = joined(form, tuple(map(_fit, left)), tuple(map(_fit, right)), _fit(c))

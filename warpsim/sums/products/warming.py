@@ -86,7 +86,10 @@ def _of(form: Instruction, rule: Rule) -> Iterator[tuple[Any, Callable[[], objec
         registers = register_plan(form.product, rule, form.shape.n).variant
         yield ("registers", registers, bits), partial(_registers, form)
         if not form.reads_tiles and form.shape.n == COLUMNS:
-            yield ("joined", joined_plan(form.product, rule).variant, bits), partial(_joined, form)
+            yield (
+                ("joined", joined_plan(form.product, rule).variant, bits),
+                partial(_warm_joined_kernel, form),
+            )
 
 
 def _zeros(form: Instruction) -> Operands:
@@ -145,7 +148,7 @@ def _registers(form: Instruction) -> None:
     fused_registers.execute(form, _with_tiles(form, _zero_registers(form, ())))
 
 
-def _joined(form: Instruction) -> None:
+def _warm_joined_kernel(form: Instruction) -> None:
     inputs = Inputs(registers=_zero_registers(form, (fused_registers.JOINED,)))
     call = present(fused_registers.fused_call(form, inputs), "call")
     fused_registers.run(call, 1, CompilationBudget(many=0))

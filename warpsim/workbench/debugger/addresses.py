@@ -15,9 +15,9 @@ import numpy as np
 from ...base.errors import OperandError
 from ...isa.layouts.tensor_memory import COLUMNS, LANES
 from ...machine.state.spaces import DEVICE_BASE
-from .expressions import SPACES, parse_expression
-from .words_shown import TYPES, type_of
-from .written import CELL, Area
+from ...observe.stops.areas import CELL, Area
+from ...observe.stops.expressions import SPACES, parse_expression
+from ...observe.stops.values import TYPES, type_of
 
 if TYPE_CHECKING:
     from .travel import Travel
@@ -75,7 +75,7 @@ def _element(session: Travel, index: int, text: str) -> Address:
     shape = session.shapes.get(index)
     if shape is None:
         known = ", ".join(f"arg{each}" for each in session.shapes) or "none"
-        raise OperandError(f"argument {index} is no array; arrays are {known}")
+        raise OperandError(f"argument {index} is not an array; arrays are {known}")
     extents, dtype = shape
     try:
         place = tuple(int(part, 0) for part in text.split(","))
@@ -88,7 +88,7 @@ def _element(session: Travel, index: int, text: str) -> Address:
         raise OperandError(f"arg{index}[{text}] is outside of an array of shape {extents}")
     base = session.argument_address(index)
     if base is None:
-        raise OperandError(f"argument {index} is no pointer, or the kernel is not running")
+        raise OperandError(f"argument {index} is not a pointer, or the kernel is not running")
     offset = int(np.ravel_multi_index(place, extents)) * dtype.itemsize
     return Address(space="global", address=base + offset, type=type_of(dtype))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...base.errors import Location, SourceLine
+from ...base.errors import Location, SourceLine, inline_stack
 from ...machine.run.wave import Record
 from ...machine.state.lanes import Frame
+from ...observe.stops.contexts import Standing
 from ...ptx.symbols import shown
-from .contexts import Standing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,7 @@ def calls_of(here: Standing, kernel: str) -> Iterator[Call]:
     while frame is not None:
         name = shown(kernel if frame.function is None else frame.function.name)
         location = record.statement.location()
-        source = location.source
-        lines = list[SourceLine | None]()
-        while source is not None:
-            lines.append(source)
-            source = source.inlined_at
+        lines: list[SourceLine | None] = [*inline_stack(location.source)]
         for place, line in enumerate(lines or [None]):
             inlined = place < len(lines) - 1
             yield Call(

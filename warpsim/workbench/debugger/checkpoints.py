@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from .executions import Execution, Moment
+from ...observe.stops.points import Moment
+from .executions import Execution
 
 SLOW = 0.5  # seconds from the beginning to a position, from which on checkpoints are made
 _DISTANCES = ((128, 16), (16, 64), (4, 256))  # of checkpoints: a part of the way, and the fewest statements

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...base.environment import in_default_environment
@@ -26,31 +26,15 @@ from ...machine.state.lanes import DivergentPath, Lanes
 from ...machine.state.memory_access import MemoryAccess
 from ...machine.state.spaces import copied
 from ...observe.checks.findings import LaunchFinding
+from ...observe.stops.areas import Writes
+from ...observe.stops.points import Moment
 from ...programs.launch.launch_execution import LaunchExecution, LaunchModes, LaunchShape, LaunchWatch
 from ...programs.launch.launching import LaunchableKernel
 from .history import History
-from .written import Writes
 
 
 class _Abandoned(BaseException):
     """The session needs this execution no more."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Moment:
-    """A statement that is executed next: ``time`` statements were before it; ``lanes`` execute it."""
-
-    time: int
-    number: int  # of the wave
-    wave: Wave
-    path: DivergentPath
-    lanes: Lanes
-    pc: int
-
-    @property
-    def record(self) -> Record:
-        """Return the statement."""
-        return self.wave.code[self.pc]
 
 
 _LARGEST = 1 << 28  # bytes of a device of which there may be several
@@ -144,7 +128,7 @@ class Execution(Observer):
         self.interrupted = False
         self.reason: object = None
         self._codes: dict[int, tuple[Sequence[Record], list[Record]]] = {}
-        self._plan: Plan = _never
+        self._plan: Plan = lambda *_: None
         self._abandoned = False
         self._crash: BaseException | None = None
         self._go, self._parked = threading.Semaphore(0), threading.Semaphore(0)
@@ -233,7 +217,7 @@ class Execution(Observer):
             inner = record.step
 
             def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool | None:
-                self._before(wave, path, lanes)
+                self._note_before(wave, path, lanes)
                 try:
                     return inner(wave, path, lanes)
                 except Exception:
@@ -242,17 +226,9 @@ class Execution(Observer):
 
             return waves.Execution(step, record.flow, record.matrix)
 
-        return Record(
-            statement=record.statement,
-            bind=bind,
-            guard=record.guard,
-            negated=record.negated,
-            fidelity=record.fidelity,
-            note=record.note,
-            scope=record.scope,
-        )
+        return replace(record, bind=bind)
 
-    def _before(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
+    def _note_before(self, wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         number = wave.side_tables.get(_NUMBER)
         if number is None:
             number = wave.side_tables[_NUMBER] = len(self.waves)
@@ -312,7 +288,3 @@ class Execution(Observer):
 
 INTERRUPTED = object()
 _NUMBER = object()  # of a wave, in its slots
-
-
-def _never(execution: Execution, moment: Moment) -> object:
-    return None

@@ -15,19 +15,18 @@ from ...base.errors import Location, OperandError
 from ...isa.warps import WARP
 from ...machine.run.wave import Record, Wave
 from ...observe.checks.findings import LaunchFinding, Mode
+from ...observe.stops.contexts import At, Standing, map_addresses, parameter_values, shapes_of, standing
+from ...observe.stops.expressions import Expression
+from ...observe.stops.points import Breakpoint, Moment, Stop, Watchpoint
+from ...observe.stops.stop_places import source_line
+from ...observe.stops.values import Array, Value
 from ...programs.launch.launch_execution import LaunchModes, LaunchShape
 from ...programs.launch.launching import LaunchableKernel
-from .break_places import source_line
 from .call_frames import Call, calls_of
 from .checkpoints import Checkpoints
-from .contexts import At, Standing, map_addresses, parameter_values, shapes_of, standing
-from .executions import Execution, Moment, Recipe
-from .expressions import Expression
-from .halts import Stop
+from .executions import Execution, Recipe
 from .history import History
-from .points import Breakpoint, Watchpoint
 from .stepping import Line
-from .words_shown import Array, Value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +247,7 @@ class LaunchState:
         return expression.value(self.at()), lane
 
     def argument_address(self, index: int) -> int | None:
-        """Return the address that an argument is; None where it is no pointer or nothing runs."""
+        """Return the address that an argument is; None where it is not a pointer or nothing runs."""
         execution = self.execution
         if execution is None or execution.launch is None:
             return None

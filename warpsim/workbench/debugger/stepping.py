@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from .executions import Moment
+from ...observe.stops.points import Moment
 from .history import Executed, History
 
 Unit = Literal["statement", "line"]

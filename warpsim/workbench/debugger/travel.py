@@ -7,27 +7,20 @@ Knows points, steps and the focus; does not know commands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ...base.errors import Fault, OperandError, WarpsimError
-from ...observe.checks.findings import LaunchFinding
-from .contexts import standing
-from .executions import INTERRUPTED, Execution, Moment, Plan
-from .expressions import Expression
-from .halts import Stop
+from ...base.errors import Fault, OperandError
+from ...observe.stops.contexts import standing
+from ...observe.stops.expressions import Expression
+from ...observe.stops.points import Breakpoint, Change, Hit, MemoryWatch, Moment, Stop, Watchpoint
+from .executions import INTERRUPTED, Execution, Plan
 from .launch_state import LaunchState
-from .points import Breakpoint, Change, Hit, MemoryWatch, Watchpoint
 from .stepping import Done, Origin, Unit, call_before, step_back
-
-
-def _is_grave(finding: LaunchFinding) -> bool:
-    """Return whether a finding stops the launch: an error, or a read of what was never written."""
-    return finding.severity == "error" or finding.kind == "uninitialised"
 
 
 class Interrupted(OperandError):
@@ -88,9 +81,9 @@ class Travel(LaunchState):
             changes = self._changes(running, moment)
             if changes:
                 return Stop(kind="watch", time=moment.time, changes=changes)
-            found = [each for each in running.findings[known:] if _is_grave(each)]
-            if found:
-                return Stop(kind="finding", time=moment.time, finding=found[0])
+            for each in running.findings[known:]:
+                if each.severity == "error" or each.kind == "uninitialised":
+                    return Stop(kind="finding", time=moment.time, finding=each)
             hit = self._hit(moment)
             if hit is not None:
                 return Stop(kind="breakpoint", time=moment.time, hit=hit)
@@ -114,43 +107,38 @@ class Travel(LaunchState):
             self._follow(moment, moment.lanes.mask)
             return self._stopped("interrupt")
         assert isinstance(reason, Stop)
-        if reason.hit is not None:
-            self._follow(moment, reason.hit.lanes)
-            if reason.hit.point.temporary:
-                self.breakpoints.remove(reason.hit.point)
-        elif reason.changes:
-            self._look_at_change(reason.changes[0])
-        elif reason.kind == "finding":
+        return self._arrived(reason, moment)
+
+    def _arrived(self, stop: Stop, moment: Moment | None) -> Stop:
+        """Move the focus to what has stopped the launch; return the stop."""
+        if stop.changes:
+            self._look_at_change(stop.changes[0])
+        elif stop.hit is not None and moment is not None:
+            self._follow(moment, stop.hit.lanes)
+            if stop.hit.point.temporary:
+                self.breakpoints.remove(stop.hit.point)
+        elif stop.kind == "finding" and moment is not None:
             self._follow(moment, moment.lanes.mask)
-        self.last = reason
-        return reason
+        self.last = stop
+        return stop
 
     def _stopped(self, kind: Any, **more: Any) -> Stop:
         execution = self.execution
         error = None if execution is None or execution.ended is None else execution.ended.error
-        if kind in ("end", "time") and execution is not None and execution.moment is not None:
-            self._keep_focus(execution.moment)
+        moment = None if execution is None else execution.moment
+        if kind in ("end", "time") and moment is not None:
+            try:
+                self.wave()
+            except OperandError:  # the CTA of the focus is gone
+                self.look_at(moment.wave, int(moment.lanes.index[0]))
         if error is not None:
             kind = "error"
-            if execution is not None and execution.moment is not None:
-                self._look_at_error(execution.moment, error)
+            if moment is not None and isinstance(error, Fault) and error.lane is not None:
+                self.look_at(moment.wave, error.lane)
+            elif moment is not None:
+                self._follow(moment, moment.lanes.mask)
         self.last = Stop(kind=kind, time=self.time, error=error, **more)
         return self.last
-
-    def _look_at_error(self, moment: Moment, error: WarpsimError) -> None:
-        """Move the focus to the lane whose fault has ended the launch, else to lanes that ran."""
-        lane = error.lane if isinstance(error, Fault) else None
-        if lane is None:
-            self._follow(moment, moment.lanes.mask)
-        else:
-            self.look_at(moment.wave, lane)
-
-    def _keep_focus(self, moment: Moment) -> None:
-        """Move the focus to the last lanes that ran, where its own CTA is gone."""
-        try:
-            self.wave()
-        except OperandError:
-            self.look_at(moment.wave, int(moment.lanes.index[0]))
 
     def _look_at_change(self, change: Change) -> None:
         wave = self.execution.waves[change.number] if self.execution is not None else None
@@ -196,7 +184,7 @@ class Travel(LaunchState):
             if not point.takes_hit():
                 continue
             if point.log is None:
-                return Hit(point=point, time=moment.time, lanes=lanes)
+                return Hit(point, moment.time, lanes)
             if self.log is not None:
                 self._follow(moment, lanes)
                 self.log(point.log)
@@ -272,7 +260,7 @@ class Travel(LaunchState):
         """Go back by steps of the lane of the focus: the history says where to, so the launch is executed
         again once.
         """
-        origin, before = self.origin(), self._before()
+        origin, before = self.origin(), self.time
         found: int | None = before
         for _ in range(count):
             found = step_back(self.history, origin, before, self.line_of, unit, over=over)
@@ -286,11 +274,7 @@ class Travel(LaunchState):
     def back_to_call(self) -> Stop:
         """Go back to the call of the function that the focus is in."""
         origin = self.origin()
-        return self._at_time(call_before(self.history, origin, self._before()), "step", origin)
-
-    def _before(self) -> int:
-        """Return the time that steps backwards look before."""
-        return self.time
+        return self._at_time(call_before(self.history, origin, self.time), "step", origin)
 
     def _at_time(self, time: int | None, kind: str, origin: Origin) -> Stop:
         self.go_to(time or 0)
@@ -302,19 +286,11 @@ class Travel(LaunchState):
 
     def backward(self) -> Stop:
         """Go back to the last breakpoint or write to what is watched before now; else to the beginning."""
-        limit = self._before()
-        found = self._last_before(limit)
+        found = self._last_before(self.time)
         if found is None:
             return self.start()
         self.go_to(found.time)
-        if found.hit is not None and self.moment is not None:
-            self._follow(self.moment, found.hit.lanes)
-            if found.hit.point.temporary:
-                self.breakpoints.remove(found.hit.point)
-        elif found.changes:
-            self._look_at_change(found.changes[0])
-        self.last = found
-        return found
+        return self._arrived(found, self.moment)
 
     def _last_before(self, limit: int) -> Stop | None:
         """Return the last stop before a time."""
@@ -341,7 +317,12 @@ class Travel(LaunchState):
                 found[:] = [Stop(kind="watch", time=changes[-1].time, changes=changes[::-1])]
             if moment.time >= limit:
                 return True
-            found[:] = [*self._hits(plain, moment)] or found
+            lanes_of = ((point, point.lanes(moment, self._holds)) for point in plain)
+            hit = next(
+                (Hit(point, moment.time, lanes) for point, lanes in lanes_of if lanes is not None), None
+            )
+            if hit is not None:
+                found[:] = [Stop(kind="breakpoint", time=moment.time, hit=hit)]
             return None
 
         self._resume(execution, plan)
@@ -351,22 +332,13 @@ class Travel(LaunchState):
             found = [Stop(kind="watch", time=changes[-1].time, changes=changes[::-1])]
         return found[0] if found else None
 
-    def _hits(self, points: Sequence[Breakpoint], moment: Moment) -> Iterator[Stop]:
-        for point in points:
-            lanes = point.lanes(moment, self._holds)
-            if lanes is not None:
-                yield Stop(
-                    kind="breakpoint", time=moment.time, hit=Hit(point=point, time=moment.time, lanes=lanes)
-                )
-                return
-
     def _last_of_history(self, points: Sequence[Breakpoint], limit: int) -> Stop | None:
         wanted = frozenset[int]().union(*(point.place.pcs for point in points))
         executed = self.history.latest(wanted.__contains__, limit)
         if executed is None:
             return None
         point = next(point for point in points if executed.pc in point.place.pcs)
-        hit = Hit(point=point, time=executed.time, lanes=self.history.mask(executed.lanes))
+        hit = Hit(point, executed.time, self.history.mask(executed.lanes))
         return Stop(kind="breakpoint", time=executed.time, hit=hit)
 
 

@@ -73,7 +73,7 @@ def search(
     instruction is changed, and ``wanted`` is D after it.
     """
     last = len(chain.links) - 1 if only is None else only
-    tried = list(_tried(chain, form, before, range(only or 0, last + 1)))
+    tried = list(_all_changes(chain, form, before, range(only or 0, last + 1)))
     tried += list(_in_all(chain, form)) if only is None else []
     ends = _ends(chain, form, tried, last)
     fitting = [item for item, end in zip(tried, ends, strict=True) if end == wanted[chain.element]]
@@ -132,22 +132,22 @@ def _verified(chain: Chain, form: Instruction, trial: _Tried, wanted: Codes, las
 # --- changes -----------------------------------------------------------------------------------------
 
 
-def _tried(chain: Chain, form: Instruction, before: Sequence[Codes], places: range) -> Iterator[_Tried]:
+def _all_changes(chain: Chain, form: Instruction, before: Sequence[Codes], places: range) -> Iterator[_Tried]:
     """Yield every change of every instruction of some places."""
     others = _other_forms(chain, form)
     for at in places:
         link, c = chain.links[at], before[at]
         yield _Tried(name="left out", at=at, moves=(), start=c)
         yield _Tried(name="executed twice", at=at, moves=((form, link),) * 2, start=c)
-        yield from _of_accumulators(chain, form, at, c)
+        yield from _accumulator_changes(chain, form, at, c)
         for text, changed in _neighbours(chain, at):
             yield _Tried(name=text, at=at, moves=((form, changed),), start=c)
         for other in others:
             yield _Tried(name=f"computed as on {other.target}", at=at, moves=((other, link),), start=c)
-        yield from _of_products(chain, form, at, c)
+        yield from _product_changes(chain, form, at, c)
 
 
-def _of_accumulators(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator[_Tried]:
+def _accumulator_changes(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator[_Tried]:
     move, zero = ((form, chain.links[at]),), np.zeros_like(c)
     if at or c.any():
         name = "from zero: the accumulators before it are lost" if at else "from zero: C is not added"
@@ -171,7 +171,7 @@ def _neighbours(chain: Chain, at: int) -> Iterator[tuple[str, Link]]:
                 yield f"reads {text} of instruction {other}", replace(link, **{name: taken})
 
 
-def _of_products(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator[_Tried]:
+def _product_changes(chain: Chain, form: Instruction, at: int, c: Codes) -> Iterator[_Tried]:
     """Return the operands without one of the products along k."""
     if len(chain.links) * form.shape.k > _MOST_PRODUCTS or form.bit_operation:
         return

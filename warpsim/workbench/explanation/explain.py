@@ -47,7 +47,7 @@ def explain_inputs(
 ) -> Explanation:
     """Return the same from the record of everything that an execution reads."""
     check_element(instruction, "d", row, column, product)
-    return _explained(from_registers(instruction, inputs), row, column, product)
+    return _explain_element(from_registers(instruction, inputs), row, column, product)
 
 
 def explain_matrices(
@@ -67,13 +67,13 @@ def explain_matrices(
     form = resolved(instruction, target)
     check_element(form, "d", row, column)
     matrices = Matrices(A, B, C, scale_a, scale_b)
-    return _explained(from_matrices(form, matrices, undefined), row, column, 0)
+    return _explain_element(from_matrices(form, matrices, undefined), row, column, 0)
 
 
 # --- one element -----------------------------------------------------------------------------------
 
 
-def _explained(gathered: Gathered, row: int, column: int, product: int) -> Explanation:
+def _explain_element(gathered: Gathered, row: int, column: int, product: int) -> Explanation:
     instruction = gathered.instruction
     selected = {"product": product, "selector": gathered.selector}
     found = feeds(instruction, row, column, scales=gathered.scales, **selected)

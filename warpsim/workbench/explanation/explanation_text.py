@@ -61,13 +61,12 @@ def reading_notes(explanation: Explanation) -> list[str]:
         count = sum(bool(factor.code & ((1 << ignored) - 1)) for factor in factors)
         if count:
             notes.append(
-                f"the low {ignored} bits of {name.upper()} are dropped, as {factors[0].format} has none of "
-                "them: "
-                f"{count} of {len(factors)} codes have some set, and values are those of what is left"
+                f"the low {ignored} bits of {name.upper()} are dropped, since {factors[0].format} lacks "
+                f"them; {count} of {len(factors)} codes have some set, and the values ignore them"
             )
     if any(step.exponent is not None for step in explanation.steps):
         notes.append(
-            "exponent: of a product that of A plus that of B, before it is normalised (1.5 * 1.5 has 0); all "
+            "exponent: exp(A) + exp(B), before normalisation (0 for 1.5 * 1.5); all "
             "terms of a step are shifted to the largest"
         )
     return notes
@@ -271,7 +270,7 @@ def _sum_text(step: Step) -> str:
 def yardstick_table(explanation: Explanation) -> list[list[str]]:
     """Return a heading and a row for each other way to sum."""
     d = explanation.instruction.d
-    header = ["other ways to sum", "code", "D is above by, in ulps" if d.is_float else "D is above by"]
+    header = ["other ways to sum", "code", "D minus this sum (ulp)" if d.is_float else "D minus this sum"]
     rows = [
         [each.name, hexadecimal(each.code, d.bits), ulps_text(each.ulps)] for each in explanation.yardsticks
     ]
@@ -284,8 +283,8 @@ def yardstick_table(explanation: Explanation) -> list[list[str]]:
 def comparison_table(comparison: TargetComparison) -> list[list[str]]:
     """Return a heading and a row for each target: code, value, and ulps from each other way to sum."""
     first = comparison.explanations[0]
-    names = ["exact sum", "fma chain", "separate chain"][: len(first.yardsticks)]
-    header = ["target", "D", "value", "steps", *(f"ulps above the {name}" for name in names)]
+    names = ["exact sum", "fma chain", "separate multiply and add"][: len(first.yardsticks)]
+    header = ["target", "D", "value", "steps", *(f"error against {name} (ulp)" for name in names)]
     rows = [
         [
             str(each.instruction.target),
@@ -320,11 +319,11 @@ def comparison_lines(comparison: TargetComparison) -> list[str]:
 def parting_text(comparison: TargetComparison) -> str:
     """Return which step is the first that differs, and whether D does."""
     if comparison.parting is None:
-        return "every step is the same on all of them"
+        return "every step is the same on all chips"
     step = comparison.parting.step
     if comparison.same_d:
-        return f"D is the same on all of them, in other steps from step {step} on"
-    return f"first step at which they part: {step}"
+        return f"D is equal on all chips; their steps differ from step {step} on"
+    return f"chips first differ at step {step}"
 
 
 def _way_lines(first: int, steps: Sequence[Step]) -> list[str]:

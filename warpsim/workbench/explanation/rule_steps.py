@@ -234,17 +234,19 @@ class _Program:
     def fma(self, position: int, addend: tuple[str, Number] | None = None) -> tuple[str, Number]:
         """Return ``a * b``, or ``a * b + addend``."""
         term: Named = (f"product {position}", self.numbers[position], (position,))
-        return self._done("fma" if addend else "multiply", [term, (*addend, ())] if addend else [term], F32)
+        return self._finish_step(
+            "fma" if addend else "multiply", [term, (*addend, ())] if addend else [term], F32
+        )
 
     def add(self, x: tuple[str, Number], y: tuple[str, Number], element: Format = F32) -> tuple[str, Number]:
         """Return ``x + y``."""
-        return self._done("add", [(*x, ()), (*y, ())], element)
+        return self._finish_step("add", [(*x, ()), (*y, ())], element)
 
     def convert(self, x: tuple[str, Number], element: Format) -> tuple[str, Number]:
         """Return the number in another format."""
-        return self._done(f"convert to {element}", [(*x, ())], element)
+        return self._finish_step(f"convert to {element}", [(*x, ())], element)
 
-    def _done(self, operation: str, terms: Sequence[Named], element: Format) -> tuple[str, Number]:
+    def _finish_step(self, operation: str, terms: Sequence[Named], element: Format) -> tuple[str, Number]:
         self.steps.append(_ieee_step(operation, terms, element))
         return f"step {len(self.steps) - 1}", self.steps[-1].number
 

@@ -74,7 +74,7 @@ def walk_product(
         codes=codes,
         parting=parting,
         at=chosen,
-        shown=_shown(chain, chosen, names, before),
+        shown=_explain_instruction(chain, chosen, names, before),
         outcome=outcome,
     )
 
@@ -83,7 +83,7 @@ def _moves(chain: Chain, form: Instruction) -> list[Any]:
     return [(form, link) for link in chain.links]
 
 
-def _shown(
+def _explain_instruction(
     chain: Chain, at: int, names: Sequence[str], before: Sequence[Codes]
 ) -> Explanation | TargetComparison:
     """Return the explanation of an instruction; side by side where targets start it from the same

@@ -88,11 +88,11 @@ def outcome_lines(walk: Walk, outcome: Outcome) -> Iterator[str]:
             f"  {name} makes {_text(walk, codes[-1])}: what came out is above that by {above}{unit}; of its "
             f"tile {outcome.tile[name]} of {outcome.size} elements are as they came out"
         )
-    yield from _known(outcome)
-    yield from _found(walk, outcome)
+    yield from _known_change_lines(outcome)
+    yield from _found_change_lines(walk, outcome)
 
 
-def _known(outcome: Outcome) -> Iterator[str]:
+def _known_change_lines(outcome: Outcome) -> Iterator[str]:
     if not outcome.every:
         yield "  only the end is known: what the accumulator was in between is not, nor where it parted"
         return
@@ -100,7 +100,7 @@ def _known(outcome: Outcome) -> Iterator[str]:
         yield f"  from the accumulators that came out, {name} differs at instruction {place}"
 
 
-def _found(walk: Walk, outcome: Outcome) -> Iterator[str]:
+def _found_change_lines(walk: Walk, outcome: Outcome) -> Iterator[str]:
     """Yield changes of one instruction that reproduce the element; their number, and how much of D they
     reproduce.
     """

@@ -132,7 +132,7 @@ def targeted(instruction: Form, target: str | None) -> Instruction:
 
 def _check(kind: str, count: int | None, a_in: Any) -> None:
     if kind not in KINDS:
-        raise OperandError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+        raise OperandError(f"unknown kind {kind!r}; known are {', '.join(KINDS)}")
     if count is not None and count < 1:
         raise OperandError(f"count is {count}: a vector set has at least one case")
     if a_in not in ("shared", "registers"):

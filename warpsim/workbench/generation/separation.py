@@ -54,7 +54,7 @@ def model_of(instruction: Instruction, name: str) -> Model:
     """
     target, _, changes = name.partition(":")
     form = on_target(replace(instruction, target=None), target)
-    return Model(name=name, instruction=form, rule=_changed(rule_for(form), changes, name))
+    return Model(name=name, instruction=form, rule=_changed_rule(rule_for(form), changes, name))
 
 
 _RANGES = {  # of a rule's numbers, within which its kernel computes exactly
@@ -65,7 +65,7 @@ _RANGES = {  # of a rule's numbers, within which its kernel computes exactly
 }
 
 
-def _changed(rule: Rule, changes: str, name: str) -> Rule:
+def _changed_rule(rule: Rule, changes: str, name: str) -> Rule:
     if not changes:
         return rule
     step: Any = rule.aligned or rule
@@ -75,7 +75,9 @@ def _changed(rule: Rule, changes: str, name: str) -> Rule:
         key, _, value = change.partition("=")
         if key not in legal or not value.removeprefix("-").isdecimal():
             known = ", ".join(legal) or "none"
-            raise OperandError(f"model {name!r}: {change!r} is no PARAMETER=NUMBER; parameters are {known}")
+            raise OperandError(
+                f"model {name!r}: {change!r} is not a PARAMETER=NUMBER; parameters are {known}"
+            )
         values[key] = _number(name, key, value)
     return rule.realigned(**values)
 
@@ -162,7 +164,7 @@ def _differing(models: tuple[Model, Model], seed: int) -> Operands | None:
             break
     if not found:
         return None
-    return _take(_joined(found), slice(0, _KEPT))
+    return _take(_concatenate(found), slice(0, _KEPT))
 
 
 def _dots_of(models: tuple[Model, Model], draft: Draft) -> Iterator[Operands]:
@@ -208,7 +210,7 @@ def _take(dots: Operands, index: Any) -> Operands:
     return replace(dots, **arrays)
 
 
-def _joined(parts: Sequence[Operands]) -> Operands:
+def _concatenate(parts: Sequence[Operands]) -> Operands:
     arrays: dict[str, Any] = {
         name: None if getattr(parts[0], name) is None else np.concatenate([getattr(x, name) for x in parts])
         for name in _ARRAYS

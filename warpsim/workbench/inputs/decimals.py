@@ -86,13 +86,13 @@ def number_of(cell: str) -> int | float:
     """
     try:
         if is_integer(cell):
-            return _of_64_bits(int(cell))
+            return _checked_64_bits(int(cell))
         return float.fromhex(cell) if "p" in cell.lower() else float(_SUFFIX.sub("", cell))
     except (ValueError, OverflowError):
         raise TraceError(f"{cell[:_SHORT]!r} is neither a value nor a code with 0x") from None
 
 
-def _of_64_bits(value: int) -> int:
+def _checked_64_bits(value: int) -> int:
     """Return the integer; raises OverflowError for an integer that no register pair holds."""
     if not -(1 << 63) <= value < 1 << 64:
         raise OverflowError

@@ -31,14 +31,14 @@ def in_plain_notation(text: str, columns: int) -> str:
     """
     text = text.replace("\u2212", "-").replace("*^", "e")
     if _LATEX.search(text):
-        text = _of_latex(text)
+        text = _latex_rows(text)
     text = _GRID.sub("", text)
     if "0x" not in text.lower() and "." in text:
         text = _FORTRAN.sub(r"\1e\2", text)
     return _with_points(text, columns)
 
 
-def _of_latex(text: str) -> str:
+def _latex_rows(text: str) -> str:
     """Return the rows of the first matrix."""
     start = _LATEX.search(text)
     if start is None:

@@ -86,7 +86,7 @@ def lane_log(text: str, lanes: int) -> str | None:
     cells = list(cells_of(text))
     if not cells:
         return None
-    placed = [each._replace(lane=lane) for each, lane in _of_one_warp(cells, lanes)]
+    placed = [each._replace(lane=lane) for each, lane in _cells_by_lane(cells, lanes)]
     _check_steps(placed, "the log")
     for name in "abcde":
         if own := [each for each in placed if each.name == name]:
@@ -148,7 +148,7 @@ def _is_log(text: str, count: int) -> bool:
     return lanes and other
 
 
-def _of_one_warp(cells: list[Cell], lanes: int) -> Iterator[tuple[Cell, int]]:
+def _cells_by_lane(cells: list[Cell], lanes: int) -> Iterator[tuple[Cell, int]]:
     """Yield cells with their lane in the warp, or warpgroup."""
     first: dict[int, int] = {}
     for each in cells:
@@ -197,14 +197,14 @@ def _words(rest: str, at: Cell) -> Iterator[Cell]:
         part = rest[name.end() : following.start() if following else None]
         words = [word for word in _SEPARATORS.split(part) if word]
         held = list(takewhile(_WORD.fullmatch, words))
-        operand, register = _named(name[1], name[2])
+        operand, register = _name_and_number(name[1], name[2])
         if len(held) == 1:
             yield at._replace(name=operand, register=register, word=held[0])
         else:
             yield from (at._replace(name=operand, word=word) for word in held)
 
 
-def _named(name: str, register: str | None) -> tuple[str, int | None]:
+def _name_and_number(name: str, register: str | None) -> tuple[str, int | None]:
     """Return the operand's own name, and the number that may be at its end."""
     stem, digits = name.lower(), register or ""
     if not digits:

@@ -118,10 +118,10 @@ def _placed(cells: dict[tuple[int, int], str], wanted: Wanted, what: str) -> str
     if missing is not None:
         raise TraceError(f"{what}: element ({missing[0] + first}, {missing[1] + first}) is missing")
     rows = [[cells[r + first, c + first] for c in range(size[1])] for r in range(size[0])]
-    return _spelled(rows) if wanted.is_matrix else _of_lanes(rows)
+    return _spelled(rows) if wanted.is_matrix else _lane_rows(rows)
 
 
-def _of_lanes(rows: Rows) -> str:
+def _lane_rows(rows: Rows) -> str:
     return lane_lines(
         Cell(0, lane, "", register, word)
         for lane, row in enumerate(rows)
@@ -139,7 +139,7 @@ def _ask(wanted: Wanted, what: str) -> None:
     )
 
 
-def _of_elements(text: str, wanted: Wanted) -> str | None:
+def _read_elements(text: str, wanted: Wanted) -> str | None:
     """Read ``D[i][j] = v``, ``D(i, j) = v`` and ``row i col j: v``."""
     found = [(name.lower(), int(r), int(c), value) for name, r, c, value in _ELEMENT.findall(text)]
     if found:
@@ -160,7 +160,7 @@ def _of_elements(text: str, wanted: Wanted) -> str | None:
 # --- JSON and Python ---------------------------------------------------------------------------------------
 
 
-def _of_json(text: str, wanted: Wanted) -> str | None:
+def _read_json(text: str, wanted: Wanted) -> str | None:
     """Read JSON objects, lists of objects, a line for each, and dictionaries of Python."""
     bare = text.strip()
     if bare[:1] not in "{[" or not bare:
@@ -171,7 +171,7 @@ def _of_json(text: str, wanted: Wanted) -> str | None:
             return _placed({key: repr(item) for key, item in value.items()}, wanted, "pairs of indices")
         value = _member(value, wanted)
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        return _of_records([{str(k).lower(): str(v) for k, v in item.items()} for item in value], wanted)
+        return _read_records([{str(k).lower(): str(v) for k, v in item.items()} for item in value], wanted)
     rows = _rows_of(value)
     return None if rows is None else _checked_rows(rows, wanted)
 
@@ -217,16 +217,16 @@ def _checked_rows(rows: Rows, wanted: Wanted) -> str:
     shape, held = (wanted.rows, wanted.columns), (wanted.lanes, wanted.values)
     if size in (shape, held) and shape != held and (size == shape) != wanted.is_matrix:
         _ask(wanted, f"{size[0]} rows of {size[1]} numbers")
-    return _spelled(rows) if wanted.is_matrix else _of_lanes(rows)
+    return _spelled(rows) if wanted.is_matrix else _lane_rows(rows)
 
 
 # --- brackets ----------------------------------------------------------------------------------------------
 
 
-def _of_brackets(text: str, wanted: Wanted) -> str | None:
+def _read_brackets(text: str, wanted: Wanted) -> str | None:
     """Read ``tensor([[…]])``, ``array([[…]])``, ``D = [[…]]``, ``{{…}}`` of C and cuda-gdb."""
     if not (named := re.search(r"[\[{]\s*[\[{]", text)):
-        return _of_lists(text, wanted)
+        return _read_lists(text, wanted)
     _check_whole(text)
     before = text[: named.start()]
     inner = _balanced(text, named.start())
@@ -234,7 +234,7 @@ def _of_brackets(text: str, wanted: Wanted) -> str | None:
     if not inner or (not _CALL.search(before) and "=" not in before and before.strip()):
         return None
     if re.search(r"[\[{]\s*[\[{]", after):
-        return _of_named_brackets(text, wanted)
+        return _read_named_brackets(text, wanted)
     body = _REPEATS.sub(lambda match: ", ".join([match[1]] * int(match[2])), inner[1:-1])
     rows = [_NUMBER.findall(part) for part in re.split(r"[\]}]", body)]
     rows = [row for row in rows if row]
@@ -251,13 +251,13 @@ def _check_whole(text: str) -> None:
         )
 
 
-def _of_named_brackets(text: str, wanted: Wanted) -> str | None:
+def _read_named_brackets(text: str, wanted: Wanted) -> str | None:
     """Read that of several ``NAME = [[…]]`` which has the operand's name."""
     own = [match for match in re.finditer(r"\b(\w+)\s*+=\s*+\w*\(?[\[{]", text) if match[1] == wanted.name]
     if len(own) != 1:
         return None
     inner = _balanced(text, own[0].end() - 1)
-    return _of_brackets(f"{wanted.name} = {inner}", wanted) if inner else None
+    return _read_brackets(f"{wanted.name} = {inner}", wanted) if inner else None
 
 
 def _balanced(text: str, start: int) -> str:
@@ -270,7 +270,7 @@ def _balanced(text: str, start: int) -> str:
     return ""
 
 
-def _of_lists(text: str, wanted: Wanted) -> str | None:
+def _read_lists(text: str, wanted: Wanted) -> str | None:
     """Read ``$1 = {1, 2}`` of a debugger, line after line, and ``D = [1 2; 3 4]`` of MATLAB."""
     listed = re.findall(r"^\$\d+ = \{([^{}]*)\}", text, re.MULTILINE)
     if listed:
@@ -298,7 +298,7 @@ def _cells_of(line: str) -> list[str]:
     return [cell.strip().strip("*`") for cell in bare.split(separator)]
 
 
-def _of_tables(text: str, wanted: Wanted) -> str | None:
+def _read_tables(text: str, wanted: Wanted) -> str | None:
     """Read tables with headers and an index: CSV, pandas, R and Markdown."""
     lines = [line for line in text.splitlines() if line.strip() and not re.fullmatch(r"[\s|:+-]+", line)]
     if len(lines) < 3:
@@ -311,7 +311,7 @@ def _of_tables(text: str, wanted: Wanted) -> str | None:
         return None
     names = [name.strip("\"' ").lower() for name in header]
     if len(names) == len(body[0]) and (_LANE_NAMES | _ROW_NAMES) & set(names):
-        named = _of_records([dict(zip(names, row, strict=True)) for row in body], wanted)
+        named = _read_records([dict(zip(names, row, strict=True)) for row in body], wanted)
         if named is not None:
             return named
     return _indexed(names, body, wanted)
@@ -342,7 +342,7 @@ def _key(record: dict[str, str], names: set[str]) -> str | None:
     return next((name for name in record if name in names), None)
 
 
-def _of_records(records: list[dict[str, str]], wanted: Wanted) -> str | None:
+def _read_records(records: list[dict[str, str]], wanted: Wanted) -> str | None:
     """Read records with a value and two indices, or with a lane and the values of its registers."""
     first = records[0]
     value, lane = _key(first, _VALUE_NAMES), _key(first, _LANE_NAMES)
@@ -375,13 +375,13 @@ def _wide(records: list[dict[str, str]], lane: str, wanted: Wanted) -> str | Non
     rows = {int(each[lane]): [each[name].strip() for name in own] for each in records}
     if sorted(rows) != list(range(wanted.lanes)):
         return None
-    return _of_lanes([rows[at] for at in sorted(rows)])
+    return _lane_rows([rows[at] for at in sorted(rows)])
 
 
 # --- rows of numbers ----------------------------------------------------------------------------------------
 
 
-def _of_columns(text: str, wanted: Wanted) -> str | None:
+def _read_columns(text: str, wanted: Wanted) -> str | None:
     """Read MATLAB's blocks of columns, and a common factor in front."""
     factor = _FACTOR.search(text)
     blocks = _COLUMNS.split(text)
@@ -416,7 +416,7 @@ def _numeric(line: str) -> list[str]:
     return cells if cells and all(_NUMBER.fullmatch(cell) for cell in cells) else []
 
 
-def _of_rows(text: str, wanted: Wanted) -> str | None:
+def _read_rows(text: str, wanted: Wanted) -> str | None:
     """Read rows of numbers with other lines around them; refuse what may be the matrix or the registers."""
     lines = [line for line in text.splitlines() if line.strip()]
     rows = [_numeric(line) for line in lines]
@@ -438,7 +438,7 @@ def _of_rows(text: str, wanted: Wanted) -> str | None:
         wanted.rows,
     ):
         return _transposed(numbers, wanted)
-    if width == 3 and (found := _of_triples(numbers, wanted)):
+    if width == 3 and (found := _read_triples(numbers, wanted)):
         return found
     size, shape, held = (len(numbers), width), (wanted.rows, wanted.columns), (wanted.lanes, wanted.values)
     decimal = not any("0x" in cell.lower() for cell in numbers[0])
@@ -496,7 +496,7 @@ def _transposed(numbers: Rows, wanted: Wanted) -> str:
     return _spelled([list(row) for row in zip(*numbers, strict=True)])
 
 
-def _of_flat(text: str, wanted: Wanted) -> str | None:
+def _read_flat(text: str, wanted: Wanted) -> str | None:
     """Read ``D[17] = v``: an index in memory, row after row if no other order is given."""
     found = [(name.lower(), int(at), value) for name, at, value in _FLAT.findall(text)]
     found = [each for each in found if each[0] == wanted.name.lower()] or found
@@ -519,7 +519,7 @@ def _of_flat(text: str, wanted: Wanted) -> str | None:
     return _in_memory([cells[at] for at in range(count)], replace(wanted, order=order))
 
 
-def _of_numbered(text: str, wanted: Wanted) -> str | None:
+def _read_numbered_rows(text: str, wanted: Wanted) -> str | None:
     """Read rows that begin with their number, ``0:`` or ``[0]``."""
     lines = [line for line in text.splitlines() if line.strip()]
     found = [_NUMBERED.match(line) for line in lines]
@@ -534,7 +534,7 @@ def _of_numbered(text: str, wanted: Wanted) -> str | None:
     return _checked_rows(rows, wanted) if rows[0] else None
 
 
-def _of_register_rows(text: str, wanted: Wanted) -> str | None:
+def _read_register_rows(text: str, wanted: Wanted) -> str | None:
     """Read a line for each register with a number for each lane; refuse such lines without names."""
     lines = [line for line in text.splitlines() if line.strip()]
     if wanted.is_matrix or wanted.lanes == wanted.values or len(lines) != wanted.values:
@@ -550,10 +550,10 @@ def _of_register_rows(text: str, wanted: Wanted) -> str | None:
             f"'{wanted.name}N:' before each register"
         )
     order = sorted((int(match[1]), row) for match, row in zip(named, rows, strict=True) if match)
-    return _of_lanes([[row[lane] for _, row in order] for lane in range(wanted.lanes)])
+    return _lane_rows([[row[lane] for _, row in order] for lane in range(wanted.lanes)])
 
 
-def _of_triples(rows: Rows, wanted: Wanted) -> str | None:
+def _read_triples(rows: Rows, wanted: Wanted) -> str | None:
     """Read two indices and a value in each line."""
     if (wanted.columns == 3 and wanted.is_matrix) or not all(a.isdigit() and b.isdigit() for a, b, _ in rows):
         return None
@@ -564,20 +564,20 @@ def _of_triples(rows: Rows, wanted: Wanted) -> str | None:
     return _placed(cells, wanted, "two indices and a value in each line,")
 
 
-def _of_lane_logs(text: str, wanted: Wanted) -> str | None:
+def _read_lane_logs(text: str, wanted: Wanted) -> str | None:
     """Read a line for each lane, or register of it, among other lines."""
     return None if wanted.is_matrix else lane_log(text, wanted.lanes)
 
 
 _READERS: tuple[Callable[[str, Wanted], str | None], ...] = (
-    _of_json,
-    _of_lane_logs,
-    _of_elements,
-    _of_flat,
-    _of_brackets,
-    _of_tables,
-    _of_columns,
-    _of_register_rows,
-    _of_numbered,
-    _of_rows,
+    _read_json,
+    _read_lane_logs,
+    _read_elements,
+    _read_flat,
+    _read_brackets,
+    _read_tables,
+    _read_columns,
+    _read_register_rows,
+    _read_numbered_rows,
+    _read_rows,
 )

@@ -96,7 +96,7 @@ def reading_from(
     Integers of elements narrower than a word, or too large for a value, are words. Raises as words_from does,
     and OperandError for integers that the element does not have.
     """
-    pieces = _of_operand(text, operand)
+    pieces = _operand_words(text, operand)
     cells = [(word, piece.line) for piece in pieces for word in piece.words]
     whole = all(_WORD.fullmatch(word) for word, _ in cells)
     integers = not whole and all(is_integer(word) for word, _ in cells)
@@ -107,7 +107,7 @@ def reading_from(
     spelled = [word for word, _ in cells]
     if integers and _are_words(spelled, element, bits):
         return Reading(_placed(pieces, lanes, registers, lambda word, _: int(word) % (1 << bits), bits))
-    return _of_values(pieces, lanes, registers, bits, element)
+    return _words_of_values(pieces, lanes, registers, bits, element)
 
 
 def has_digits_alone(text: str, operand: str = "") -> bool:
@@ -115,18 +115,18 @@ def has_digits_alone(text: str, operand: str = "") -> bool:
 
     %u leaves out leading zeros; a zero in front is of a hexadecimal word.
     """
-    words = [word for piece in _of_operand(text, operand) for word in piece.words]
+    words = [word for piece in _operand_words(text, operand) for word in piece.words]
     return all(len(word) == 8 and word.isdecimal() and word[0] != "0" for word in words)
 
 
 def printed_as(text: str, operand: str = "") -> Printed | None:
     """Return how the numbers of a text, or of an operand in it, are printed; None where they are exact."""
-    pieces = _of_operand(text, operand)
+    pieces = _operand_words(text, operand)
     cells = [word for piece in pieces for word in piece.words if not _WORD.fullmatch(word)]
     return printed_of([cell for cell in cells if _NUMBER.match(cell)])
 
 
-def _of_operand(text: str, operand: str) -> list[_Piece]:
+def _operand_words(text: str, operand: str) -> list[_Piece]:
     """Return the words of an operand, all words where it has no name; without headings and sentences."""
     pieces = [piece for piece in _pieces(text) if not _is_heading(piece)]
     pieces = [piece for piece in pieces if operand and piece.name == operand] or pieces
@@ -147,7 +147,7 @@ def _are_words(cells: list[str], element: Format, bits: int) -> bool:
     return (element.bits < bits and largest >> element.bits > 0) or (element.is_float and largest >> 24 > 0)
 
 
-def _of_values(pieces: list[_Piece], lanes: int, registers: int, bits: int, element: Format) -> Reading:
+def _words_of_values(pieces: list[_Piece], lanes: int, registers: int, bits: int, element: Format) -> Reading:
     """Return the words that hold the elements, as many elements per register as fit."""
     each = bits // element.bits
     codes = _placed(
@@ -257,7 +257,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
     for number, line in _lines(text):
         if _PLAIN.fullmatch(line):  # most lines of large dumps
             words = line.split()
-            count = _counted(count + len(words), number)
+            count = _check_count(count + len(words), number)
             yield _Piece(number, None, "", None, words)
             continue
         content = _COMMENT.sub("", line)
@@ -268,14 +268,14 @@ def _pieces(text: str) -> Iterator[_Piece]:
         for match in (*_NAME.finditer(content), None):
             part = content[start : match.start() if match else None]
             if words := [word for word in _SEPARATORS.split(part) if word]:
-                count = _counted(count + len(words), number)
+                count = _check_count(count + len(words), number)
                 yield _Piece(number, lane, name, register, words)
             if match:
                 start = match.end()
-                name, register = _named(match[1].lower(), match[2])
+                name, register = _name_and_number(match[1].lower(), match[2])
 
 
-def _named(name: str, number: str | None) -> tuple[str, int | None]:
+def _name_and_number(name: str, number: str | None) -> tuple[str, int | None]:
     """Return a name and the number of a register, which may be at the end of the name."""
     if not number:
         stem = name.rstrip("0123456789")
@@ -292,7 +292,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield number, match[0]
 
 
-def _counted(words: int, line: int) -> int:
+def _check_count(words: int, line: int) -> int:
     """Return the number of words so far, if it is within the limit."""
     if words > _MOST_WORDS:
         raise TraceError(f"line {line}: more than {_MOST_WORDS:,} words of text: give an .npy file")
@@ -303,7 +303,7 @@ def _lane(text: str, line: int) -> int:
     lane = whole_number(text, _MOST_WORDS)
     if lane is None:
         raise TraceError(
-            f"line {line}: lane {text[:_SHORT]} is none: lanes are 0 to 31, of a warpgroup to 127"
+            f"line {line}: lane {text[:_SHORT]} does not exist: lanes are 0 to 31, of a warpgroup to 127"
         )
     return lane
 
@@ -313,7 +313,7 @@ def _word(text: str, line: int, bits: int) -> int:
     value = int(match[1] or match[2], 16) if match else 1 << bits
     if value >> bits:
         raise TraceError(
-            f"line {line}: {text[:_SHORT]!r} is no hexadecimal word of {bits} bits: print registers "
+            f"line {line}: {text[:_SHORT]!r} is not a hexadecimal word of {bits} bits: print registers "
             f"with 0x%0{bits // 4}x"
         )
     return value
@@ -323,7 +323,7 @@ def _decimal(text: str, line: int, bits: int) -> int:
     """Return a word that was printed as an integer, with %u or %d."""
     value = int(text)
     if not -1 << (bits - 1) <= value < 1 << bits:
-        raise TraceError(f"line {line}: {text[:_SHORT]} is no integer of {bits} bits")
+        raise TraceError(f"line {line}: {text[:_SHORT]} is not an integer of {bits} bits")
     return value % (1 << bits)
 
 
@@ -421,7 +421,7 @@ def _cells(text: str, columns: int) -> list[str]:
         if not bracketed and len(row) % columns:
             raise TraceError(f"line {number}: {len(row)} elements, but a row has {columns}")
         cells += row
-        _counted(len(cells), number)
+        _check_count(len(cells), number)
     if len(cells) % columns:
         raise TraceError(f"there are {len(cells)} elements, but a row has {columns}")
     return cells

@@ -43,7 +43,7 @@ def read_tensors(path: Path) -> Mapping[str, npt.NDArray[Any]]:
     if path.suffix != ".pt":
         return Safetensors(path)
     with open_input(path, LARGEST_ARRAY, regular=True) as file:
-        return _of_torch(path, file)
+        return _read_torch(path, file)
 
 
 class Safetensors(Mapping[str, npt.NDArray[Any]]):
@@ -96,7 +96,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise TraceError(f"cannot be read as safetensors: {error}").named(path) from None
 
 
-def _of_torch(path: Path, file: BinaryIO) -> Arrays:
+def _read_torch(path: Path, file: BinaryIO) -> Arrays:
     """Return the unpickled content; only tensors are unpickled."""
     try:
         import torch  # type: ignore[import-not-found,unused-ignore]

@@ -239,7 +239,7 @@ def _hexadecimal(source: str, lanes: int) -> npt.NDArray[Any]:
     words = re.split(r"\s*,\s*|\s+", source)
     for word in words:
         if not _HEXADECIMAL.fullmatch(word):
-            raise TraceError(f"{_short(word)!r} is no hexadecimal word of at most 64 bits")
+            raise TraceError(f"{_short(word)!r} is not a hexadecimal word of at most 64 bits")
     if len(words) not in (1, lanes):
         raise TraceError(f"{len(words)} words: expected 1 for all lanes, or {lanes}")
     values = [int(word, 16) for word in words]

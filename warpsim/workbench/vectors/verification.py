@@ -120,7 +120,7 @@ def verify_chunk(chunk: Chunk) -> Tally:
     try:
         d = expected(vectors, chunk.engine, chunk.undefined, threads=1)
     except WarpsimError as error:
-        raise _explained(chunk, error) from None
+        raise _first_failing_case(chunk, error) from None
     different = vectors.d != d
     wrong = different.any(axis=(1, 2))
     first = islice(np.argwhere(different), chunk.kept) if wrong.any() else ()
@@ -150,7 +150,7 @@ def _mismatch(chunk: Chunk, d: Any, case: int, lane: int, register: int) -> Mism
     return Mismatch(case=chunk.start + case, label=label, difference=difference)
 
 
-def _explained(chunk: Chunk, error: WarpsimError) -> WarpsimError:
+def _first_failing_case(chunk: Chunk, error: WarpsimError) -> WarpsimError:
     """Return the error of the first case that cannot be executed by itself, found by bisection, naming the
     case.
     """

@@ -102,7 +102,7 @@ def _size(binder: StatementBinder, index: int) -> Reader:
     if isinstance(operand, Immediate) and operand.kind == "integer":
         size = operand.value & 0xFFFF_FFFF
         if size % UNIT or size > MOST:
-            raise binder.illegal(f"a size of {operand}: it is a multiple of {UNIT}, at most {MOST}", index)
+            raise binder.illegal(f"a size of {operand}: expected a multiple of {UNIT}, at most {MOST}", index)
     return binder.reader(operand, "u32", index)
 
 
@@ -124,7 +124,7 @@ def _checked_sizes(form: _Form, wave: Wave, path: DivergentPath, lanes: Lanes) -
     sizes = _values(form.size, wave, path, lanes)
     wrong = np.flatnonzero((sizes % UNIT != 0) | (sizes > MOST))
     if wrong.size:
-        message = f"a size of {int(sizes[wrong[0]])}: it is a multiple of {UNIT}, at most {MOST}"
+        message = f"a size of {int(sizes[wrong[0]])}: expected a multiple of {UNIT}, at most {MOST}"
         raise wave.fault(wave.code[path.pc], int(lanes.index[wrong[0]]), message)
     return sizes
 
@@ -339,7 +339,7 @@ def _prefetch(binder: StatementBinder, *modifiers: str) -> Step:
         sizes = _values(size, wave, path, lanes)
         wrong = np.flatnonzero((_values(address, wave, path, lanes) | sizes) % UNIT)
         if wrong.size:
-            lane, message = int(lanes.index[wrong[0]]), f"the address or the size is no multiple of {UNIT}"
+            lane, message = int(lanes.index[wrong[0]]), f"the address or the size is not a multiple of {UNIT}"
             raise wave.fault(wave.code[path.pc], lane, message)
 
     return step

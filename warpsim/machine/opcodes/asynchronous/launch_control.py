@@ -121,7 +121,7 @@ def _words(binder: StatementBinder) -> Callable[[Wave, DivergentPath, Lanes], li
         words = [(half >> shift).astype(np.uint32) for half in halves for shift in (0, 32)]
         wrong = lanes.mask & (words[3] != _GRANTED) & (words[3] != _REFUSED)
         if wrong.any():
-            why = "the operand is no answer that try_cancel has written"
+            why = "the operand is not an answer that try_cancel has written"
             raise undefined(wave, path, int(wrong.argmax()), why)
         return words
 

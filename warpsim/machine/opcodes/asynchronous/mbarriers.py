@@ -79,7 +79,7 @@ def _count(binder: StatementBinder, index: int, most: int | None = None) -> Read
     if most is not None and isinstance(operand, Immediate) and operand.kind == "integer":
         word = operand.value & (1 << 32) - 1
         if not 1 <= word - (word >> 31 << 32) <= most:
-            raise binder.illegal(f"a count of {operand.value}: it is 1 to {most}", index)
+            raise binder.illegal(f"a count of {operand.value}: expected 1 to {most}", index)
     read = binder.reader(binder.operands[index], "u32", index)
     return lambda wave, path: np.broadcast_to(read(wave, path), (wave.lanes,)).astype(np.int64)
 
@@ -88,7 +88,7 @@ def _one(wave: Wave, path: DivergentPath) -> Values:
     return np.ones(wave.lanes, np.int64)
 
 
-def _same(barrier: Object, count: int) -> Object:
+def _unchanged(barrier: Object, count: int) -> Object:
     return barrier
 
 
@@ -100,7 +100,7 @@ def _initialise(binder: StatementBinder, *modifiers: str) -> Step:
         counts = lanes.of(count(wave, path))
         wrong = np.flatnonzero((counts < 1) | (counts > MOST))
         if wrong.size:
-            message = f"a count of {int(counts[wrong[0]])}: it is 1 to {MOST}"
+            message = f"a count of {int(counts[wrong[0]])}: expected 1 to {MOST}"
             raise undefined(wave, path, int(lanes.index[wrong[0]]), message)
         words = np.array([Object(count, count).word for count in counts.tolist()], np.uint64)
         where = lanes.of(address(wave, path))
@@ -120,7 +120,7 @@ def _invalidate(binder: StatementBinder, *modifiers: str) -> Step:
         where = lanes.of(address(wave, path))
         words = load(wave, path, lanes, "shared", where, 8, 1)
         for place, word in enumerate(words[:, 0].tolist()):
-            changed(wave, path, int(lanes.index[place]), word, 0, _same)
+            changed(wave, path, int(lanes.index[place]), word, 0, _unchanged)
         store(wave, path, lanes, "shared", where, np.zeros_like(words))
         if observers_of(wave).hear(Observer.invalidated):
             observers_of(wave).invalidated(wave, path, lanes, wave.locate("shared", lanes, where, 8)[1])
@@ -207,7 +207,7 @@ def _wait(binder: StatementBinder, *modifiers: str) -> Step:
         where = lanes.of(address(wave, path))
         value = phase(wave, path)
         wanted = value & 1 if by_parity else value >> np.uint64(62) & np.uint64(1)
-        over = _over(wave, path, lanes, where, lanes.of(wanted))
+        over = _phase_complete(wave, path, lanes, where, lanes.of(wanted))
         asleep = lanes.mask & ~lanes.spread(over)
         if not sleeps or not asleep.any():
             write(wave, path, lanes, lanes.spread(over))
@@ -219,7 +219,7 @@ def _wait(binder: StatementBinder, *modifiers: str) -> Step:
     return step
 
 
-def _over(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, wanted: Values) -> Values:
+def _phase_complete(wave: Wave, path: DivergentPath, lanes: Lanes, where: Values, wanted: Values) -> Values:
     """Return (lanes.count,) bool: whether the phase with the wanted parity is over."""
     memory, offsets = wave.locate("shared", lanes, where, 8)
     words = spaces.words_at(memory, offsets, 8)[:, 0]
@@ -259,7 +259,7 @@ def _arrive_when_copied(binder: StatementBinder, *modifiers: str) -> Step:
         where = lanes.of(address(wave, path))
         wave.locate("shared", lanes, where, 8)  # raises before anything lands
         land_all(wave, path, lanes)
-        update(wave, path, lanes, where, np.ones(lanes.count, np.int64), arrive if counts else _same)
+        update(wave, path, lanes, where, np.ones(lanes.count, np.int64), arrive if counts else _unchanged)
 
     return step
 

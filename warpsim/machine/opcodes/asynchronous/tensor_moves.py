@@ -141,7 +141,7 @@ class Move:
 
     def store(self, wave: Wave, content: Content) -> None:
         """Write what was taken, as far as it is inside of the tensor."""
-        scattered(wave.memories.device.data, self._inside(self.offsets), self._inside(content))
+        scattered(wave.memories.device.data, self._values_inside(self.offsets), self._values_inside(content))
 
     def reduce(self, wave: Wave, content: Content, update: Update, by: Adder) -> None:
         """Update elements one by one; pieces are single elements."""
@@ -166,13 +166,13 @@ class Move:
     def left(self, wave: Wave, update: str = "") -> Moved:
         """Return where each byte of global memory comes from, or what updates it."""
         bytes_ = np.arange(self.pieces.size)
-        source = self._inside(self.landings[0].offsets)[:, None] + bytes_
-        target = self._inside(self.offsets)[:, None] + bytes_
+        source = self._values_inside(self.landings[0].offsets)[:, None] + bytes_
+        target = self._values_inside(self.offsets)[:, None] + bytes_
         ends = (("global", target.reshape(-1)),)
         kind = self.map.element
         return Moved(space="shared", source=source.reshape(-1), targets=ends, update=update, type=kind)
 
-    def _inside(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _values_inside(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return those of values ``(pieces, ...)`` that are inside of the tensor."""
         return values if self.pieces.whole else values[self.pieces.inside]
 
@@ -189,7 +189,7 @@ class Move:
         return Stretches(space="global", ranges=self._global_runs, some=some)
 
     def _global_runs(self) -> npt.NDArray[np.int64]:
-        return runs_of_pieces(self._inside(self.offsets), self.pieces.size)
+        return runs_of_pieces(self._values_inside(self.offsets), self.pieces.size)
 
     def in_shared(self) -> tuple[Stretches, ...]:
         """Return the bytes in shared memory, of each CTA; gaps are none of them."""

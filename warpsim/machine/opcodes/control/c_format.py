@@ -93,10 +93,10 @@ def formatted(text: bytes, words: Words, string: Callable[[int], bytes | None]) 
 
 
 def _converted(conversion: Conversion, words: Words, string: Callable[[int], bytes | None]) -> bytes:
-    flags, width = conversion.flags, _given(conversion.width, words)
+    flags, width = conversion.flags, _format_argument(conversion.width, words)
     if width is not None and width < 0:  # a negative width is the flag "-" and a width
         flags, width = flags + "-", -width
-    precision = _given(conversion.precision, words)
+    precision = _format_argument(conversion.precision, words)
     if precision is not None and precision < 0:
         precision = None
     word = words.take(conversion.bytes)
@@ -112,7 +112,7 @@ def _converted(conversion: Conversion, words: Words, string: Callable[[int], byt
     return _floating(conversion.kind, word, flags, width, precision)
 
 
-def _given(value: int | str | None, words: Words) -> int | None:
+def _format_argument(value: int | str | None, words: Words) -> int | None:
     if value != "*":
         return value if isinstance(value, int) else None
     number = _signed(words.take(4), 32)

@@ -32,7 +32,7 @@ _HIGHEST = 253  # rank that an address of 32 bits has room for
 
 
 def _source(binder: StatementBinder, index: int, type_name: str) -> Reader:
-    """Return the reader of an operand that is no special register, and no variable outside shared memory."""
+    """Return the reader of an operand that is in shared memory or a special register."""
     operand = binder.operands[index]
     base = operand.base if isinstance(operand, Displacement) else operand
     if isinstance(base, Register):

@@ -33,7 +33,7 @@ def _telling(modifiers: tuple[str, ...]) -> Step:
     return step
 
 
-def _of_map(binder: StatementBinder, *modifiers: str) -> Step:
+def _tensormap_fence(binder: StatementBinder, *modifiers: str) -> Step:
     """fence.proxy.tensormap::generic.acquire [address], 128."""
     binder.count(2)
     binder.address(0, "generic")
@@ -74,7 +74,7 @@ _TABLE: tuple[tuple[str, _Slots, Callable[..., Step], tuple[int, int], Feature |
     ("fence", (_PROXY, ("alias",)), _fence, (7, 5), None),
     ("fence", (_PROXY, ("async",), _SPACES), _fence, (8, 0), Feature.PROXY_FENCE),
     ("fence", (_PROXY, _TENSOR, _RELEASE, _ALL), _fence, (8, 3), Feature.TENSOR_COPY),
-    ("fence", (_PROXY, _TENSOR, _ACQUIRE, _ALL), _of_map, (8, 3), Feature.TENSOR_COPY),
+    ("fence", (_PROXY, _TENSOR, _ACQUIRE, _ALL), _tensormap_fence, (8, 3), Feature.TENSOR_COPY),
     ("fence", (_PROXY, _ASYNC, _ACQUIRE, _FAR, _CLUSTER), _fence, (8, 6), Feature.PROXY_FENCE),
     ("fence", (_PROXY, _ASYNC, _RELEASE, _NEAR, _CLUSTER), _fence, (8, 6), Feature.PROXY_FENCE),
     ("griddepcontrol", (("wait", "launch_dependents"),), _nothing, (7, 8), Feature.DEPENDENT_LAUNCH),

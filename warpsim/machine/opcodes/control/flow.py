@@ -47,7 +47,7 @@ def _branch_index(binder: StatementBinder, uniform: str) -> Step:
     labels = [binder.scope.find(target) for target in table.names]
     for target, label in zip(table.names, labels, strict=True):
         if not isinstance(label, LabelName):
-            raise binder.illegal(f"the table {name} names {target}, which is no label here", 1)
+            raise binder.illegal(f"the table {name} names {target}, which is not a label here", 1)
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> bool:
         chosen = index(wave, path)
@@ -167,7 +167,7 @@ def _push_frame(binder: StatementBinder, operand: Any, index: int) -> list[Varia
         meaning = binder.scope.find(element.name) if isinstance(element, Register) else None
         if not isinstance(meaning, Variable) or not meaning.framed:
             raise binder.not_modelled(
-                f"call passes '{element}', which is no .param variable of this function", index
+                f"call passes '{element}', which is not a .param variable of this function", index
             )
         found.append(meaning)
     return found

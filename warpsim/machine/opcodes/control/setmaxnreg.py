@@ -201,7 +201,7 @@ def _checked(binder: StatementBinder) -> int:
         raise binder.illegal(f"expected a constant, not '{given}'", 0)
     count = given.value
     if not LEAST <= count <= MOST or count % STEP:
-        message = f"a count of {given}: it is {LEAST} to {MOST} in steps of {STEP}"
+        message = f"a count of {given}: expected {LEAST} to {MOST} in steps of {STEP}"
         raise binder.illegal(message, 0)
     return count
 

@@ -19,7 +19,7 @@ from ...state.device_runtime import DeviceRuntime, Printed
 from ...state.lanes import DivergentPath, Lanes, Values
 from .c_format import Words, formatted
 
-_LONGEST = 1 << 16  # bytes of a string; memory without a NUL is no string
+_LONGEST = 1 << 16  # bytes of a string; memory without a NUL is not a string
 # Of a wave and the lanes that call, and one word a lane for each argument, the result or None.
 SystemCall = Callable[[Wave, DivergentPath, Lanes, Sequence[Values]], "Values | None"]
 

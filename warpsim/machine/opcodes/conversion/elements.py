@@ -53,7 +53,9 @@ def format_conversion(source: Layout, result: Layout, modifiers: Modifiers) -> S
     if source.bits <= 16:
         return lambda codes: looked_up(_table(source, result, modifiers), codes)
     if result.bits <= 8:
-        return lambda codes: looked_up(_joined_table(source, result, modifiers), _joined(codes, source))
+        return lambda codes: looked_up(
+            _joined_table(source, result, modifiers), _sticky_upper_half(codes, source)
+        )
     core = _core(source, result, modifiers)
     before = [flushing(source)] if modifiers.ftz and source.name == "f32" else []
     return chain(*before, core, *after(source, result, modifiers))
@@ -188,7 +190,7 @@ def _with_nan(made: Array, codes: Array, source: Layout, result: Layout, nan: No
         return np.where(nans, made.dtype.type(result.nan), made)
     wide = codes.astype(np.uint64)
     payload = wide & np.uint64((1 << source.fraction_bits) - 1)
-    left, right = (max(x, 0) for x in _apart(source, result))
+    left, right = (max(x, 0) for x in _bit_distance(source, result))
     carried = payload << np.uint64(left) >> np.uint64(right) | np.uint64(result.exponent_mask)
     if nan == "quiet":
         carried |= np.uint64(1 << (result.fraction_bits - 1))
@@ -196,7 +198,7 @@ def _with_nan(made: Array, codes: Array, source: Layout, result: Layout, nan: No
     return np.where(nans, carried.astype(made.dtype), made)
 
 
-def _apart(source: Layout, result: Layout) -> tuple[int, int]:
+def _bit_distance(source: Layout, result: Layout) -> tuple[int, int]:
     wider = result.fraction_bits - source.fraction_bits
     return wider, -wider
 
@@ -257,7 +259,7 @@ def _table(source: Layout, result: Layout, modifiers: Modifiers) -> Array:
     return chain(*before, _core(source, result, modifiers), *after(source, result, modifiers))(codes)
 
 
-def _joined(codes: Array, source: Layout) -> Array:
+def _sticky_upper_half(codes: Array, source: Layout) -> Array:
     """Return the upper 16 bits of f32 codes, the lower bits joined into a single bit: all that 8-bit results
     need.
     """
@@ -268,7 +270,7 @@ def _joined(codes: Array, source: Layout) -> Array:
 
 @cache
 def _joined_table(source: Layout, result: Layout, modifiers: Modifiers) -> Array:
-    """Return the core's result for every value of ``_joined``.
+    """Return the core's result for every value of ``_sticky_upper_half``.
 
     Any of them stands for its binade's numbers strictly between two neighbours, and 8 significant bits are
     at least two more than results have: no rounding distinguishes those numbers.

@@ -109,13 +109,13 @@ def to_integer(source: Layout, result: Integer, modifiers: Modifiers) -> Step:
     before = [flushing(source)] if modifiers.ftz else []
     if result.bits <= 32:
         return chain(*before, lambda codes: _whole_by_cast(codes, source, result, modifiers))
-    return chain(*before, lambda codes: _whole(decode(codes, source), source, result, modifiers))
+    return chain(*before, lambda codes: _to_integers(decode(codes, source), source, result, modifiers))
 
 
 @cache
 def _whole_table(source: Layout, result: Integer, modifiers: Modifiers) -> Array:
     codes = np.arange(1 << source.bits).astype(source.dtype)
-    return _whole(decode(codes, source), source, result, modifiers)
+    return _to_integers(decode(codes, source), source, result, modifiers)
 
 
 def nan_as_integer(source: Layout, result: Integer) -> int:
@@ -123,7 +123,7 @@ def nan_as_integer(source: Layout, result: Integer) -> int:
     return 1 << (result.bits - 1) if 64 in (source.bits, result.bits) else 0
 
 
-def _whole(numbers: Numbers, source: Layout, result: Integer, modifiers: Modifiers) -> Array:
+def _to_integers(numbers: Numbers, source: Layout, result: Integer, modifiers: Modifiers) -> Array:
     magnitude = whole_magnitudes(numbers, modifiers.rounding.removesuffix("i"))
     down = np.minimum(magnitude, np.uint64(-result.least))
     up = np.minimum(magnitude, np.uint64(result.greatest))

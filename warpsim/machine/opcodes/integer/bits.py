@@ -282,14 +282,14 @@ def _find_set(type_name: str) -> Operation:
         found: Values = np.array(_ONES, np.uint32)
         ones = [(bit, is_one != 0) for bit, is_one in enumerate(bits)]
         for wanted, order in ((~down, ones), (down, ones[::-1])):
-            found = _counted(order, base, count, wanted, found)
+            found = _nth_set_bit(order, base, count, wanted, found)
         at_base = np.where((np.right_shift(mask, base) & 1) != 0, base, np.uint32(_ONES))
         return np.where(offset == 0, at_base, found)
 
     return _operation("b32", ("b32", "b32", "b32"), compute)
 
 
-def _counted(
+def _nth_set_bit(
     order: list[tuple[int, Values]], base: Values, count: Values, wanted: Values, found: Values
 ) -> Values:
     """Return the bit where the count of bits set from base, in this order of bits, reaches ``count``; else

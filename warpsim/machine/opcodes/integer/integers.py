@@ -69,7 +69,7 @@ def _saturating(function: Any) -> Callable[[str, str], Operation]:
     return lambda saturate, type_name: _operation(type_name, 2, compute)
 
 
-def _of_halves(function: Binary) -> Compute:
+def _per_half(function: Binary) -> Compute:
     def compute(a: Values, b: Values) -> tuple[Values]:
         (a_low, a_high), (b_low, b_high) = halves(a), halves(b)
         return (packed(function(a_low, b_low), function(a_high, b_high)),)
@@ -78,7 +78,7 @@ def _of_halves(function: Binary) -> Compute:
 
 
 def _add_pairs(type_name: str) -> Operation:
-    return _operation(type_name, 2, _of_halves(np.add))
+    return _operation(type_name, 2, _per_half(np.add))
 
 
 def _negate(type_name: str) -> Operation:
@@ -107,7 +107,7 @@ def _extremes(function: Any) -> Callable[[str, str], Operation]:
     def build(relu: str, type_name: str) -> Operation:
         extreme = _extreme(function, type_name, relu == "relu")
         pairs = type_name.endswith("x2")
-        return _operation(type_name, 2, _of_halves(extreme) if pairs else lambda a, b: (extreme(a, b),))
+        return _operation(type_name, 2, _per_half(extreme) if pairs else lambda a, b: (extreme(a, b),))
 
     return build
 

@@ -74,7 +74,9 @@ def _inverse(place: Place, registers: int) -> Table:
 
 
 @lru_cache(maxsize=64)
-def _of_warps(table: Callable[[Place, int], Table], place: Place, registers: int, warps: int) -> Table | None:
+def _warps_table(
+    table: Callable[[Place, int], Table], place: Place, registers: int, warps: int
+) -> Table | None:
     """Return a table for the units of so many warps, one behind the other; None where all stay in place."""
     each = table(place, registers)
     if (each == np.arange(each.size)).all():
@@ -82,12 +84,12 @@ def _of_warps(table: Callable[[Place, int], Table], place: Place, registers: int
     return (np.arange(warps)[:, None] * each.size + each).reshape(-1)
 
 
-def _taken(
+def _reordered_bytes(
     data: Values, table: Callable[[Place, int], Table], place: Place, registers: int, warps: int
 ) -> Values:
     """Return all bytes of some warps in the order of a table of a layout."""
     units = data.reshape(-1).view(f"u{_UNITS.get(place, 1)}")
-    places = _of_warps(table, place, registers, warps)
+    places = _warps_table(table, place, registers, warps)
     return (units if places is None else units.take(places)).view(np.uint8)
 
 
@@ -166,7 +168,11 @@ def _load(binder: StatementBinder, *modifiers: str) -> Step:
         givers = lanes.first_of_warps(8 * registers)
         words = load(wave, path, givers, "shared", givers.of(where), 8, 2)
         rows = unpack(np.ascontiguousarray(words).view(np.uint8))
-        taken = _taken(rows, _table, place, registers, len(warps)).view(_WORD).reshape(-1, registers, WARP)
+        taken = (
+            _reordered_bytes(rows, _table, place, registers, len(warps))
+            .view(_WORD)
+            .reshape(-1, registers, WARP)
+        )
         unstack(wave, path, lanes, warps, writers, taken.swapaxes(1, 2))
 
     return whole_warps(act)
@@ -182,7 +188,9 @@ def _store(binder: StatementBinder, *modifiers: str) -> Step:
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         where = address(wave, path)
         given = _bytes(columns.by_warp(wave, path, warps))
-        rows = _taken(given, _inverse, place, registers, len(warps)).reshape(-1, _ROW).view(np.uint64)
+        rows = (
+            _reordered_bytes(given, _inverse, place, registers, len(warps)).reshape(-1, _ROW).view(np.uint64)
+        )
         givers = lanes.first_of_warps(8 * registers)
         store(wave, path, givers, "shared", givers.of(where), rows)
 
@@ -200,7 +208,11 @@ def _move(binder: StatementBinder, *modifiers: str) -> Step:
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
         given = _bytes(source.by_warp(wave, path, warps))  # by rows, the registers are in order
-        taken = _taken(given, _table, _columns_of_halves, 1, len(warps)).view(_WORD).reshape(-1, WARP, 1)
+        taken = (
+            _reordered_bytes(given, _table, _columns_of_halves, 1, len(warps))
+            .view(_WORD)
+            .reshape(-1, WARP, 1)
+        )
         unstack(wave, path, lanes, warps, [(0, write)], taken)
 
     return whole_warps(act)
@@ -216,7 +228,7 @@ def _address(binder: StatementBinder, index: int, space: str) -> Reader:
     binder.count(2)
     operand = binder.operands[index]
     if getattr(operand, "base", None) is None:
-        raise binder.illegal(f"'{operand}' is no address that {binder.statement.opcode} takes", index)
+        raise binder.illegal(f"'{operand}' is not an address that {binder.statement.opcode} takes", index)
     read = binder.address(index, "shared" if space else "generic")
 
     def shared(wave: Wave, path: DivergentPath) -> Values:

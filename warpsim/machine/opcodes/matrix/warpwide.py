@@ -50,7 +50,7 @@ class Columns:
 
     def by_warp(self, wave: Wave, path: DivergentPath, warps: Warps) -> Values:
         """Return ``(warps, 32, n)``, which lies in memory as ``(n, warps, 32)``."""
-        held = self._held(path)
+        held = self._source_values(path)
         every = len(warps) * WARP == wave.lanes
         if held is not None:
             words = np.concatenate(held, axis=None, dtype=self.dtype, casting="unsafe")
@@ -63,7 +63,7 @@ class Columns:
         groups = words.reshape(len(self.readers), -1, WARP)
         return (groups if every else groups[:, warps]).transpose(1, 2, 0)
 
-    def _held(self, path: DivergentPath) -> list[Values] | None:
+    def _source_values(self, path: DivergentPath) -> list[Values] | None:
         """Return the values of all sources where they are registers that the lanes have written."""
         frame = path.frame
         if not self.numbers:

@@ -19,7 +19,7 @@ from ....base.errors import located
 from ....isa.families.wgmma import WGMMA
 from ....isa.features import Feature
 from ....isa.warps import WARPGROUP
-from ....ptx.warpgroup import WarpgroupBound, bind_warpgroup
+from ....ptx.binding import WarpgroupBound, bind_warpgroup
 from ...run.asynchronous import ASYNCHRONY, AT_ONCE, commit, drain, issue
 from ...run.convergence import Warpgroups, warpgroups_together
 from ...run.events import Groups, Share, observers_of

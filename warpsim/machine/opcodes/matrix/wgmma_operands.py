@@ -17,7 +17,7 @@ from ....isa.descriptors.matrix_descriptor import Descriptor
 from ....isa.instruction import Instruction
 from ....isa.operand_places.placements import Inputs, tile_bytes
 from ....isa.warps import WARP, WARPGROUP
-from ....ptx.warpgroup import WarpgroupBound
+from ....ptx.binding import WarpgroupBound
 from ...run.convergence import Warpgroups
 from ...run.events import Groups, MatrixExecution, Observer, Ranges, Share, mention_pattern, observers_of
 from ...run.wave import Wave
@@ -62,17 +62,17 @@ def shares_of(wave: Wave, path: DivergentPath, wgmma: Multiplication, groups: Gr
         if wave.modes.interposed is not None and name != "scale_d":
             settings[:, place] = wave.modes.interposed.descriptors(path.pc, name, settings[:, place])
     if len(groups) == 1:
-        return [_share(wave, path, wgmma, groups, _named(wgmma, settings[0].tolist()))]
+        return [_share(wave, path, wgmma, groups, _named_settings(wgmma, settings[0].tolist()))]
     rows = settings.tolist()
     each = sorted(rows) if rows.count(rows[0]) < len(rows) else rows[:1]
     return [
-        _share(wave, path, wgmma, groups[[other == row for other in rows]], _named(wgmma, row))
+        _share(wave, path, wgmma, groups[[other == row for other in rows]], _named_settings(wgmma, row))
         for place, row in enumerate(each)
         if not place or row != each[place - 1]
     ]
 
 
-def _named(wgmma: Multiplication, settings: list[int]) -> dict[str, int]:
+def _named_settings(wgmma: Multiplication, settings: list[int]) -> dict[str, int]:
     """Return descriptors and scale-d by name."""
     return dict(zip((*wgmma.descriptors, "scale_d"), settings, strict=False))
 

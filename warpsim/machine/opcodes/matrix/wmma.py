@@ -89,7 +89,7 @@ def _memory(binder: StatementBinder, role: str, layout: str, shape: str, space: 
     return fragment, stored, turned, address, stride, space
 
 
-def _same(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values, what: str) -> Values:
+def _agreed_values(wave: Wave, path: DivergentPath, lanes: Lanes, values: Values, what: str) -> Values:
     """Return values on which the lanes of each warp agree; raises Fault."""
     full = np.broadcast_to(values, (wave.lanes,)).astype(np.int64)
     groups = full.reshape(-1, WARP)
@@ -109,8 +109,8 @@ def _load(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
     ]
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        where = _same(wave, path, lanes, address(wave, path), "the address")
-        steps = _same(wave, path, lanes, stride(wave, path), "the stride")
+        where = _agreed_values(wave, path, lanes, address(wave, path), "the address")
+        steps = _agreed_values(wave, path, lanes, stride(wave, path), "the stride")
         pieces = []
         for part, offset in stored.rounds(lanes, steps):
             places, size = where + offset, min(stored.chunk, 8)
@@ -133,8 +133,8 @@ def _store(binder: StatementBinder, _: str, role: str, *more: str) -> Step:
     columns = Columns(_readers(binder, 1, fragment, role), fragment.word)
 
     def act(wave: Wave, path: DivergentPath, lanes: Lanes, warps: Warps) -> None:
-        where = _same(wave, path, lanes, address(wave, path), "the address")
-        steps = _same(wave, path, lanes, stride(wave, path), "the stride")
+        where = _agreed_values(wave, path, lanes, address(wave, path), "the address")
+        steps = _agreed_values(wave, path, lanes, stride(wave, path), "the stride")
         lines = fragment.bytes_of(columns.by_warp(wave, path, warps))
         rows = fragment.turned(lines, turned).reshape(len(warps), -1, stored.chunk)
         for number, (part, offset) in enumerate(stored.rounds(lanes, steps)):

@@ -83,7 +83,7 @@ def _atomic(binder: StatementBinder, *modifiers: str) -> Step:
 
     def step(wave: Wave, path: DivergentPath, lanes: Lanes) -> None:
         prepared = _places(wave, path, lanes, space, address(wave, path), size)
-        operands = [_together(wave, path, reader) for reader in readers]
+        operands = [_stack_elements(wave, path, reader) for reader in readers]
         for places in prepared:
             if observers_of(wave).hear(Observer.atomic):
                 observers_of(wave).atomic(
@@ -134,7 +134,7 @@ def _elements(binder: StatementBinder, index: int, kind: str, count: int) -> lis
     ]
 
 
-def _together(wave: Wave, path: DivergentPath, readers: list[Reader]) -> Values:
+def _stack_elements(wave: Wave, path: DivergentPath, readers: list[Reader]) -> Values:
     """Return (lanes, elements)."""
     return np.stack([np.broadcast_to(read(wave, path), (wave.lanes,)) for read in readers], axis=-1)
 

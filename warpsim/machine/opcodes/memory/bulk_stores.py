@@ -29,7 +29,7 @@ def _size(binder: StatementBinder) -> Reader:
     operand = binder.operands[1]
     constant = operand.value if isinstance(operand, Immediate) and operand.kind == "integer" else 0
     if not 0 <= constant <= _MOST or constant % _WORD:
-        raise binder.illegal(f"a size of {operand}: it is a multiple of {_WORD}, 0 to {_MOST}", 1)
+        raise binder.illegal(f"a size of {operand}: expected a multiple of {_WORD}, 0 to {_MOST}", 1)
     found = binder.scope.find(operand.name) if isinstance(operand, Register) else None
     narrow = isinstance(found, RegisterName) and bits_of(found.type) == 32
     if narrow:
@@ -57,11 +57,11 @@ def _fill(binder: StatementBinder, *modifiers: str) -> Step:
 
 
 def _check(wave: Wave, path: DivergentPath, lane: int, space: str, where: int, count: int) -> None:
-    """Raise Fault for a size that is no multiple of a word, and for addresses outside shared memory."""
+    """Raise Fault for a size that is not a multiple of a word, and for addresses outside shared memory."""
     record = wave.code[path.pc]
     if count % _WORD or count > _MOST:
         raise wave.fault(
-            record, lane, f"st.bulk: a size of {count}: it is a multiple of {_WORD}, 0 to {_MOST}"
+            record, lane, f"st.bulk: a size of {count}: expected a multiple of {_WORD}, 0 to {_MOST}"
         )
     if space == "generic" and spaces.window_of(where) != spaces.window_of(spaces.SHARED_WINDOW):
         raise wave.fault(record, lane, f"st.bulk: the generic address {where:#x} is not in shared memory")

@@ -69,7 +69,7 @@ def _move(binder: StatementBinder, type_name: str) -> Step:
         readers = [_everywhere(binder, read) for read in readers]
     writers = word_writers(binder, target, type_name, 0)
     binder.computes(None, readers, writers)
-    return _written(writers, readers)
+    return _move_step(writers, readers)
 
 
 def _everywhere(binder: StatementBinder, read: Reader) -> Reader:
@@ -98,7 +98,7 @@ def _check_constant(
         raise binder.illegal(message, 1, element)
 
 
-def _written(writers: list[Writer], readers: list[Reader]) -> Step:
+def _move_step(writers: list[Writer], readers: list[Reader]) -> Step:
     """Return a step that reads everything before it writes anything."""
     if len(writers) == 1:
         write, read = writers[0], readers[0]
@@ -119,7 +119,7 @@ def _move_vector(binder: StatementBinder, vector: str, type_name: str) -> Step:
         raise binder.not_modelled(f"'{binder.statement.mnemonic}' of a constant is not modelled", 1)
     targets, sources = binder.elements(0, count), _elements(binder, count)
     readers = [binder.reader(source, type_name, 1, place) for place, source in enumerate(sources)]
-    return _written(
+    return _move_step(
         [binder.writer(target, type_name, 0, place) for place, target in enumerate(targets)], readers
     )
 
@@ -168,13 +168,14 @@ def _packed(binder: StatementBinder, type_name: str) -> Step:
 
     def compute(*values: Values) -> tuple[Values, ...]:
         return tuple(
-            _joined(values[place : place + each], whole, bits) for place in range(0, len(values), each)
+            _concatenate_parts(values[place : place + each], whole, bits)
+            for place in range(0, len(values), each)
         )
 
     return _computed(binder, compute, readers, writers)
 
 
-def _joined(parts: Sequence[Values], whole: np.dtype[Any], bits: int) -> Values:
+def _concatenate_parts(parts: Sequence[Values], whole: np.dtype[Any], bits: int) -> Values:
     """Return words of parts of some bits, the first lowest."""
     word: Values = parts[0].astype(whole)
     for place, part in enumerate(parts[1:], 1):

@@ -60,7 +60,7 @@ def _size(binder: StatementBinder, index: int) -> Reader:
     operand = binder.operands[index]
     if isinstance(operand, Immediate) and operand.value not in SIZES:
         legal = ", ".join(map(str, SIZES))
-        raise binder.illegal(f"an allocation of {operand} columns: it is {legal}", index)
+        raise binder.illegal(f"an allocation of {operand} columns: expected {legal}", index)
     return binder.reader(operand, "u32", index)
 
 
@@ -142,7 +142,7 @@ def _deallocate(binder: StatementBinder, *modifiers: str) -> Step:
         cta, peer = _pair(wave, path, lane, group)
         try:
             if place.lane:
-                raise Misuse(f"{place} is no address that an allocation returned: its lane is 0")
+                raise Misuse(f"{place} is not an address that an allocation returned: its lane is 0")
             memory.columns[cta].check_held(place.column, count)
         except Misuse as misuse:
             raise misused(wave, path, lane, str(misuse)) from None

@@ -131,7 +131,7 @@ def _checked_place(
     place, cta = Place.of(common(wave, path, addresses, warp, "the address")), int(wave.cta[lane])
     quarter = int(wave.thread[lane]) // WARP % 4
     if place.lane // 32 != quarter:
-        place = _of_own_lanes(wave, path, warp, place, quarter)
+        place = _place_in_own_lanes(wave, path, warp, place, quarter)
     legal = (32 * quarter,) if shape.transfer.lanes == 32 else (32 * quarter, 32 * quarter + 16)
     check_lane(wave, path, lane, "the address", place.lane, legal)
     lowest = int(shape.columns.min())
@@ -142,7 +142,7 @@ def _checked_place(
     return cta, place
 
 
-def _of_own_lanes(wave: Wave, path: DivergentPath, warp: int, place: Place, quarter: int) -> Place:
+def _place_in_own_lanes(wave: Wave, path: DivergentPath, warp: int, place: Place, quarter: int) -> Place:
     """Return the place in the warp's own lanes of an address that leaves the warp out; raises Fault for lanes
     of another warp.
 

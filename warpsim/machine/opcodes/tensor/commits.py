@@ -1,7 +1,7 @@
 """tcgen05.commit and tcgen05.fence: an arrival when the work of a thread is complete, and order of threads.
 
 Fences order what a thread does before and after it synchronises with others; here every statement is in order
-with the next, so they do nothing, and their absence is no error. PTX ISA 9.3, sections 9.7.17.11 and
+with the next, so they do nothing, and their absence is not an error. PTX ISA 9.3, sections 9.7.17.11 and
 9.7.17.12.
 """
 

@@ -14,8 +14,8 @@ from ....base.errors import located
 from ....isa.families.tcgen05 import Form, check_needs, form_of, forms
 from ....isa.features import Feature
 from ....isa.layouts.zero_columns import EVIDENCE as ZERO_COLUMNS
+from ....ptx.binding import tensor_operand_names
 from ....ptx.constants import Immediate
-from ....ptx.tensor_operands import operand_names
 from ...run.wave import Step, Wave
 from ...state.lanes import DivergentPath, Lanes
 from ..effect import Effect
@@ -74,7 +74,7 @@ _TYPES = {"b": "b64", "idesc": "b32", "enable": "pred", "zero_columns": "b64"}
 
 def _names(binder: StatementBinder, form: Form) -> tuple[str, ...]:
     """Return the operands in order; raises IllegalInstruction where there are too few or too many."""
-    names, optional = operand_names(form, binder.operands)
+    names, optional = tensor_operand_names(form, binder.operands)
     if not optional:
         binder.count(len(names))
         return names

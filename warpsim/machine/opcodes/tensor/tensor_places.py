@@ -22,11 +22,11 @@ from ...state.tensor_cells import RESIDENT, TensorMemory
 from ..statement_binder import Reader, StatementBinder
 
 
-def _made(wave: Wave) -> TensorMemory:
+def _new_memory(wave: Wave) -> TensorMemory:
     return TensorMemory(len(wave.ctas), wave.cluster.count, RESIDENT.of(wave))
 
 
-TENSOR_MEMORY = SideTable(_made)
+TENSOR_MEMORY = SideTable(_new_memory)
 
 
 class Place(NamedTuple):

@@ -433,7 +433,7 @@ class _Look:
     def _part(self, name: str, layout: TensorLayout | None, address: int) -> Part:
         """Return an operand at an address; half layouts take lane 0 or 16, and D, A and metadata the same."""
         if layout is None:
-            raise self._unknown(
+            raise self._not_modelled(
                 f"{name} of layout {self.made.letter} with these shapes is known in figures only"
             )
         if name.startswith("scale") and address >> 30:
@@ -473,5 +473,5 @@ class _Look:
     def _undefined(self, message: str) -> UndefinedBehavior:
         return UndefinedBehavior(f"{message} [{self.wave.describe_lane(self.lane)}]")
 
-    def _unknown(self, message: str) -> NotModelled:
+    def _not_modelled(self, message: str) -> NotModelled:
         return NotModelled(f"{message} [{self.wave.describe_lane(self.lane)}]")

@@ -97,7 +97,7 @@ class ClusterBarrier:
 _BARRIER = SideTable(ClusterBarrier)
 
 
-def _missing(wave: Wave, path: DivergentPath) -> str:
+def _missing_lanes_text(wave: Wave, path: DivergentPath) -> str:
     """Return in words the lanes that have not arrived at the barrier that lanes wait at."""
     state = ClusterBarrier.of(wave)
     number = int(state.cluster[path.lanes.index[0]])
@@ -114,4 +114,4 @@ def _describe_absent(wave: Wave, away: Mask) -> Iterator[str]:
         yield wave.describe_lanes(Lanes(away & (wave.cta == cta)))
 
 
-_MEETING = LaneWait(names="the cluster barrier", explain=_missing)
+_MEETING = LaneWait(names="the cluster barrier", explain=_missing_lanes_text)

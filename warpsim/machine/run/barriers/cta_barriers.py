@@ -90,7 +90,7 @@ class Barriers:
     def _check_count(self, wave: Wave, path: DivergentPath, lanes: Lanes, reason: BarrierWait) -> None:
         """Check that no lane that comes now is left over when the barrier is complete; raises Fault."""
         number, threads = reason.number, reason.threads
-        count = self.arrived[number] + self._absent(wave, number)
+        count = self.arrived[number] + self._count_absent(wave, number)
         left = np.flatnonzero(count[wave.cta[lanes.index]] > threads)
         if left.size:
             lane = int(lanes.index[left[0]])
@@ -106,7 +106,7 @@ class Barriers:
         if wait.threads is None:
             done = (arrived >= wave.alive_of_cta) & (arrived > 0)
         else:
-            done = (arrived + self._absent(wave, number) >= wait.threads) & (arrived > 0)
+            done = (arrived + self._count_absent(wave, number) >= wait.threads) & (arrived > 0)
         if not done.any():
             return
         arrived[done] = 0
@@ -129,7 +129,7 @@ class Barriers:
             wave, number, here, np.logical_or.reduce([np.zeros_like(here), *waited]) & here
         )
 
-    def _absent(self, wave: Wave, number: int) -> npt.NDArray[np.int64]:
+    def _count_absent(self, wave: Wave, number: int) -> npt.NDArray[np.int64]:
         """Count the lanes of each CTA that count although they have exited, or are no threads: those of warps
         that are there, which is why thread counts are multiples of 32.
         """

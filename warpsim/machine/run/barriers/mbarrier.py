@@ -87,7 +87,7 @@ def arrive(barrier: Object, count: int, *, drop: bool = False) -> Object:
 def expect(barrier: Object, count: int) -> Object:
     """Return the object with so many more bytes to come; raises Misuse."""
     if not -MOST <= barrier.tx + count <= MOST:
-        raise Misuse(f"the tx-count becomes {barrier.tx + count}: it is {-MOST} to {MOST}")
+        raise Misuse(f"the tx-count becomes {barrier.tx + count}: expected {-MOST} to {MOST}")
     return replace(barrier, tx=barrier.tx + count)
 
 
@@ -108,7 +108,7 @@ def update(
     """Return ``(lanes.count,)``: the objects before, as each lane in its turn found them; wake sleepers.
 
     ``space`` is "shared::cluster" for those that may lie in other CTAs of the cluster.
-    Raises UndefinedBehavior for what is no object, and for what ``change`` does not allow.
+    Raises UndefinedBehavior for what is not an object, and for what ``change`` does not allow.
     """
     memory, offsets = wave.locate(space, lanes, addresses, 8)
     words = dict(zip(offsets.tolist(), spaces.words_at(memory, offsets, 8)[:, 0].tolist(), strict=True))
@@ -226,7 +226,7 @@ def named(wave: Wave, offset: int, *, mbarrier: bool = True) -> str:
     return place_name(wave.entry.shared, address, mbarrier=mbarrier) or f"{address:#x}"
 
 
-def _missing(wave: Wave, path: DivergentPath) -> str:
+def _missing_arrivals_text(wave: Wave, path: DivergentPath) -> str:
     """Return what the phases lack that lanes wait for, and the warps that have not arrived."""
     wanted = np.unique(_SLEEPERS.of(wave)[path.lanes.index]).tolist()
     return "; ".join(list(dict.fromkeys(_lacks(wave, offset) for offset in wanted))[:_FEW])
@@ -284,7 +284,7 @@ def _at(wave: Wave, warp: int, pc: int) -> str:
 
 
 _FEW = 4
-_SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing)
+_SLEEP = LaneWait(names="the end of a phase of an mbarrier", explain=_missing_arrivals_text)
 
 
 def awaited(wave: Wave) -> frozenset[int]:

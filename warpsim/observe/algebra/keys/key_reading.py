@@ -38,6 +38,32 @@ def numbers(bits: Values, kind: str, size: int = 0) -> Values:
     return values_of(bits.astype(element.code_dtype) & element.code_dtype.type(element.mask), element)
 
 
+def range_of(kind: str, size: int) -> tuple[float, float]:
+    """Return the least and the largest finite number of a format, or of integers of ``size`` bytes."""
+    if kind in ("s", "u"):
+        span = np.iinfo(np.dtype(f"{'i' if kind == 's' else 'u'}{size}"))
+        return float(span.min), float(span.max)
+    element = FORMATS[kind]
+    most = float(values_of(np.array([element.largest_finite], element.code_dtype), element)[0])
+    return (-most if element.signed else 0.0), most
+
+
+def bits_of(values: Values, kind: str, size: int) -> Values:
+    """Return the unsigned bits that hold numbers, rounded to the nearest that is finite and of their sign:
+    the inverse of ``numbers``.
+    """
+    low, high = range_of(kind, size)
+    kept = np.clip(values, low, high)
+    if kind in ("s", "u"):
+        whole = np.rint(kept)
+        wide = np.where(whole >= 2.0**63, whole - 2.0**64, whole) if kind == "u" else whole
+        bits: Values = np.clip(wide, -(2.0**63), np.nextafter(2.0**63, 0)).astype(np.int64).astype(f"u{size}")
+        return bits
+    codes = kept.astype(FORMATS[kind].dtype).view(FORMATS[kind].code_dtype)
+    none = (kept != 0) & (numbers(codes, kind) == 0)
+    return np.where(none, codes | codes.dtype.type(1), codes)
+
+
 class KeyReader:
     """What is known of keys in a run: constants, bits, and the types that integers were cast to."""
 
@@ -100,7 +126,7 @@ class KeyReader:
         return None
 
     def _odd(self, piece: _Piece) -> Keys:
-        """Return the keys of numbers whose bytes are no whole number of the type."""
+        """Return the keys of numbers whose bytes are not a whole number of the type."""
         if (piece.tags == piece.tags[:, :1]).all():  # as most are: sorting them takes long
             return piece.number(tuple(piece.tags[:, 0].tolist()))
         found = np.zeros(piece.keys.shape[1], _U)
@@ -379,4 +405,4 @@ def _exponents(rows: Keys, fraction: int, exponent: int) -> tuple[npt.NDArray[np
     return field, constant & (field < (1 << exponent) - 1)
 
 
-__all__ = ["KINDS", "SIZES", "KeyReader", "key_of", "numbers"]
+__all__ = ["KINDS", "SIZES", "KeyReader", "bits_of", "key_of", "numbers", "range_of"]

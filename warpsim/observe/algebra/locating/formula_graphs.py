@@ -59,32 +59,34 @@ class Name(NamedTuple):
 # Python integers: a tenth of the time that arrays of one element take.
 
 
-def _whole(q: int, p: int, *operands: int) -> int:
-    """Return a key of its halves; the upper half is NONE where an operand's is."""
-    if any(each & _HIGH_NONE for each in operands):
-        return p | _HIGH_NONE if p else 0
-    return q << 32 | p
+def _partial(p: int) -> int:
+    """Return the key of a lower half alone: the upper half of an operand is NONE."""
+    return p | _HIGH_NONE if p else 0
 
 
 def plus(a: int, b: int) -> int:
     """Return a + b."""
-    return _whole(((a >> 32) + (b >> 32)) % Q, ((a & _LOW) + (b & _LOW)) % P, a, b)
+    p = ((a & _LOW) + (b & _LOW)) % P
+    return _partial(p) if (a | b) & _HIGH_NONE else ((a >> 32) + (b >> 32)) % Q << 32 | p
 
 
 def minus(a: int, b: int) -> int:
     """Return a - b."""
-    return _whole(((a >> 32) - (b >> 32)) % Q, ((a & _LOW) - (b & _LOW)) % P, a, b)
+    p = ((a & _LOW) - (b & _LOW)) % P
+    return _partial(p) if (a | b) & _HIGH_NONE else ((a >> 32) - (b >> 32)) % Q << 32 | p
 
 
 def times(a: int, b: int) -> int:
     """Return a * b."""
-    return _whole((a >> 32) * (b >> 32) % Q, (a & _LOW) * (b & _LOW) % P, a, b)
+    p = (a & _LOW) * (b & _LOW) % P
+    return _partial(p) if (a | b) & _HIGH_NONE else (a >> 32) * (b >> 32) % Q << 32 | p
 
 
 def inverse(a: int) -> int:
     """Return 1 / a, 0 for 0."""
     q, p = a >> 32, a & _LOW
-    return _whole(pow(q, -1, Q) if q % Q else 0, pow(p, -1, P) if p else 0, a)
+    p = pow(p, -1, P) if p else 0
+    return _partial(p) if a & _HIGH_NONE else (pow(q, -1, Q) if q % Q else 0) << 32 | p
 
 
 def rational(key: int) -> float | None:

@@ -93,10 +93,9 @@ class _Search:
         chosen = self._chosen()
         first = [self._element(index) for index in chosen[:_TRIED]]
         self.seen = {kind for element in first if element.proven for kind in element.kinds}
-        elements = [self._decided(element) for element in first]
-        best = self._proven_on(chosen[_TRIED:], self._of_elements(elements))
+        best = self._of_elements([self._decided(element) for element in first])
         if whole is None:
-            return best
+            return self._proven_on(chosen[_TRIED:], best)
         return Located(
             kind=whole.kind, pc=whole.pc, location=self._location(whole.pc), map=whole.words,
             output=self.name,

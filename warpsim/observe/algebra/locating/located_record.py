@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from os.path import dirname
 from typing import Literal
 
-from ....base.errors import Location, SourceLine
+from ....base.errors import Location, SourceLine, inline_stack
 from ....isa.displayed import Displayed
 
 Certainty = Literal["proven", "located", "suspected"]
@@ -118,13 +118,10 @@ class Located(Displayed):
 
 def user_line(source: SourceLine | None) -> SourceLine | None:
     """Return the innermost line of the user: asm and headers outside the kernel's folder lead out of it."""
-    chain = list[SourceLine]()
-    while source is not None:
-        chain.append(source)
-        source = source.inlined_at
-    folder = dirname(chain[-1].file) if chain else ""
-    own = (each for each in chain if dirname(each.file) == folder and not _is_asm(each))
-    return next(own, chain[-1] if chain else None)
+    stack = [*inline_stack(source)]
+    folder = dirname(stack[-1].file) if stack else ""
+    own = (each for each in stack if dirname(each.file) == folder and not _is_asm(each))
+    return next(own, stack[-1] if stack else None)
 
 
 def _is_asm(source: SourceLine) -> bool:

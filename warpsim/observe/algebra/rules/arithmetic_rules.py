@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
-from ....isa.formats import FORMATS
 from ..keys.constant_keys import integer_keys
 from ..keys.finite_fields import ZERO, Keys, add, exp2, fma, hashed, inv, mul, neg, sub
 from ..keys.key_cells import PAIRED, Cells
+from ..keys.key_reading import range_of
 from .keyed_statements import Element, element_of
 from .rule_calls import (
     FAR,
@@ -61,7 +61,7 @@ def _sum(call: Call) -> Outcome | None:
 
 
 def _product(call: Call) -> Outcome | None:
-    """mul, mad and fma; the upper half of an integer product is no formula."""
+    """mul, mad and fma; the upper half of an integer product is not a formula."""
     if call.has("hi"):
         return None
     a, b = call.keys(0), call.keys(1)
@@ -205,33 +205,27 @@ def _converted(call: Call, keys: Keys, values: Values, to: Element, of: Element)
         values = function(values)
     if to.kind in ("s", "u"):
         result = split(call.after.astype(f"u{to.size}"), to)
-        return name, np.where(result == values, keys, integer_keys(result))
+        return name, call.in_range(values, result, keys, integer_keys(result))
     if call.has("sat"):
         keys = clamped(keys, values, 0, 1)
     if call.has("relu"):
         keys = clamped(keys, values, 0, np.inf)
     if call.has("satfinite"):
-        most = float(FORMATS[to.kind].dtype.type(0)) + _largest(to.kind)
-        keys = np.where(
-            np.abs(values) > most, call.reader.constants.keys(np.sign(values) * most, "f64"), keys
-        )
+        _, most = range_of(to.kind, to.size)
+        bound = call.reader.constants.keys(np.sign(values) * most, "f64")
+        keys = call.in_range(values, np.clip(values, -most, most), keys, bound)
     return name, keys
-
-
-def _largest(kind: str) -> float:
-    """Return the largest finite number of a format."""
-    element = FORMATS[kind]
-    code = np.array([element.largest_finite], element.code_dtype)
-    return float(code.view(element.dtype).astype(np.float64)[0])
 
 
 def _integers(call: Call, to: Element, of: Element) -> Outcome:
     """Return integers of another width or sign: the number where it fits, its low bytes where not."""
+    if call.unbounded and call.cells[0] is not None and call.cells[0].number is not None:
+        return Outcome(call.cells[0].number[None], None, "", (), to)
     source, values = call.keys(0, of), call.values(0, of)
     bits = call.after.astype(f"u{to.size}")
     result = split(bits, to)
     if call.has("sat"):
-        return Outcome(np.where(result == values, source, integer_keys(result)), None, "", (), to)
+        return Outcome(call.in_range(values, result, source, integer_keys(result)), None, "", (), to)
     if to.size <= of.size:
         return Outcome(
             call.reader.read(call.cells[0], call.bits[0], to.kind, to.size)[None], None, "", (), to
@@ -252,7 +246,7 @@ def _pack(call: Call) -> Outcome | None:
     a, b = call.keys(0), call.keys(1)
     parts = split(call.after, Element(kind, size, width // size))
     low = [
-        np.where(parts[place] == call.values(1 - place)[0], keys[0], integer_keys(parts[place]))
+        call.in_range(call.values(1 - place)[0], parts[place], keys[0], integer_keys(parts[place]))
         for place, keys in enumerate((b, a))
     ]
     cells = [Cells.of(keys, kind, size) for keys in low]

@@ -38,6 +38,7 @@ class Call:
     """Operands and result of a statement in ``lanes`` that execute it.
 
     ``cells`` and ``bits (lanes,)`` are of each source, in the types of ``types``; ``after`` of the result.
+    ``unbounded`` lets results that saturate or wrap keep their formula; ``parted`` is what saturates, then.
     """
 
     def __init__(
@@ -47,8 +48,11 @@ class Call:
         cells: list[Cells | None],
         bits: list[Values],
         after: Values,
+        *,
+        unbounded: bool = False,
     ) -> None:
         self.reader, self.statement, self.cells, self.bits, self.after = reader, statement, cells, bits, after
+        self.unbounded, self.parted = unbounded, ""
         operation = statement.operation
         assert operation is not None
         self.types, self.result_type = operation.sources, operation.results[0]
@@ -95,6 +99,16 @@ class Call:
                     return np.ones(self.lanes, np.bool_)
                 found |= cells.tags.any(0) if cells.there is None else cells.there
         return found
+
+    def in_range(self, exact: Values, held: Values, keys: Keys, bounds: Keys) -> Keys:
+        """Return the keys of a conversion of exact values: those of bounds where its type holds others."""
+        out = exact != held
+        if not self.unbounded:
+            return np.where(out, bounds, keys)
+        for part, lane in np.argwhere(np.atleast_2d(out) & self.live)[:1].tolist():
+            pair = np.atleast_2d(held)[part, lane], np.atleast_2d(exact)[part, lane]
+            self.parted = "{:.9g} where the formula has {:.9g}".format(*map(float, pair))
+        return keys
 
     def hashed(self) -> Outcome:
         """Return the result as an uninterpreted function of the operands."""
@@ -181,6 +195,8 @@ def wrapped(call: Call, keys: Keys, exact: Values) -> Keys | None:
     results = call.results()
     if kind == "s" and (results.astype(np.float64) != exact).any():
         call.overflowed = True
+        if call.unbounded:
+            return keys
     return unwrapped(keys, exact, results, size)
 
 

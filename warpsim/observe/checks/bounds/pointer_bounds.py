@@ -61,7 +61,7 @@ class PointerBounds(Observer):
                 outside = (stretches.ranges[:, 0] < home[0]) | (stretches.ranges[:, 1] > home[1])
                 if outside.any():
                     first, past = stretches.ranges[int(outside.argmax())].tolist()
-                    self._outside(wave, path.pc, pending.lane, (first, past), verb)
+                    self._report_out_of_bounds(wave, path.pc, pending.lane, (first, past), verb)
 
     def _check(self, wave: Wave, access: MemoryAccess, verb: str) -> None:
         pc, offsets = access.path.pc, access.offsets
@@ -72,19 +72,19 @@ class PointerBounds(Observer):
             return
         word = int(((offsets < home[0]) | (offsets + access.size > home[1])).argmax())
         first = int(offsets[word])
-        self._outside(wave, pc, int(access.lane_of[word]), (first, first + access.size), verb)
+        self._report_out_of_bounds(wave, pc, int(access.lane_of[word]), (first, first + access.size), verb)
 
     # --- where pointers belong ---
 
     def _home(self, wave: Wave, pc: int) -> _Home:
         """Return the allocation that the address of a statement belongs to, None where it may be any."""
         if pc not in self.homes:
-            homes = [self._resolved(wave, terms) for terms in POINTER_TERMS.of(wave.entry).of(pc)]
+            homes = [self._pointed_allocation(wave, terms) for terms in POINTER_TERMS.of(wave.entry).of(pc)]
             known = [home for home in homes if home is not None]
             self.homes[pc] = known[0] if len(known) == 1 else None
         return self.homes[pc]
 
-    def _resolved(self, wave: Wave, terms: Terms) -> _Home:
+    def _pointed_allocation(self, wave: Wave, terms: Terms) -> _Home:
         """Return the allocation of the one pointer among the terms of an address."""
         values = {key: _value(wave, key) for key in terms or ()}
         pointers = [key for key, value in values.items() if wave.memories.device.find(value) is not None]
@@ -97,7 +97,7 @@ class PointerBounds(Observer):
 
     # --- what is wrong ---
 
-    def _outside(self, wave: Wave, pc: int, lane: int, span: tuple[int, int], verb: str) -> None:
+    def _report_out_of_bounds(self, wave: Wave, pc: int, lane: int, span: tuple[int, int], verb: str) -> None:
         """Report an access outside the allocation of its pointer, unless a parameter explains it."""
         home, device = self.homes[pc], wave.memories.device
         assert home is not None

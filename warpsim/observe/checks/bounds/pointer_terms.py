@@ -26,14 +26,14 @@ _INTEGER: Terms = {}
 _WIDE = 64  # bits of an address
 
 
-def _joined(first: Terms, other: Terms) -> Terms:
+def _merge(first: Terms, other: Terms) -> Terms:
     """Return the terms of a register that holds one of two values."""
     if first is None or other is None:
         return None
     return {key: first.get(key, True) and other.get(key, True) for key in {**first, **other}}
 
 
-def _added(first: Terms, other: Terms) -> Terms:
+def _add(first: Terms, other: Terms) -> Terms:
     """Return the terms of a sum."""
     if first is None or other is None:
         return None
@@ -41,7 +41,7 @@ def _added(first: Terms, other: Terms) -> Terms:
     return {key: once and key not in both for key, once in {**first, **other}.items()}
 
 
-def _scaled(*terms: Terms) -> Terms:
+def _derive(*terms: Terms) -> Terms:
     """Return the terms of what is computed in any way from values."""
     found = dict[Key, bool]()
     for each in terms:
@@ -121,11 +121,11 @@ class PointerTerms:
     def _learn(self, number: int, record: Record) -> bool:
         """Add what a statement writes to a register; return whether that is new."""
         try:
-            new = self._written(record, number)
+            new = self._defined_terms(record, number)
         except _Unset:
             return False
         if number in self._known:
-            new = _joined(self._known[number], new)
+            new = _merge(self._known[number], new)
         changed = number not in self._known or new != self._known[number]
         self._known[number] = new
         return changed
@@ -144,16 +144,16 @@ class PointerTerms:
 
     # --- statements ---
 
-    def _written(self, record: Record, number: int) -> Terms:
+    def _defined_terms(self, record: Record, number: int) -> Terms:
         """Return the terms that a statement gives to a register."""
         statement, scope = record.statement, record.scope
         target, *operands = statement.operands or ()
         assert scope is not None
         wide = next(bits_of(each.type) for each in _targets(record) if each.number == number) >= _WIDE
         if any(isinstance(operand, Address | Arguments) for operand in (target, *operands)):
-            return self._loaded(record, target, number) if wide else _INTEGER
+            return self._loaded_terms(record, target, number) if wide else _INTEGER
         if any(isinstance(operand, Vector) for operand in operands):
-            return None if wide else _scaled(*self._sources(operands, scope))
+            return None if wide else _derive(*self._sources(operands, scope))
         sources = self._sources(operands, scope)
         rule = _RULES.get(statement.opcode)
         if rule is None or not wide or statement.modifiers[-1].endswith(("32", "16", "8")):
@@ -162,12 +162,12 @@ class PointerTerms:
 
     @staticmethod
     def _narrow(opcode: str, modifiers: Sequence[str], sources: Sequence[Terms]) -> Terms:
-        """Return the terms of a result that is no sum of words of 64 bits, but for ``mad.wide``."""
+        """Return the terms of a result that is not a sum of words of 64 bits, but for ``mad.wide``."""
         if opcode == "mad" and "wide" in modifiers:
-            return _added(_scaled(*sources[:2]), sources[2])
-        return _scaled(*sources)
+            return _add(_derive(*sources[:2]), sources[2])
+        return _derive(*sources)
 
-    def _loaded(self, record: Record, target: Operand, number: int) -> Terms:
+    def _loaded_terms(self, record: Record, target: Operand, number: int) -> Terms:
         """Return the terms of a word of 64 bits that is loaded: of a parameter of the kernel, or unknown."""
         statement, scope = record.statement, record.scope
         address = (statement.operands or ())[-1]
@@ -182,7 +182,7 @@ class PointerTerms:
     def _sources(self, operands: Sequence[Operand], scope: Scope) -> list[Terms]:
         """Return the terms of operands."""
         return [
-            _scaled(*(self._meaning(scope.find(name)) for name in operand_names(operand)))
+            _derive(*(self._meaning(scope.find(name)) for name in operand_names(operand)))
             if not isinstance(operand, Register | Displacement)
             else self._meaning(scope.find(next(iter(operand_names(operand)))))
             for operand in operands
@@ -190,12 +190,12 @@ class PointerTerms:
 
 
 def _any_of(sources: Sequence[Terms]) -> Terms:
-    return _joined(sources[0], sources[1])
+    return _merge(sources[0], sources[1])
 
 
-def _masked(sources: Sequence[Terms]) -> Terms:
+def _mask(sources: Sequence[Terms]) -> Terms:
     """Return the terms of bits that are set, cleared or exchanged, as alignment does."""
-    return _added(sources[0], sources[1])
+    return _add(sources[0], sources[1])
 
 
 _RULES: dict[
@@ -204,15 +204,15 @@ _RULES: dict[
     "mov": lambda sources: sources[0],
     "cvta": lambda sources: sources[0],
     "cvt": lambda sources: sources[0],
-    "add": lambda sources: _added(sources[0], sources[1]),
-    "sub": lambda sources: _added(sources[0], _scaled(sources[1])),
-    "mad": lambda sources: _added(_scaled(*sources[:2]), sources[2]),
+    "add": lambda sources: _add(sources[0], sources[1]),
+    "sub": lambda sources: _add(sources[0], _derive(sources[1])),
+    "mad": lambda sources: _add(_derive(*sources[:2]), sources[2]),
     "selp": _any_of,
     "min": _any_of,
     "max": _any_of,
-    "and": _masked,
-    "or": _masked,
-    "xor": _masked,
+    "and": _mask,
+    "or": _mask,
+    "xor": _mask,
 }
 
 

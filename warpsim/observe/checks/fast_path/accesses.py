@@ -76,7 +76,7 @@ class Accesses:
             self._seen = access, self._load(wave, access) if weak else None
         return self._seen[1]
 
-    def is_quiet_load(self, wave: Wave, access: MemoryAccess) -> bool:
+    def is_race_free_load(self, wave: Wave, access: MemoryAccess) -> bool:
         """Return whether a load is in no race; record it then."""
         seen = self.load(wave, access) or self._load(wave, access)
         return seen is not None and not seen.racy

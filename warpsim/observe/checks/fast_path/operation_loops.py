@@ -77,7 +77,7 @@ def _free(tables: Tables, operation: Operation, cell: int) -> bool:
 
 
 @kernel
-def _unread(table: Array, row: int, tables: Tables, operation: Operation) -> bool:
+def _reads_are_ordered(table: Array, row: int, tables: Tables, operation: Operation) -> bool:
     """Return whether the warp that issues knows of all reads in a row of a table of reads, by lanes of warps
     or by operations.
     """
@@ -109,7 +109,7 @@ def covers(tables: Tables, operation: Operation) -> int:
             return CLOSER
     for table, latest in ((tables.read, tables.reads), (operation.taken, operation.takes)):
         for row in range(len(latest)):
-            if _any(latest, row, operation.pages) and not _unread(table, row, tables, operation):
+            if _any(latest, row, operation.pages) and not _reads_are_ordered(table, row, tables, operation):
                 return CLOSER
     for table, latest in ((tables.read, tables.reads), (operation.taken, operation.takes)):
         for row in range(len(latest)):

@@ -96,7 +96,7 @@ class TensorOrder(Observer):
         self.reused.add(cta)
         block = Block(name="the columns", cta=cta, lanes=slice(0, LANES), columns=columns)
         known = clocks.happened(warp)  # no value is read or written: what is over is enough, visible or not
-        late = self._read(block, known, ()) or self._written(block, known, _NONE)
+        late = self._read(block, known, ()) or self._late_write(block, known, _NONE)
         if late is not None:
             self.words.freed(wave, change.path, lane, late)
 
@@ -123,11 +123,11 @@ class TensorOrder(Observer):
         free = component if access.in_order else _NONE
         known = clocks.visible[warp]
         for block in access.reads:
-            late = self._changed(block, clocks, warp, free)
+            late = self._late_change(block, clocks, warp, free)
             if late is not None:
                 self.words.read_early(wave, access, late)
         for block in access.writes:
-            late = self._changed(block, clocks, warp, free)
+            late = self._late_change(block, clocks, warp, free)
             late = late or self._read(block, known, (free, self._own_loads(clocks, access)))
             if late is not None:
                 self.words.overwritten(wave, access, late)
@@ -145,17 +145,17 @@ class TensorOrder(Observer):
             for used in self.used:
                 self._put(self.taken[used], block, 0)
 
-    def _changed(self, block: Block, clocks: Clocks, warp: int, free: int) -> Late | None:
+    def _late_change(self, block: Block, clocks: Clocks, warp: int, free: int) -> Late | None:
         """Return where a cell may still be written, or not be allocated, as far as a warp knows.
 
-        An allocation is no value that must be visible: it is enough that it has happened.
+        An allocation is not a value that must be visible: it is enough that it has happened.
         """
-        late = self._written(block, clocks.visible[warp], free)
+        late = self._late_write(block, clocks.visible[warp], free)
         if late is None or int(whose(late.earlier)) >= clocks.of_cluster:
             return late
         known, own = clocks.visible[warp].copy(), slice(clocks.of_cluster)
         known[own] = clocks.happened(warp)[own]
-        return self._written(block, known, free)
+        return self._late_write(block, known, free)
 
     def _own_loads(self, clocks: Clocks, access: TensorAccess) -> int:
         """Return the component of loads of the warp that stores, issued before; _NONE for others.
@@ -174,7 +174,7 @@ class TensorOrder(Observer):
         else:
             cells[block.mask] = now
 
-    def _written(self, block: Block, known: Times, free: int) -> Late | None:
+    def _late_write(self, block: Block, known: Times, free: int) -> Late | None:
         """Return where a cell may still be written, by the times that are known; ``free`` is a component."""
         records = self.wrote[block.cta, block.columns, block.lanes]
         late = _late(records, known, block.mask, (free,))

@@ -103,9 +103,9 @@ class Words:
         operand = f"{late.block.name} in " if late.block.name in _OPERANDS else ""
         where = f"{_name(wave, pc)} {verb} {operand}{_cells(wave, lane, late)}"
         if int(whose(late.earlier)) < self.order.clocks.of_cluster:
-            self._unknown(wave, access, where, late)
+            self._report_foreign_allocation(wave, access, where, late)
             return
-        missing, fix = self._missing(wave, lane, late, pc), ""
+        missing, fix = self._missing_wait(wave, lane, late, pc), ""
         if access.in_order and late.how == "read" and missing.severity == "error":
             fix = (
                 f"; or, if line {_line(wave, earlier)} is to read this product, put {_TRY} on the mbarrier "
@@ -115,7 +115,7 @@ class Words:
         message = f"{where}, which {other} may still {late.how}: {missing.what}"
         self._say(wave, kind, lane, (message, missing.fix + fix), (pc, earlier), missing.severity)
 
-    def _unknown(self, wave: Wave, access: TensorAccess, where: str, late: Late) -> None:
+    def _report_foreign_allocation(self, wave: Wave, access: TensorAccess, where: str, late: Late) -> None:
         """Report an allocation of another warp, of which nothing says that it is done."""
         pc, earlier = access.path.pc, int(places(late.earlier))
         here, line = _line(wave, pc), _line(wave, earlier)
@@ -139,7 +139,7 @@ class Words:
                 f"put bar.sync 0 between lines {_line(wave, earlier)} and {_line(wave, pc)}",
             )
         else:
-            missing = self._missing(wave, lane, late, pc)
+            missing = self._missing_wait(wave, lane, late, pc)
         message = (
             f"{_name(wave, pc)} frees {_cells(wave, lane, late)}, which {_name(wave, earlier)} of line "
             f"{_line(wave, earlier)} may still {late.how}: {missing.what}"
@@ -176,7 +176,7 @@ class Words:
 
     # --- what is missing ---
 
-    def _missing(self, wave: Wave, lane: int, late: Late, pc: int) -> _Missing:
+    def _missing_wait(self, wave: Wave, lane: int, late: Late, pc: int) -> _Missing:
         component, due = int(whose(late.earlier)), int(times(late.earlier))
         groups = self.order.clocks.groups
         family = next(name for name, known in groups.items() if component in known)

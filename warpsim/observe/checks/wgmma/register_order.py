@@ -169,7 +169,7 @@ class RegisterOrder:
         operands: dict[Role, tuple[str, ...]] = {"D": tuple(d), "A": tuple(a)}
         operands["metadata"] = () if metadata is None else (metadata,)
         operation = Operation(self.step + 1, shape, operands, accumulate, place)
-        self.found([*self._early_use(operation), *self._unfenced(operation), *late])
+        self.found([*self._early_use(operation), *self._unfenced_hazards(operation), *late])
         self._issue(operation)
         return operation.step
 
@@ -259,7 +259,7 @@ class RegisterOrder:
     # --- rules about registers ---
 
     def _early_access(self, names: tuple[str, ...], kind: Kind, place: Place) -> Iterator[Hazard]:
-        """9.7.15.7.3, of a statement that is no wgmma."""
+        """9.7.15.7.3, of a statement that is not a wgmma."""
         for role in _ACCESS_AFTER[kind]:
             for operation, used in self._users(names, role, self.completed).items():
                 hazard = self._early(used, role, operation, PARTICIPLE[kind], place)
@@ -301,7 +301,7 @@ class RegisterOrder:
             EARLY[role], message, place, fix, operation.place, STILL, tuple(names), severity=severity
         )
 
-    def _unfenced(self, operation: Operation) -> Iterator[Hazard]:
+    def _unfenced_hazards(self, operation: Operation) -> Iterator[Hazard]:
         """9.7.15.7.1: where a wgmma.fence must stand, and none does."""
         names = distinct(operation.operands["D"] + operation.operands["A"])
         place = operation.place
@@ -356,14 +356,14 @@ class RegisterOrder:
         pending = f"{counted(len(self._groups), 'group')} pending, {enough} covers it"
         return f"{why} ({pending})", insert(WAIT.format(len(newer)), place)
 
-    def _left(self) -> tuple[list[Operation], list[Operation]]:
+    def _in_flight(self) -> tuple[list[Operation], list[Operation]]:
         """Return what is in flight in a group, and in none; the oldest first."""
         committed = [operation for operation in self.operations.values() if operation.step < self._committed]
         return committed, list(self.operations.values())[len(committed) :]
 
     def _pointless(self, n: int, place: Place) -> Iterator[Hazard]:
         """Yield the hazard of a wait for all groups where only wgmma without a group are in flight."""
-        committed, left = self._left()
+        committed, left = self._in_flight()
         if n == 0 and left and not committed:
             count = counted(len(left), "wgmma")
             message = f"wgmma.wait_group 0 waits for nothing: no wgmma.commit_group follows {count}"
@@ -371,7 +371,7 @@ class RegisterOrder:
             yield hazard_of("uncommitted", message, place, fix, first, STILL, names, severity="warning")
 
     def _unfinished(self, place: Place) -> Iterator[Hazard]:
-        for rule, left in zip(("unwaited", "uncommitted"), self._left(), strict=True):
+        for rule, left in zip(("unwaited", "uncommitted"), self._in_flight(), strict=True):
             if left:
                 cause, fix = self.cause(left[-1], place)
                 message = f"the program ends with {counted(len(left), 'wgmma')} in flight: {cause}"

@@ -73,14 +73,14 @@ class RegisterUses:
         flow, function = record.flow, record.function
         reads = flow.values | flow.addresses | ({record.guard} if record.guard >= 0 else frozenset())
         use = RegisterUse(
-            reads=tuple(self._known(function, reads)),
-            writes=tuple(self._known(function, flow.written)),
+            reads=tuple(self._function_registers(function, reads)),
+            writes=tuple(self._function_registers(function, flow.written)),
             place=record.statement.location,
             copies=record.statement.opcode == "mov",
         )
         return record.stepping(_noting(record.step, use)) if use.reads or use.writes else record
 
-    def _known(self, function: int, numbers: frozenset[int]) -> Iterator[str]:
+    def _function_registers(self, function: int, numbers: frozenset[int]) -> Iterator[str]:
         return (
             name for number in sorted(numbers) if (name := self.names.get((function, number))) is not None
         )

@@ -80,11 +80,11 @@ class TileReads(Observer):
 
     def _numbers(self, wave: Wave, groups: Groups) -> Cells:
         """Return the numbers of warpgroups in their clusters."""
-        found: Cells = groups % self._of_cluster(wave)
+        found: Cells = groups % self._cluster_size(wave)
         return found
 
     @staticmethod
-    def _of_cluster(wave: Wave) -> int:
+    def _cluster_size(wave: Wave) -> int:
         return len(Warpgroups.of(wave).first) // len(wave.ctas) * wave.cluster.count
 
     def wgmma_order(self, wave: Wave, path: DivergentPath, groups: Groups, verb: Verb, most: int) -> None:
@@ -128,7 +128,7 @@ class TileReads(Observer):
         """
         lanes, version = access.lanes, self.order.clocks.version
         if self._late[0] is not lanes or self._late[1] != version:
-            each = self._of_cluster(wave)
+            each = self._cluster_size(wave)
             rows = sorted({1 + group % each for group in self.waits})  # of warpgroups that have multiplied
             found = [row for row in rows if self._may_be_late(wave, row, access)]
             self._late = lanes, version, found
@@ -136,7 +136,7 @@ class TileReads(Observer):
 
     def _may_be_late(self, wave: Wave, row: int, access: MemoryAccess) -> bool:
         """Return whether warps that write need not know of all waits of the warpgroups that have a row."""
-        clocks, each = self.order.clocks, self._of_cluster(wave)
+        clocks, each = self.order.clocks, self._cluster_size(wave)
         groups = np.arange(row - 1, len(Warpgroups.of(wave).first), each)
         column = int(self.order.groups_of(wave, groups[:1])[0])
         warps, writers = Warpgroups.of(wave).members(groups), warps_of(access.lanes.mask)
@@ -155,7 +155,7 @@ class TileReads(Observer):
     def _check_store(self, wave: Wave, access: MemoryAccess, row: int, taken: Records) -> None:
         """Find cells that a warpgroup has read and waited for, which the warps that write do not know."""
         clocks, warps = self.order.clocks, access.lane_of[:, None] // WARP
-        groups = warps // clocks.of_cluster * self._of_cluster(wave) + row - 1
+        groups = warps // clocks.of_cluster * self._cluster_size(wave) + row - 1
         first, column, due = Warpgroups.of(wave).warps[groups], whose(taken), times(taken)
         over = (taken != 0) & (clocks.visible[first, column] >= due)
         late = over & (clocks.visible[warps, column] < due)
@@ -169,7 +169,7 @@ class TileReads(Observer):
         severities: tuple[Severity, Severity] = ("error", "warning")
         for clash, severity in zip((late, own), severities, strict=True):
             if clash.any() and wave.code[access.path.pc].statement.opcode not in ("atom", "red"):
-                self._written(wave, access, clash, taken, severity)
+                self._check_write(wave, access, clash, taken, severity)
                 break
 
     def _knows_wait(self, wave: Wave, group: int, warp: int, due: int) -> bool:
@@ -183,7 +183,7 @@ class TileReads(Observer):
         late = clocks.visible[warp, clocks.column[warps]] < when
         return not late[warps != warp].any()
 
-    def _written(
+    def _check_write(
         self, wave: Wave, access: MemoryAccess, clash: Any, taken: Records, severity: Severity
     ) -> None:
         row, column = np.argwhere(clash)[0].tolist()

@@ -13,7 +13,7 @@ from ....machine.run.pending import Pending
 from ....machine.run.wave import Wave
 from ....machine.state.memory_access import MemoryAccess
 from ....machine.state.spaces import DEVICE_BASE, Offsets
-from ..streams import Stretch, Touches
+from ..streams import AddressRange, Touches
 
 Mask = npt.NDArray[np.bool_]
 _BLOCK = 16  # bits of the places in a block of a mask
@@ -36,9 +36,9 @@ class ByteMask:
         self.bytes[first:past] = True
         self.blocks[first >> _BLOCK : -(-past >> _BLOCK)] = True
 
-    def stretches(self) -> tuple[Stretch, ...]:
+    def stretches(self) -> tuple[AddressRange, ...]:
         """Return stretches of addresses."""
-        found = list[Stretch]()
+        found = list[AddressRange]()
         for first, past in _runs(self.blocks):
             start = first << _BLOCK
             part = self.bytes[start : past << _BLOCK]

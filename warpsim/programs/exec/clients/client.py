@@ -127,7 +127,7 @@ class Process:
         found = self.handles.get(handle)
         if not isinstance(found, kind):
             name = "DeviceUninitialized" if kind is Context else "InvalidResourceHandle"
-            raise CudaError(name, f"{handle:#x} is no {what}")
+            raise CudaError(name, f"no {what} has the handle {handle:#x}")
         return found
 
     def drop(self, handle: int, kind: type, what: str) -> Any:
@@ -273,7 +273,7 @@ class Process:
                 self.order.create(handle, blocking=True)
         found = self.order.streams.get(handle)
         if found is None:
-            raise CudaError("InvalidResourceHandle", f"{handle:#x} is no stream")
+            raise CudaError("InvalidResourceHandle", f"{handle:#x} is not a stream")
         return found
 
     def submit(self, call: Any, stream: Stream, work: GraphNode) -> None:
@@ -283,9 +283,9 @@ class Process:
             capture.add(stream.handle, work)
             return
         clock = self.order.begin(stream)
-        self._given(call, work, stream.line, clock)
+        self._schedule_work(call, work, stream.line, clock)
 
-    def _given(self, call: Any, work: GraphNode, line: int, clock: Clock) -> None:
+    def _schedule_work(self, call: Any, work: GraphNode, line: int, clock: Clock) -> None:
         """Do work now; or, where a schedule chooses, when the host waits; or long launches together."""
         pending = Pending(work, line, clock, call.name, next(self._given_work))
         if self.settings.schedule != IN_ORDER:
@@ -353,7 +353,7 @@ class Process:
         for place, node in enumerate(graph.ordered()):
             before = [ends[other] for other in node.after]
             line, clock = self.order.branch(stream, place, join(start, *before))
-            self._given(call, node, line, clock)
+            self._schedule_work(call, node, line, clock)
             ends[node] = clock
         self.order.meet(stream, (start, *ends.values()))
 

@@ -189,10 +189,10 @@ class Connection:
         arguments = ""
         if row is not None:
             pairs = zip(row.names, row.arguments(call.message), strict=True)
-            arguments = ", ".join(f"{name}={_shown(value)}" for name, value in pairs)
+            arguments = ", ".join(f"{name}={_value_text(value)}" for name, value in pairs)
         caller = f"{self.process.number}:{threading.get_ident() & 0xFFFF:04x}"
         self._show(f"[{caller}] {call.name}({arguments}) = {result}")
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return hex(value) if isinstance(value, int) and value > 4096 else str(value)

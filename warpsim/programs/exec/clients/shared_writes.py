@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....machine.state.spaces import Allocation, Bytes
-from ..streams import Stretch, Touches
+from ..streams import AddressRange, Touches
 from .client_memory import ClientMemory
 
 
@@ -21,7 +21,7 @@ class SharedWrites:
 
     def __init__(self, memory: ClientMemory) -> None:
         self._memory = memory
-        self._written: dict[Allocation, list[Stretch]] = {}
+        self._written: dict[Allocation, list[AddressRange]] = {}
 
     def note(self, touches: Touches) -> None:
         """Note what work has written; a stretch lies in one allocation."""
@@ -39,7 +39,7 @@ class SharedWrites:
             if self._memory.find(allocation.address) is allocation:
                 yield allocation, self._only(allocation, written[allocation])
 
-    def _only(self, allocation: Allocation, stretches: list[Stretch]) -> Bytes:
+    def _only(self, allocation: Allocation, stretches: list[AddressRange]) -> Bytes:
         content, shown = self._memory.bytes_of(allocation), np.zeros(allocation.size, np.uint8)
         for first, past in stretches:
             shown[first:past] = content[first:past]

@@ -133,7 +133,7 @@ def attribute(process: Process, number: int) -> int:
         value = properties(process)[field]
         return value[place] if isinstance(value, tuple) else int(value)
     if number not in _known_attributes():
-        raise CudaError("InvalidValue", f"{number} is no attribute of devices")
+        raise CudaError("InvalidValue", f"{number} is not an attribute of devices")
     return 0
 
 

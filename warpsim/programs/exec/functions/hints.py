@@ -17,7 +17,7 @@ from ..streams import Touches
 
 _READ_MOSTLY, _PREFERRED, _ACCESSED_BY, _LAST_PREFETCH = 1, 2, 3, 4  # of cudaMemRangeAttribute
 _HOST, _NOWHERE = -1, -2  # cudaCpuDeviceId, cudaInvalidDeviceId
-_DEVICE_KIND, _HOST_KIND = 1, 2  # of cudaMemLocationType; 0 is no location
+_DEVICE_KIND, _HOST_KIND = 1, 2  # of cudaMemLocationType; 0 is not a location
 _PARTS = {  # of a location, by attributes -> what was said, and which part
     _PREFERRED: (_PREFERRED, "device"),
     _LAST_PREFETCH: (_LAST_PREFETCH, "device"),

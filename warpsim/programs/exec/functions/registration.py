@@ -51,7 +51,9 @@ def _until_nul(call: Call, address: int) -> bytes:
     parts = list[bytes]()
     while not parts or b"\0" not in parts[-1]:
         parts.append(
-            call.read(address, 65536 - address % 4096 if _is_mapped(call, address) else _rest(address))
+            call.read(
+                address, 65536 - address % 4096 if _is_mapped(call, address) else _bytes_to_page_end(address)
+            )
         )
         address += len(parts[-1])
     return b"".join(parts).partition(b"\0")[0]
@@ -65,7 +67,7 @@ def _is_mapped(call: Call, address: int) -> bool:
     return True
 
 
-def _rest(address: int) -> int:
+def _bytes_to_page_end(address: int) -> int:
     """Bytes to the end of the page."""
     return 4096 - address % 4096
 
@@ -91,7 +93,7 @@ def image_of(call: Call, handle: int) -> Image:
     modules = call.process.modules
     if handle not in modules.images:
         if handle not in modules.binaries:
-            raise CudaError("InvalidResourceHandle", f"{call.name}: {handle:#x} is no fat binary")
+            raise CudaError("InvalidResourceHandle", f"{call.name}: {handle:#x} is not a fat binary")
         modules.images[handle] = image_at(call, modules.binaries[handle], modules.program)
     return modules.images[handle]
 

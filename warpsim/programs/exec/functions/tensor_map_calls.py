@@ -36,7 +36,7 @@ assert set(_ELEMENTS) == set(ELEMENT_TYPES)
 
 def _choice(values: tuple[str, ...], number: int, what: str) -> str:
     if not 0 <= number < len(values):
-        raise CudaError("InvalidValue", f"{what} {number}: it is 0 to {len(values) - 1}")
+        raise CudaError("InvalidValue", f"{what} {number}: expected 0 to {len(values) - 1}")
     return values[number]
 
 

@@ -60,7 +60,7 @@ class RepeatedHostLaunch:
             try:
                 report = self.kernel(
                     launch.grid, launch.block, launch.parameters, launch.shared_bytes, launch.cluster,
-                    device=launch.device, output=None, **launch.options, **options,
+                    device=launch.device, output=None, **{**launch.options, **options},
                 )  # fmt: skip
             except WarpsimError as fault:
                 error = fault

@@ -112,7 +112,7 @@ def _connect(folder: Path) -> socket.socket | None:
     except OSError:
         return None
     if not stat.S_ISSOCK(status.st_mode):
-        raise HostError(f"{place} is no socket: refused")
+        raise HostError(f"{place} is not a socket: refused")
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:
         connection.connect(str(place))

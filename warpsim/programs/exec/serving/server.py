@@ -173,7 +173,7 @@ class Server:
         number, owner = channel.peer()
         run = next((self.runs[each] for each in ancestors(number) if each in self.runs), None)
         if owner != os.geteuid() or (run is None and self.visitor is None):
-            whose = "belongs to another user" if owner != os.geteuid() else "is no child of this run"
+            whose = "belongs to another user" if owner != os.geteuid() else "is not a child of this run"
             self.notice(f"process {number} {whose}: refused")
             return
         hello = channel.receive()

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 
 from ....base.errors import OperandError
+from ....workbench.debugger.stepping import Unit
 from ....workbench.debugger.travel import Travel
 from . import (
     fragment_commands,
@@ -17,8 +19,7 @@ from . import (
     memory_commands,
     moving,
     point_commands,
-    standing_commands,
-    tile_commands,
+    thread_commands,
     value_commands,
 )
 from .origin_commands import origins
@@ -55,7 +56,7 @@ def _help(session: Travel, text: str) -> str:
 
 def _why(session: Travel, text: str) -> str:
     """Return what the lane waits for, or where an element comes from."""
-    return origins(session, text) if text else standing_commands.why(session, text)
+    return origins(session, text) if text else thread_commands.why(session, text)
 
 
 def _listing() -> Iterator[str]:
@@ -67,6 +68,14 @@ def _listing() -> Iterator[str]:
     yield "A prefix of a name that is no other's is enough. An empty line repeats a step."
 
 
+def _stepping(step: Callable[..., str]) -> Iterator[Action]:
+    """Yield a step by line, over calls, by statement, and by statement over calls."""
+    units: tuple[Unit, ...] = ("line", "statement")
+    return (partial(step, unit=unit, over=over) for unit in units for over in (False, True))
+
+
+_step, _next, _stepi, _nexti = _stepping(moving.step)
+_back, _back_over, _backi, _backi_over = _stepping(moving.reverse_step)
 # fmt: off
 _STEPS = "[COUNT]"
 GROUPS = (
@@ -76,10 +85,10 @@ GROUPS = (
             Command(("run", "r"), "", "begin the launch again, and go to the first stop", moving.run),
             Command(("start",), "", "begin the launch again, stop before its first statement", moving.start),
             Command(("continue", "c"), _STEPS, "go on to the next stop", moving.continue_),
-            Command(("step", "s"), _STEPS, "go on to another line of the source", moving.step),
-            Command(("next", "n"), _STEPS, "the same, over functions that are called", moving.next_),
-            Command(("stepi", "si"), _STEPS, "go on to the next statement of the PTX", moving.stepi),
-            Command(("nexti", "ni"), _STEPS, "the same, over functions that are called", moving.nexti),
+            Command(("step", "s"), _STEPS, "go on to another line of the source", _step),
+            Command(("next", "n"), _STEPS, "the same, over functions that are called", _next),
+            Command(("stepi", "si"), _STEPS, "go on to the next statement of the PTX", _stepi),
+            Command(("nexti", "ni"), _STEPS, "the same, over functions that are called", _nexti),
             Command(("finish", "fin"), "", "go on until the function returns", moving.finish),
             Command(("until", "u"), "[PLACE]", "go on behind a loop, or to a place", moving.until),
             Command(("goto",), "TIME", "go to a position in time, forwards or backwards", moving.goto),
@@ -91,10 +100,10 @@ GROUPS = (
             Command(
                 ("reverse-continue", "rc"), _STEPS, "go back to the last stop", moving.reverse_continue
             ),
-            Command(("reverse-step", "rs"), _STEPS, "go back to where a line begins", moving.reverse_step),
-            Command(("reverse-next", "rn"), _STEPS, "the same, over functions", moving.reverse_next),
-            Command(("reverse-stepi", "rsi"), _STEPS, "go back by a statement", moving.reverse_stepi),
-            Command(("reverse-nexti", "rni"), _STEPS, "the same, over functions", moving.reverse_nexti),
+            Command(("reverse-step", "rs"), _STEPS, "go back to where a line begins", _back),
+            Command(("reverse-next", "rn"), _STEPS, "the same, over functions", _back_over),
+            Command(("reverse-stepi", "rsi"), _STEPS, "go back by a statement", _backi),
+            Command(("reverse-nexti", "rni"), _STEPS, "the same, over functions", _backi_over),
             Command(("reverse-finish",), "", "go back to the call of the function", moving.reverse_finish),
         ),
     ),
@@ -139,7 +148,7 @@ GROUPS = (
                 ("tile",),
                 "ADDRESS as FORMAT ... ROWSxCOLUMNS",
                 "print memory as a matrix: tile smem+0x400 as f16 swizzle 128B 64x64",
-                tile_commands.tile,
+                memory_commands.tile,
             ),
             Command(
                 ("x",),
@@ -149,22 +158,22 @@ GROUPS = (
             ),
             Command(("origins",), "[OPERAND]", "print which elements of arrays b, or b[0,4], is", origins),
             Command(("list", "l"), "[LINE]", "print lines of the source or the PTX", value_commands.list_),
-            Command(("info", "i"), "TOPIC", ", ".join(standing_commands.TOPICS), standing_commands.info),
+            Command(("info", "i"), "TOPIC", ", ".join(thread_commands.TOPICS), thread_commands.info),
             Command(("where",), "", "print where the session stands", value_commands.where),
             Command(("backtrace", "bt"), "", "print the calls", frame_commands.backtrace),
             Command(("frame", "f"), "[NUMBER]", "look at a call, by its number there", frame_commands.frame),
             Command(("up",), "[COUNT]", "look at the caller", frame_commands.up),
             Command(("down",), "[COUNT]", "look at what is called", frame_commands.down),
             Command(("why",), "[ELEMENT]", "print what the lane waits for, the error, or as origins", _why),
-            Command(("schedule",), "", "print which lanes are next, which wait", standing_commands.schedule),
+            Command(("schedule",), "", "print which lanes are next, which wait", thread_commands.schedule),
         ),
     ),
     Group(
         "Focus",
         (
-            Command(("cta",), "X[,Y[,Z]]", "look at another CTA", standing_commands.cta),
-            Command(("warp",), "NUMBER", "look at another warp", standing_commands.warp),
-            Command(("lane",), "NUMBER", "look at another lane", standing_commands.lane),
+            Command(("cta",), "X[,Y[,Z]]", "look at another CTA", thread_commands.cta),
+            Command(("warp",), "NUMBER", "look at another warp", thread_commands.warp),
+            Command(("lane",), "NUMBER", "look at another lane", thread_commands.lane),
         ),
     ),
     Group(
@@ -263,7 +272,7 @@ def _known(session: Travel, command: str) -> Iterable[str]:
     """Return the words that a command takes."""
     match command:
         case "info":
-            return standing_commands.TOPICS
+            return thread_commands.TOPICS
         case "help":
             return COMMANDS
         case "break" | "tbreak" | "until":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ....base.errors import OperandError
 from ....isa.numerals import whole_number
-from ....workbench.debugger.break_places import line_name
+from ....observe.stops.stop_places import line_name
 from ....workbench.debugger.call_frames import Call
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def frame(session: Travel, text: str) -> str:
     number, count = whole_number(text), len(session.frames())
     if number is None or number >= count:
         raise OperandError(f"frame {text}: expected a number of backtrace, from 0 to {count - 1}")
-    return _moved(session, number)
+    return _move_to_frame(session, number)
 
 
 def up(session: Travel, text: str) -> str:
@@ -69,10 +69,10 @@ def _by(session: Travel, text: str, sign: int) -> str:
     wanted, last = session.level() + sign * count, len(session.frames()) - 1
     if not 0 <= wanted <= last:
         raise OperandError(f"there is no call {'above' if sign > 0 else 'below'} this; backtrace prints all")
-    return _moved(session, wanted)
+    return _move_to_frame(session, wanted)
 
 
-def _moved(session: Travel, level: int) -> str:
+def _move_to_frame(session: Travel, level: int) -> str:
     session.look_at_frame(level)
     return _looked_at(session)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ....base.errors import OperandError
+from ....base.errors import OperandError, inline_stack
 from ....isa.numerals import whole_number
-from ....workbench.debugger.break_places import line_name, place_of
-from ....workbench.debugger.halts import Stop
-from ....workbench.debugger.points import Change, RegisterWatch
-from ....workbench.debugger.stepping import Done, Unit, advancing, finishing, reaching, stepping
-from ....workbench.debugger.words_shown import shown
+from ....observe.stops.points import Change, RegisterWatch, Stop
+from ....observe.stops.stop_places import line_name, place_of
+from ....observe.stops.values import shown
+from ....workbench.debugger.stepping import Unit, advancing, finishing, reaching, stepping
 from .results import result_lines
 
 if TYPE_CHECKING:
@@ -34,17 +33,6 @@ def count_of(text: str) -> int:
 def _nothing(text: str, name: str) -> None:
     if text:
         raise OperandError(f"{name} takes nothing: {text}")
-
-
-def _repeated(session: Travel, text: str, move: Callable[[], Stop]) -> str:
-    """Move so many times; what stops a step earlier ends it."""
-    count = count_of(text)
-    stop = move()
-    for _ in range(count - 1):
-        if stop.kind != "step":
-            break
-        stop = move()
-    return stop_text(session, stop)
 
 
 def _begun(session: Travel) -> None:
@@ -80,35 +68,16 @@ def continue_(session: Travel, text: str) -> str:
     return stop_text(session, stop)
 
 
-def _step(session: Travel, text: str, unit: Unit, *, over: bool) -> str:
+def step(session: Travel, text: str, *, unit: Unit, over: bool) -> str:
+    """Go on to another line or statement; ``over`` passes over functions that are called."""
     if session.execution is None:
         session.start()
-
-    def move() -> Stop:
-        done: Done = stepping(session.origin(), unit, session.line_of, over=over)
-        return session.forward(done)
-
-    return _repeated(session, text, move)
-
-
-def step(session: Travel, text: str) -> str:
-    """Go on to another line."""
-    return _step(session, text, "line", over=False)
-
-
-def next_(session: Travel, text: str) -> str:
-    """Go on to another line, over calls."""
-    return _step(session, text, "line", over=True)
-
-
-def stepi(session: Travel, text: str) -> str:
-    """Go on to the next statement."""
-    return _step(session, text, "statement", over=False)
-
-
-def nexti(session: Travel, text: str) -> str:
-    """Go on to the next statement, over calls."""
-    return _step(session, text, "statement", over=True)
+    count = count_of(text)
+    for _ in range(count):  # what stops a step earlier ends it
+        stop = session.forward(stepping(session.origin(), unit, session.line_of, over=over))
+        if stop.kind != "step":
+            break
+    return stop_text(session, stop)
 
 
 def finish(session: Travel, text: str) -> str:
@@ -151,29 +120,10 @@ def reverse_continue(session: Travel, text: str) -> str:
     return stop_text(session, stop)
 
 
-def _back(session: Travel, text: str, unit: Unit, *, over: bool) -> str:
+def reverse_step(session: Travel, text: str, *, unit: Unit, over: bool) -> str:
+    """Go back to where a line begins, or by a statement."""
     _begun(session)
     return stop_text(session, session.back(unit, over=over, count=count_of(text)))
-
-
-def reverse_step(session: Travel, text: str) -> str:
-    """Go back to where a line begins."""
-    return _back(session, text, "line", over=False)
-
-
-def reverse_next(session: Travel, text: str) -> str:
-    """Go back to where a line begins, over calls."""
-    return _back(session, text, "line", over=True)
-
-
-def reverse_stepi(session: Travel, text: str) -> str:
-    """Go back by a statement."""
-    return _back(session, text, "statement", over=False)
-
-
-def reverse_nexti(session: Travel, text: str) -> str:
-    """Go back by a statement, over calls."""
-    return _back(session, text, "statement", over=True)
 
 
 def reverse_finish(session: Travel, text: str) -> str:
@@ -223,11 +173,9 @@ def where_lines(session: Travel) -> Iterator[str]:
         return
     location = here.record.statement.location()
     yield f"{line_name(location)}: {_cut(str(here.record.statement))}"
-    source = location.source
-    while source is not None:
+    for source in inline_stack(location.source):
         if source.text.strip():
             yield f"  {source.line:>5}  {source.text.rstrip()}"
-        source = source.inlined_at
     if here.waits is not None:
         yield f"  the lane waits for {here.waits}"
     elif session.moment is not None and session.moment.path is not here.path:

@@ -16,7 +16,7 @@ from ....isa.warps import WARP
 from ....workbench.debugger.travel import Travel
 from ....workbench.diagnosis.origins.element_origins import OperandOrigins, Origins, find_origins
 from ...views.origins import fragment_lines, origin_lines
-from .matrix_parts import Part, part_of, split_part
+from .memory_commands import Part, part_of, split_part
 
 _ALIASES = {"metadata": "e", "meta": "e"}
 _LARGEST = 1 << 16  # rows and columns
@@ -24,11 +24,11 @@ _LARGEST = 1 << 16  # rows and columns
 
 def origins(session: Travel, text: str) -> str:
     """Print where operands come from."""
-    found = _found(session)
+    found = _trace_origins(session)
     if not text:
         return "\n".join(origin_lines(found))
     name, brackets = split_part(text)
-    traced, execution = _of_statement(session, found, _ALIASES.get(name, name))
+    traced, execution = _focus_operand(session, found, _ALIASES.get(name, name))
     if not brackets:
         return "\n".join(fragment_lines(traced, execution))
     part = part_of(brackets, (_LARGEST, _LARGEST), Part(rows=range(1), columns=range(1)))
@@ -37,7 +37,7 @@ def origins(session: Travel, text: str) -> str:
     return f"{name}[{part.rows[0]},{part.columns[0]}] is {_source(traced, execution, part)}"
 
 
-def _found(session: Travel) -> Origins:
+def _trace_origins(session: Travel) -> Origins:
     if session.origins is None:
         shape, given = session.shape, session.given
         if not session.shapes:
@@ -56,14 +56,15 @@ def _found(session: Travel) -> Origins:
     return found
 
 
-def _of_statement(session: Travel, found: Origins, role: str) -> tuple[OperandOrigins, int]:
+def _focus_operand(session: Travel, found: Origins, role: str) -> tuple[OperandOrigins, int]:
     """Return an operand of the statement of the focus, and its execution. Raises OperandError."""
     here = session.standing()
     line = here.record.statement.location().line
     known = [each for each in found.operands if each.operand.given.location.line == line]
     if not known:
         raise OperandError(
-            f"{here.record.statement.mnemonic}: nothing is known of its operands; it is no matrix instruction"
+            f"{here.record.statement.mnemonic}: nothing is known of its operands; it is not a "
+            "matrix instruction"
         )
     traced = next((each for each in known if each.role == role), None)
     if traced is None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from ....base.errors import OperandError
 from ....isa.numerals import whole_number
 from ....machine.bind.scope import RegisterName
+from ....observe.stops.contexts import check_names
+from ....observe.stops.expressions import Expression, parse_expression
+from ....observe.stops.points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_of_warp
+from ....observe.stops.stop_places import lines_with_statements, place_of
 from ....ptx.symbols import shown
 from ....workbench.debugger.addresses import area_of
-from ....workbench.debugger.break_places import lines_with_statements, place_of
-from ....workbench.debugger.contexts import check_names
-from ....workbench.debugger.expressions import Expression, parse_expression
-from ....workbench.debugger.points import Breakpoint, MemoryWatch, RegisterWatch, Watchpoint, lanes_of_warp
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel
@@ -55,15 +55,15 @@ def check_condition(session: Travel, pcs: Iterable[int], condition: Expression |
 
 def break_(session: Travel, text: str) -> str:
     """Set a breakpoint."""
-    return _described(session, add_breakpoint(session, text))
+    return _point_text(session, add_breakpoint(session, text))
 
 
 def tbreak(session: Travel, text: str) -> str:
     """Set a breakpoint for one stop."""
-    return _described(session, add_breakpoint(session, text, temporary=True))
+    return _point_text(session, add_breakpoint(session, text, temporary=True))
 
 
-def _described(session: Travel, point: Breakpoint) -> str:
+def _point_text(session: Travel, point: Breakpoint) -> str:
     records = [session.module.code[pc].statement for pc in sorted(point.place.pcs)]
     lines = [str(statement.location().line) for statement in records]
     shown_lines = ", ".join(lines[:_SHOWN]) + (
@@ -140,7 +140,7 @@ def _numbered(session: Travel, text: str) -> Iterator[Breakpoint | Watchpoint]:
         point = known.get(whole_number(word) or 0)
         if point is None:
             numbers = ", ".join(map(str, known)) or "none"
-            raise OperandError(f"{word} is no breakpoint or watchpoint; there are {numbers}")
+            raise OperandError(f"{word} is not a breakpoint or watchpoint; there are {numbers}")
         yield point
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....machine.state.spaces import DEVICE_BASE
+from ....observe.stops.values import number
 from ....programs.launch.array_agreement import Agreement, agreement
-from ....workbench.debugger.words_shown import number
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel
@@ -41,7 +41,7 @@ def _agreement(session: Travel, index: int) -> Agreement | None:
 def _compared(session: Travel, index: int) -> Iterator[str]:
     found, wanted = _agreement(session, index), session.expected[index]
     if found is None:
-        yield f"  argument {index} is no array of {wanted.size} elements of {wanted.dtype}"
+        yield f"  argument {index} is not an array of {wanted.size} elements of {wanted.dtype}"
         return
     yield f"  argument {index}: {found}"
     if found.first is not None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ....base.errors import OperandError
 from ....isa.numerals import whole_number
 from ....isa.warps import WARP
-from ....workbench.debugger.break_places import line_of
-from ....workbench.debugger.contexts import PLACES, names_in
-from ....workbench.debugger.expressions import parse_expression
-from ....workbench.debugger.words_shown import Value, check_format, shown
+from ....observe.stops.contexts import PLACES, names_in
+from ....observe.stops.expressions import parse_expression
+from ....observe.stops.stop_places import line_of
+from ....observe.stops.values import Value, check_format, shown
 from .fragment_commands import fragment
+from .memory_commands import cells, is_cells, tile
 from .moving import where_lines
-from .tensor_commands import cells, is_cells
-from .tile_commands import tile
 
 if TYPE_CHECKING:
     from ....workbench.debugger.travel import Travel
@@ -123,6 +121,18 @@ def _around(lines: list[str], line: int, current: int) -> Iterator[str]:
         yield f"{mark} {number:>5}  {lines[number - 1]}".rstrip()
 
 
-def changed(before: Any, after: Any) -> bool:
-    """Return whether a word is another."""
-    return not np.array_equal(before, after)
+# --- messages of breakpoints ------------------------------------------------------------
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+def filled(session: Travel, text: str) -> str:
+    """Return a text with the values of its expressions; of those that have none, why."""
+
+    def value(match: re.Match[str]) -> str:
+        try:
+            return printed(session, match[1])
+        except OperandError as error:
+            return f"<{error.message}>"
+
+    return _BRACES.sub(value, text)

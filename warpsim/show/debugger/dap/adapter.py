@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ....base.errors import OperandError, WarpsimError
-from ....workbench.debugger.halts import Stop
+from ....observe.stops.points import Stop
 from ..commands.moving import change_lines
 from ..commands.results import differs, result_lines
 from ..session import Session
-from .fields import Arguments
 from .point_requests import Points
 from .state_requests import State
-from .wire import Malformed, Message, Writer, read_message
+from .wire import Arguments, Malformed, Message, Writer, read_message
 
 Begin = Callable[[dict[str, Any]], Session]
 _REASONS = {  # of stops, as the protocol calls them
@@ -141,7 +140,7 @@ class Adapter:
         """Return the body of an answer; ``after`` gets what is done behind it. Raises OperandError."""
         command, given = request.get("command"), request.get("arguments", {})
         if request.get("type") != "request" or not isinstance(command, str):
-            raise OperandError("the message is no request with a command")
+            raise OperandError("the message is not a request with a command")
         if not isinstance(given, dict):
             raise OperandError(f"{command}: arguments are an object")
         arguments = Arguments(command, given)
@@ -152,13 +151,13 @@ class Adapter:
             return handler(arguments, after)
         if command.startswith("set") and hasattr(self.points, _snake(command)):
             return getattr(self.points, _snake(command))(arguments)
-        state = self._standing()
+        state = self._stopped_state()
         known = state.requests.get(command)
         if known is None:
             raise OperandError(f"{command} is not supported")
         return known(arguments)
 
-    def _standing(self) -> State:
+    def _stopped_state(self) -> State:
         if self._state is None:
             raise OperandError("there is no launch yet: the launch request comes first")
         return self._state
@@ -186,15 +185,15 @@ class Adapter:
         raise OperandError("there is nothing to attach to: launch begins a kernel")
 
     def _on_configuration_done(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
-        session = self._standing().session
+        session = self._stopped_state().session
         after.append(lambda: self._run(session, "start" if self._stops_at_entry else "run"))
 
     def _on_restart(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
-        session = self._standing().session
+        session = self._stopped_state().session
         after.append(lambda: self._run(session, "start" if self._stops_at_entry else "run"))
 
     def _on_pause(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
-        self._standing()
+        self._stopped_state()
 
     def _on_terminate(self, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
         after.append(self._terminate)
@@ -214,8 +213,8 @@ class Adapter:
 
     def _move(self, command: str, arguments: Arguments, after: list[Callable[[], None]]) -> Any:
         """Move after the answer; the stop is an event. At the end of a launch, continue ends the session."""
-        session = self._standing().session
-        self._standing().look_at_thread(arguments.number("threadId"))
+        session = self._stopped_state().session
+        self._stopped_state().look_at_thread(arguments.number("threadId"))
         if session.execution is None:
             raise OperandError("the kernel is not running: configurationDone comes first")
         by_statement = arguments.text("granularity", default="line") == "instruction"
@@ -245,9 +244,9 @@ class Adapter:
 
     def stopped(self, session: Session) -> None:
         """Send where the session has stopped, and why."""
-        state, stop = self._standing(), session.last
+        state, stop = self._stopped_state(), session.last
         state.forget()
-        for line in self._shown(session, stop):
+        for line in self._stop_lines(session, stop):
             self.output(line)
         if self._is_plain and stop.kind in ("end", "error"):
             self._terminate()
@@ -264,7 +263,7 @@ class Adapter:
             body["description"] = "the launch has ended: step back, or continue to end the session"
         self.event("stopped", **body)
 
-    def _shown(self, session: Session, stop: Stop) -> Iterator[str]:
+    def _stop_lines(self, session: Session, stop: Stop) -> Iterator[str]:
         """Yield what the console shows of a stop."""
         if stop.kind == "end":
             yield from result_lines(session)

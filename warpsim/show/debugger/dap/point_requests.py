@@ -10,13 +10,12 @@ from pathlib import PurePath
 from typing import Any
 
 from ....base.errors import OperandError, WarpsimError
-from ....workbench.debugger.break_places import lines_with_statements
-from ....workbench.debugger.expressions import parse_expression
-from ....workbench.debugger.points import Breakpoint, Watchpoint
+from ....observe.stops.expressions import parse_expression
+from ....observe.stops.points import Breakpoint, Watchpoint, hit_condition
+from ....observe.stops.stop_places import lines_with_statements
 from ..commands.point_commands import add_breakpoint, add_watchpoint, check_condition
 from ..session import Session
-from .fields import Arguments
-from .hit_counts import hit_condition
+from .wire import Arguments
 
 Point = Breakpoint | Watchpoint
 

@@ -17,19 +17,18 @@ import numpy as np
 from ....base.errors import OperandError, SourceLine
 from ....isa.numerals import integer_in
 from ....isa.warps import WARP
-from ....machine.bind.scope import RegisterName
 from ....machine.opcodes.special_registers import REGISTERS
-from ....machine.run.wave import Record, Wave
+from ....machine.run.wave import Wave
+from ....observe.stops.areas import memory_of
+from ....observe.stops.contexts import At, Standing, names_in, register_named, registers_of, written_registers
+from ....observe.stops.values import shown
 from ....workbench.debugger.addresses import address_of, offset_of
 from ....workbench.debugger.call_frames import Call, calls_of
-from ....workbench.debugger.contexts import At, Standing, names_in, registers_of
-from ....workbench.debugger.words_shown import shown
-from ....workbench.debugger.written import memory_of
 from ..commands.command_table import COMMANDS, completions, split
 from ..commands.fragment_commands import fragment_at, has_fragments
 from ..commands.value_commands import printed
 from ..session import Session
-from .fields import Arguments
+from .wire import Arguments
 
 _SPECIAL = ("%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%laneid", "%warpid", "%ntid.x")
 _MOST_THREADS = 512
@@ -136,17 +135,15 @@ class State:
 
     def _frame(self, here: Standing, call: Call) -> dict[str, Any]:
         self._frames.append((here, call))
+        code, wanted = self.session.module.code, call.record.statement
+        pc = next((pc for pc, each in enumerate(code) if each.statement is wanted), 0)
         return {
             "id": len(self._frames),
             "name": call.name,
             "column": 1,
-            "instructionPointerReference": hex(self._pc(call.record)),
+            "instructionPointerReference": hex(pc),
             **self._place(call.source, call.location.line),
         }
-
-    def _pc(self, record: Record) -> int:
-        code = self.session.module.code
-        return next((pc for pc, each in enumerate(code) if each.statement is record.statement), 0)
 
     def _place(self, source: SourceLine | None, line: int) -> dict[str, Any]:
         """Return source and line: of the CUDA source where it can be read, else ``line`` of the PTX."""
@@ -335,8 +332,7 @@ class State:
         name = arguments.text("name")
         if name.startswith("%") and name not in REGISTERS:
             here = self.session.standing()
-            meaning = here.record.scope.find(name) if here.record.scope else None
-            if isinstance(meaning, RegisterName):
+            if register_named(here.record.scope, name) is not None:
                 return {"dataId": name, "description": f"{name} is written", "accessTypes": ["write"]}
         try:
             address_of(self.session, name)
@@ -347,17 +343,8 @@ class State:
 
 def _registers(here: Standing, at: At, names: Iterator[str]) -> Iterator[dict[str, Any]]:
     """Yield registers that have been written in a lane."""
-    for name in dict.fromkeys(names):
-        meaning = at.record.scope.find(name) if at.record.scope else None
-        if isinstance(meaning, RegisterName):
-            value = at.register(meaning)
-            word = value.lane(here.lane)
-            if word is not None:
-                yield {
-                    **_variable(name, shown(word, value.type)),
-                    "type": f".{value.type}",
-                    "evaluateName": name,
-                }
+    for name, kind, word in written_registers(at, names, here.lane):
+        yield {**_variable(name, shown(word, kind)), "type": f".{kind}", "evaluateName": name}
 
 
 def _special(here: Standing, at: At) -> Iterator[dict[str, Any]]:

@@ -1,14 +1,16 @@
-"""Messages of the Debug Adapter Protocol as bytes: a header with Content-Length, an empty line, JSON.
+"""Messages of the Debug Adapter Protocol: bytes with a header, an empty line and JSON; arguments of requests.
 
-Knows bytes; does not know what messages mean. Debug Adapter Protocol, "Base protocol".
+Does not know what messages mean. Debug Adapter Protocol, "Base protocol".
 """
 
 from __future__ import annotations
 
 import json
 import threading
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from ....base.errors import OperandError
 from ....isa.numerals import whole_number
 
 Message = dict[str, Any]
@@ -17,7 +19,7 @@ _LARGEST = 1 << 24  # bytes of a message
 
 
 class Malformed(Exception):
-    """Bytes that are no message; ``lost`` where it is not known at which byte the next message begins."""
+    """Bytes that are not a message; ``lost`` where it is not known at which byte the next message begins."""
 
     def __init__(self, message: str, *, lost: bool) -> None:
         super().__init__(message)
@@ -35,7 +37,7 @@ def read_message(stream: BinaryIO) -> Message | None:
     try:
         message = json.loads(content)
     except (ValueError, RecursionError):
-        raise Malformed("the content of a message is no JSON", lost=False) from None
+        raise Malformed("the content of a message is not JSON", lost=False) from None
     if not isinstance(message, dict):
         raise Malformed("a message is a JSON object", lost=False)
     return message
@@ -75,3 +77,50 @@ class Writer:
             content = json.dumps({"seq": self._number, **message}).encode()
             self._stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(content), content))
             self._stream.flush()
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of a request of a client, which may be anything."""
+
+    command: str
+    given: dict[str, Any]
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """Return a whole number. Raises OperandError."""
+        found = self.given.get(name, default)
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self._wrong(name, "a whole number")
+        return found
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return a text. Raises OperandError."""
+        found = self.given.get(name, default)
+        if not isinstance(found, str):
+            raise self._wrong(name, "a text")
+        return found
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false. Raises OperandError."""
+        found = self.given.get(name, default)
+        if not isinstance(found, bool):
+            raise self._wrong(name, "true or false")
+        return found
+
+    def parts(self, name: str) -> list[Arguments]:
+        """Return a list of objects. Raises OperandError."""
+        found = self.given.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            raise self._wrong(name, "a list of objects")
+        return [Arguments(self.command, each) for each in found]
+
+    def part(self, name: str) -> Arguments:
+        """Return an object. Raises OperandError."""
+        found = self.given.get(name, {})
+        if not isinstance(found, dict):
+            raise self._wrong(name, "an object")
+        return Arguments(self.command, found)
+
+    def _wrong(self, name: str, expected: str) -> OperandError:
+        state = "is missing" if name not in self.given else f"is {self.given[name]!r}"
+        return OperandError(f"{self.command}: {name} {state}: expected {expected}")

@@ -45,7 +45,7 @@ function ruleText({ rule, length, fraction_bits: bits, group, output, evidence }
 function readingNotes(instruction, document) {
   const notes = ["a", "b"].map((side) => droppedNote(instruction, document, side));
   const aligned = document.steps.some((step) => step.exponent !== null);
-  const exponent = "exponent: of a product that of A plus that of B, before it is normalised (1.5 * 1.5 has 0); "
+  const exponent = "exponent: exp(A) + exp(B), before normalisation (0 for 1.5 * 1.5); "
     + "all terms of a step are shifted to the largest";
   return [...notes, aligned && exponent].filter(Boolean);
 }
@@ -55,8 +55,8 @@ function droppedNote(instruction, { products }, side) {
   const { ignored_bits: ignored } = instruction.formats[name];
   const low = (1n << BigInt(ignored)) - 1n;
   const count = products.filter((one) => BigInt(one[side].code) & low).length;
-  return count && `the low ${ignored} bits of ${side.toUpperCase()} are dropped, as ${name} has none of them: `
-    + `${count} of ${products.length} codes have some set, and values are those of what is left`;
+  return count && `the low ${ignored} bits of ${side.toUpperCase()} are dropped, since ${name} lacks them; `
+    + `${count} of ${products.length} codes have some set, and the values ignore them`;
 }
 
 // --- operands --------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ function sumText({ sum, unit, dropped_bits: rounds }) {
 
 function otherTable(instruction, document) {
   const float = instruction.formatOf("d").is_float;
-  const header = ["way", "code", float ? "D is above by, in ulps" : "D is above by"];
+  const header = ["way", "code", float ? "D minus this sum (ulp)" : "D minus this sum"];
   const rows = document.other_sums.map((one) => ({ cells: [one.name, one.code, ulpsText(one.ulps)] }));
   return table("Other ways to sum", header, rows, { numeric: [2] });
 }

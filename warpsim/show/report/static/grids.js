@@ -74,7 +74,7 @@ function elementCell(instruction, operand, row, column, product, mode) {
   };
 }
 
-// What a cell of a grid shows, by its key; null for one that is no cell of an operand.
+// What a cell of a grid shows, by its key; null for one that is not a cell of an operand.
 function contentOf(instruction, key, product, mode) {
   const [kind, ...rest] = key.split("/");
   if (kind === "word") return wordCell(instruction, rest[0], Number(rest[1]), Number(rest[2]));

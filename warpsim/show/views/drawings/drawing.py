@@ -37,11 +37,11 @@ def figure_lines(figure: Figure, width: int | None = None) -> list[str]:
 
 def figure_markup(figure: Figure, width: int | None = None) -> list[str]:
     """Return the same lines in the markup of the rich library, each box on its lane's colour."""
-    lines = ("".join(map(_marked, line)).rstrip() for line in _lines(figure, width))
+    lines = ("".join(map(_markup, line)).rstrip() for line in _lines(figure, width))
     return [f"[bold]{escaped(figure.title)}[/]", *lines]
 
 
-def _marked(piece: Piece) -> str:
+def _markup(piece: Piece) -> str:
     text = escaped(piece.text)
     return text if piece.lane is None else f"[black on {lane_colour(piece.lane)}]{text}[/]"
 

@@ -16,7 +16,7 @@ from ....isa.operand_places.places import tensor_cells
 
 _NAMES = {"a": ("M", "K"), "c": ("M", "N"), "d": ("M", "N"), "e": ("M", "C")}
 _SCALES = {"scale_a": ("M", "C"), "scale_b": ("N", "C")}
-_UNIT = {"e": 4, "scale_a": 8, "scale_b": 8}  # bits of an address unit, where it is no element
+_UNIT = {"e": 4, "scale_a": 8, "scale_b": 8}  # bits of an address unit, where it is not an element
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ Document = dict[str, Any]  # "lines" is the text; everything else is JSON
 def explained(word: int | None, fields: dict[str, Any], major: Major) -> Document:
     """Return the descriptor that is a word or has the fields (in bytes), field by field.
 
-    A word that is no descriptor is kept, so that ``compared`` can say what it should have been. Raises
+    A word that is not a descriptor is kept, so that ``compared`` can say what it should have been. Raises
     OperandError for fields that do not fit.
     """
     if word is None:

@@ -143,7 +143,7 @@ def _continues(run: Sequence[Place], place: Place) -> bool:
 
 def _fragment_cell(run: Sequence[Place]) -> Cell:
     first, last = run[0], run[-1]
-    listed = _listed(run)
+    listed = _places_text(run)
     return Cell(
         text=f"{first.holder}:{{{listed}}}",
         lane=first.lane,
@@ -153,7 +153,7 @@ def _fragment_cell(run: Sequence[Place]) -> Cell:
     )
 
 
-def _listed(run: Sequence[Place]) -> str:
+def _places_text(run: Sequence[Place]) -> str:
     """Return ``a0,a1``, or of tensor memory the columns, ``C0..C7``."""
     cells = isinstance(run[0], CellPlace)
     names = [place.register_name if cells else f"{place.operand}{place.index}" for place in run]

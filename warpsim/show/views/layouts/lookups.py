@@ -60,7 +60,7 @@ def feeds_lines(
     found = feeds(instruction, row, column, product=product, selector=selector, scales=scales)
     rows = [[f"D[{row},{column}]", str(found.d)], ["C", str(found.c)]]
     for name, held in (("A stored" if instruction.sparse else "A", found.a), ("B", found.b)):
-        rows += [[f"{name} {_extent(part)}", _joined(part)] for part in _by_register(held)]
+        rows += [[f"{name} {_extent(part)}", _places_text(part)] for part in _by_register(held)]
         if not held:
             rows.append([name, "in shared memory"])
     for name, held in (
@@ -68,7 +68,7 @@ def feeds_lines(
         ("scale_a", found.scale_a),
         ("scale_b", found.scale_b),
     ):
-        rows += [[f"{name} {_extent(part)}", _joined(part)] for part in _by_register(held)]
+        rows += [[f"{name} {_extent(part)}", _places_text(part)] for part in _by_register(held)]
     return words(rows)
 
 
@@ -98,7 +98,7 @@ def _by_register(held: Sequence[Place]) -> list[list[Place]]:
     return parts
 
 
-def _joined(part: Sequence[Place]) -> str:
+def _places_text(part: Sequence[Place]) -> str:
     low, high = min(place.low_bit for place in part), max(place.high_bit for place in part)
     return f"{part[0].holder} {part[0].register_name}[{high}..{low}]"
 

@@ -51,7 +51,7 @@ def explained(map_: TensorMap, start: int = 0) -> Document:
     rows = _rows(map_, pieces, start)
     document |= {"bytes": pieces.counted, "cells": rows, "descriptors": _descriptors(map_, pieces, start)}
     lines += [f"a box has {pieces.counted} bytes, which its mbarrier expects", *_table(map_, rows, start)]
-    return document | {"lines": [*lines, *_described(document["descriptors"], map_)]}
+    return document | {"lines": [*lines, *_description_lines(document["descriptors"], map_)]}
 
 
 def fields(map_: TensorMap) -> Document:
@@ -152,7 +152,7 @@ def _table(map_: TensorMap, rows: list[Document], start: int) -> list[str]:
         lines.append(f"  and so on, up to {rows[-1]['address'] + _LINE - 1:#07x}")
     if start % _repeats(map_):
         lines.append(
-            f"  the pattern does not begin with the box: {start:#x} is no multiple of {_repeats(map_)}"
+            f"  the pattern does not begin with the box: {start:#x} is not a multiple of {_repeats(map_)}"
         )
     return lines
 
@@ -216,7 +216,7 @@ def _descriptor(map_: TensorMap, major: Major, rows: int, size: int, start: int)
     }
 
 
-def _described(found: list[Document], map_: TensorMap) -> list[str]:
+def _description_lines(found: list[Document], map_: TensorMap) -> list[str]:
     if not found:
         return ["no wgmma descriptor reads the whole box as one tile"]
     lines = ["wgmma reads the whole box as a tile by"]

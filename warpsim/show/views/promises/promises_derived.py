@@ -22,7 +22,7 @@ from .promises_stated import LIMITS, RESULTS, STATEMENTS
 
 Statement = dict[str, Any]  # label, note, opcodes, forms
 
-_NESTED = re.compile(r" \((?:inferred|validated|reported).*|; dense rule .*|; those of .*")
+_NESTED = re.compile(r" \((?:inferred|validated|reported).*|; dense rule .*|; [\d,]+ outputs of .*")
 
 # --- matrix instructions ---------------------------------------------------------------------------
 

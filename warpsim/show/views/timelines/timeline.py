@@ -237,8 +237,8 @@ def legend_of(timeline: Timeline) -> list[tuple[str, str]]:
 
 FOLDED = "CTAs behind the first are folded: a row has what all warps of a CTA do, each event once."
 CAPTION = (
-    "An order of events, not a performance model: a column is an event, whatever time it would take.",
-    "Loads, stores and arithmetic are no events.",
+    "An order of events, not a performance model: one column per event, not to scale.",
+    "Loads, stores and arithmetic are not shown.",
 )
 
 

@@ -3,7 +3,7 @@
 The same two ways as in ``steps``, on whole arrays instead of lanes, and with the same planes: float32 values
 and int16 exponents with ZERO and SPECIAL. ``fast`` takes a block of rows and columns and returns which of its
 elements it is not proven for; ``exact`` takes a list of elements. The proofs are those in steps, but sums are
-formed in float64 once they may exceed int32, so that their size is no hazard.
+formed in float64 once they may exceed int32, so that their size is not a hazard.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def pass_of(
             value, uncertain = fast(*step, scale, value, numbers, variant)
             hazard |= uncertain
         if variant.emulated:
-            value = _added(c, value, variant)
+            value = _add(c, value, variant)
         settled = np.isnan(c)
         return np.where(settled, c, value), hazard & ~settled
 
@@ -66,7 +66,7 @@ def exact_pass(
         for start in range(0, variant.products, variant.length):
             of = slice(start, start + variant.length)
             value = exact((a[0][of], a[1][of]), (b[0][of], b[1][of]), scale, value, numbers, variant)
-        return _added(c, value, variant) if variant.emulated else value
+        return _add(c, value, variant) if variant.emulated else value
 
 
 def fast(
@@ -87,7 +87,7 @@ def fast(
     )
     number += np.trunc(c * up)
     number *= _single_power(-distance)
-    return (_rounded if variant.half else _cut)(number, precision, variant), hazard
+    return (_rounded if variant.half else _truncate)(number, precision, variant), hazard
 
 
 def _single_power(exponent: Array) -> Array:
@@ -164,10 +164,10 @@ def _rounded(number: Array, precision: int, variant: Variant) -> Array:
     whole *= _power(last)
     whole += 0.0
     result: Array = whole.astype(np.float32)
-    return _limited(result) if variant.half else result
+    return _overflow_to_infinity(result) if variant.half else result
 
 
-def _cut(number: Array, precision: int, variant: Variant) -> Array:
+def _truncate(number: Array, precision: int, variant: Variant) -> Array:
     """Return float64, 0 or of the size of normal numbers of float32, cut to the result's precision.
 
     The number is overwritten; it is not -0, as no sum is that begins with +0.
@@ -177,12 +177,12 @@ def _cut(number: Array, precision: int, variant: Variant) -> Array:
     return number.astype(np.float32)
 
 
-def _limited(number: Array) -> Array:
+def _overflow_to_infinity(number: Array) -> Array:
     """Return the numbers, those above f16's largest replaced by infinities."""
     return np.where(np.abs(number) > F16_LARGEST, np.copysign(np.float32(np.inf), number), number)
 
 
-def _added(c: Array, partial: Array, variant: Variant) -> Array:
+def _add(c: Array, partial: Array, variant: Variant) -> Array:
     """Return the IEEE sum in the accumulator's format, NaN canonical (see steps.emulated_sum)."""
     result = c + partial
     if variant.half:

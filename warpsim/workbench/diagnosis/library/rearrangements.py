@@ -231,7 +231,7 @@ _MATRIX_ROWS = (
 
 _WIDTH_ADVICE = (
     "a word has four chunks of rows g and g + 8 with 16- and 32-bit elements, eight chunks of one row "
-    "with narrower elements, where lane bit 0 chooses the row half: k64 is not k32 twice"
+    "with narrower elements, where lane bit 0 chooses the row half: k64 metadata is not two k32 blocks"
 )
 
 

@@ -171,7 +171,7 @@ class _Pipeline:
         states, left = {0: _State()}, [0]
         while left:
             place = left.pop()
-            after = self._after(place, states[place])
+            after = self._state_behind(place, states[place])
             for following in self.flow.following(place):
                 known = states.get(following)
                 joined = after if known is None else known.joined(after)
@@ -180,11 +180,11 @@ class _Pipeline:
                     left.append(following)
         return states
 
-    def _after(self, place: int, state: _State) -> _State:
+    def _state_behind(self, place: int, state: _State) -> _State:
         """Return what may be so behind a statement."""
         statement = self.statements[place]
         if statement.opcode != "wgmma":
-            written = self.accumulators.intersection(_written(statement))
+            written = self.accumulators.intersection(_defined_registers(statement))
             return replace(state, dirty=state.dirty | written) if written else state
         verb = statement.modifiers[0] if statement.modifiers else ""
         if verb == "fence":
@@ -193,7 +193,7 @@ class _Pipeline:
             older = {name: (min(age + 1, _MOST_COMMITS), at) for name, (age, at) in state.flying.items()}
             return replace(state, flying=older)
         if verb == "wait_group":
-            return replace(state, flying=_left(state.flying, statement))
+            return replace(state, flying=_still_in_flight(state.flying, statement))
         issued = dict.fromkeys(self.accumulators.intersection(_results(statement)), (0, place))
         return replace(state, flying={**state.flying, **issued})
 
@@ -215,7 +215,7 @@ class _Pipeline:
         if used:
             name = used[0]
             first = self.statements[state.flying[name][1]].location()
-            used_as = "written" if name in _written(statement) else "read"
+            used_as = "written" if name in _defined_registers(statement) else "read"
             yield PipelineFinding(
                 rule="in-flight",
                 message=f"{name} is {used_as} while the wgmma at line {first.line}, whose accumulator it is, "
@@ -251,7 +251,7 @@ def _results(statement: InstructionStatement) -> tuple[str, ...]:
     return tuple(element.name for element in elements if isinstance(element, Register))
 
 
-def _written(statement: InstructionStatement) -> tuple[str, ...]:
+def _defined_registers(statement: InstructionStatement) -> tuple[str, ...]:
     """Return the names of the registers that a statement defines."""
     operands = statement.operands or ()
     if statement.opcode in _NO_RESULT or not operands or isinstance(operands[0], Address):
@@ -259,7 +259,7 @@ def _written(statement: InstructionStatement) -> tuple[str, ...]:
     return tuple(operand_names(operands[0]))
 
 
-def _left(
+def _still_in_flight(
     flying: Mapping[str, tuple[int, int]], statement: InstructionStatement
 ) -> Mapping[str, tuple[int, int]]:
     """Return what may be in flight behind a wait_group; a wait for 0 leaves nothing."""

@@ -28,7 +28,7 @@ LintRule = Callable[[Subject], Iterator[Alike]]
 Flags = Any  # npt.NDArray[np.bool_], which its own methods do not return
 
 
-def _found(
+def _group_findings(
     subject: Subject,
     places: npt.NDArray[np.intp],
     describe: Callable[..., dict[str, Any]],
@@ -69,7 +69,7 @@ def _empty_words(subject: Subject) -> Iterator[Alike]:
         lane = int(subject.read_lanes[place])
         return {"message": f"lane {lane}: the metadata word is 0, and no legal field is", "lane": lane}
 
-    yield from _found(
+    yield from _group_findings(
         subject,
         np.argwhere(subject.words[:, subject.read_lanes] == 0),
         describe,
@@ -89,7 +89,7 @@ def _undefined_fields(subject: Subject) -> Iterator[Alike]:
         message = f"{_field_text(subject, tile, row, chunk)} is undefined{hidden}"
         return {"message": message, **subject.place(row, chunk)}
 
-    yield from _found(
+    yield from _group_findings(
         subject,
         _bad_fields(subject, subject.pattern.distinct),
         describe,
@@ -109,7 +109,7 @@ def _descending_fields(subject: Subject) -> Iterator[Alike]:
         message = f"{_field_text(subject, *place)} descends, {because}"
         return {"message": message, **subject.place(*place[1:])}
 
-    yield from _found(
+    yield from _group_findings(
         subject,
         _bad_fields(subject, known_fields(instruction) | ~subject.pattern.distinct),
         describe,
@@ -140,7 +140,7 @@ def _half_rows(subject: Subject) -> Iterator[Alike]:
     for bad, good in ((lower, ~lower), (~lower, lower)):
         rows = "g" if bad is lower else "g + 8"
         half = legal[:, good].all(axis=(1, 2)) & ~legal[:, bad].any(axis=(1, 2))
-        yield from _found(
+        yield from _group_findings(
             subject,
             np.argwhere(half),
             lambda _, rows=rows: {"message": f"rows {rows} have no legal metadata, all other rows have"},
@@ -173,13 +173,13 @@ def _ignored_lanes(subject: Subject) -> Iterator[Alike]:
             ("note", ~wrong, "hold data"),
         )
         for severity, which, text in kinds:
-            yield from _found(
+            yield from _group_findings(
                 subject,
                 np.argwhere(has_data & which),
                 lambda _, message=ignored + text: {"message": message},
                 severity=severity,
                 rule="ignored-lanes",
-                fix=f"these lanes belong to selector {other}",
+                fix=f"selector {other} reads these lanes",
             )
 
 
@@ -208,13 +208,13 @@ def _broadcast(subject: Subject) -> Iterator[Alike]:
         ("warning", same & ~uniform, text),
     )
     for severity, which, message in kinds:
-        yield from _found(
+        yield from _group_findings(
             subject,
             np.argwhere(which),
             lambda _, message=message: {"message": message},
             severity=severity,
             rule="broadcast-word",
-            fix="each of the lanes that are read describes chunks or rows of its own",
+            fix="give each lane that is read the metadata of its own chunks or rows",
         )
     if quads.shape[2] == 4:
         yield from _two_halves(subject, (quads[..., :2] == quads[..., 2:]).all(axis=(1, 2)) & ~same)
@@ -223,13 +223,13 @@ def _broadcast(subject: Subject) -> Iterator[Alike]:
 def _two_halves(subject: Subject, repeated: Flags) -> Iterator[Alike]:
     """Yield an upper pair that copies the lower pair, and is not empty."""
     message = "lanes 2, 3 of each quad repeat lanes 0, 1: the metadata of half of k twice"
-    yield from _found(
+    yield from _group_findings(
         subject,
         np.argwhere(repeated & subject.quads.any(axis=(1, 2))),
         lambda _: {"message": message},
         severity="warning",
         rule="two-k-halves",
-        fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 is not k32 twice",
+        fix="lane bit 0 chooses the row half and lane bit 1 the k half: k64 metadata is not two k32 blocks",
     )
 
 
@@ -246,7 +246,7 @@ def _plain_sp(subject: Subject) -> Iterator[Alike]:
         sort = ~subject.pattern.ascending[subject.fields].all(axis=(1, 2))
     message = "plain .sp may run slower: ptxas sorts its metadata in software on sm_100 and later"
     for which, verb in ((sort, "sort the pairs and write"), (~sort, "write")):
-        yield from _found(
+        yield from _group_findings(
             subject,
             np.argwhere(which),
             lambda _: {"message": message},
@@ -259,7 +259,7 @@ def _plain_sp(subject: Subject) -> Iterator[Alike]:
 # --- stored values -------------------------------------------------------------------------------------
 
 
-def _stored(subject: Subject) -> Codes:
+def _stored_codes(subject: Subject) -> Codes:
     """Return ``(tiles, m, chunks, units kept, unit)``: the stored codes of A."""
     codes = codes_from(present(subject.a, "a"), subject.instruction, "a")
     return codes.reshape(*codes.shape[:2], -1, subject.pattern.kept, subject.pattern.unit)
@@ -274,7 +274,7 @@ def _is_zero(subject: Subject, codes: Codes) -> Flags:
 
 def _zero_units(subject: Subject) -> Flags:
     """Return ``(tiles, m, chunks, units kept)``: whether all that is stored of a unit is zero."""
-    zeros: Flags = _is_zero(subject, _stored(subject)).all(axis=-1)
+    zeros: Flags = _is_zero(subject, _stored_codes(subject)).all(axis=-1)
     return zeros
 
 
@@ -290,7 +290,7 @@ def _padding_indices(subject: Subject) -> Iterator[Alike]:
         )
         return {"message": message, "row": row, "chunk": chunk}
 
-    yield from _found(
+    yield from _group_findings(
         subject,
         np.argwhere(zeros.any(axis=(1, 2, 3))),
         describe,
@@ -329,7 +329,9 @@ def _padded(subject: Subject, name: str, padding: npt.NDArray[np.uint8], low: Fl
     )
     for severity, which, fix in kinds:
         places = np.argwhere(padding.any(axis=(1, 2)) & which)
-        yield from _found(subject, places, describe, severity=severity, rule="container-padding", fix=fix)
+        yield from _group_findings(
+            subject, places, describe, severity=severity, rule="container-padding", fix=fix
+        )
 
 
 # --- against logical A ---------------------------------------------------------------------------------

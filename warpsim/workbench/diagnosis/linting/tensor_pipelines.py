@@ -105,14 +105,14 @@ class _Function:
         calls = any(statement.opcode == "call" for statement in self.statements)
         if self.kernel.kind == "entry" and not calls:
             for need in _NEEDS:
-                yield from self._missing(need)
+                yield from self._missing_statements(need)
             yield from self._permit()
             yield from self._threads()
         for place, verb in enumerate(self.verbs):
             if verb == "mma":
                 yield from self._constants(place)
 
-    def _missing(self, need: _Need) -> Iterator[PipelineFinding]:
+    def _missing_statements(self, need: _Need) -> Iterator[PipelineFinding]:
         """Yield the first statement that lacks what it needs."""
         gives = {at for at in range(len(self.statements)) if self._gives(need.rule, at)}
         for place, verb in enumerate(self.verbs):
@@ -170,11 +170,11 @@ class _Function:
         at = 4 if form.sparse else 3
         word = self._constant(operands[at]) if len(operands) > at else None
         if word is not None:
-            yield from self._of_word(place, form, word)
+            yield from self._check_word(place, form, word)
         for side in (1, 2):
-            yield from self._of_tile(place, operands[side]) if len(operands) > side else ()
+            yield from self._check_tile_descriptor(place, operands[side]) if len(operands) > side else ()
 
-    def _of_word(self, place: int, form: Form, word: int) -> Iterator[PipelineFinding]:
+    def _check_word(self, place: int, form: Form, word: int) -> Iterator[PipelineFinding]:
         try:
             spelling_of(form, self.target).described(word & 0xFFFFFFFF)
         except OperandError as error:
@@ -182,7 +182,7 @@ class _Function:
         except WarpsimError:
             pass  # not known, but legal
 
-    def _of_tile(self, place: int, operand: Operand) -> Iterator[PipelineFinding]:
+    def _check_tile_descriptor(self, place: int, operand: Operand) -> Iterator[PipelineFinding]:
         """Yield a descriptor of A or B whose constant bits leave 0 in bits 48 to 46, or have a mode of
         the LBO that the target lacks.
         """
@@ -190,7 +190,7 @@ class _Function:
         if bits is None or not bits >> 32:
             return
         if bits >> 46 & 7:
-            yield from self._of_mode(place, bits)
+            yield from self._check_lbo_mode(place, bits)
             return
         try:
             TensorDescriptor.decode(bits)
@@ -199,7 +199,7 @@ class _Function:
                 "descriptor", place, error.message, "set bit 46, and take the codes of swizzles of tcgen05"
             )
 
-    def _of_mode(self, place: int, bits: int) -> Iterator[PipelineFinding]:
+    def _check_lbo_mode(self, place: int, bits: int) -> Iterator[PipelineFinding]:
         """Yield a descriptor whose LBO is absolute, which belongs to a K of 96, where the target has none."""
         if bits >> 52 & 1 and self.target not in targets_with(Feature.TENSOR_DEPTH_96):
             message = (
@@ -242,13 +242,13 @@ class _Function:
             return None
         sources = made.operands[1:]
         if made.opcode in ("or", "add", "mov"):
-            return self._joined(sources, depth)
+            return self._combined_constant(sources, depth)
         narrow = made.opcode == "cvt" and made.modifiers[-1:] in (("u32",), ("u16",))
         masks = [source.value for source in sources if isinstance(source, Immediate)]
         masked = made.opcode == "and" and any(0 <= mask < _LOW for mask in masks)
         return 0 if narrow or masked else None
 
-    def _joined(self, sources: Sequence[Operand], depth: int) -> int | None:
+    def _combined_constant(self, sources: Sequence[Operand], depth: int) -> int | None:
         found = 0
         for source in sources:
             bits = self._bits(source, depth + 1)

@@ -1,4 +1,4 @@
-"""The sums of a loop in another order, and C from elsewhere.
+"""The sums of a loop in another order.
 
 A candidate knows what it would change in one tile, roughly, and D of all tiles, exactly. Steps and operands
 are solved elsewhere.
@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from ....isa.codes import codes_of, matrix_of
-from ....isa.formats import FORMATS, floats_of
 from ....isa.fragments import codes_from
 from ....isa.products import Codes
 from ....sums.products.gemm import gemm
 from ..dumps.closeness import numbers
 from ..solving.product_loops import Loop, Matrix, Step, View
-from .memory_strides import other_c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +31,7 @@ class Candidate:
     moves_c_and_d: bool = False  # alike, which moving the rows of A or the columns of B does too
     rounds_otherwise: bool = False  # its sums are computed in another arithmetic
     whole: bool = False  # a matrix, or all tiles: it is no explanation of some tiles only
+    kind: str = "candidate"
     reach: float = 0.0  # the largest sum on the way to its D, if values are changed
 
 
@@ -49,52 +48,26 @@ def exactly(
 
 
 class Candidates:
-    """Those of C and of the order of sums, judged on one view."""
+    """Those of the order of sums, judged on one view."""
 
     def __init__(self, loop: Loop, view: View) -> None:
         self.loop, self.view, self.each = loop, view, loop.contributions(view)
 
     def __iter__(self) -> Iterator[Candidate]:
-        yield from self._of_other_c()
         yield from self._of_order()
 
     def _candidate(
         self, name: str, advice: str, change: Matrix, steps: list[Step], c: Any = None
     ) -> Candidate:
-        return Candidate(name=name, advice=advice, change=change, exact=exactly(self.loop, steps, c))
+        return Candidate(
+            kind="sums", name=name, advice=advice, change=change, exact=exactly(self.loop, steps, c)
+        )
 
     def _plus(self, codes: Codes, c: Matrix, factor: float) -> Codes:
         element = self.loop.form.d
         with np.errstate(all="ignore"):
             total = matrix_of(codes, element) + (c * factor).astype(element.dtype)
             return codes_of(np.asarray(total, element.dtype), element, "D")
-
-    def _of_other_c(self) -> Iterator[Candidate]:
-        """Yield C from other addresses, in another order, or rounded on the way."""
-        loop, form = self.loop, self.loop.form
-        m, n = loop.shape
-        own = loop.c[:m, :n]
-        if not numbers(own, form.c).any():
-            return
-        shape, plain = form.shape, loop.plain()
-        kinds = [*other_c(own, (shape.m, shape.n)), *self._rounded_c(own)]
-        right = numbers(codes_from(loop.accumulators[self.view.tile], form, "c"), form.c)
-        for name, codes in kinds:
-            words = loop.accumulators_of(np.ascontiguousarray(codes))
-            with np.errstate(all="ignore"):
-                change = numbers(codes_from(words[self.view.tile], form, "c"), form.c) - right
-            advice = "check the addresses from which C is loaded"
-            yield self._candidate(name, advice, self.view.part.of_result(change), plain, words)
-
-    def _rounded_c(self, own: Codes) -> Iterator[tuple[str, Codes]]:
-        """Yield C that went through a narrower type."""
-        form = self.loop.form
-        for element in map(
-            FORMATS.__getitem__, floats_of(16) if form.c.is_float and form.c.bits > 16 else ()
-        ):
-            with np.errstate(all="ignore"):
-                narrow = matrix_of(own, form.c).astype(element.dtype).astype(form.c.dtype)
-            yield f"C is rounded to {element}", codes_of(narrow, form.c, "C")
 
     # --- order ---
 
@@ -110,6 +83,7 @@ class Candidates:
         zero = np.zeros_like(loop.accumulators)
         c = numbers(codes_from(loop.accumulators, form, "c"), form.c)
         yield Candidate(
+            kind="sums",
             name="C added in the end (epilogue), not in the beginning",
             advice=advice,
             change=nothing,
@@ -118,6 +92,7 @@ class Candidates:
         yield from self._interleaved(nothing, advice)
         for option, number, text in _ORDERS:
             yield Candidate(
+                kind="sums",
                 name=f"{option}={number}{text.format(number)}",
                 advice=advice,
                 change=nothing,
@@ -131,6 +106,7 @@ class Candidates:
             if count < loop.steps:
                 for first, text in ((True, "C in the first"), (False, "C added last")):
                     yield Candidate(
+                        kind="sums",
                         name=f"{count} accumulators take turns, {text}",
                         advice=advice,
                         change=nothing,

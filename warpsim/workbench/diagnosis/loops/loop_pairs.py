@@ -6,7 +6,6 @@ Knows what the steps add with each mistake. Weights that are all 1 are no pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ..solving.step_tiles import weights
 from ..solving.step_words import weights_text
 from .loop_candidates import Candidate
 from .loop_mistakes import WithinSteps
-from .whole_matrices import in_every_step
 
 _MOST = 8  # times that a step is executed
 
@@ -36,9 +34,8 @@ class Pairs:
         self.c = view.part.of_result(c)
 
     def __call__(self, library: Iterable[Mistake]) -> Iterator[Candidate]:
-        """Yield each mistake of the library, and each matrix read otherwise, with the weights that fit."""
-        every = chain(self.within.in_every_step(library), in_every_step(self.loop, self.view))
-        for name, wrong, steps in every:
+        """Yield each mistake of the library with the weights that fit."""
+        for name, wrong, steps in self.within.in_every_step(library):
             parts = np.concatenate([wrong, self.c[None]]) if self.c.any() else wrong
             solved = weights(parts.reshape(len(parts), -1), self.d.reshape(-1), self.near)
             if solved is None:

@@ -37,6 +37,7 @@ from ..library.store_mistakes import stored_mistakes
 from ..search.masked_results import masked
 from ..search.mistake_search import spread_part
 from ..search.remarks import ResultComparison, remarks
+from ..solving.loop_operands import LoopOperands
 from ..solving.product_loops import Given, Loop, View
 from ..solving.step_causes import Solution, StepCauses, plain_sum
 from .left_values import kept_accumulators, tails
@@ -46,8 +47,6 @@ from .loop_mistakes import Around, WithinSteps
 from .loop_pairs import Pairs
 from .loop_screen import Screen
 from .memory_strides import found_in_memory
-from .solved_operands import of_operands
-from .whole_matrices import whole_matrices
 
 _VERIFIED = (12, 300)  # candidates of a stage that are computed exactly: at least, and at most
 _PRODUCTS = 1 << 28  # multiplications that all of them may take together
@@ -207,8 +206,9 @@ class _Search:
             return tuple(_stored_cause(name) for name in stored), ()
         seen: list[LoopCause] = []
         self.cut = False
-        if exact := self._exact(self._steps):
+        if exact := self._exact(self._steps) or self._exact(self._operands):
             return tuple(cause for cause, _ in exact), ()
+        seen += [self._near_cause(solution) for solution in self._operands[:_SHOWN]]
         located: tuple[tuple[LoopCause, bool], ...] = ()
         for number, stage in enumerate(chain(stages(self.loop, self.view, self._pairs), ((),))):
             if number == CHEAP:
@@ -248,7 +248,7 @@ class _Search:
         ]
         if self.solved or self.printed is not None:
             return ()
-        return self._exact(of_operands(self.loop, self.whole[1], self._near))
+        return ()
 
     def _exact(self, solutions: Iterable[Solution]) -> tuple[tuple[LoopCause, bool], ...]:
         """Return the first solution that gives every bit, and whether it is a rule; others give the same."""
@@ -288,6 +288,27 @@ class _Search:
         larger = max(1.0, other / max(size, 1e-300))
         near = np.full(plain.shape, (8 * most + 2.0**-40 * size) * larger)
         return near if self.printed is None else near + self.printed.spread(d)
+
+    @cached_property
+    def _operands(self) -> tuple[Solution, ...]:
+        """A, B, C and D that were read from elsewhere, but for rounding."""
+        operands = LoopOperands(self.loop, self.whole, self._near)
+        found = tuple(operands)
+        self.tried += operands.tried
+        return found
+
+    def _near_cause(self, solution: Solution) -> LoopCause:
+        """Return a solution that does not give every bit."""
+        made = self._settled(solution.computed[0](), self.wanted_tiles)
+        near = closeness(made, self.wanted_tiles, self.loop.form.d)[self.inside]
+        return LoopCause(
+            name=solution.text,
+            advice=solution.advice,
+            kind=solution.kind,
+            facts=solution.facts,
+            fraction=float((made == self.wanted_tiles)[self.inside].mean()),
+            closeness=float(near.mean()),
+        )
 
     @cached_property
     def _steps(self) -> tuple[Solution, ...]:
@@ -466,6 +487,7 @@ class _Search:
             name=name,
             advice=candidate.advice,
             moves_c_and_d=candidate.moves_c_and_d,
+            kind=candidate.kind,
             fraction=float(equal[self.inside].mean()),
             closeness=float(closeness(codes, self.wanted_tiles, self.loop.form.d)[self.inside].mean()),
         )
@@ -473,7 +495,7 @@ class _Search:
 
 def _stored_cause(name: str) -> LoopCause:
     advice = "the product is right: store it at the addresses from which it is read"
-    return LoopCause(name=name, advice=advice, fraction=1.0, closeness=1.0)
+    return LoopCause(name=name, advice=advice, fraction=1.0, closeness=1.0, kind="result")
 
 
 # --- the order of candidates ---------------------------------------------------------------------------
@@ -492,7 +514,7 @@ def stages(loop: Loop, view: View, pairs: Pairs | None = None) -> Iterator[Itera
         within(library),
         around(library),
     ]
-    memory = whole_matrices(loop, view), kept_accumulators(loop, view), tails(loop, view)
+    memory = kept_accumulators(loop, view), tails(loop, view)
     yield chain(*first, _of_registers(loop, view, mistakes), *memory)
     yield around((*local_mistakes(loop.setting), *stored_mistakes(loop.setting)))
     if loop.steps <= _ALL_LOCAL:

@@ -1,8 +1,6 @@
-"""Matrices in memory at another distance between rows, or in another order: A and B as read, C as added, D as
-stored.
+"""The right D in memory at another distance between rows, or in another order.
 
-Knows addresses; does not know instructions. What lies between rows, and beyond the end, counts as zero for
-what is read, and as not known for what was stored.
+Knows addresses; does not know instructions. What lies between rows, and beyond the end, is not known.
 """
 
 from __future__ import annotations
@@ -18,40 +16,6 @@ _PADS = (1, 2, 4, *range(8, 136, 8))
 _KNOWN = 0.5  # of a stored D: so much must be D's
 
 
-class Strides(NamedTuple):
-    """Rows lie ``stored`` elements apart, and are taken to lie ``read`` apart."""
-
-    stored: int
-    read: int
-
-    def __str__(self) -> str:
-        return (
-            f"read with a stride (leading dimension) of {self.read} elements, but stored with {self.stored}"
-        )
-
-
-def strides_of(columns: int, others: tuple[int, ...] = ()) -> Iterator[Strides]:
-    """Yield strides that are confused, of rows with so many columns; ``others`` are sizes of the product."""
-    wide = 1 << max(0, columns - 1).bit_length()
-    sizes = dict.fromkeys([*(columns + pad for pad in _PADS), wide, *others])
-    for size in (size for size in sizes if size > columns):
-        yield Strides(size, columns)
-        yield Strides(columns, size)
-    for size in dict.fromkeys([*(columns - pad for pad in _PADS), *others]):
-        if 0 < size < columns:
-            yield Strides(columns, size)
-
-
-def read_at(values: Values, strides: Strides) -> Values:
-    """Return ``(rows, columns)`` as they are read; zero between rows and beyond the end."""
-    rows, columns = values.shape
-    row, column = np.divmod(np.arange(rows)[:, None] * strides.read + np.arange(columns), strides.stored)
-    inside = (row < rows) & (column < columns)
-    found = values[np.minimum(row, rows - 1), np.minimum(column, columns - 1)]
-    read: Values = np.where(inside, found, found.dtype.type(0))
-    return read
-
-
 def in_other_order(values: Values) -> Iterator[tuple[str, Values]]:
     """Yield a matrix in memory with the axes exchanged, as it is read."""
     rows, columns = values.shape
@@ -60,36 +24,6 @@ def in_other_order(values: Values) -> Iterator[tuple[str, Values]]:
         return
     yield "read column-major but stored row-major", values.reshape(-1).reshape(columns, rows).T
     yield "read row-major but stored column-major", values.T.reshape(-1).reshape(rows, columns)
-
-
-# --- C ---------------------------------------------------------------------------------------------------
-
-
-def other_c(c: Values, sizes: tuple[int, int]) -> Iterator[tuple[str, Values]]:
-    """Yield what may be added in place of C: its name, and the values; ``sizes`` are those of a tile."""
-    yield from ((f"C is {text}", values) for text, values in in_other_order(c))
-    yield from _biases(c)
-    yield from ((f"C is {strides}", read_at(c, strides)) for strides in strides_of(c.shape[1]))
-    for axis, name in ((0, "row"), (1, "column")):
-        for count in (1, 2, 4, 8):
-            by = sizes[axis] * count
-            for step in (by, -by) if by < c.shape[axis] else ():
-                moved = np.roll(c, -step, axis=axis)
-                yield f"C is taken {abs(step)} {name}s {'further' if step > 0 else 'before'}", moved
-
-
-def _biases(c: Values) -> Iterator[tuple[str, Values]]:
-    """Yield the bias of the columns added to the rows, and the other way round."""
-    m, n = c.shape
-    if (c == c[:1]).all() and n > 1 and m > 1:
-        wrong = np.broadcast_to(c[0, np.arange(m) % n][:, None], c.shape)
-        yield "C is a bias for each column, and is added to the rows: row i gets that of column i", wrong
-    elif (c == c[:, :1]).all() and n > 1:
-        wrong = np.broadcast_to(c[np.arange(n) % m, 0], c.shape)
-        yield "C is a bias for each row, and is added to the columns: column j gets that of row j", wrong
-
-
-# --- D ---------------------------------------------------------------------------------------------------
 
 
 class StoredAt(NamedTuple):

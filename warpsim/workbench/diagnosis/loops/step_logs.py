@@ -20,7 +20,7 @@ from ....isa.instruction import Instruction
 from ....isa.registers import Words
 from ....sums.execution.interface import execute
 from ...inputs.decimals import Printed
-from ..locate.dump_contents import Operands
+from ..contents.dump_contents import Operands
 from ..search.diagnose import Diagnosis, diagnose
 
 _CHAINED = "the dumps are read as the steps of one loop: more of D is right if C is the D of the step before"

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from .byte_keys import Indices
-from .commonest import mode
 from .loaded_operands import Mask, Operand, layout_of, operands_of
+from .modes import mode
 from .traced_launch import Movement, TracedBuffer
 
 

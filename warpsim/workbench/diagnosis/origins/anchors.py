@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .byte_keys import Indices
-from .commonest import mode
 from .kept_results import Kept
 from .loaded_operands import Mask, Operand, Tiles
+from .modes import mode
 from .tile_patterns import Pattern, ordered
 
 Places = npt.NDArray[np.int64]

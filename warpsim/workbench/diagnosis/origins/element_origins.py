@@ -5,7 +5,7 @@ was (byte_keys.py, traced_launch.py). Control that depends on the data is report
 arithmetic, conversions among it, are "computed", with their formula; those that the arrays have no part in
 are "constant". mma, wgmma, wmma and tcgen05.mma are traced, but no wmma with elements
 below a byte, and no 6-bit and 4-bit elements of kind::f8f6f4 in shared memory.
-What is not explained is no finding: padding, triangles and parts of a larger grid leave elements unused
+What is not explained is not a finding: padding, triangles and parts of a larger grid leave elements unused
 too. Knows kernels and arrays; prints nothing.
 """
 

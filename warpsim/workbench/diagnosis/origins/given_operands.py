@@ -19,7 +19,7 @@ from ....isa.operand_places.placements import ScaleSelectors
 from ....machine.run.wave import Record
 from ....observe.algebra.keys.finite_fields import Keys
 from .byte_keys import Bytes, Indices
-from .operand_bytes import Seen
+from .operand_bytes import SourceBytes
 
 Numbers = npt.NDArray[np.intp]
 _SAMPLED = 8  # places of each axis but the last by which arrays are looked up
@@ -41,7 +41,7 @@ class Event:
     scale_selectors: ScaleSelectors
     ignores_c: bool
     places: Indices
-    seen: dict[str, Seen]
+    seen: dict[str, SourceBytes]
     tiles: frozenset[str]
     number: int
     memory: Bytes | None = None
@@ -198,7 +198,7 @@ def _of_form(joined: _Joined, events: Sequence[Event], settings: tuple[Any, Any,
     )
 
 
-def _keys(parts: Sequence[Seen]) -> Keys:
+def _keys(parts: Sequence[SourceBytes]) -> Keys:
     return np.concatenate(
         [np.zeros(part.bytes.shape, np.uint64) if part.keys is None else part.keys for part in parts]
     )

@@ -30,7 +30,7 @@ from ....observe.algebra.rules.keyed_statements import Statement
 from ....sums.execution.pipeline import execute_inputs, execute_operands, rule_for
 from .byte_keys import ByteKeys
 from .given_operands import Event, Shared
-from .operand_bytes import OperandBytes, Seen
+from .operand_bytes import OperandBytes, SourceBytes
 
 Numbers = npt.NDArray[np.intp]
 _KEPT = 32  # executions of tcgen05.mma of which the shared memory is kept, the first
@@ -85,7 +85,9 @@ class KeptProducts:
         except _REFUSED:
             return np.zeros_like(codes["c"])
 
-    def _fragments(self, wave: Wave, frame: Frame, statement: Statement, warps: Numbers) -> dict[str, Seen]:
+    def _fragments(
+        self, wave: Wave, frame: Frame, statement: Statement, warps: Numbers
+    ) -> dict[str, SourceBytes]:
         """Return A, B as its columns, and C of wmma."""
         _, *held = operands_of(statement, self.store.target)
         return {
@@ -127,7 +129,7 @@ class KeptProducts:
         warps: Numbers,
         statement: tuple[int, Record, Instruction],
         settings: Inputs,
-        seen: Mapping[str, Seen],
+        seen: Mapping[str, SourceBytes],
         **more: Any,
     ) -> None:
         """Keep an execution; ``settings`` are what the statement says besides operands."""
@@ -141,7 +143,7 @@ class KeptProducts:
             scale_selectors=settings.scale_selectors,
             ignores_c=not settings.scale_d,
             places=self._stood[2],
-            seen={role: Seen(self._shared.own(each.bytes), each.keys) for role, each in seen.items()},
+            seen={role: SourceBytes(self._shared.own(each.bytes), each.keys) for role, each in seen.items()},
             number=len(self.events),
             **more,
         )

@@ -2,7 +2,7 @@
 
 Beside every value runs its key (observe/algebra), and the bytes of the arrays that are traced have keys that
 say which they are (byte_keys.py). Statements that move bytes or bits move keys; others make a key of those of
-their operands. Predicates and addresses that depend on a key are noted. Metadata without a meaning is no
+their operands. Predicates and addresses that depend on a key are noted. Metadata without a meaning is not an
 error: the product is zeros then. Knows waves and statements; does not know what operands should be.
 """
 

@@ -18,9 +18,9 @@ from ....isa.layouts.fragment_layout import Layout
 from ....isa.layouts.strides import modes
 from ....ptx.operands import Address
 from .byte_keys import COMPUTED, CONSTANT, Indices
-from .commonest import mode
 from .given_operands import Given
 from .kept_results import Kept
+from .modes import mode
 from .traced_launch import Movement, TracedBuffer
 
 RESULT = -2  # an element of D of a matrix instruction
@@ -71,7 +71,7 @@ class Operand(Kept):
 
     @property
     def holder(self) -> str:
-        """Where a tile lies that is no fragment of registers."""
+        """Where a tile lies that is not a fragment of registers."""
         if self.of_wmma:
             return "in the fragment"
         operands = self.given.record.statement.operands or ()
@@ -247,7 +247,7 @@ def _tile_layout(rows: int, columns: int, swapped: bool) -> Layout:
 
 
 def tiles_of(operand: Operand) -> Tiles | None:
-    """Return the tiles of a, b or c; None where the buffer is no matrix of which they are tiles."""
+    """Return the tiles of a, b or c; None where the buffer is not a matrix of which they are tiles."""
     if operand.buffer is None or operand.role not in ("a", "b", "c") or len(operand.buffer.shape) < 2:
         return None
     layout, length = layout_of(operand), row_length(operand.buffer, operand.width)
@@ -309,7 +309,7 @@ def _runs(along: tuple[int, int], across: tuple[int, int]) -> bool:
     """Return whether k runs along the columns of a buffer, the other side along its rows, in wrong steps
     perhaps.
 
-    Rows that lie a whole number of rows apart are no mistake, but fragments in an order of their own.
+    Rows that lie a whole number of rows apart are not a mistake but fragments in an order of their own.
     """
     rows_apart = across[1] == 0 and across[0] != 1
     return (along == (0, 1) and not rows_apart) or (across == (1, 0) and along[0] == 0)

@@ -34,17 +34,17 @@ Numbers = npt.NDArray[np.intp]
 _REMEMBERED = 256  # registers whose bytes are known: a fragment is multiplied with several others
 
 
-class Seen(NamedTuple):
+class SourceBytes(NamedTuple):
     """Bytes of an operand, and the keys of what is computed of them; None where nothing is."""
 
     bytes: Bytes
     keys: Keys | None = None
 
-    def moved(self, move: Callable[[Any], Any]) -> Seen:
+    def moved(self, move: Callable[[Any], Any]) -> SourceBytes:
         """Return both after a function of their places."""
-        return Seen(move(self.bytes), None if self.keys is None else move(self.keys))
+        return SourceBytes(move(self.bytes), None if self.keys is None else move(self.keys))
 
-    def arranged(self, shape: tuple[int, ...]) -> Seen:
+    def arranged(self, shape: tuple[int, ...]) -> SourceBytes:
         """Return them in another shape."""
         return self.moved(lambda each: each.reshape(shape))
 
@@ -54,16 +54,16 @@ class OperandBytes:
 
     def __init__(self, store: KeyStore, keys: ByteKeys) -> None:
         self.store, self.keys = store, keys
-        self._known = dict[tuple[int, ...], tuple[list[Cells | None], Seen]]()
+        self._known = dict[tuple[int, ...], tuple[list[Cells | None], SourceBytes]]()
 
-    def seen(self, keys: Keys, tags: npt.NDArray[np.uint16]) -> Seen:
+    def seen(self, keys: Keys, tags: npt.NDArray[np.uint16]) -> SourceBytes:
         """Return the bytes that keys and tags say."""
         found = self.keys.indices(self.store.reader.bits, keys, tags)
-        return Seen(found, keys if (found == COMPUTED).any() else None)
+        return SourceBytes(found, keys if (found == COMPUTED).any() else None)
 
     def of_registers(
         self, wave: Wave, frame: Frame, numbers: Sequence[int], width: int, lanes: Numbers
-    ) -> Seen:
+    ) -> SourceBytes:
         """Return ``(lanes, registers, bytes)`` of some lanes of a wave; the same for the same registers."""
         held = self.store.registers(frame)
         cells = [held.get(number) for number in numbers]
@@ -78,7 +78,7 @@ class OperandBytes:
             self._known[key] = cells, seen
         return seen
 
-    def _of_cells(self, cells: Sequence[Cells | None], width: int, lanes: Any, count: int) -> Seen:
+    def _of_cells(self, cells: Sequence[Cells | None], width: int, lanes: Any, count: int) -> SourceBytes:
         keys, tags = np.zeros((2, len(cells), width, count), np.uint64)
         for place, each in enumerate(cells):
             if each is not None:
@@ -89,7 +89,7 @@ class OperandBytes:
 
     # --- mma and wgmma ---
 
-    def of_execution(self, work: MatrixOperands) -> dict[str, Seen]:
+    def of_execution(self, work: MatrixOperands) -> dict[str, SourceBytes]:
         """Return the operands of mma or wgmma."""
         form, inputs = work.form, work.inputs
         found = {role: self._of_words(work, role) for role in inputs.registers}
@@ -102,7 +102,7 @@ class OperandBytes:
             found[role] = self.seen(*memory.of_bytes(here))
         return found
 
-    def _of_words(self, work: MatrixOperands, role: str) -> Seen:
+    def _of_words(self, work: MatrixOperands, role: str) -> SourceBytes:
         words = work.inputs.registers[role]
         width, numbers = words.dtype.itemsize, work.numbers_of(role)
         seen = self.of_registers(work.wave, work.turn.frame, numbers, width, work.index)
@@ -112,7 +112,7 @@ class OperandBytes:
 
     def of_fragment(
         self, wave: Wave, frame: Frame, numbers: Sequence[int], held: Placed, warps: Numbers
-    ) -> Seen:
+    ) -> SourceBytes:
         """Return ``(warps, lines, length, bytes of an element)`` of a fragment."""
         lanes = (warps[:, None] * WARP + np.arange(WARP)).reshape(-1)
         seen = self.of_registers(wave, frame, numbers, held.fragment.word.itemsize, lanes)
@@ -121,13 +121,13 @@ class OperandBytes:
 
     # --- tcgen05.mma ---
 
-    def of_tensor(self, wave: Wave, work: Multiplication) -> dict[str, Seen]:
+    def of_tensor(self, wave: Wave, work: Multiplication) -> dict[str, SourceBytes]:
         """Return what a tcgen05.mma reads: elements ``(1, rows, k, bytes)`` of A and B, ``(1, m, n, bytes)``
         of D before, and words ``(1, cells, 1, 4)`` of the others.
         """
         return {role: seen.moved(lambda each: each[None]) for role, seen in self._tensor(wave, work)}
 
-    def _tensor(self, wave: Wave, work: Multiplication) -> Iterator[tuple[str, Seen]]:
+    def _tensor(self, wave: Wave, work: Multiplication) -> Iterator[tuple[str, SourceBytes]]:
         product, form = work.made.instruction.product, work.made.instruction
         size = {role: max(product.storage(role).bits, 8) // 8 for role in "ab"}
         if work.a_part is not None:
@@ -147,7 +147,7 @@ class OperandBytes:
             if part is not None:
                 yield role, self._of_tensor_memory(wave, _cells(work, part))
 
-    def _of_tensor_memory(self, wave: Wave, index: tuple[Any, ...]) -> Seen:
+    def _of_tensor_memory(self, wave: Wave, index: tuple[Any, ...]) -> SourceBytes:
         """Return ``(..., 4)``: the bytes of cells, by CTA, lane and column."""
         cta, lane, column = index
         memory, here = self.store.memory(tensor_bytes(wave)), byte_places(cta, lane, column)
@@ -160,7 +160,7 @@ class OperandBytes:
         return self.keys.indices(self.store.reader.bits, *memory.of_bytes(own))
 
 
-def _elements(seen: Seen, size: int) -> Seen:
+def _elements(seen: SourceBytes, size: int) -> SourceBytes:
     """Return ``(rows, elements, bytes)`` of rows of bytes."""
     return seen.arranged((len(seen.bytes), -1, size))
 

@@ -4,7 +4,7 @@ A tile of A is some consecutive rows and columns of its buffer, in order, and th
 B that it is multiplied with: what breaks this is found, and named by tile_patterns.py and by
 words/metadata_checks.py.
 A tile that is permuted along k together with its partner is right: the product is the same. Arrays of
-fragments are no matrices: any order is right in which the place of an element is a sum over the bits of the
+fragments are not matrices: any order is right in which the place of an element is a sum over the bits of the
 lane's and the element's numbers, and elements that break the sum are reported.
 """
 
@@ -20,8 +20,8 @@ from ....base.errors import Location
 from .anchors import Anchored, Places, alike, permuted_together, sides_of
 from .anchors import anchored as anchored_tiles
 from .byte_keys import Indices
-from .commonest import mode, modes_of_rows
 from .loaded_operands import Mask, Operand, index_text
+from .modes import mode, modes_of_rows
 from .placed_tiles import Fit
 from .tile_patterns import named
 
@@ -253,7 +253,7 @@ def _stage_text(anchored: Anchored, by: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Products:
-    """Tiles of A and B that a statement multiplies; ``begins (n,)``: a new sum, which C is no part of."""
+    """Tiles of A and B that a statement multiplies; ``begins (n,)``: a new sum, which C is not a part of."""
 
     a: Anchored
     b: Anchored
@@ -268,7 +268,7 @@ class Products:
 def repeated_products(products: Sequence[Products]) -> Iterator[PackingFinding]:
     """Yield the same tiles of A and B added twice to one sum of a warp, by one statement or by several.
 
-    A sum begins where C is no result: a kernel may compute a tile of D again for another purpose.
+    A sum begins where C is not a result: a kernel may compute a tile of D again for another purpose.
     """
     if _are_different(products):
         return

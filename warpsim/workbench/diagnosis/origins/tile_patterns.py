@@ -254,10 +254,7 @@ def _transposed(pattern: Pattern) -> str:
     along = columns // _CORE * _CORE + rows % _CORE
     if not pattern.gives(across, along) or pattern.gives(rows, columns):
         return ""
-    return (
-        f"every 8x8 matrix of the tile of {pattern.name} is transposed: ldmatrix has .trans and should not, "
-        "or should have it and has not"
-    )
+    return f"every 8x8 matrix of the tile of {pattern.name} is transposed: the .trans of ldmatrix is wrong"
 
 
 def _turned(pattern: Pattern) -> str:

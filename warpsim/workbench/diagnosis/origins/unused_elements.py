@@ -1,6 +1,6 @@
 """Elements of A and B that no matrix instruction is given although others of their rows and columns are.
 
-D lacks their products then. What may be meant is no finding: arrays that are larger than the launch needs,
+D lacks their products then. What may be meant is not a finding: arrays that are larger than the launch needs,
 triangular and banded matrices, and operands in which something else is wrong. Compressed A is not judged.
 """
 

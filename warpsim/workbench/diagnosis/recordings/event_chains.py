@@ -26,7 +26,7 @@ from ..loops.loop_search import LoopDiagnosis, diagnose_product
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Stretch:
+class EventChain:
     """Consecutive events up to an event whose D is wrong; ``inputs`` of the first start from the D that
     was expected before it, if known."""
 
@@ -46,9 +46,9 @@ def predecessors(events: Sequence[Event]) -> list[int | None]:
     return found
 
 
-def stretch(
+def chain_before(
     events: Sequence[Event], before: Sequence[int | None], last: int, known: Mapping[int, npt.NDArray[Any]]
-) -> Stretch:
+) -> EventChain:
     """Return the events that make the D of ``last`` of the last D that is ``known`` before it, or of a C."""
     found = [last]
     while (earlier := before[found[0]]) is not None and earlier not in known:
@@ -58,11 +58,11 @@ def stretch(
     inputs, start = events[found[0]].inputs, before[found[0]]
     if start is not None and start in known:
         inputs = replace(inputs, registers={**inputs.registers, "c": known[start]})
-    return Stretch(events=tuple(found), inputs=inputs)
+    return EventChain(events=tuple(found), inputs=inputs)
 
 
-def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> bool:
-    """Return whether D comes out if the stretch starts from what was expected."""
+def reproduces_d(events: Sequence[Event], found: EventChain, d: npt.NDArray[Any]) -> bool:
+    """Return whether D comes out if the chain starts from what was expected."""
     first, *rest = found.events
     made = execute_inputs(events[first].instruction, found.inputs)
     for number in rest:
@@ -73,7 +73,7 @@ def is_made(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> boo
     return bool(np.array_equal(made, d))
 
 
-def diagnose_stretch(events: Sequence[Event], found: Stretch, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
+def diagnose_chain(events: Sequence[Event], found: EventChain, d: npt.NDArray[Any]) -> LoopDiagnosis | None:
     """Diagnose several events as a product along k with a wrong D; None if they do not form a product."""
     form = events[found.events[0]].instruction
     whole = all(len(events[event].d) == form.lanes for event in found.events)

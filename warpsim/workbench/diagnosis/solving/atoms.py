@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .views import Field, Index, View
+from .views import ORDERS, Field, Index, View
 
 Flags = npt.NDArray[np.bool_]
 Facts = dict[str, Any]
 Evaluate = Callable[[Index, Index], Index]  # numbers of atoms (m,), places (n,) -> sources (m, n)
+_KNOWN_BEST = ("words", "registers", "matrix")  # views whose fields users know best
 _SMALL = 32  # values of a field, up to which every factor, order of bits and pair of values is an atom
 _FACTORS = (2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33)  # of larger fields
 _STEPS = 17  # over an edge
 _COMPARED = 1 << 10  # places, up to which each table is kept once
+_SAMPLED = 16  # places, by which tables are compared first
 _KEPT = 1 << 22  # sources, up to which tables are kept in memory
 
 
@@ -125,6 +127,29 @@ class Atoms:
     def __iter__(self) -> Iterator[Atom]:
         return (self[number] for number in range(len(self)))
 
+    def alike(self, table: Index) -> list[Atom]:
+        """Return every atom of a table, of each view, the cheapest first."""
+        found, every = list[Atom](), np.arange(self.places)
+        sample = every[:: max(1, self.places // _SAMPLED)]
+        for group in self._groups:
+            which = np.arange(len(group.steps))
+            for places in (sample, every):
+                if len(which):
+                    which = which[(group.evaluate(which, places) == table[places]).all(axis=1)]
+            for at in which.tolist():
+                step = group.steps[at]
+                found.append(Atom(table, step.cost, group.view, step.kind, step.facts))
+        return sorted(found, key=lambda atom: atom.cost)
+
+    def named(self, kind: str, **facts: Any) -> Atom:
+        """Return the atom of a kind with these facts, under this name; raises KeyError."""
+        for group in self._groups:
+            for at, step in enumerate(group.steps):
+                if step.kind == kind and facts.items() <= step.facts.items():
+                    table = group.evaluate(np.array([at]), np.arange(self.places))[0]
+                    return Atom(table, step.cost, group.view, step.kind, step.facts)
+        raise KeyError(f"{kind} {facts}")
+
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds of all atoms."""
@@ -143,12 +168,14 @@ def _unchanged(view: View) -> _Group:
 
 
 def _groups(view: View) -> Iterator[_Group]:
+    if view.name in ORDERS:
+        return  # an order only
     for number, field in enumerate(view.fields):
         if field.size > 1:
             yield _of_one_field(view, number)
     yield from _of_bits(view)
     yield from _of_two_fields(view)
-    if view.name == "matrix" and len(view.fields) == 2:
+    if view.name in ("matrix", "memory") and len(view.fields) == 2:
         yield _of_strides(view)
 
 
@@ -251,8 +278,8 @@ def _single_values(size: int) -> Iterator[Change]:
     for first, second in combinations(range(size), 2):
         both = np.where(value == first, second, np.where(value == second, first, value))
         yield 3, "swapped", {"first": first, "second": second}, both
-        yield 4, "copied", {"at": first, "from": second}, np.where(value == first, second, value)
-        yield 4, "copied", {"at": second, "from": first}, np.where(value == second, first, value)
+        yield 3, "copied", {"at": first, "from": second}, np.where(value == first, second, value)
+        yield 3, "copied", {"at": second, "from": first}, np.where(value == second, first, value)
 
 
 def _within_blocks(size: int) -> Iterator[Change]:
@@ -263,6 +290,10 @@ def _within_blocks(size: int) -> Iterator[Change]:
             continue
         yield 3, "interleaved", {"width": width}, value % width * (size // width) + value // width
         block, inside = value // width * width, value % width
+        if 2 * width < size:
+            even, after = block // width % 2 == 0, 2 * block + inside
+            yield 4, "spread", {"width": width}, np.where(even, block // 2 + inside, -1)
+            yield 4, "packed", {"width": width}, np.where(after < size, after, -1)
         yield 3, "reversed in blocks", {"width": width}, block + width - 1 - inside
         for by in (1, -1):
             yield 3, "rotated in blocks", {"width": width, "by": by}, block + (inside + by) % width
@@ -398,7 +429,9 @@ def _of_strides(view: View) -> _Group:
 
 def _strides(rows: int, columns: int) -> Iterator[_Step]:
     near = {columns + by for by in (-8, -4, -1, 1, 2, 4, 8, 16)} | {columns // 4, columns // 2, 2 * columns}
-    strides = set(range(1, 2 * columns + 1)) if columns <= _SMALL else near | {rows, rows + 4, rows + 8}
+    strides = (
+        set(range(1, 2 * columns + 1)) if columns <= _SMALL else near | {columns, rows, rows + 4, rows + 8}
+    )
     for stride in sorted(each for each in strides if each > 0):
         facts = {"stride": stride, "own": columns}
         for wrapped in (False, True):
@@ -421,9 +454,17 @@ def _renumbered(views: Sequence[View]) -> Iterator[_Group]:
     for first, second in permutations(views, 2):
         table = np.empty(len(first.packed), np.intp)
         table[first.order] = second.order
-        facts = {"as": first.name, "from": second.name}
+        facts = {"as": first.name, "from": second.name, "each": _each(first, second)}
         step = _Step(4, "renumbered", facts, None)
         yield _Group(first, (step,), lambda which, places, table=table: table[places][None])  # type: ignore[misc]
+
+
+def _each(*views: View) -> int:
+    """Return the elements of a lane, where one of the views is of lanes; else 1."""
+    for each in views:
+        if any(field.name == "lane" for field in each.fields):
+            return int(np.prod([field.size for field in each.fields if field.name not in ("warp", "lane")]))
+    return 1
 
 
 # --- predicates ------------------------------------------------------------------------------------------
@@ -444,8 +485,14 @@ class Predicates:
 
 def predicates(views: Sequence[View]) -> Predicates:
     """Return sets of places: by a bit or value of a field, a bound, or two bits of small fields."""
-    found = [(cost, view, facts, mask) for view in views for cost, facts, mask in _conditions(view)]
-    found.sort(key=lambda each: each[0])
+    found = [
+        (cost, view, facts, mask)
+        for view in views
+        if view.name not in ORDERS
+        for cost, facts, mask in _conditions(view)
+    ]
+    order_of = {name: number for number, name in enumerate(_KNOWN_BEST)}
+    found.sort(key=lambda each: (each[0], order_of.get(each[1].name, len(order_of))))
     kept: dict[bytes, tuple[float, View, Facts, Flags]] = {}
     for each in found:
         if each[3].any() and not each[3].all():

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import present
-from ....isa.codes import codes_of, matrix_of, scale_codes_of, zero_ranks
+from ....isa.codes import codes_of, matrix_of, scale_codes_of, values_of, zero_ranks
 from ....isa.fragments import codes_from, registers_of
 from ....isa.instruction import Instruction
 from ....isa.products import Codes
@@ -199,3 +199,20 @@ def _blocks(codes: Codes, rows: int, columns: int) -> Codes:
     """Return ``(rows, columns, height, width)`` of a matrix in so many blocks."""
     height, width = codes.shape[0] // rows, codes.shape[1] // columns
     return codes.reshape(rows, height, columns, width).swapaxes(1, 2)
+
+
+def scaled_matrices(loop: Loop) -> tuple[Matrix, Matrix]:
+    """Return A and B as numbers, filled up to whole tiles, with their scales multiplied in."""
+    form = loop.form
+    a, b = numbers(loop.a, form.a), numbers(loop.b, form.b)
+    if form.scale is None:
+        return a, b
+    for_a, for_b = (values_of(codes, form.scale) for codes in loop.scale_lines)
+    return a * _stretched(for_a, a.shape), b * _stretched(for_b, b.T.shape).T
+
+
+def _stretched(scales: Matrix, shape: tuple[int, ...]) -> Matrix:
+    """Return scales ``(lines, chunks)`` for every element of lines ``(lines, k)``."""
+    lines, k = shape
+    wide = np.repeat(scales, k // scales.shape[1], axis=1)
+    return np.asarray(np.pad(wide, [(0, lines - len(wide)), (0, k - wide.shape[1])]))

@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ....isa.codes import codes_of, matrix_of, values_of
+from ....isa.codes import codes_of, matrix_of
 from ....isa.fragments import codes_from, registers_of
 from ....isa.products import Codes
 from ..dumps.closeness import numbers
 from ..library.mistake import SPELLED
-from .product_loops import Loop, Matrix, Step, View
-from .step_tiles import Mixture, Tiles, mixture, ordered, weights
+from .product_loops import Loop, Matrix, Step, View, scaled_matrices
+from .step_tiles import Mixture, Tiles, mixture, ordered, simple, weights
 from .step_words import NOTHING, k_text, line_text, order_text, orders, weights_text
 
 Index = npt.NDArray[np.intp]
 Run = Callable[[], Codes]
 _ROWS = ("a", "e", "scale_a")  # operands along the rows of D
 _LARGEST = 64  # steps, up to which operands are solved apart
+_BIASED = 64.0  # errors of an offset that is larger than what it is added to
 _NEAR = 2.0**-5  # of D's size: with larger roundings nothing is solved
 _STEPS_ADVICE = "check the bounds of the loop along k, and what each step adds"
 _SOURCE_ADVICE = "check the stage of the pipeline: what is read is not what was loaded for this step"
@@ -76,7 +77,8 @@ class StepCauses:
     def __iter__(self) -> Iterator[Solution]:
         if not self.solvable:
             return
-        for part in (self._of_steps, self._of_operands, self._of_lines, self._of_every_k):
+        parts = self._of_steps, self._of_operands, self._of_offsets, self._of_lines, self._of_every_k
+        for part in parts:
             found = list(part())
             yield from found
             if found:
@@ -88,7 +90,7 @@ class StepCauses:
     def tiles(self) -> Tiles:
         """The product in numbers."""
         loop, shape = self.loop, self.loop.form.shape
-        a, b = _matrices(loop)
+        a, b = scaled_matrices(loop)
         a = a.reshape(loop.rows, shape.m, loop.steps, shape.k).swapaxes(1, 2)
         b = b.reshape(loop.steps, shape.k, loop.columns, shape.n).swapaxes(1, 2)
         c = numbers(loop.c, loop.form.c)
@@ -177,6 +179,39 @@ class StepCauses:
                 advice = "check what accumulators are multiplied with between steps"
                 yield Solution(text=text, advice=advice, kind="steps", facts=facts)
                 return
+
+    def _of_offsets(self) -> Iterator[Solution]:
+        """Yield A, or B, with the same number added to every element: D has more by a sum along k."""
+        loop, form = self.loop, self.loop.form
+        if form.sparse or form.scale is not None:
+            return
+        (m, n), c = loop.shape, numbers(loop.c, form.c)
+        k = np.asarray(loop.given.A).shape[1]
+        a, b = numbers(loop.a, form.a)[:m, :k], numbers(loop.b, form.b)[:k, :n]
+        rest = (self.d - a @ b - c[:m, :n]).reshape(-1)
+        for name, sums in (
+            ("A", np.ones((m, 1)) * b.sum(axis=0)),
+            ("B", a.sum(axis=1)[:, None] * np.ones(n)),
+        ):
+            found = weights(sums.reshape(1, -1), rest, self.near.reshape(-1))
+            if found is None or not found.theta[0]:
+                continue
+            by = simple(float(found.theta[0]), _BIASED * float(found.off[0]))
+            values, element = (a, form.a) if name == "A" else (b, form.b)
+            read = {name: (values + by).astype(element.dtype)}
+
+            def run(read: dict[str, Any] = read) -> Codes:
+                other = loop.with_matrices(**read)
+                return other.chain(other.plain(), other.accumulators)
+
+            yield Solution(
+                text=f"every element of {name} is {by:g} more (an offset, or a zero point)",
+                advice=f"subtract what the conversion of {name} adds: 0x6400 | x is 1024 + x",
+                kind="values",
+                facts={"operand": name, "values": "offset", "by": by},
+                computed=(run,),
+                within_rounding=True,
+            )
 
     def _of_every_k(self) -> Iterator[Solution]:
         """Yield weights of every k, where these are not those of steps."""
@@ -421,23 +456,6 @@ def plain_sum(loop: Loop) -> Matrix:
     """Return ``(m, n)``: D in float64, without the instruction's roundings."""
     (m, n), c = loop.shape, numbers(loop.c, loop.form.c)
     with np.errstate(all="ignore"):
-        a, b = _matrices(loop)
+        a, b = scaled_matrices(loop)
         total: Matrix = a[:m] @ b[:, :n] + c[:m, :n]
     return total
-
-
-def _matrices(loop: Loop) -> tuple[Matrix, Matrix]:
-    """Return A and B as numbers, filled up to whole tiles, with their scales multiplied in."""
-    form = loop.form
-    a, b = numbers(loop.a, form.a), numbers(loop.b, form.b)
-    if form.scale is None:
-        return a, b
-    for_a, for_b = (values_of(codes, form.scale) for codes in loop.scale_lines)
-    return a * _stretched(for_a, a.shape), b * _stretched(for_b, b.T.shape).T
-
-
-def _stretched(scales: Matrix, shape: tuple[int, ...]) -> Matrix:
-    """Return scales ``(lines, chunks)`` for every element of lines ``(lines, k)``."""
-    lines, k = shape
-    wide = np.repeat(scales, k // scales.shape[1], axis=1)
-    return np.asarray(np.pad(wide, [(0, lines - len(wide)), (0, k - wide.shape[1])]))

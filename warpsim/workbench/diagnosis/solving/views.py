@@ -1,8 +1,8 @@
 """Views of an operand: the same places as fields of an index, made from the layouts of the instruction.
 
 A place is an element of the operand's stored matrix, counted row by row; the products of m8n8k4 f16 are
-stacked along the rows. Places of metadata are 2-bit indices, of scales bytes, of all lanes and words. Does
-not know values, nor which maps between places are mistakes.
+stacked along the rows. Places of metadata are indices (2 bits; of 1:2 sparsity 4), of scales bytes, of all
+lanes. Does not know values, nor which maps between places are mistakes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ....isa.fragments import require_sparse
 from ....isa.instruction import Instruction
 from ....isa.layouts.fragment_layout import COLUMN, ROW, Layout
 from ....isa.warps import WARP
 
 Index = npt.NDArray[np.intp]
-INDEX_BITS = 2  # of metadata
+ACCUMULATORS = "accumulators"  # the view of A by its order where D of the product before is packed as A
+SELECTED = "selected lanes"  # the view of metadata by the lanes that each selector reads, in their order
+ORDERS = (ACCUMULATORS, SELECTED)  # views of which the order alone is of use
 _BYTE = 8
+_FIELD_BITS = 4  # of metadata
 _QUAD = 4
 _CHUNK_BITS = 128  # that a lane of ldmatrix or cp.async moves, and a swizzle keeps together
 _UNIT_BITS = 16  # that ldmatrix.trans keeps together
@@ -121,6 +125,14 @@ def _of_elements(instruction: Instruction, operand: str) -> Iterator[View]:
     in_registers = instruction.lanes and any(place.lanes for place in instruction.places(operand))
     if in_registers and instruction.descriptor is None:
         yield from _of_registers(instruction, operand)
+    k = instruction.stored_k
+    if (
+        operand in "ab"
+        and not instruction.sparse
+        and instruction.storage(operand).bits == _BYTE
+        and k % 16 == 0
+    ):
+        yield _accumulators(instruction.matrix_shape(operand), operand)
     yield from matrix_views(
         instruction.matrix_shape(operand),
         instruction.storage(operand).bits,
@@ -155,6 +167,14 @@ def _digits(layout: Layout, value: Index, each: int) -> list[tuple[str, Index]]:
     return found
 
 
+def _accumulators(shape: tuple[int, int], operand: str) -> View:
+    """Return the view in whose order each lane packs its elements of D of two m16n8 to bytes along k."""
+    row, column = np.indices(shape).reshape(2, -1)
+    line, k = (row, column) if operand == "a" else (column, row)
+    tiles = ("step", k // 16), ("thread", k % 8 // 2), ("tile", k // 8 % 2), ("part", k % 2)
+    return view(ACCUMULATORS, (("line", line), *tiles))
+
+
 def matrix_views(
     shape: tuple[int, int], bits: int, *, along_rows: bool = False, products: int = 1
 ) -> Iterator[View]:
@@ -167,6 +187,8 @@ def matrix_views(
     yield view("matrix", (("product", number), ("row", row), ("column", column)))
     line, inner = (column, row) if along_rows else (row, column)
     names = ("column", "row") if along_rows else ("row", "column")
+    if along_rows and products == 1:
+        yield view("memory", (("column", column), ("row", row)))
     unit = max(1, _UNIT_BITS // bits)
     if rows * columns >= _QUAD * _QUAD and (inner.max() + 1) % (8 * unit) == 0 == (line.max() + 1) % 8:
         tiles = (
@@ -200,25 +222,45 @@ def _of_words(lanes: int, parts: int, name: str) -> list[View]:
     return [view("registers", (*first, (name, part))), view("quads", (warp, *groups, (name, part)))]
 
 
+def index_bits(instruction: Instruction) -> int:
+    """Return the bits of a place of metadata: half a field, or the whole where it names one unit."""
+    return _FIELD_BITS // require_sparse(instruction).kept
+
+
 def _of_metadata(instruction: Instruction) -> Iterator[View]:
-    lanes, parts = instruction.lanes, 32 // INDEX_BITS
-    yield from _of_words(lanes, parts, "index")
-    lane, part = np.indices((lanes, parts)).reshape(2, -1)
-    halves = ("half-word", part // 8), ("field", part // 2 % 4), ("index", part % 2)
+    lanes, bits = instruction.lanes, index_bits(instruction)
+    yield from _of_words(lanes, 32 // bits, "index")
+    lane, part = np.indices((lanes, 32 // bits)).reshape(2, -1)
+    low = part * bits
+    halves = ("half-word", low // 16), ("field", low // _FIELD_BITS % 4), ("index", low % _FIELD_BITS // bits)
     yield view("words", (("warp", lane // WARP), ("lane", lane % WARP), *halves))
-    yield _fields(instruction)
+    rows = _fields(instruction)
+    yield rows
+    yield _selected(rows, lane, part)
 
 
 def _fields(instruction: Instruction) -> View:
     """Return the view of metadata as rows, chunks of k and indices, for every selector."""
-    selector, row, chunk, index = (np.zeros(instruction.lanes * 16, np.intp) for _ in range(4))
+    bits = index_bits(instruction)
+    selector, row, chunk, index = (np.zeros(instruction.lanes * 32 // bits, np.intp) for _ in range(4))
     for number in instruction.selectors:
         at = instruction.metadata.fields(number).index
-        for half in range(2):
-            places = at[..., 0] * 16 + at[..., 1] // INDEX_BITS + half
+        for half in range(_FIELD_BITS // bits):
+            places = at[..., 0] * (32 // bits) + at[..., 1] // bits + half
             selector[places], index[places] = number, half
             row[places], chunk[places] = np.indices(places.shape)
     return view("matrix", (("selector", selector), ("row", row), ("chunk", chunk), ("index", index)))
+
+
+def _selected(rows: View, lane: Index, part: Index) -> View:
+    """Return the view of metadata as the lanes of each selector, counted among themselves."""
+    names = [field.name for field in rows.fields]
+    selector = rows.coordinates[:, names.index("selector")] if "selector" in names else lane * 0
+    rank = lane.copy()
+    for number in np.unique(selector).tolist():
+        own = selector == number
+        rank[own] = np.unique(lane[own], return_inverse=True)[1]
+    return view(SELECTED, (("selector", selector), ("lane", rank), ("index", part)))
 
 
 def _of_scales(instruction: Instruction, operand: str) -> Iterator[View]:

@@ -107,7 +107,21 @@ def of_answer(reference: str | Reference, equivalence: Equivalence, place: Locat
     hints = (
         (cause_of(place),) if place is not None and not place.proven and place.location is not None else ()
     )
-    return Answered(reference=reference, equivalence=equivalence, located=place, causes=proven, hints=hints)
+    causes = (*proven, *_out_of_range(equivalence))
+    return Answered(reference=reference, equivalence=equivalence, located=place, causes=causes, hints=hints)
+
+
+def _out_of_range(equivalence: Equivalence) -> Iterator[Cause]:
+    """Yield the first statement whose result is out of range, where that alone makes wrong values."""
+    if equivalence.answer == "equal" and not equivalence.close:
+        for parted in equivalence.parted[:1]:
+            yield Cause(
+                kind="range",
+                message=str(parted),
+                location=parted.location,
+                evidence=f"proven: with the values of {equivalence.reference} the formulas are equal",
+                fix="use a type that holds the value",
+            )
 
 
 def cause_of(place: Located) -> Cause:

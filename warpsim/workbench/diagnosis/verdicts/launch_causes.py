@@ -27,7 +27,7 @@ _WAITED_FOR = {"wgmma", "tcgen05", "mbarrier"}  # opcodes
 _FIXES = {
     "stage": "use the stage that holds this step: check the stage index, the prologue and the order of waits",
     "repeated": "give this instruction tiles of its own: these are those of an earlier execution",
-    "transposed": "add .trans to the ldmatrix, or leave it out",
+    "transposed": "add .trans to the ldmatrix, or remove it",
     "registers": "load the fragment's registers in the order of its layout, or give the mma the registers so",
     "ldmatrix row": "let the lanes named give the addresses of the rows named",
     "swizzle": "apply the same swizzle where shared memory is written and where it is read",
@@ -56,7 +56,7 @@ _RANKS = (  # kinds of origins: what says most about the mistake comes first
     "scattered",
 )
 _AT_INSTRUCTION = ("repeated", "unused")  # kinds whose fault is the matrix instruction's own
-BY_TAGS = "the kernel was executed with keys beside its data, which show where each element is from"
+BY_TAGS = "each element was traced from its source by a key beside its data"
 _LINES = 4  # that a warning names
 _ORDERS = 16  # an output is that much farther off at most than the orders of two schedules differ
 _LARGEST = 1 << 27  # products of two elements that a whole product is searched with
@@ -138,7 +138,7 @@ def _of_finding(finding: LaunchFinding, attempt: Attempt) -> tuple[int, Cause]:
         kind=finding.kind,
         message=finding.message,
         location=finding.location,
-        evidence=f"found by a check under schedule {attempt.schedule}",
+        evidence=f"found by a check (schedule: {attempt.schedule})",
         fix=fix_of(finding),
         also=also,
     )
@@ -150,7 +150,7 @@ def _of_error(error: WarpsimError, attempt: Attempt) -> Cause:
         kind=type(error).__name__,
         message=error.message,
         location=error.location,
-        evidence=f"ended the launch under schedule {attempt.schedule}",
+        evidence=f"the launch stopped here (schedule: {attempt.schedule})",
     )
 
 

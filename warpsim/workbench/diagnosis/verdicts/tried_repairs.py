@@ -1,14 +1,16 @@
 """Repairs that are tried: the launch again with something put right; a count of the elements that stay wrong.
 
-A repair counts only where it holds on other data, too, if the formula of the expected values is known.
+A repair counts only where it holds on other data, too, if the formula of the expected values is known. Where
+the length of a sum is an argument, it is tried with sums twice as long.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import combinations, islice, product
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ from .repeated_launch import Array, Attempt, RepeatedLaunch
 
 Wanted = Mapping[int, npt.ArrayLike]
 _SEED = 7
+_SHAPES, _CHOICES = 4, 32  # launches with longer sums, and choices of axes, that are tried
 _NEAR = 2.0**-6  # of sums in another order and narrow outputs, where expected values are computed here
 
 
@@ -40,6 +43,7 @@ class Trial:
     ) -> None:
         self.launch, self.expected, self.tolerance = launch, expected, tolerance
         self.formulas, self.budget = formulas, launch.budget
+        self._longer = True  # whether every repair that held did so with longer sums
 
     def with_formulas(self, formulas: Formulas) -> Trial:
         """Return the trial with formulas of the expected values."""
@@ -55,17 +59,26 @@ class Trial:
 
     def again(self, evidence: str) -> str:
         """Return what shows a repair, in words: a trial, and whether other data were tried."""
-        more = "" if self._other_data(self.launch) is None else "; so it is on other data"
-        return f"a trial: {evidence}{more}"
+        if self._other_data(self.launch) is None:
+            return f"a trial: {evidence}"
+        shapes = "and with sums twice as long" if self._longer else "of this shape"
+        return f"a trial: {evidence}; so it is on other data {shapes}"
 
     def _left_by(self, launch: RepeatedLaunch, observers: Sequence[MatrixHook]) -> int | None:
-        others = [_unused(hook) for hook in observers]
+        others, unused = ([_unused(hook) for hook in observers] for _ in range(2))
         left = self._count(launch, observers, self.expected, self.tolerance)
         fresh = self._other_data(launch) if left == 0 else None
         if fresh is None:
             return left
         other, expected = fresh
-        return self._count(other, others, expected, max(self.tolerance, _NEAR))
+        left = self._count(other, others, expected, max(self.tolerance, _NEAR))
+        if left == 0:
+            self._longer &= any(
+                self._count(longer, [_unused(hook) for hook in unused], values, max(self.tolerance, _NEAR))
+                == 0
+                for longer, values in islice(self._with_longer_sums(launch), _SHAPES)
+            )
+        return left
 
     def _count(
         self, launch: RepeatedLaunch, observers: Sequence[MatrixHook], expected: Wanted, tolerance: float
@@ -100,6 +113,49 @@ class Trial:
         values = self.formulas.values(args)
         expected = {at: values[at].astype(np.asarray(self.expected[at]).dtype) for at in values}
         return replace(launch, args=args, before=before), expected
+
+    def _with_longer_sums(self, launch: RepeatedLaunch) -> Iterator[tuple[RepeatedLaunch, dict[int, Array]]]:
+        """Yield launches with an axis of arrays twice as long that the output does not have, and of the
+        arguments that are as long either all or a single value twice as large: the launch shows which.
+        """
+        kept = (int, np.integer, np.ndarray)
+        numbers = {
+            at: int(value)
+            for at, value in enumerate(launch.args)
+            if isinstance(value, kept) and not np.ndim(value) and np.asarray(value).dtype.kind in "iu"
+        }
+        for length in sorted({*numbers.values()} - {0, 1}):
+            same = [at for at, value in numbers.items() if value == length]
+            some = [each for count in {1, len(same)} for each in combinations(same, count)]
+            for longer, values in islice(self._doubled(launch, length), 1):
+                for chosen in some:
+                    args = [2 * x if at in chosen else x for at, x in enumerate(longer.args)]
+                    yield replace(longer, args=args), values
+
+    def _doubled(
+        self, launch: RepeatedLaunch, length: int
+    ) -> Iterator[tuple[RepeatedLaunch, dict[int, Array]]]:
+        """Yield launches with some axes of a length twice as long, of outputs that keep their shape."""
+        fresh = self._other_data(launch)
+        if fresh is None or self.formulas is None:
+            return
+        other, expected = fresh
+        used = sorted({at for each in self.formulas.found for at in each.term.kinds})
+        axes = [[-1, *np.flatnonzero(np.array(other.args[at].shape) == length)] for at in used]
+        for chosen in islice(product(*axes), 1, _CHOICES):
+            args = list(other.args)
+            for at, axis in zip(used, chosen, strict=True):
+                if axis >= 0:
+                    args[at] = np.concatenate([args[at], np.flip(args[at])], axis)
+            try:
+                values = self.formulas.values(args)
+            except (ValueError, IndexError, OperandError):
+                continue
+            if all(values[at].shape == expected[at].shape for at in expected):
+                yield (
+                    replace(other, args=args),
+                    {at: values[at].astype(expected[at].dtype) for at in expected},
+                )
 
 
 def _unused(hook: MatrixHook) -> MatrixHook:

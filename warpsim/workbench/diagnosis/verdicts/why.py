@@ -26,6 +26,10 @@ from ....programs.launch.located_launches import answer_of
 from ....programs.launch.reference_runs import Reference
 from ..origins.element_origins import Origins
 from .budget import Budget
+from .counterfactuals.argument_causes import exchanged_causes
+from .counterfactuals.opcode_variants import opcode_variants
+from .counterfactuals.reverted_mistakes import reverted_mistakes
+from .counterfactuals.unstored_elements import unstored_elements
 from .descriptor_causes import descriptor_causes, suspected
 from .formula_causes import Answered, answered, in_any_order, of_answer, wrong_if_waited
 from .launch_causes import (
@@ -42,10 +46,6 @@ from .launch_causes import (
 )
 from .output_errors import OutputError, output_error, rounding_only
 from .repeated_launch import Attempt, RepeatedLaunch
-from .retried.argument_causes import exchanged_causes
-from .retried.restated_causes import restated_causes
-from .retried.uncovered_outputs import uncovered_causes
-from .retried.undone_mistakes import undone_causes
 from .tensor_causes import tensor_causes
 from .tried_repairs import Trial
 
@@ -53,11 +53,11 @@ Expected = Mapping[int | str, npt.ArrayLike]
 _SYMPTOMS = 4  # that are listed
 _BOUNDS = ("setp", "set")  # opcodes that guard stores
 _ALSO = 4  # statements on the way of the data that are listed
-_LOCATED = f"{BY_TAGS}; located, not proven"
+_LOCATED = f"{BY_TAGS}; located: the fix was not tested"
 _ARRANGED = ("registers", "transposed", "ldmatrix row", "swizzle", "stride")  # of one operand alone
 _BY_ADDRESS = ("race", "in flight", "uninitialised", "out of bounds", "proxy fence")
 _NO_FORMULA = (
-    "the expected values are no product, attention or function of the arguments that was tried: give the "
+    "the expected values match no tried product, attention or function of the arguments: give the "
     "formula as --reference FILE.py:FUNCTION (reference=function)"
 )
 _AS_EXPECTED = (
@@ -360,7 +360,7 @@ def _of_error(trial: Trial, error: WarpsimError) -> list[Cause]:
     return (
         _described(trial, error)
         or exchanged_causes(trial)
-        or (undone_causes(trial) if isinstance(error, UndefinedBehavior) else [])
+        or (reverted_mistakes(trial) if isinstance(error, UndefinedBehavior) else [])
     )
 
 
@@ -447,12 +447,12 @@ class _Search:
         trial = self._trial()
         self._trace()
         if self.origins is None:
-            return self._uncovered() or restated_causes(trial, self.errors) or self._rounded()
+            return self._unstored_elements() or opcode_variants(trial, self.errors) or self._rounded()
         return (
-            self._uncovered()
+            self._unstored_elements()
             or tensor_causes(trial, self.origins)
             or descriptor_causes(trial, suspected(self.origins))
-            or ([] if self._is_located() else undone_causes(trial) or restated_causes(trial, self.errors))
+            or ([] if self._is_located() else reverted_mistakes(trial) or opcode_variants(trial, self.errors))
             or self._rounded()
             or [*origin_causes(self.launch, self.origins, _LOCATED)]
             or [*product_causes(self.launch, self.origins, self.errors)]
@@ -473,10 +473,10 @@ class _Search:
         """
         return self.origins is not None and any(each.kind != "scattered" for each in self.origins.findings)
 
-    def _uncovered(self) -> list[Cause]:
+    def _unstored_elements(self) -> list[Cause]:
         """Return that elements are never stored, and before it the comparison that leaves them out."""
-        found = uncovered_causes(self.trial, self.errors)
-        return [*restated_causes(self.trial, self.errors, _BOUNDS), *found] if found else []
+        found = unstored_elements(self.trial, self.errors)
+        return [*opcode_variants(self.trial, self.errors, _BOUNDS), *found] if found else []
 
     def _rounded(self) -> list[Cause]:
         """Return that outputs differ by rounding alone, where the launch computes the expected formulas."""
@@ -525,7 +525,7 @@ def _warnings(first: Attempt, causes: Sequence[Cause], *, broken: bool) -> tuple
 
 
 def _argument(launch: RepeatedLaunch, key: int | str) -> int:
-    """Return the number of an argument. Raises OperandError for what is no array of the launch."""
+    """Return the number of an argument. Raises OperandError for what is not an array of the launch."""
     names = {launch.name(index): index for index in range(len(launch.args))}
     index = names.get(key, -1) if isinstance(key, str) else key
     if index not in launch.arrays:

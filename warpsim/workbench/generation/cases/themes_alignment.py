@@ -32,7 +32,7 @@ def gaps(limits: Limits, count: int, rng: Rng) -> Draft:
     large = rng.integers(low, np.minimum(high, low + 10), endpoint=True)
     large = np.where(role == 2, rng.integers(np.maximum(plain.low, high - 8), high + 1), large)
     small_exponent = large[:, None] - np.where((role == 2)[:, None], 0, gap)
-    before = _before(limits, d, role)
+    before = _partial_sums_as_c(limits, d, role)
     first, second, third = _later_slots(limits, d, before)
     sign, spread = d.signs(), d.chosen(0.5)
     for place in range(d.k):
@@ -54,7 +54,7 @@ def gaps(limits: Limits, count: int, rng: Rng) -> Draft:
     return d
 
 
-def _before(limits: Limits, d: Draft, role: Array) -> Array:
+def _partial_sums_as_c(limits: Limits, d: Draft, role: Array) -> Array:
     """Return tiles in which the sum of the step before stands for C."""
     if limits.steps == 1:
         return np.zeros(d.count, np.bool_)

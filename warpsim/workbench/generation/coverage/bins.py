@@ -45,7 +45,7 @@ def _parts(limits: Limits) -> Iterator[Callable[[Limits], Iterator[Entry]]]:
         yield from (_gaps, _alignment, _cuts, _carries)
     if limits.step is None or limits.emulated:
         yield _additions
-    yield from (_roundings, _extremes, _specials, _results, _operand_bins, _shown)
+    yield from (_roundings, _extremes, _specials, _results, _operand_bins, _shown_bins)
 
 
 # --- aligned sums ----------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _operand_bins(limits: Limits) -> Iterator[Entry]:
 # --- what would show -------------------------------------------------------------------------------
 
 
-def _shown(limits: Limits) -> Iterator[Entry]:
+def _shown_bins(limits: Limits) -> Iterator[Entry]:
     if limits.step is not None:
         yield from _shown_of_sums(limits)
     yield from ((f"shown: {name}", "") for name, _ in slips_of(limits.rule))

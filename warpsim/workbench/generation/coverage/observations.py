@@ -232,7 +232,7 @@ def _results(done: Sums, limits: Limits) -> Iterator[Mask]:
     yield "result: NaN", magnitude > infinity
     if limits.step is not None and not limits.emulated:
         yield "result: zero of nothing but negative zeros", _all_negative_zeros(done)
-    yield "overflow: a product beyond D's range, not the sum", _beyond(done, d) & (magnitude < infinity)
+    yield "overflow: a product beyond D's range, not the sum", _overflowing(done, d) & (magnitude < infinity)
 
 
 def _all_negative_zeros(done: Sums) -> Array:
@@ -241,7 +241,7 @@ def _all_negative_zeros(done: Sums) -> Array:
     return np.concatenate([*every, *rest], axis=-1).all(-1)
 
 
-def _beyond(done: Sums, d: Format) -> Array:
+def _overflowing(done: Sums, d: Format) -> Array:
     """Return outputs with a finite product of an aligned sum that D could not hold."""
     found = np.zeros(done.code.shape, np.bool_)
     for step in done.steps:

@@ -78,21 +78,21 @@ def _no_nan(element: Format) -> Reason:
 
 def special_masks(operands: Operands, factors: Factors, done: Sums, limits: Limits) -> Iterator[Mask]:
     """Yield the bins that outputs hit."""
-    asked = _asked(factors) & ~_overflows(done)
+    asked = _with_special_operands(factors) & ~_overflows(done)
     some = factors.chosen(asked, whole=True)
     causes = _causes(some)
     c = (some.c.special, some.c.negative)
     two = (causes["count"] == 2) & (c[0] == FINITE)
     found = (
-        *_of_products(causes, c[0] != FINITE, limits),
-        *_of_steps(causes, two, limits),
-        *_of_c(causes, *c),
+        *_product_bins(causes, c[0] != FINITE, limits),
+        *_step_bins(causes, two, limits),
+        *_accumulator_bins(causes, *c),
     )
     for name, hit in found:
         yield f"special: {name}", _spread(asked, hit & ~causes["scale"].any(-1))
     if factors.scales is not None:
         finite = (causes["count"] == 0) & (c[0] == FINITE)
-        for name, hit in _of_scales(operands, asked, some):
+        for name, hit in _scale_bins(operands, asked, some):
             yield f"special: {name}", _spread(asked, hit & finite)
 
 
@@ -102,7 +102,7 @@ def _spread(asked: Array, hit: Array) -> Array:
     return found
 
 
-def _asked(factors: Factors) -> Array:
+def _with_special_operands(factors: Factors) -> Array:
     """Return outputs with an Inf or a NaN among their operands."""
     found = (factors.products.special != FINITE).any(-1) | (factors.c.special != FINITE)
     if factors.scales is not None:
@@ -150,7 +150,7 @@ def _causes(some: Factors) -> Causes:
 _ALONE = ("Inf * 0", "0 * Inf", "NaN * 0", "0 * NaN", "NaN of A", "NaN of B", "NaN times Inf")
 
 
-def _of_products(causes: Causes, c: Array, limits: Limits) -> Iterator[Mask]:
+def _product_bins(causes: Causes, c: Array, limits: Limits) -> Iterator[Mask]:
     """Yield bins of one product, or of two; C is finite (``c`` marks where it is not)."""
     single, two = (causes["count"] == 1) & ~c, (causes["count"] == 2) & ~c
     for name in (*_ALONE, "+Inf product", "-Inf product"):
@@ -161,11 +161,11 @@ def _of_products(causes: Causes, c: Array, limits: Limits) -> Iterator[Mask]:
     yield "two +Inf products alone", two & (plus == 2)
     yield "two -Inf products alone", two & (minus == 2)
     yield "+Inf and -Inf products alone", two & (plus == 1) & (minus == 1)
-    yield "Inf product beside Inf * 0", two & _together(causes, "Inf", "invalid", limits)
-    yield "Inf product beside NaN", two & _together(causes, "Inf", "NaN", limits)
+    yield "Inf product beside Inf * 0", two & _both_causes(causes, "Inf", "invalid", limits)
+    yield "Inf product beside NaN", two & _both_causes(causes, "Inf", "NaN", limits)
 
 
-def _together(causes: Causes, first: str, other: str, limits: Limits) -> Array:
+def _both_causes(causes: Causes, first: str, other: str, limits: Limits) -> Array:
     """Return outputs with both, in one step where products of a step are added at once."""
     groups = limits.groups if limits.step is not None else limits.groups * 0
     if isinstance(limits.rule, ScaledGroups):
@@ -177,7 +177,7 @@ def _together(causes: Causes, first: str, other: str, limits: Limits) -> Array:
     return flags
 
 
-def _of_steps(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:
+def _step_bins(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:
     """Yield two Inf products that are added in different steps."""
     if limits.steps == 1:
         return
@@ -191,7 +191,7 @@ def _of_steps(causes: Causes, two: Array, limits: Limits) -> Iterator[Mask]:
     yield "Inf products of both signs in two steps", two & apart
 
 
-def _of_c(causes: Causes, special: Array, negative: Array) -> Iterator[Mask]:
+def _accumulator_bins(causes: Causes, special: Array, negative: Array) -> Iterator[Mask]:
     """Yield C alone, or C and one product."""
     none, single = causes["count"] == 0, causes["count"] == 1
     infinite = {"+": (special == INFINITE) & ~negative, "-": (special == INFINITE) & negative}
@@ -207,7 +207,7 @@ def _of_c(causes: Causes, special: Array, negative: Array) -> Iterator[Mask]:
     yield "C = Inf beside NaN", single & (special == INFINITE) & causes["NaN"].any(-1)
 
 
-def _of_scales(operands: Operands, asked: Array, some: Factors) -> Iterator[Mask]:
+def _scale_bins(operands: Operands, asked: Array, some: Factors) -> Iterator[Mask]:
     """Yield a NaN of one of the scales."""
     scale = present(operands.product.scale, "scale")
     nan: Callable[[Array], Array] = lambda codes: decode(codes, scale).special == NOT_A_NUMBER  # noqa: E731

@@ -55,9 +55,9 @@ def changes(limits: Limits) -> Iterator[Wrong]:
     """Yield wrong versions of the rule, by name: where D differs, the operands distinguish them."""
     rule, step = limits.rule, limits.step
     if step is not None:
-        yield from _of_sums(limits, step)
+        yield from _sum_changes(limits, step)
     if isinstance(step, FusedSum):
-        yield from _of_steps(limits, step)
+        yield from _step_changes(limits, step)
     yield from (Wrong(name=name, rule=rule, change=change) for name, change in slips_of(rule))
     if limits.instruction.a.is_float:
         flush = Change(flush_inputs=True)
@@ -66,7 +66,7 @@ def changes(limits: Limits) -> Iterator[Wrong]:
         yield Wrong(name="subnormal results written as zero", rule=rule, change=flush, concerns=_tiny)
 
 
-def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
+def _sum_changes(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
     """Yield changes of every aligned sum."""
     rule, floor = limits.rule, step.exponent_floor
 
@@ -77,10 +77,10 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
         return Wrong(name=name, rule=rule, change=Change(**change), concerns=concerns)
 
     yield other("one fraction bit fewer", _last_bits, fraction_bits=step.fraction_bits - 1)
-    yield other("one fraction bit more", _cut, fraction_bits=step.fraction_bits + 1)
-    yield changed("terms rounded to nearest", _cut, cut="nearest")
-    yield changed("terms rounded down", _cut, cut="down")
-    yield changed("alignment after the sum", _cut, cut="after")
+    yield other("one fraction bit more", _lost_bits, fraction_bits=step.fraction_bits + 1)
+    yield changed("terms rounded to nearest", _lost_bits, cut="nearest")
+    yield changed("terms rounded down", _lost_bits, cut="down")
+    yield changed("alignment after the sum", _lost_bits, cut="after")
     yield changed("products normalised before alignment", _normalised(step), normalise=True)
     for name, place in (("first", 0), ("last", -2)):
         yield changed(f"a bit more of the {name} product", _cut_at(place), spared=place)
@@ -98,11 +98,11 @@ def _of_sums(limits: Limits, step: FusedSum | ScaledGroups) -> Iterator[Wrong]:
     yield other("no exponent floor", _at(floor), exponent_floor=-(1 << 9))
     yield other("exponent floor one lower", _at(floor), exponent_floor=floor - 1)
     yield other("exponent floor one higher", _at(floor), exponent_floor=floor + 1)
-    yield other("other rounding of results", _inexact, output=_other(step.output))
+    yield other("other rounding of results", _inexact, output=_other_output(step.output))
     yield other("groups half as long", _any, **_halved(step, limits))
 
 
-def _of_steps(limits: Limits, step: FusedSum) -> Iterator[Wrong]:
+def _step_changes(limits: Limits, step: FusedSum) -> Iterator[Wrong]:
     """Yield changes of sums in steps."""
     rule = limits.rule
     if step.output.precision < 24 and step.output.format == "f32":
@@ -134,7 +134,7 @@ def _somewhere(done: Sums, found: Callable[[Step], Array]) -> Array:
     return flags
 
 
-def _cut(factors: Factors, done: Sums) -> Array:
+def _lost_bits(factors: Factors, done: Sums) -> Array:
     """Return a term lost something in the alignment."""
     return _somewhere(done, lambda step: (step.lost > 0).any(-1))
 
@@ -267,7 +267,7 @@ def _subnormal_c(factors: Factors, done: Sums) -> Array:
     return np.asarray(factors.c.subnormal(factors.product.c))
 
 
-def _other(output: Output) -> Output:
+def _other_output(output: Output) -> Output:
     return replace(output, nearest=not output.nearest)
 
 

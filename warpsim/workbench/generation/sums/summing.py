@@ -243,7 +243,7 @@ _ZEROS: dict[str, Callable[[Terms], Array]] = {  # the zeros that count in the a
 }
 
 
-def _counted(terms: Terms, counted: Array, change: Change) -> Array:
+def _counted_terms(terms: Terms, counted: Array, change: Change) -> Array:
     """Return which terms take part in the largest exponent, where these do by the rule."""
     if change.zeros_align:
         counted = counted | _ZEROS[change.zeros_align](terms)
@@ -271,7 +271,7 @@ def _chain(rule: FusedSum, products: Terms, accumulator: Terms, change: Change) 
             if change.flush_inputs:
                 accumulator = accumulator.flushed(result)
         terms = beside_terms(products[..., start : start + rule.length], accumulator)
-        steps.append(_fused(terms, _counted(terms, terms.nonzero, change), rule, change))
+        steps.append(_fused(terms, _counted_terms(terms, terms.nonzero, change), rule, change))
     return steps
 
 
@@ -311,7 +311,7 @@ def _scaled_groups(factors: Factors, rule: ScaledGroups, change: Change) -> list
     c = _accumulator(factors, change)
     terms = beside_terms(groups, c)
     taking = np.concatenate([np.stack(counted, -1), c.nonzero[..., None]], axis=-1)
-    return [_fused(terms, _counted(terms, taking, change), rule, change)]
+    return [_fused(terms, _counted_terms(terms, taking, change), rule, change)]
 
 
 def _scaled_quads(factors: Factors, rule: ScaledQuads, change: Change) -> list[Step]:

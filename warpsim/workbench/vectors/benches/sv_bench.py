@@ -61,14 +61,14 @@ def ports(vectors: VectorSet) -> Iterator[Port]:
     words = f"{word_name(form)}s of all lanes"
     for name, array in vectors.arrays().items():
         if name in form.registers and name != "d":
-            yield Port(name=name, bits=width(form, name), what=words, load=_of_words(name))
+            yield Port(name=name, bits=width(form, name), what=words, load=_word_lines(name))
         elif name == "shared":
-            yield Port(name=name, bits=8 * array.shape[1], what="byte i at bit 8 * i", load=_of_words(name))
+            yield Port(name=name, bits=8 * array.shape[1], what="byte i at bit 8 * i", load=_word_lines(name))
         elif name.endswith("_desc"):
-            yield Port(name=name, bits=64, what="matrix descriptor", load=_of_words(name))
+            yield Port(name=name, bits=64, what="matrix descriptor", load=_word_lines(name))
         elif name in _MASKS:
             bits = 8 * array[0].nbytes
-            yield Port(name=name, bits=bits, what=_MASKS[name], load=_of_words(name))
+            yield Port(name=name, bits=bits, what=_MASKS[name], load=_word_lines(name))
     yield from (_immediate(vectors, name, legal) for name, legal in _immediates(vectors))
 
 
@@ -95,7 +95,7 @@ def _immediate(vectors: VectorSet, name: str, legal: Sequence[int]) -> Port:
     )
 
 
-def _of_words(name: str) -> tuple[str, ...]:
+def _word_lines(name: str) -> tuple[str, ...]:
     """Return words in order, the first lowest; assembled in a temporary, as every write to a port wakes the
     device.
     """

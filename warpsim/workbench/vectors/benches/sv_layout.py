@@ -148,7 +148,9 @@ def _placed(form: Instruction, name: str, at: tuple[str, ...], place: Place) -> 
     yield from function(f"{name}_place", at, f"{found} * {word.upper()}_BITS + {name}_bit({given})")
 
 
-def _taken(form: Instruction, name: str, returned: str, bits: int, at: tuple[str, ...]) -> Iterator[str]:
+def _slice_function(
+    form: Instruction, name: str, returned: str, bits: int, at: tuple[str, ...]
+) -> Iterator[str]:
     """Yield the function that takes so many bits of an operand at a place."""
     word, what = word_name(form), "field" if name == "e" else "element"
     value = f"{word}s[{name}_place({', '.join(at)}) +: {bits}]"
@@ -168,7 +170,7 @@ def _operand(form: Instruction, name: str) -> Iterator[str]:
     yield f"  localparam int {capital}_BITS = {element.bits};"
     yield f"  typedef logic [{element.bits - 1}:0] {name}_code_t;"
     yield from _placed(form, name, _AT, place)
-    yield from _taken(form, name, f"{name}_code_t", element.bits, _AT)
+    yield from _slice_function(form, name, f"{name}_code_t", element.bits, _AT)
 
 
 # --- metadata and scales ---------------------------------------------------------------------------
@@ -192,7 +194,7 @@ def _metadata(form: Instruction) -> Iterator[str]:
         lane, bit = (np.stack([item[:, i].reshape(shape) for item in maps], -1) for i in (0, 1))
         place = Place(expression(lane, at), "0", expression(bit, at))
     yield from _placed(form, "e", at, place)
-    yield from _taken(form, "e", "logic [3:0]", 4, at)
+    yield from _slice_function(form, "e", "logic [3:0]", 4, at)
     yield from _columns_of(form, at[2:])
 
 
@@ -232,4 +234,4 @@ def _scale(form: Instruction, side: str) -> Iterator[str]:
         lane = scales.lanes_of(np.arange(len(scales.thread_ids))).T
         place = Place(expression(lane, (along, "thread_id")), "0", "8 * (byte_id + chunk)")
     yield from _placed(form, name, at, place)
-    yield from _taken(form, name, "logic [7:0]", 8, at)
+    yield from _slice_function(form, name, "logic [7:0]", 8, at)

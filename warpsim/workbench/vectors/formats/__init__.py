@@ -11,10 +11,9 @@ from ....base.errors import OperandError, TraceError
 from ..parted import SetInParts
 from ..sets import VectorSet
 from .c_header import C_HEADER
-from .json_lines import JsonLines
 from .npz import NpzFormat
 from .readmemh import READMEMH
-from .tables import CSV
+from .tables import CSV, JSON_LINES
 from .testfloat import TESTFLOAT
 
 
@@ -45,7 +44,7 @@ class VectorFormat(Protocol):
         """Write a set atomically; raises OSError."""
 
 
-FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER, CSV, JsonLines())
+FORMATS: tuple[VectorFormat, ...] = (NpzFormat(), READMEMH, TESTFLOAT, C_HEADER, CSV, JSON_LINES)
 
 
 def format_of(path: Path, name: str | None = None) -> VectorFormat:
@@ -54,9 +53,9 @@ def format_of(path: Path, name: str | None = None) -> VectorFormat:
         if item.name == name or (name is None and path.suffix.lower() in item.suffixes):
             return item
     if name is not None:
-        raise OperandError(f"format {name!r} is none of {', '.join(item.name for item in FORMATS)}")
+        raise OperandError(f"unknown format {name!r}; known are {', '.join(item.name for item in FORMATS)}")
     suffixes = ", ".join(suffix for item in FORMATS for suffix in item.suffixes)
-    raise OperandError(f"{path.name!r} has the suffix of no format: {suffixes}")
+    raise OperandError(f"unknown format suffix {path.suffix!r} of {path.name!r}; known are {suffixes}")
 
 
 def read_vectors(path: str | Path) -> VectorSet:

@@ -13,7 +13,7 @@ from ..parted import Array, SetInParts
 from ..sets import Spec
 from .manifest import ArrayEntry, Manifest
 from .readmemh import identifier
-from .text_format import Arrays, Lines, TextFormat, read_words, spelled
+from .text_format import Arrays, Field, Lines, TextFormat, read_words, spelled
 
 _DEFINITION = re.compile(r"static const (u?int(?:8|32|64))_t \w+?((?:\[\d+\])+) = \{")
 
@@ -88,13 +88,11 @@ def _row(lines: Lines, entry: ArrayEntry, width: int) -> npt.NDArray[np.generic]
     if len(words) != width:
         lines.wrong(f"{len(words)} elements, expected a row of {width}")
     if entry.dtype == np.int8:
-        if not re.fullmatch(r"-?\d{1,3}", words[0]) or abs(int(words[0])) > 127:
-            lines.wrong(f"{words[0][:20]!r} is no small integer", words[0])
-        return np.array([int(words[0])], np.int8)
+        return Field("", entry.dtype, ()).read(words, lines)
     suffix = "u" if entry.dtype.itemsize < 8 else "ull"
     for word in words:
         if not (word.startswith("0x") and word.endswith(suffix)):
-            lines.wrong(f"{word[:20]!r} is no word such as 0x...{suffix}", word)
+            lines.wrong(f"{word[:20]!r} is not a word such as 0x...{suffix}", word)
     return read_words([word.removeprefix("0x").removesuffix(suffix) for word in words], entry.dtype, lines)
 
 

@@ -188,7 +188,7 @@ def manifest_from(text: str) -> Manifest:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"the manifest is no JSON: {error}") from None
+        raise TraceError(f"the manifest is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise TraceError("the manifest is not a JSON object")
     _check_keys(document)

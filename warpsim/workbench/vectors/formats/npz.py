@@ -80,7 +80,7 @@ class NpzFormat:
             manifest = manifest_from(_manifest_text(archive, members))
             if missing := manifest.arrays.keys() ^ (members.keys() - {MANIFEST}):
                 name = min(missing)
-                raise TraceError(f"array {name!r} is in the {_where(name in members)}")
+                raise TraceError(f"array {name!r} is in the {_location_text(name in members)}")
             for name in manifest.arrays:
                 _stream(archive, manifest, name).close()
         return NpzSet(path=path, manifest=manifest)
@@ -187,7 +187,7 @@ def is_set(path: Path) -> bool:
         return False
 
 
-def _where(in_file: bool) -> str:
+def _location_text(in_file: bool) -> str:
     return "file, but not in the manifest" if in_file else "manifest, but not in the file"
 
 
@@ -207,7 +207,7 @@ def _unpacking(path: Path) -> Iterator[None]:
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     members = array_members(archive)
     if MANIFEST not in members:
-        raise TraceError("an .npz file without a manifest is no vector set")
+        raise TraceError("an .npz file without a manifest is not a vector set")
     return members
 
 

@@ -32,13 +32,13 @@ def offsets(specs: Mapping[str, Spec]) -> dict[str, tuple[int, int]]:
     """Return the first word of each array in a case, and its number of words."""
     places, start = {}, 0
     for name, (dtype, shape) in specs.items():
-        count = -(-prod(shape[1:]) * _stored(dtype) // 4)
+        count = -(-prod(shape[1:]) * _element_bytes(dtype) // 4)
         places[name] = start, count
         start += count
     return places
 
 
-def _stored(dtype: np.dtype[Any]) -> int:
+def _element_bytes(dtype: np.dtype[Any]) -> int:
     """Return the number of bytes of an element: immediates are words."""
     return 4 if dtype == np.int8 else dtype.itemsize
 

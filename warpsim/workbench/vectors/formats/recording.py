@@ -3,12 +3,12 @@
 The member ``manifest`` is JSON: ``schema`` (2), ``kind`` ("launch recording"), ``kernel``, ``file``,
 ``target``, ``grid``, ``block``, ``provenance``, ``selection`` (what was to be recorded, "" for everything),
 ``error`` (that ended the launch, or ""), ``statements``, ``events`` and ``words`` (counts of executions and
-words of D), and ``sha256``, the digest of the other keys (recording_seal.py). A statement has ``line``,
+words of D), and ``sha256``, the digest of the other keys. A statement has ``line``,
 ``column``, ``text``, ``pc``, ``literal``, ``vectors`` (the manifest of a vector set) and ``where``, and
-``source`` where the line that it comes from is known (source_data.py). There may be ``packing``: findings on
-the origins of operands, each with ``line``, ``operand``, ``kind``, ``message`` and ``where``, a ``timeline``
-(timeline_data.py), and a ``listing`` of the sources (source_data.py). The arrays of statement 0 are ``0.a``,
-``0.b`` …; ``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its
+``source`` where the line that it comes from is known. There may be ``packing``: findings on the origins of
+operands, each with ``line``, ``operand``, ``kind``, ``message`` and ``where``, a ``timeline``, and a
+``listing`` of the sources (all in recording_parts.py). The arrays of statement 0 are ``0.a``, ``0.b`` …;
+``0.where`` is ``(events, 6)`` uint64: x, y and z of the CTA, warp, index of the execution in its
 warp, and time. A statement with operands in tensor memory is there once for each instruction descriptor, and
 has ``addresses``: the names of the ``operands``, and the entry of ``0.addresses (events, operands)`` uint32.
 Readers trust nothing: statements are parsed and bound again, hashes compared.
@@ -40,10 +40,18 @@ from ..recordings import PackingNote, Recording, StatementSet
 from ..sets import VectorSet
 from .manifest import array_entry, digest_of, entry_of, manifest_from, manifest_of
 from .npz import COMPRESSED_BYTES, MANIFEST, read_manifest
-from .recording_seal import KEYS as SEAL
-from .recording_seal import check_seal, sealed
-from .source_data import listing_document, listing_from, source_document, source_from
-from .timeline_data import timeline_document, timeline_from
+from .recording_parts import (
+    SEAL,
+    check_seal,
+    listing_document,
+    listing_from,
+    printable,
+    sealed,
+    source_document,
+    source_from,
+    timeline_document,
+    timeline_from,
+)
 
 Document = dict[str, Any]
 
@@ -81,7 +89,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {}
     statements = []
     for number, item in enumerate(sets):
-        where = _where(item)
+        where = _statement_keys(item)
         arrays |= {f"{number}.{name}": array for name, array in item.vectors.arrays().items()}
         arrays[f"{number}.where"] = where
         statements.append(_statement_document(item, where))
@@ -114,7 +122,7 @@ def write_recording(path: str | Path, recording: Recording) -> None:
     write_arrays(Path(path), members, compressed=size <= COMPRESSED_BYTES)
 
 
-def _where(part: StatementSet) -> npt.NDArray[np.uint64]:
+def _statement_keys(part: StatementSet) -> npt.NDArray[np.uint64]:
     rows = [(*event.cta, event.warp, event.index, event.time) for event in part.events]
     return np.array(rows, np.uint64)
 
@@ -204,11 +212,11 @@ class _of_statement:
 
 def _document(given: npt.NDArray[Any] | None) -> Document:
     if given is None or given.shape or given.dtype.kind != "U":
-        raise TraceError("an .npz file without a manifest is no recording")
+        raise TraceError("an .npz file without a manifest is not a recording")
     try:
         document = json.loads(str(given))
     except (ValueError, RecursionError) as error:
-        raise TraceError(f"the manifest is no JSON: {error}") from None
+        raise TraceError(f"the manifest is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise TraceError(f"the manifest is not that of a {KIND}")
     if document.get("schema") != SCHEMA:
@@ -216,7 +224,7 @@ def _document(given: npt.NDArray[Any] | None) -> Document:
         raise TraceError(f"manifest: schema {given}, but this version reads schema {SCHEMA}: record it again")
     _check_keys(without(document, _OPTIONAL), _KEYS, "manifest")
     for name in _TEXTS:
-        _check_text(document[name], f"manifest: {name}")
+        printable(document[name], f"manifest: {name}")
     try:
         check_target(document["target"])
     except WarpsimError as error:
@@ -253,7 +261,7 @@ def _note(given: Any, what: str) -> PackingNote:
     _check_keys(given, tuple(field.name for field in fields(PackingNote)), what)
     for name, value in given.items():
         if name != "line":
-            _check_text(value, f"{what}: {name}")
+            printable(value, f"{what}: {name}")
     if type(given["line"]) is not int or not 1 <= given["line"] <= _MOST_LINES:
         raise TraceError(f"{what}: line is a number of at most {_MOST_LINES:,}")
     return PackingNote(**given)
@@ -277,11 +285,6 @@ def _check_keys(given: Any, keys: tuple[str, ...], what: str) -> None:
             raise TraceError(f"{what}: {name} is missing")
 
 
-def _check_text(given: Any, what: str) -> None:
-    if not isinstance(given, str) or not given.isprintable():
-        raise TraceError(f"{what} is printable text on one line")
-
-
 def _three(document: Document, name: str) -> tuple[int, int, int]:
     given = document[name]
     well = isinstance(given, list) and len(given) == 3 and all(type(item) is int for item in given)
@@ -299,7 +302,7 @@ def _statements(document: Document) -> Iterator[InstructionStatement]:
     for number, item in enumerate(given):
         what = f"statement {number}"
         _check_keys(without(item, _STATEMENT_OPTIONAL), _STATEMENT_KEYS, what)
-        _check_text(item["text"], f"{what}: text")
+        printable(item["text"], f"{what}: text")
         for name, most in (("line", _MOST_LINES), ("column", _MOST_COLUMNS), ("pc", _MOST_LINES)):
             if type(item[name]) is not int or not (name != "pc") <= item[name] <= most:
                 raise TraceError(f"{what}: {name} is a number of at most {most:,}")
@@ -328,7 +331,7 @@ def _placed(text: str, file: str) -> Iterator[tuple[Any, InstructionStatement]]:
     try:
         program = parse(text, file)
     except WarpsimError as error:
-        raise TraceError(f"the statements are no PTX: {error.message}") from None
+        raise TraceError(f"the statements are not PTX: {error.message}") from None
     for statement in program.statements:
         if isinstance(statement, InstructionStatement):
             yield statement.source.location(statement.start), statement

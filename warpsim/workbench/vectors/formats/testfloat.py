@@ -30,7 +30,7 @@ from ....sums.execution.inputs import inputs_by_name
 from ..parted import SetInParts
 from ..sets import VectorSet
 from .manifest import Manifest
-from .text_format import Arrays, Lines, TextFormat, numbered, read_words, spelled
+from .text_format import Arrays, Lines, TextFormat, empty_arrays, numbered, pairs, read_words, spelled
 
 Array = npt.NDArray[Any]
 
@@ -104,7 +104,7 @@ def _rendered(case: VectorSet, number: int) -> Iterator[str]:
     label = f": {case.labels[0]}" if case.labels else ""
     yield f"# case {number}{label}"
     arrays = case.arrays()
-    for name, array in _given(arrays).items():
+    for name, array in _side_arrays(arrays).items():
         yield f"#= {name} {_text(array)}"
     lines = [*_dot_products(case_of(case))]
     yield from lines
@@ -114,7 +114,7 @@ def _rendered(case: VectorSet, number: int) -> Iterator[str]:
             yield f"#^ {name} {_text(words ^ arrays[name])}"
 
 
-def _given(arrays: Arrays) -> Arrays:
+def _side_arrays(arrays: Arrays) -> Arrays:
     """Return the arrays of a case that are not operands of its lines."""
     return {name: array for name, array in arrays.items() if name not in _LINES}
 
@@ -162,7 +162,8 @@ def _rebuilt(case: VectorSet, lines: list[list[str]]) -> Arrays:
     else:
         matrices["b"] = _scattered(codes["b"], _products(operands.columns), form)
     present = [name for name in _LINES if name in case.arrays()]
-    return {name: registers_of(_batched(matrices[name], form), form, name) for name in present}
+    batched = {name: matrices[name][None] if form.products > 1 else matrices[name] for name in present}
+    return {name: registers_of(matrix, form, name) for name, matrix in batched.items()}
 
 
 def _columns(form: Instruction) -> list[tuple[str, Format, int]]:
@@ -188,15 +189,11 @@ def _scattered(b: Codes, columns: Array, form: Instruction) -> Codes:
     return matrix
 
 
-def _batched(matrix: Codes, form: Instruction) -> Codes:
-    return matrix[None] if form.products > 1 else matrix
-
-
 # --- reading ---------------------------------------------------------------------------------------
 
 
 def _parse(lines: Lines, manifest: Manifest) -> Arrays:
-    arrays = {name: np.zeros(entry.shape, entry.dtype) for name, entry in manifest.arrays.items()}
+    arrays = empty_arrays(manifest)
     lines.following("'# case 0'")
     for case in range(manifest.cases):
         if not f"{lines.text}:".startswith(f"# case {case}:"):
@@ -210,7 +207,7 @@ def _parse(lines: Lines, manifest: Manifest) -> Arrays:
 def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> None:
     """Fill a case of the arrays; the line after the case becomes the current line."""
     part = {name: array[case : case + 1] for name, array in arrays.items()}
-    for name, array in _given(part).items():
+    for name, array in _side_arrays(part).items():
         lines.following(f"'#= {name}'")
         array[:] = _read_comment(lines, f"#= {name} ", array)
     beginning = lines.place()
@@ -225,7 +222,7 @@ def _read_case(lines: Lines, manifest: Manifest, case: int, arrays: Arrays) -> N
     while following.startswith("#^ "):
         name = following.split(" ")[1]
         if name not in part or name not in _LINES:
-            lines.wrong(f"{name[:20]!r} is none of the operands of lines", name)
+            lines.wrong(f"unknown operand {name[:20]!r} of a '#^' line", name)
         part[name] ^= _read_comment(lines, f"#^ {name} ", part[name])
         following = next(lines, "")
     if not following:
@@ -237,8 +234,7 @@ def _read_comment(lines: Lines, start: str, array: Array) -> Array:
     if not lines.text.startswith(start):
         lines.wrong(f"expected {start + 'WORDS'!r}")
     text = lines.text.removeprefix(start)
-    in_pairs = array.dtype == np.uint8
-    words = [text[at : at + 2] for at in range(0, len(text), 2)] if in_pairs else text.split(" ")
+    words = pairs(text) if array.dtype == np.uint8 else text.split(" ")
     if len(words) != array.size:
         lines.wrong(f"{len(words)} words, expected {array.size}")
     return read_words(words, array.dtype, lines).reshape(array.shape)
@@ -251,7 +247,7 @@ def _read_product(lines: Lines, form: Instruction, index: int) -> list[str]:
         lines.wrong(f"{len(words)} words, expected the {len(wanted)} of a dot product")
     for word, digits in zip(words, wanted, strict=True):
         if len(word) != digits or word.strip("0123456789abcdef"):
-            lines.wrong(f"{word[:20]!r} is no word of {digits} hexadecimal digits", word)
+            lines.wrong(f"{word[:20]!r} is not a word of {digits} hexadecimal digits", word)
     return words
 
 

@@ -1,5 +1,5 @@
-"""The parts that text formats share: the manifest in a leading comment, hexadecimal words, errors with their
-line.
+"""The parts that text formats share: the fields of a case as words, the manifest in a leading comment, errors
+with their line.
 
 A file begins with comment lines: a title, then the manifest as JSON from a line ``{`` to a line ``}``. Then
 comes the text that the format's ``render`` yields and its ``parse`` reads back.
@@ -7,7 +7,8 @@ comes the text that the format's ``render`` yields and its ``parse`` reads back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,8 +20,8 @@ from ....base.errors import Location, TraceError
 from ....base.files.archives import read_lines, write_lines
 from ....base.files.replacing import together
 from ..parted import SetInParts
-from ..sets import VectorSet
-from .manifest import Manifest, manifest_from, manifest_lines
+from ..sets import Spec, VectorSet
+from .manifest import Manifest, digest_of, manifest_from, manifest_lines
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
@@ -69,6 +70,44 @@ class Lines:
                 self.wrong("expected the end of the file: all cases are read")
 
 
+@dataclass(frozen=True)
+class Field:
+    """An array of a set as words: a case has the ``shape`` (lanes, registers), (bytes,) or ()."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an immediate that differs from case to case, which is written in decimal."""
+        return self.dtype == np.int8
+
+    def rows(self, case: Array) -> list[list[str]]:
+        """Return the words of a case, a row for each lane; bytes of shared memory are one word."""
+        if self.is_integer:
+            return [[str(int(case))]]
+        words = spelled(case)
+        if len(self.shape) < 2:
+            return [["".join(words)]]
+        return [words[at : at + self.shape[1]] for at in range(0, len(words), self.shape[1])]
+
+    def read(self, words: list[str], lines: Lines) -> Array:
+        """Return the elements that words spell, the inverse of rows; raises TraceError."""
+        if self.is_integer:
+            if not re.fullmatch(r"-?\d{1,3}", words[0]) or abs(int(words[0])) > 127:
+                lines.wrong(f"{words[0][:20]!r} is not a small integer", words[0])
+            return np.array([int(words[0])], np.int8)
+        if len(self.shape) == 1:
+            words = pairs(words[0])
+        return read_words(words, self.dtype, lines)
+
+
+def fields_of(specs: Mapping[str, Spec]) -> list[Field]:
+    """Return the fields of arrays, in their order."""
+    return [Field(name, dtype, shape[1:]) for name, (dtype, shape) in specs.items()]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
     """A text format: its comments, its writer and its reader.
@@ -95,16 +134,25 @@ class TextFormat:
             write_lines(path, self._lines(vectors, path.stem))
 
     def _lines(self, vectors: SetInParts, stem: str) -> Iterator[str]:
+        yield from self.head(vectors)
+        yield from self.render(vectors, stem)
+
+    def head(self, vectors: SetInParts) -> Iterator[str]:
+        """Yield the lines of the manifest and those around it."""
         yield from self.opening
         for line in manifest_lines(vectors):
             yield self.prefix + line.replace("*/", "*\\/")  # a slash that does not end a C comment
         yield from self.closing
-        yield from self.render(vectors, stem)
 
     def read(self, path: Path) -> VectorSet:
         """Return the set in a file; raises TraceError with the line, OSError."""
         lines = Lines(path, read_lines(path))
-        manifest = self._manifest(lines)
+        text, place = self.manifest_text(lines)
+        try:
+            manifest = manifest_from(text)
+            manifest.check_size()
+        except TraceError as error:
+            raise error.at(place) from None
         arrays = self.parse(lines, manifest)
         lines.end()
         for name, array in arrays.items():
@@ -115,11 +163,12 @@ class TextFormat:
         """Return the set in a file, which is read as a whole; raises what read raises."""
         return self.read(path)
 
-    def _manifest(self, lines: Lines) -> Manifest:
+    def manifest_text(self, lines: Lines) -> tuple[str, Location]:
+        """Read the manifest and the lines around it; return its text, and where it begins."""
         found: list[str] = []
         for expected in self.opening:
             if lines.following(repr(expected)) != expected:
-                lines.wrong(f"this is no {self.name} file of a vector set: expected {expected!r}")
+                lines.wrong(f"this is not a {self.name} file of a vector set: expected {expected!r}")
         place = lines.place()
         while not found or found[-1] != "}":
             line = lines.following(f"the manifest, which ends in '{self.prefix}}}'")
@@ -130,18 +179,11 @@ class TextFormat:
         for expected in self.closing:
             if lines.following(repr(expected)) != expected:
                 lines.wrong(f"expected {expected!r}")
-        try:
-            manifest = manifest_from("\n".join(found))
-            manifest.check_size()
-        except TraceError as error:
-            raise error.at(place) from None
-        return manifest
+        return "\n".join(found), place
 
 
 def check_array(lines: Lines, manifest: Manifest, name: str, array: Array) -> None:
     """Raise TraceError, for the file as a whole, unless an array is equal to the written array."""
-    from .manifest import digest_of
-
     try:
         manifest.check_hash(name, digest_of([array]))
     except TraceError as error:
@@ -156,6 +198,20 @@ def numbered(vectors: SetInParts) -> Iterator[tuple[int, VectorSet]]:
         start += len(part)
 
 
+def cases_of(vectors: SetInParts) -> Iterator[tuple[int, str, Arrays]]:
+    """Yield number, label ("" for none) and arrays of each case."""
+    for start, part in numbered(vectors):
+        arrays = part.arrays()
+        for case in range(len(part)):
+            label = part.labels[case] if part.labels else ""
+            yield start + case, label, {name: array[case] for name, array in arrays.items()}
+
+
+def empty_arrays(manifest: Manifest) -> Arrays:
+    """Return the arrays of a set, to be filled."""
+    return {name: np.zeros(entry.shape, entry.dtype) for name, entry in manifest.arrays.items()}
+
+
 # --- words -----------------------------------------------------------------------------------------
 
 
@@ -166,6 +222,11 @@ def spelled(array: Array) -> list[str]:
     return text.split(" ") if text else []
 
 
+def pairs(text: str) -> list[str]:
+    """Return the digits of bytes, two for each."""
+    return [text[at : at + 2] for at in range(0, len(text), 2)]
+
+
 def read_words(words: list[str], dtype: npt.DTypeLike, lines: Lines) -> Array:
     """Return the elements that hexadecimal words spell; raises TraceError at a word that spells none."""
     kind = np.dtype(dtype)
@@ -174,5 +235,5 @@ def read_words(words: list[str], dtype: npt.DTypeLike, lines: Lines) -> Array:
     if len(text) != digits * len(words) or not _HEXADECIMAL.issuperset(text):
         for word in words:
             if len(word) != digits or not _HEXADECIMAL.issuperset(word):
-                lines.wrong(f"{word[:_SHORT]!r} is no word of {digits} hexadecimal digits", word[:_SHORT])
+                lines.wrong(f"{word[:_SHORT]!r} is not a word of {digits} hexadecimal digits", word[:_SHORT])
     return np.frombuffer(bytes.fromhex(text), kind.newbyteorder(">")).astype(kind)

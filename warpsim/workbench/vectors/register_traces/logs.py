@@ -61,7 +61,7 @@ def read_records(path: Path) -> Iterator[Record]:
         found = True
         yield record
     if not found:
-        reason = "this is no log of NVBit's record_reg_vals, nor of CUTracer: it has no record"
+        reason = "not an NVBit or CUTracer register log: it has no record"
         raise TraceError(reason, Location(str(path), 1))
 
 

@@ -74,5 +74,5 @@ def _row(collector: Collector, row: dict[str, str], line: Line) -> None:
         found = _REGISTER.fullmatch(name.lower())
         if found and cell:
             if (digits := digits_of(cell)) is None:
-                raise wrong(line, f"{name}: {cell!r} is no hexadecimal word", cell)
+                raise wrong(line, f"{name}: {cell!r} is not a hexadecimal word", cell)
             take(collector, named | {"register": found[1], "value": digits}, line)

@@ -192,7 +192,7 @@ def _unfitting(path: Path, tokens: Sequence[str], vectors: VectorSet) -> str:
         for each in _orders(vectors)
     )
     return (
-        f"{path}: {len(tokens):,} words of {len(tokens[0])} hexadecimal digits are no D of "
+        f"{path}: {len(tokens):,} words of {len(tokens[0])} hexadecimal digits are not a D of "
         f"{len(vectors):,} cases: expected {ways}"
     )
 
@@ -213,7 +213,8 @@ def read_stored(path: Path, vectors: VectorSet, order: str) -> UnitResults:
         d = registers_of(np.ascontiguousarray(array).view(element), form, "d")
     else:
         raise TraceError(
-            f"{path}: {array.dtype} {array.shape} is no D of this set: expected registers {vectors.d.dtype} "
+            f"{path}: {array.dtype} {array.shape} is not a D of this set: expected registers "
+            f"{vectors.d.dtype} "
             f"{shape}, or matrices {matrix} of {form.d.name} or its codes",
             Location(str(path), 1),
         )

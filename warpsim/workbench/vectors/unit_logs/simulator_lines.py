@@ -125,7 +125,7 @@ def _object(collector: Collector, line: Line) -> tuple[int, int, int] | None:
     try:
         found = json.loads(line.text)
     except (ValueError, RecursionError) as error:
-        raise wrong(line, f"this is no JSON object: {str(error).partition(':')[0]}") from None
+        raise wrong(line, f"this is not a JSON object: {str(error).partition(':')[0]}") from None
     named = named_parts(found)
     if "case" not in named or "value" not in named:
         return None
@@ -168,7 +168,9 @@ def take(collector: Collector, found: Mapping[str, str], line: Line) -> tuple[in
     digits = digits_of(found["value"].strip())
     if digits is None:
         raise wrong(
-            line, f"{found['value']!r} is no hexadecimal word: decimals do not show all bits", found["value"]
+            line,
+            f"{found['value']!r} is not a hexadecimal word: decimals do not show all bits",
+            found["value"],
         )
     place = _place(collector, found, line)
     if place is None:
@@ -196,7 +198,7 @@ def _place(collector: Collector, found: Mapping[str, str], line: Line) -> tuple[
         if name in found:
             text = found[name].strip().lower().removeprefix("d")
             if not text.isdecimal() or len(text) > 9:
-                raise wrong(line, f"{name} {found[name]!r} is no number", found[name])
+                raise wrong(line, f"{name} {found[name]!r} is not a number", found[name])
             numbers[name] = int(text)
     if {"row", "column"} <= numbers.keys():
         places = element_places(collector.form)

@@ -76,7 +76,9 @@ def conditional_node(call: Call, graph: Graph, place: int) -> GraphNode:
     handle, kind, size = call.structure(ConditionalNodeParameters, place)
     condition = call.process.handles.get(handle)
     if not isinstance(condition, DeviceCondition) or condition.graph is not graph or condition.used:
-        raise CudaError("InvalidValue", f"{call.name}: {handle:#x} is no condition of the graph that is free")
+        raise CudaError(
+            "InvalidValue", f"{call.name}: {handle:#x} is not a condition of the graph that is free"
+        )
     branching = next((each for each in Branching if each == kind), None)
     least, most = (1, 0) if branching is None else _SIZES[branching]
     if branching is None or not least <= size <= most:

@@ -203,7 +203,7 @@ def find_in_clone(call: Call, result: Pointer, node: Handle, graph: Handle) -> N
     """Give the node of a copied graph that was made of another."""
     found = graph_of(call, graph).origins.get(node_of(call, node))
     if found is None:
-        raise CudaError("InvalidValue", f"{call.name}: the graph is no copy of that node's")
+        raise CudaError("InvalidValue", f"{call.name}: the graph is not a copy of that node's")
     call.put(result, "Q", node_handle(call, found))
 
 

@@ -136,7 +136,7 @@ def memcpy_2d(call: Call, asked: RowCopy, stream: AsyncStream) -> None:
 
 @row("cudaMemcpy3D", "cudaMemcpy3DAsync")
 def memcpy_3d(call: Call, parameters: Pointer, stream: AsyncStream) -> None:
-    """Copy layers of rows, as cudaMemcpy3DParms says, between memory that is no array."""
+    """Copy layers of rows, as cudaMemcpy3DParms says, between memory that is not an array."""
     _enqueue(call, stream, box_work(call.name, box_at(call, parameters)))
 
 
@@ -223,7 +223,7 @@ def _pattern(call: Call, value: int) -> bytes:
 
 
 def _check_aligned(call: Call, *words: int) -> None:
-    """Raise CudaError for an address or a pitch that is no multiple of an element's bytes."""
+    """Raise CudaError for an address or a pitch that is not a multiple of an element's bytes."""
     width = len(_pattern(call, 0))
     if any(word % width for word in words):
         shown = ", ".join(f"{word:#x}" for word in words)

@@ -110,7 +110,7 @@ export class WordPage {
     const other = kind === "instruction" ? kind : kindOf(word);
     this.others = words.length > 1 ? words : [];
     this.state.word = word;
-    const whole = /[0-9a-f]{16}/i.test(text); // what is typed in part is no descriptor of the other yet
+    const whole = /[0-9a-f]{16}/i.test(text); // what is typed in part is not a descriptor of the other yet
     if (whole && other !== kind && troubleOf(this.table, word) && !troubleOf(this.words.matrix[other], word)) {
       this.set({ kind: other, word });
       byId("word").value = text;
@@ -161,7 +161,7 @@ export class WordPage {
     control.toggleAttribute("aria-invalid", word === null);
     if (word === null) {
       const steps = field.unit > 1 ? ` in steps of ${field.unit}` : "";
-      this.complain(`${field.name}: it is 0 to ${field.most}${steps}`);
+      this.complain(`${field.name}: expected 0 to ${field.most}${steps}`);
       return;
     }
     this.state.word = word;

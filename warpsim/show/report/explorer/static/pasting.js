@@ -7,7 +7,7 @@ import { hexadecimal, shortText } from "./texts.js";
 
 const MOST = 1 << 16; // words of one text
 
-// A number that is no label: 0x…, a decimal (perhaps negative), or bare hexadecimal digits of a whole word.
+// A number that is not a label: 0x…, a decimal (perhaps negative), or bare hexadecimal digits of a whole word.
 const NUMBER = /(?<![\w.%])(?:0[xX]([0-9a-fA-F]{1,16})|(-?\d+)|([0-9a-fA-F]{8}|[0-9a-fA-F]{16}))[uUlL]*(?![\w.])/g;
 // Labels of prints: "T5:", "lane 5:", "tid=5", "%a0 =", "a[3]:", "r0=".
 const LABEL = /\b(?:lane|thread|tid|T)\s*[=:]?\s*\d+\b\s*[:=,]?|%?\b[a-z]\w*\s*\[\s*\d+\s*\]\s*[:=]?|%\w+\s*[:=]?|\b[a-z_]\w*\s*=/gi;

@@ -144,7 +144,7 @@ def _by_bytes(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
     highest = FLOORED_HIGHEST if variant.floored else BYTE_HIGHEST
     beyond = top.unsigned_above(highest)
     if variant.half:
-        doubtful, excused = beyond, partial(_nowhere, top)
+        doubtful, excused = beyond, partial(_no_lanes, top)
     else:
         doubtful = top.outside(_lowest_byte(variant), highest)
         excused = partial(_none_counts, terms, top, c, variant)
@@ -194,15 +194,15 @@ def _by_words(terms: Terms, c: Lanes | None, numbers: Numbers, variant: Variant)
         "doubtful": doubtful,
         "beyond": beyond,
     }
-    return Alignment(excused=partial(_nowhere, top), **by)
+    return Alignment(excused=partial(_no_lanes, top), **by)
 
 
-def _nowhere(like: Lanes) -> Lanes:
+def _no_lanes(like: Lanes) -> Lanes:
     return constant(like.builder, I1, 0, like.width)
 
 
 def _hazard(top: Lanes, scale: Lanes | None, variant: Variant) -> Lanes:
-    """Return lanes whose maximum is out of bounds. Zeros alone are no hazard; f16's floor is above the
+    """Return lanes whose maximum is out of bounds. Zeros alone are not a hazard; f16's floor is above the
     lower bound.
     """
     if variant.half:

@@ -83,7 +83,7 @@ class GroupRow:
         place = self.builder.add(self.c_at, j)
         c = load(self.builder, self.place.c, place, ALIGNED)
         exponents = [self._pair(4, 3, g, j) for g in range(self.groups)]
-        tops = [self._present(g, j).choose(exponents[g], floor) for g in range(self.groups)]
+        tops = [self._nonzero_groups(g, j).choose(exponents[g], floor) for g in range(self.groups)]
         top = reduce(Lanes.maximum, [_exponent(c), *tops]).maximum(floor)
         up = fraction_bits - top
         total = (c.to(F64) * power_of_two(up, F64)).to(I64)
@@ -97,24 +97,24 @@ class GroupRow:
 
     def _pair(self, of_a: int, of_b: int, number: int, j: Any) -> Lanes:
         """Return a plane of A's row plus that of B's columns, of a group."""
-        return self._of_row(of_a, number) + self._of_columns(of_b, number, j)
+        return self._row_element(of_a, number) + self._column_elements(of_b, number, j)
 
-    def _of_row(self, plane: int, number: int) -> Lanes:
+    def _row_element(self, plane: int, number: int) -> Lanes:
         return splat(self.builder, self._scalar(self.place.a[plane], self.a_group, number), ALIGNED)
 
-    def _of_columns(self, plane: int, number: int, j: Any) -> Lanes:
+    def _column_elements(self, plane: int, number: int, j: Any) -> Lanes:
         at = self.builder.add(self.builder.mul(self.stride, ir.Constant(I64, number)), j)
         return load(self.builder, self.place.b[plane], self.builder.add(self.b_group, at), ALIGNED)
 
-    def _present(self, number: int, j: Any) -> Lanes:
+    def _nonzero_groups(self, number: int, j: Any) -> Lanes:
         """Return where a group has a product that is not 0, and scales that are not 0."""
-        return ~(self._of_row(2, number) & self._of_columns(1, number, j)).equals(0)
+        return ~(self._row_element(2, number) & self._column_elements(1, number, j)).equals(0)
 
     def _scaled_sum(self, number: int, j: Any) -> Lanes:
         """Return a group's sum times the significands of its scales."""
         at = self.builder.add(self.builder.mul(self.stride, ir.Constant(I64, number)), j)
         total = load(self.builder, self.place.sums, at, ALIGNED).to(I32)
-        return total * (self._of_row(3, number) * self._of_columns(2, number, j))
+        return total * (self._row_element(3, number) * self._column_elements(2, number, j))
 
     def _invalid(self, j: Any) -> Lanes:
         """Return where a scale is NaN."""

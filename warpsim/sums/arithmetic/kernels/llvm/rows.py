@@ -80,9 +80,9 @@ class _Planes:
 
     def row_exponents(self, width: int) -> list[Load]:
         """Return exponents of A in every lane, which are loaded where they are needed."""
-        return [partial(self._of_row, k, width) for k in range(self.variant.products)]
+        return [partial(self._row_element, k, width) for k in range(self.variant.products)]
 
-    def _of_row(self, k: int, width: int) -> Lanes:
+    def _row_element(self, k: int, width: int) -> Lanes:
         builder = self.builder
         place = builder.add(self.a_at, ir.Constant(I64, k))
         return splat(builder, builder.load(builder.gep(self.a_exponents, [place])), width)
@@ -97,13 +97,13 @@ class _Planes:
 
     def scale(self, j: Any, width: int) -> Lanes | None:
         """Return exponents of block scales."""
-        return self._of_row_and_columns(Lanes.__add__, j, width) if self.variant.scaled else None
+        return self._row_with_columns(Lanes.__add__, j, width) if self.variant.scaled else None
 
     def bound(self, j: Any, width: int) -> Lanes | None:
         """Return sums of both factors' bounds."""
-        return self._of_row_and_columns(Lanes.unsigned_sum, j, width) if self.variant.relative else None
+        return self._row_with_columns(Lanes.unsigned_sum, j, width) if self.variant.relative else None
 
-    def _of_row_and_columns(self, operation: Callable[[Lanes, Lanes], Lanes], j: Any, width: int) -> Lanes:
+    def _row_with_columns(self, operation: Callable[[Lanes, Lanes], Lanes], j: Any, width: int) -> Lanes:
         builder = self.builder
         of_row = splat(builder, builder.load(builder.gep(self.a_scales, [self.a_scale_at])), width)
         return operation(of_row, load(builder, self.b_scales, builder.add(self.b_scale_at, j), width))
@@ -139,7 +139,7 @@ class Row(_Planes):
         remaining, before = [*range(variant.steps)], None
         while variant.bytewise and len(remaining) > 1:
             before = self._early(remaining.pop(0), before)
-        known = self._known(remaining[0], before)
+        known = self._precomputed_planes(remaining[0], before)
         row = self._row()
         found = cgutils.alloca_once_value(builder, ir.Constant(I1, 0))
         with self.loop(_zero(), self.n, variant.width) as (j, _):
@@ -169,11 +169,11 @@ class Row(_Planes):
 
         In a loop of its own, as a group of columns is then short enough for the processor to begin the next.
         """
-        variant, known, results = self.variant, self._known(step, before), self._scratch(F32)
+        variant, known, results = self.variant, self._precomputed_planes(step, before), self._scratch(F32)
         row = self._row()
         with self.loop(_zero(), self.n, variant.width) as (j, _):
             terms, start = self._terms(step, row, known, j), self._start(before, j, variant.width)
-            result = steps.fast(terms, start, self._of_rule(variant.width), variant, self.embedded)
+            result = steps.fast(terms, start, self._rule_numbers(variant.width), variant, self.embedded)
             wrong = result.doubtful & ~result.excused()
             wrong.choose(steps.canonical_nan(result.value), result.value).store(results, j)
         return results
@@ -190,7 +190,7 @@ class Row(_Planes):
         room = cgutils.alloca_once(self.builder, ir.ArrayType(ir.VectorType(element, _BYTES), vectors))
         return self.builder.bitcast(room, element.as_pointer())
 
-    def _known(self, step: int, before: Any) -> list[Any]:
+    def _precomputed_planes(self, step: int, before: Any) -> list[Any]:
         """Return planes of what is found first of a step: largest exponents and, where floored, counts."""
         if not self.variant.bytewise:
             return []
@@ -213,7 +213,7 @@ class Row(_Planes):
         """Return how many products of all columns are too low."""
         counts, row = self._scratch(I8), self.broadcast(self.of_row(self.a_bytes), _BYTES)
         with self.loop(_zero(), self.n, _BYTES) as (j, _):
-            of_rule = self._of_rule(_BYTES)
+            of_rule = self._rule_numbers(_BYTES)
             top = raised(load(self.builder, tops, j, _BYTES), of_rule, self.variant)
             terms = Terms(a_low=row, b_low=self.columns(self.b_bytes, 0, j, _BYTES), top=top)
             too_low(terms, of_rule).store(counts, j)
@@ -233,20 +233,20 @@ class Row(_Planes):
             too_low=count,
         )
 
-    def _of_rule(self, width: int) -> Numbers:
+    def _rule_numbers(self, width: int) -> Numbers:
         return _numbers(self.builder, self.numbers, width)
 
     def _fast(self, terms: list[Terms], value: Lanes | None, j: Any) -> Result:
         """Emit one vector of columns, which continues from ``value``."""
-        builder, variant, numbers = self.builder, self.variant, self._of_rule(self.variant.width)
-        doubtful = beyond = _nowhere(builder, variant.width)
+        builder, variant, numbers = self.builder, self.variant, self._rule_numbers(self.variant.width)
+        doubtful = beyond = _no_lanes(builder, variant.width)
         results = list[Result]()
         for step in terms:
             result = steps.fast(step, value, numbers, variant, self.embedded)
             value, doubtful, beyond = result.value, doubtful | result.doubtful, beyond | result.beyond
             results.append(result)
         assert value is not None
-        uncertain = _nowhere(builder, variant.width)
+        uncertain = _no_lanes(builder, variant.width)
         if variant.emulated:
             value, uncertain = steps.emulated_sum(self.accumulators(j, variant.width), value, variant)
         excused = partial(_all_excused, results, uncertain)
@@ -261,9 +261,9 @@ class Row(_Planes):
         if variant.scaled or (variant.emulated and variant.half):
             return result
         terms = [self._terms(step, row, [], j) for step in range(variant.steps)]
-        value, known = steps.settled(terms, self.accumulators(j, width), self._of_rule(width), variant)
+        value, known = steps.settled(terms, self.accumulators(j, width), self._rule_numbers(width), variant)
         known = known & splat(self.builder, narrow, width)
-        excused = partial(_either, result.excused, known)
+        excused = partial(_union, result.excused, known)
         return replace(result, value=known.choose(value, result.value), excused=excused)
 
     def _settle(self, result: Result, j: Any, found: Any) -> None:
@@ -329,7 +329,7 @@ def _all_excused(results: list[Result], uncertain: Lanes) -> Lanes:
     return reduce(Lanes.__and__, [result.excused() | ~result.doubtful for result in results], ~uncertain)
 
 
-def _either(excused: Load, known: Lanes) -> Lanes:
+def _union(excused: Load, known: Lanes) -> Lanes:
     return excused() | known
 
 
@@ -337,7 +337,7 @@ def _zero() -> Any:
     return ir.Constant(I64, 0)
 
 
-def _nowhere(builder: Any, width: int) -> Lanes:
+def _no_lanes(builder: Any, width: int) -> Lanes:
     return constant(builder, I1, 0, width)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from .....isa.fragments import metadata_map
 from ..byte_keys import Indices
-from ..commonest import mode, modes_of_rows
 from ..kept_results import Kept
 from ..loaded_operands import Mask, Operand
+from ..modes import mode, modes_of_rows
 from ..operand_bytes import cell_uses
 
 BYTES = 4  # of a word

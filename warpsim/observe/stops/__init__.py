@@ -1,0 +1,1 @@
+"""Where a launch stops, and what is known there: places, conditions, watches, values."""

@@ -1,0 +1,1 @@
+"""What register dumps hold, beside the matrices that they should hold."""

@@ -1,0 +1,266 @@
+"""Words of maps and of values: a phrase for each kind of atom and of source, made of the words of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..library.mistake import SPELLED
+from .atoms import Facts
+from .fitting import Where
+from .place_words import UNITS, Speaker, bit_words, plural, where
+from .views import ACCUMULATORS, SELECTED, View
+
+CHUNK = "16-byte chunk"
+_LISTED = 16  # values of a field, up to which they are listed
+_TILES = {1: "next", -1: "previous", 0: "first"}
+
+
+def _xor(facts: Facts, speaker: Speaker, view: View) -> str:
+    by, size, field = int(facts["by"]), int(facts["size"]), str(facts["field"])
+    noun, nouns = speaker.noun(field), speaker.nouns(field)
+    if view.name == "registers" and field in ("slot", "index", "byte"):
+        return _units(by * speaker.bits, speaker)
+    if field == "row" and by == 8 and speaker.operand != "b":
+        return "rows g and g + 8 exchanged"
+    if 2 * by == size and size > 2:
+        return f"{noun} halves exchanged"
+    if size == 2:
+        return f"{nouns} 0 and 1 exchanged"
+    if by == size - 1:
+        return f"{nouns} in reverse order"
+    return f"{nouns} i and i ^ {by} exchanged"
+
+
+def _units(mask: int, speaker: Speaker) -> str:
+    """Return which parts of a register are exchanged, or reversed, by an exclusive or of bit positions."""
+    low, top = mask & -mask, 1 << mask.bit_length()
+    unit, whole = UNITS.get(low, f"{low}-bit part"), UNITS.get(top, f"{top} bits")
+    if speaker.operand == "e" and top == 4:
+        whole = "field"
+    if mask == top - low:
+        verb = "exchanged" if mask == low else "reversed"
+        return f"{plural(unit)} of each {whole} {verb}"
+    return f"{plural(unit)} i and i ^ {mask // low} of each register exchanged"
+
+
+def _rotated(facts: Facts, speaker: Speaker, view: View) -> str:
+    by, size = int(facts["by"]), int(facts["size"])
+    signed = by if by <= size // 2 else by - size
+    return f"{speaker.noun(facts['field'])} off by {signed:+d}"
+
+
+def _shifted(facts: Facts, speaker: Speaker, view: View) -> str:
+    by, field = int(facts["by"]), str(facts["field"])
+    if view.name == "registers" and field in ("slot", "index", "byte"):
+        each = "word" if speaker.operand == "e" else "register"
+        return f"each {each} shifted {'left' if by < 0 else 'right'} by {abs(by) * speaker.bits} bits"
+    return f"{speaker.noun(field)} off by {by:+d}, nothing beyond the edge"
+
+
+def _renumbered(facts: Facts, speaker: Speaker, view: View) -> str:
+    read, held, each = str(facts["from"]), str(facts["as"]), int(facts["each"])
+    if ACCUMULATORS in (read, held) and {read, held} & {"matrix", "memory"}:
+        undone = ", undone" * (held == ACCUMULATORS)
+        return f"k in the order of accumulators (D of the product before, packed as A){undone}"
+    if speaker.operand == "e" and "matrix" in (read, held) and {read, held} & {"registers", SELECTED}:
+        return "in memory order, not reordered" + ", undone (reordered twice)" * (held == "matrix")
+    if (held, read) == ("registers", "matrix"):
+        return f"lane l holds elements {each} * l to {each} * l + {each - 1} (addressed as lane * {each})"
+    if (held, read) == ("matrix", "registers"):
+        return f"in the order of lanes, {each} elements each (addressed as lane * {each})"
+    return f"{read} in the order of {held}"
+
+
+def _scaled(facts: Facts, speaker: Speaker, view: View) -> str:
+    noun, by = speaker.noun(facts["field"]), int(facts["by"])
+    term = f"{facts['factor']} * i{f' + {by}' if by else ''}"
+    return f"{noun} i holds {noun} {f'({term})' if by else term} mod {facts['size']}"
+
+
+def _swapped(facts: Facts, speaker: Speaker, view: View) -> str:
+    return f"{speaker.nouns(facts['field'])} {facts['first']} and {facts['second']} exchanged"
+
+
+def _copied(facts: Facts, speaker: Speaker, view: View) -> str:
+    noun = speaker.noun(facts["field"])
+    return f"{noun} {facts['at']} holds {noun} {facts['from']}'s elements"
+
+
+def _ordered(facts: Facts, speaker: Speaker, view: View) -> str:
+    order = facts["order"]
+    moved = [at for at, source in enumerate(order) if at != source]
+    if len(moved) == 2:
+        return f"{speaker.nouns(facts['field'])} {moved[0]} and {moved[1]} exchanged"
+    return f"{speaker.nouns(facts['field'])} in the order {', '.join(map(str, order))}"
+
+
+def _added(facts: Facts, speaker: Speaker, view: View) -> str:
+    """Return a bit added to another as an exchange where the other is set; of chunks, as a swizzle."""
+    (field, bit), (other, other_bit) = facts["first"], facts["second"]
+    if field == CHUNK:
+        return _swizzled({**facts, "width": 1}, speaker, view)
+    size, other_size = (view.fields[view.field(name)].size for name in (field, other))
+    exchanged = _xor({"field": field, "size": size, "by": 1 << bit}, speaker, view)
+    within = Where(view, {"field": other, "size": other_size, "bit": other_bit, "is": 1}, np.zeros(0, bool))
+    return exchanged + where((within,), speaker)
+
+
+def _reordered(facts: Facts, speaker: Speaker, view: View) -> str:
+    """Return the order of the bits of a value; of few values their order."""
+    size, order = int(facts["size"]), facts["order"]
+    if size > _LISTED:
+        return f"bits of the {speaker.noun(facts['field'])} in the order {order}, lowest first"
+    values = [sum((value >> bit & 1) << to for to, bit in enumerate(order)) for value in range(size)]
+    return f"{speaker.nouns(facts['field'])} in the order {', '.join(map(str, values))}"
+
+
+def _blocks(facts: Facts, speaker: Speaker, view: View) -> str:
+    width = 1 << int(facts["width"])
+    (first, *_), (second, *_) = facts["first"], facts["second"]
+    if view.name == "matrix" and {field.size for field in view.fields} == {width}:
+        return "transposed"
+    if view.name == "blocks" and width == 8:
+        return "8 x 8 blocks transposed"
+    return f"blocks of {width} x {width} of {speaker.noun(first)} and {speaker.noun(second)} transposed"
+
+
+def _swizzled(facts: Facts, speaker: Speaker, view: View) -> str:
+    (first, low), (second, from_low) = facts["first"], facts["second"]
+    mask = (1 << int(facts["width"])) - 1
+    inner = (
+        f"{speaker.noun(second)} / {1 << from_low} & {mask}"
+        if from_low
+        else f"{speaker.noun(second)} & {mask}"
+    )
+    shift = f" * {1 << low}" if low else ""
+    return f"swizzled: {speaker.noun(first)} ^ ({inner}){shift}"
+
+
+def _nested(facts: Facts, speaker: Speaker, view: View) -> str:
+    names = facts["field"], facts["other"]
+    if view.name == "matrix" and set(names) == {"row", "column"}:
+        how = "rows read as columns" if names[0] == "column" else "columns read as rows"
+        return f"transposed ({how})"
+    return f"{speaker.noun(names[0])} and {speaker.noun(names[1])} nested in the other order"
+
+
+def _stride(how: str) -> Callable[[Facts, Speaker, View], str]:
+    def text(facts: Facts, speaker: Speaker, view: View) -> str:
+        line = speaker.noun(view.fields[0].name)
+        wrapped = ", wrapped" * bool(facts.get("wrapped"))
+        return how.format(line=line, stride=facts.get("stride"), own=facts.get("own")) + wrapped
+
+    return text
+
+
+def _plain(text: str) -> Callable[[Facts, Speaker, View], str]:
+    """Return a phrase with the nouns of its fields and the facts put in."""
+
+    def made(facts: Facts, speaker: Speaker, view: View) -> str:
+        named = {
+            key: facts[key] for key in facts if key not in ("field", "other", "first", "second", "third")
+        }
+        if "field" in facts:
+            named |= {"noun": speaker.noun(facts["field"]), "nouns": speaker.nouns(facts["field"])}
+        if "other" in facts:
+            named["other"] = speaker.noun(facts["other"])
+        for key in ("first", "second", "third"):
+            if isinstance(facts.get(key), list):
+                named[key] = bit_words(facts[key], speaker)
+        return text.format(**named)
+
+    return made
+
+
+_MAPS: dict[str, Callable[[Facts, Speaker, View], str]] = {
+    "xor": _xor,
+    "rotated": _rotated,
+    "swapped": _swapped,
+    "copied": _copied,
+    "ordered": _ordered,
+    "transposed": _blocks,
+    "swizzled": _swizzled,
+    "nested": _nested,
+    "reversed": _plain("{nouns} in reverse order"),
+    "shifted": _shifted,
+    "clamped": _plain("{noun} off by {by:+d}, the last repeated at the edge"),
+    "scaled": _scaled,
+    "constant": _plain("{noun} {value}'s elements in every {noun}"),
+    "cleared": _plain("bit {bit} of the {noun} cleared"),
+    "set": _plain("bit {bit} of the {noun} set"),
+    "rounded down": _plain("{noun} rounded down to a multiple of {to}"),
+    "remainder": _plain("{noun} modulo {of}"),
+    "divided": _plain("{noun} divided by {by}"),
+    "bits": _reordered,
+    "interleaved": _plain("{nouns} interleaved in blocks of {width}"),
+    "spread": _plain("{nouns} spread: {width} in the room of twice as many, the rest empty"),
+    "packed": _plain("{nouns} packed: the first half of each {width} * 2 alone, close together"),
+    "reversed in blocks": _plain("{nouns} reversed in blocks of {width}"),
+    "rotated in blocks": _plain("{noun} off by {by:+d} in each block of {width}"),
+    "bits exchanged": _plain("{first} and {second} exchanged"),
+    "bit added": _added,
+    "bit read as": _plain("{first} read as {second}"),
+    "bits rotated": _plain("{first}, {second} and {third} rotated"),
+    "index rotated": _plain("bits of the index rotated by {by}"),
+    "index reversed": _plain("bits of the index reversed"),
+    "skewed": _plain("{noun} moved by {factor} * {other}, mod {size}"),
+    "row stride": _stride("read with a {line} stride of {stride} elements, not {own}"),
+    "written with stride": _stride("written with a {line} stride of {stride} elements, read with {own}"),
+    "by columns": _stride("read across {line}s, {stride} elements apart"),
+    "base": _plain("base off by {by:+d} elements"),
+    "renumbered": _renumbered,
+}
+
+
+_VALUES: dict[str, Callable[[Facts, Speaker], str]] = {
+    "negated": lambda facts, speaker: "negated",
+    "absolute": lambda facts, speaker: "sign lost (absolute values)",
+    "sign inverted": lambda facts, speaker: "sign bit inverted (a zero point)",
+    "positive": lambda facts, speaker: "negative values set to zero (ReLU)",
+    "times": lambda facts, speaker: f"times {facts['factor']:.6g}",
+    "rounded": lambda facts, speaker: f"rounded to {facts['to']}",
+    "cut": lambda facts, speaker: f"truncated to {facts['to']}",
+    "tf32": lambda facts, speaker: f"f32 not rounded to tf32 ({'cvt.rn' if facts['to even'] else 'cvt.rna'})",
+    "read as": lambda facts, speaker: f"{facts['type']} bits read as {facts['own']}, values converted",
+    "passed as": lambda facts, speaker: f"bits of {facts['type']} passed as {facts['own']}",
+    "offset": lambda facts, speaker: f"values off by {facts['by']:+d} (a zero point)",
+    "bytes exchanged": lambda facts, speaker: "bytes of each element reversed",
+    "halves exchanged": lambda facts, speaker: "16-bit halves of each element exchanged",
+    "nibbles exchanged": lambda facts, speaker: "nibbles of each byte exchanged",
+    "nibble": lambda facts, speaker: (
+        f"the {facts['part']} nibble alone{', sign extended' * bool(facts['signed'])}"
+    ),
+    "inverted": lambda facts, speaker: "all bits inverted",
+    "part lost": lambda facts, speaker: f"the {facts['kept']} half of each element alone, the rest zero",
+    "misplaced": lambda facts, speaker: (
+        f"elements {abs(facts['by'])} bits too {'high' if facts['by'] > 0 else 'low'} in their bytes"
+    ),
+    "index xor": lambda facts, speaker: f"each index xor {facts['by']}",
+    "index bits exchanged": lambda facts, speaker: "bits of each index exchanged",
+    "indices as fields": lambda facts, speaker: "indices 0 and 1 written as fields",
+    "fields as indices": lambda facts, speaker: "fields written as indices 0 and 1",
+    "index everywhere": lambda facts, speaker: f"index {facts['value']} everywhere",
+    "scale of 1": lambda facts, speaker: "ignored (they act as 1.0)",
+    "exponent off": lambda facts, speaker: f"exponent off by {facts['by']:+d}",
+    "scale inverted": lambda facts, speaker: "inverted (1 / scale)",
+    "other operand": lambda facts, speaker: (
+        f"the registers of {SPELLED.get(facts['operand'], facts['operand'].upper())}"
+    ),
+    "integers": lambda facts, speaker: f"fractions lost ({facts['by']} to integers)",
+    "flushed": lambda facts, speaker: "subnormal values set to zero",
+    "without C": lambda facts, speaker: "C not added",
+    "tile": lambda facts, speaker: f"those of the {_TILES[facts['by']]} tile in every tile",
+    "kept": lambda facts, speaker: "what D held before, in spite of scale-d",
+}
+
+
+def map_words(kind: str, facts: Facts, speaker: Speaker, view: View) -> str:
+    """Return the words of a map of a kind and facts in a view."""
+    return _MAPS[kind](facts, speaker, view)
+
+
+def value_words(kind: str, facts: Facts, speaker: Speaker) -> str:
+    """Return the words of a function of values, or of another source of values."""
+    return _VALUES[kind](facts, speaker)

@@ -1,0 +1,153 @@
+"""Statements that should be another form of their opcode: another rounding, signedness or comparison.
+
+The module is loaded again with one modifier of the statements of one form exchanged for another that the rows
+of the opcode have; what makes every output right is the cause. Rounding can make a few elements right by
+chance, so nothing is tried where few are wrong. Knows rows of opcodes and text; does not know what they do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from .....base.errors import Location, WarpsimError
+from .....machine.opcodes import rows_of
+from .....machine.opcodes.effect import Effect
+from .....machine.opcodes.operation import Row
+from .....machine.run.wave import Record
+from .....programs.launch.launching import load_text
+from ..launch_causes import Cause
+from ..output_errors import OutputError
+from ..repeated_launch import RepeatedLaunch
+from ..tried_repairs import Trial
+
+_SHARE = 1 / 16  # of an output's elements that are wrong
+_FIRST = ("cvt", "setp", "shr", "mul", "mad", "fma", "add")  # opcodes that are tried first
+_FUNCTION = re.compile(r"\.(?:entry|func)\b")
+_WIDTH = re.compile(r"[a-z]+(\d+)")
+_LISTED = 4  # other statements of the form
+_EVIDENCE = "the module was loaded with the other form in its place: every output is as expected"
+Modifiers = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Group:
+    """The statements of one form in a kernel, as places of their mnemonics."""
+
+    opcode: str
+    modifiers: Modifiers
+    places: tuple[Location, ...]
+
+    @property
+    def mnemonic(self) -> str:
+        """The form."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+def opcode_variants(trial: Trial, errors: Sequence[OutputError], opcodes: Sequence[str] = ()) -> list[Cause]:
+    """Return the form that makes every output right in the place of another; of ``opcodes`` alone, if any."""
+    if all(error.count < _SHARE * error.wrong.size for error in errors):
+        return []
+    groups = [group for group in _groups(trial.launch) if not opcodes or group.opcode in opcodes]
+    with trial.budget.search("other forms of statements"):
+        for group in groups:
+            for other in _other_forms(group.opcode, group.modifiers):
+                launch = _launch_with_variant(trial.launch, group, other) if trial.budget.allows() else None
+                if launch is not None and trial.wrong_of(launch) == 0:
+                    return [_cause(trial, group, ".".join((group.opcode, *other)))]
+    return []
+
+
+def _cause(trial: Trial, group: _Group, other: str) -> Cause:
+    first, *others = group.places
+    count = len(group.places)
+    where = f" in {count} statements" if count > 1 else ""
+    return Cause(
+        kind="statement",
+        message=f"with {other} in the place of {group.mnemonic}{where} every output is as expected",
+        location=first,
+        evidence=trial.again(_EVIDENCE),
+        fix=f"use {other}",
+        also=tuple(("another statement of the form", place) for place in others[:_LISTED]),
+    )
+
+
+# --- statements ------------------------------------------------------------------------------------
+
+
+def _groups(launch: RepeatedLaunch) -> list[_Group]:
+    """Return the forms of a kernel's statements that compute lane by lane, those tried first in front."""
+    found: dict[tuple[str, Modifiers], list[Location]] = {}
+    for record in _own(launch):
+        statement = record.statement
+        if _pure(statement.opcode):
+            key = statement.opcode, statement.modifiers
+            found.setdefault(key, []).append(statement.location())
+    order = {opcode: number for number, opcode in enumerate(_FIRST)}
+    return [
+        _Group(opcode=opcode, modifiers=modifiers, places=tuple(places))
+        for (opcode, modifiers), places in sorted(
+            found.items(), key=lambda item: order.get(item[0][0], len(order))
+        )
+    ]
+
+
+def _own(launch: RepeatedLaunch) -> Iterator[Record]:
+    """Yield the statements of a kernel, without the functions that it calls."""
+    entry, text = launch.kernel.entry, launch.kernel.module.program.source.text
+    begin = entry.code[entry.start].statement.location().line
+    starts = (text.count("\n", 0, found.start()) + 1 for found in _FUNCTION.finditer(text))
+    end = next((line for line in starts if line > begin), len(text))
+    for record in entry.code[entry.start :]:
+        if not begin <= record.statement.location().line < end:
+            return
+        yield record
+
+
+def _pure(opcode: str) -> list[Row]:
+    """Return the rows of an opcode that compute lane by lane."""
+    return [row for row in rows_of(opcode) if not isinstance(row, Effect)]
+
+
+@cache
+def _forms(opcode: str) -> tuple[Modifiers, ...]:
+    """Return the modifiers of every form of an opcode that computes lane by lane."""
+    return tuple(dict.fromkeys(written for row in _pure(opcode) for written in row.by_modifiers))
+
+
+def _other_forms(opcode: str, modifiers: Modifiers) -> Iterator[Modifiers]:
+    """Yield forms of which one modifier is another, of as many bits if it is a type."""
+    for other in _forms(opcode):
+        if len(other) == len(modifiers):
+            differing = [pair for pair in zip(modifiers, other, strict=True) if pair[0] != pair[1]]
+            if len(differing) == 1 and _is_as_wide(*differing[0]):
+                yield other
+
+
+def _is_as_wide(first: str, second: str) -> bool:
+    widths = [match and match[1] for match in map(_WIDTH.fullmatch, (first, second))]
+    return widths[0] == widths[1]
+
+
+# --- the text --------------------------------------------------------------------------------------
+
+
+def _launch_with_variant(launch: RepeatedLaunch, group: _Group, other: Modifiers) -> RepeatedLaunch | None:
+    """Return the launch of a text with another form; None where the text is not legal then."""
+    module = launch.kernel.module
+    source = module.program.source
+    lines = source.text.split("\n")
+    for place in sorted(group.places, key=lambda place: -place.column):  # of a line, the last first
+        line, start = lines[place.line - 1], place.column - 1
+        if not line.startswith(group.mnemonic, start):
+            return None  # a macro, or modifiers in another order
+        lines[place.line - 1] = (
+            f"{line[:start]}{'.'.join((group.opcode, *other))}" + line[start + len(group.mnemonic) :]
+        )
+    try:
+        kernel = load_text("\n".join(lines), source.file, module.target)[launch.kernel.entry.name]
+    except WarpsimError:
+        return None
+    return replace(launch, kernel=kernel)

@@ -1,0 +1,175 @@
+"""Mistakes of the library that every execution of a matrix instruction suffers from, undone in a launch.
+
+The order of elements in a word, a selector, a type: the operands come from the right place, and are held or
+read in another way. The launch is executed again with one mistake of the library of ``warpsim diff`` undone
+in each execution; what makes every output right is the cause. Knows registers; does not know what fills them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .....base.errors import Location, present
+from .....isa.fragments import registers_of
+from .....isa.instruction import Instruction
+from .....isa.operand_places.placements import Inputs
+from .....machine.opcodes.matrix.wmma import product
+from .....sums.execution.pipeline import execute_inputs
+from ...library.all_mistakes import mistakes
+from ...library.grids import Setting
+from ...library.mistake import SPELLED, Mistake
+from ...search.cases import setting_of
+from ..launch_causes import Cause, chain_to
+from ..matrix_hooks import MatrixHook, MatrixStep
+from ..statement_chains import Chain
+from ..tried_repairs import Trial
+
+Array = npt.NDArray[Any]
+_EVIDENCE = (
+    "each known mistake of a matrix instruction was reverted in turn; without this mistake, every output is "
+    "as expected"
+)
+_LISTED = 2  # mistakes of the same effect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executed:
+    """A statement by its number, with the immediates that it was executed with."""
+
+    pc: int
+    setting: Setting
+
+
+class Settings(MatrixHook):
+    """A launch that notes what is executed of instructions whose operands are all registers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.executed: dict[int, Executed] = {}
+
+    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
+        """Return D, as it is; undefined metadata is read literally."""
+        if inputs.warp_level:
+            setting = setting_of(step.form, inputs)
+            self.executed.setdefault(step.pc, Executed(pc=step.pc, setting=setting))
+        return execute_inputs(step.form, inputs.with_words(inputs.registers, literal=True))
+
+    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
+        """Return D of wmma, as it is: its fragments have no layout that a program may rely on."""
+        return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
+
+
+class RevertedMistake(MatrixHook):
+    """A launch in which statements have a mistake undone, by their number."""
+
+    def __init__(self, chosen: Mapping[int, Mistake]) -> None:
+        super().__init__()
+        self._chosen = chosen
+
+    def of_registers(self, step: MatrixStep, inputs: Inputs) -> Array:
+        """Return D of what the registers should hold, or of what should be computed of them."""
+        mistake = self._chosen.get(step.pc)
+        if mistake is None:
+            return execute_inputs(step.form, inputs)
+        registers = {name: np.ascontiguousarray(words) for name, words in inputs.registers.items()}
+        if mistake.mend is not None:
+            mended = registers | mistake.mend(registers)
+            return execute_inputs(step.form, inputs.with_words(mended, literal=True))
+        arithmetic = present(mistake.arithmetic, "arithmetic")
+        codes = arithmetic.simulate(setting_of(step.form, inputs), registers)
+        return registers_of(codes, step.form, "d")
+
+    def of_fragments(self, step: MatrixStep, codes: Mapping[str, Array]) -> Array:
+        """Return D of wmma, as it is."""
+        return product(execute_inputs, step.form, codes["a"], codes["b"], codes["c"])
+
+
+def reverted_mistakes(trial: Trial) -> list[Cause]:
+    """Return the mistake of which every output is as expected once it is undone; nothing where none is."""
+    settings = Settings()
+    if trial.wrong(settings) is None or not settings.executed:
+        return []
+    found = dict[str, dict[int, Mistake]]()
+    with trial.budget.search("known mistakes"):
+        for name, chosen in _candidates(settings.executed.values()).items():
+            if len(found) <= _LISTED and trial.wrong(RevertedMistake(chosen)) == 0:
+                found[name] = chosen
+    return [_cause(trial, found)] if found else []
+
+
+def _candidates(executed: Iterable[Executed]) -> dict[str, dict[int, Mistake]]:
+    """Return mistakes that can be undone, with the statements that may suffer from each, by name."""
+    found: dict[str, dict[int, Mistake]] = {}
+    for each in executed:
+        for mistake in mistakes(each.setting):
+            if _can_be_undone(mistake, each.setting.instruction):
+                found.setdefault(mistake.name, {})[each.pc] = mistake
+    return dict(sorted(found.items(), key=lambda item: not _is_certain(next(iter(item[1].values())))))
+
+
+def _is_certain(mistake: Mistake) -> bool:
+    """Return whether a mistake is of what is computed, or of metadata: few, and seldom like others."""
+    return mistake.arithmetic is not None or mistake.operands == ("e",)
+
+
+def _can_be_undone(mistake: Mistake, form: Instruction) -> bool:
+    """Return whether operands alone are wrong and nothing is lost, or another form is meant."""
+    if mistake.arithmetic is None:
+        return mistake.mend is not None and not {"c", "d"} & {*mistake.operands}
+    other, meant = mistake.arithmetic, mistake.arithmetic.instruction
+    return not other.adds_c and other.half is None and (meant.c, meant.d) == (form.c, form.d)
+
+
+def _cause(trial: Trial, found: Mapping[str, Mapping[int, Mistake]]) -> Cause:
+    """Return mistakes of the same effect as a cause: of an operand at what loads it, of a form at the
+    instruction.
+    """
+    (name, chosen), *others = found.items()
+    pc, mistake = next(iter(chosen.items()))
+    launch = trial.launch
+    at = launch.kernel._entry.code[pc].statement.location()
+    or_else = "".join(f"; or, with the same outputs, {other}" for other, _ in others[:_LISTED])
+    same = tuple(f"the same as: {other}" for other in mistake.also)
+    if mistake.arithmetic is not None:
+        return Cause(
+            kind="instruction",
+            message=f"what is expected is what another instruction computes of the same registers: {name}"
+            f"{or_else}",
+            location=at,
+            evidence=trial.again(_EVIDENCE),
+            fix=_fix(mistake.arithmetic.instruction, name),
+            symptoms=same,
+        )
+    role = mistake.operands[0] if len(mistake.operands) == 1 else ""
+    chain = chain_to(launch, at, role)
+    what = name.removeprefix(f"{SPELLED.get(role, role.upper())}: ") if role else name
+    operands = f"operand{'s' * (not role)} {' and '.join(mistake.operands)}"
+    return Cause(
+        kind="registers held",
+        message=f"{operands} of the matrix instruction: {what}{or_else}",
+        location=chain.nearest or at,
+        evidence=trial.again(_EVIDENCE),
+        operand=role,
+        fix=mistake.advice,
+        also=tuple(_along(chain, at)),
+        symptoms=same,
+    )
+
+
+def _fix(meant: Instruction, name: str) -> str:
+    """Return what to do: use the other instruction, or compare with the chip that has the other numerics."""
+    if name.startswith("numerics"):
+        return f"what is expected are results of {meant.target}: launch for it, or compare with this chip's"
+    return f"use {meant.mnemonic}, or convert the operands"
+
+
+def _along(chain: Chain, at: Location) -> Iterator[tuple[str, Location]]:
+    yield from (("another load of the operand", place) for place in chain.loads[1:])
+    if chain.loads:
+        yield from (("writes the shared memory that is read", place) for place in chain.writers)
+        yield "the matrix instruction", at
