@@ -115,7 +115,7 @@ def test_fragment_says_where_pack_puts_each_element(form: Instruction) -> None:
 # --- what pack and unpack refuse -------------------------------------------------------------------
 
 
-NOT_A_LETTER = "it is 'a', 'b', 'c' or 'd'"
+NOT_A_LETTER = "expected 'a', 'b', 'c' or 'd'"
 GIVE_BITS = "give bits (array.view(np.{})) or use warpsim.pack"
 
 

@@ -21,7 +21,7 @@ _CLAMP = "min.s32 %i, %i, 127; max.s32 %i, %i, -128; cvt.rn.f32.s32 %d, %i;"
 
 class Benign(NamedTuple):
     """Statements that compute a function but for values, of numbers about so large; of sums near 0 where the
-    scale is negative.
+    scale is negative: the nearer, the closer it is to 0.
     """
 
     statements: str
@@ -77,6 +77,29 @@ BENIGN = {
         ".reg .b32 %j; neg.f32 %b, %b; cvt.rn.f16x2.f32 %j, %a, %b; mov.b32 {%h, %g}, %j;"
         " mov.b32 %i, {%g, %h}; max.f16x2 %i, %i, %j; mov.b32 {%h, %g}, %i; cvt.f32.f16 %d, %h;",
         lambda a, b, c: np.maximum(a, -b), -1,
+    ),
+    "greatest in bf16, of numbers that round to one": Benign(
+        ".reg .b32 %j; neg.f32 %b, %b; cvt.rn.bf16x2.f32 %j, %a, %b; mov.b32 {%h, %g}, %j;"
+        " mov.b32 %i, {%g, %h}; max.bf16x2 %i, %i, %j; shl.b32 %i, %i, 16; mov.b32 %d, %i;",
+        lambda a, b, c: np.maximum(a, -b), -8,
+    ),
+    "element at the greatest index in bf16": Benign(
+        "neg.f32 %t, %b; cvt.rn.bf16.f32 %h, %a; cvt.rn.bf16.f32 %g, %t; setp.gt.bf16 %p, %h, %g;"
+        " selp.f32 %d, %a, %b, %p;",
+        lambda a, b, c: np.take_along_axis(
+            np.stack([a, b], 1), np.argmax(np.stack([a, -b], 1), axis=1, keepdims=True), 1
+        )[:, 0],
+        -8,
+    ),
+    "greatest index in bf16": Benign(
+        "neg.f32 %t, %b; cvt.rn.bf16.f32 %h, %a; cvt.rn.bf16.f32 %g, %t; setp.gt.bf16 %p, %h, %g;"
+        " selp.f32 %d, 0f00000000, 0f3F800000, %p;",
+        lambda a, b, c: np.argmax(np.stack([a, -b]), axis=0), -8,
+    ),
+    "element at an index of rows": Benign(
+        "neg.f32 %t, %b; cvt.rn.bf16.f32 %h, %a; cvt.rn.bf16.f32 %g, %t; setp.gt.bf16 %p, %h, %g;"
+        " selp.f32 %d, %a, %b, %p;",
+        lambda a, b, c: np.stack([a, b])[np.argmax(np.stack([a, -b]), axis=0), np.arange(64)], -8,
     ),
     "second greatest of three": Benign(
         "neg.f32 %b, %b; " + _BF16.format("%a") + _BF16.format("%b")
@@ -226,7 +249,7 @@ def _arrays(case: Benign) -> list[np.ndarray]:
         return [random.integers(-most, most, 64, dtype=np.int64).astype(np.int32) for _ in range(3)]
     a, b, c = (random.standard_normal(64) * abs(case.scale) for _ in range(3))
     if case.scale < 0:  # sums near 0, whose signs rounding turns
-        b = -a * (1 + c * 2**-14)
+        b = -a * (1 + c * abs(case.scale) * 2**-14)
     elif case is BENIGN["quantised with ties"]:
         a = np.rint(a * 16) / 16
     return [each.astype(np.float32) for each in (a, b, c)]

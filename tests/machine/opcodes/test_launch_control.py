@@ -147,7 +147,7 @@ def error_of(text: str, old: str, new: str, grid: int = 1) -> str:
 
 def test_uses_that_are_not_defined() -> None:
     assert "there is no CTA whose coordinates could be read" in error_of(WORKER, "@!%p3 bra END;", "")
-    assert "no answer that try_cancel has written" in error_of(
+    assert "not an answer that try_cancel has written" in error_of(
         WORKER, "[answer];\n", "[answer];\nmov.b128 %q0, 7;\n"
     )
     again = error_of(WORKER, "@!%p3 bra END;", "@!%p3 bra NEXT;")

@@ -116,12 +116,12 @@ def test_warpgroups_may_differ_in_scale_d_and_descriptors() -> None:
     ("scale_d", "label", "said"),
     [
         ("0", "exact", "validated on H100, H200: "),
-        ("1", "inferred", "with C, published outputs without"),
+        ("1", "inferred", "with C, compared without C"),
         ("%p", "inferred", "where C is not added: validated on H100, H200"),
     ],
 )
 def test_evidence_is_that_of_what_was_added(scale_d: str, label: str, said: str) -> None:
-    """fp8 has published outputs without C alone; the third case adds it in one of two warpgroups."""
+    """fp8 is compared without C alone; the third case adds it in one of two warpgroups."""
     around = {"before": f"setp.ge.u32 %p, %own, 128;\n{FENCE}"}
     case = Case(text=f"{_DENSE}m64n8k32.f32.e4m3.e4m3", scale_d=scale_d, around=around, threads=256)
     _, report = case.launch(case.inputs(seed=7))

@@ -208,7 +208,7 @@ def test_there_is_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (("--server", "x", "./program"), "--server goes with --serve or --connect"),
         (("--connect", "--break", "x.cu:1", "./program"), "go with one program, without --connect"),
         (("--break", "x.cu:1", "."), "go with one program, without --connect"),
-        (("--schedule", "often", "./program"), "it is 'program', 'earliest', 'latest'"),
+        (("--schedule", "often", "./program"), "expected 'program', 'earliest', 'latest'"),
         (("--program-limit", "0", "./program"), "0.0 is not in the range"),
     ],
 )

@@ -177,7 +177,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "line": (_set("statements/0/line", 0), "statement 0: line is a number of at most 4,194,304"),
     "far line": (_set("statements/0/line", 1 << 40), "statement 0: line is a number of at most 4,194,304"),
     "text": (_set("statements/0/text", "ret; ret;"), "statement 0: 'ret; ret;' is not one statement"),
-    "no text": (_set("statements/1/text", "{"), "the statements are no PTX:"),
+    "no text": (_set("statements/1/text", "{"), "the statements are not PTX:"),
     "another": (_set("statements/0/text", "ret;"), "statement 0:"),
     "smaller grid": (_set("grid", [1, 2, 1]), "statement 0: event 6 has x 1: the launch has none such"),
     "smaller block": (_set("block", [32, 1, 1]), "statement 0: event 1 has warp 1: the launch has none such"),

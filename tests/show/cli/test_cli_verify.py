@@ -305,9 +305,9 @@ def test_evidence_of_one_form_says_why_and_of_all_forms_does_not(run):
     _, out, _ = run("info", "--evidence", form, "--target", "sm_90a")
     with_c, without = (str(warpsim.evidence(form, "sm_90a", with_c=added)) for added in (True, False))
     assert sorted(out.splitlines()[3:]) == [f"sm_90a without C: {without}", f"sm_90a: {with_c}"]
-    assert "published outputs without" in with_c
+    assert "compared without C" in with_c
     _, table, _ = run("info", "--evidence")
-    assert "published outputs" not in table
+    assert "compared without C" not in table
 
 
 # --- info --promises -------------------------------------------------------------------------------

@@ -380,8 +380,7 @@ def test_a_transposed_operand_is_one_finding(name: str, before: str, after: str)
     kernel = load_text(text, case.file)[case.entry]
     findings = find_origins(kernel, case.grid, case.block, case.arguments, {"A": 0, "B": 1}).findings
     assert {finding.message for finding in findings} == {
-        f"every 8x8 matrix of the tile of {name} is transposed: ldmatrix has .trans and should not, or "
-        "should have it and has not"
+        f"every 8x8 matrix of the tile of {name} is transposed: the .trans of ldmatrix is wrong"
     }
     assert {finding.kind for finding in findings} == {"transposed"}
 

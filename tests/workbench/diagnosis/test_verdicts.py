@@ -94,7 +94,7 @@ def test_a_cause_is_proven_before_it_is_claimed() -> None:
     assert {cause.kind for cause in two.causes} == {"registers", "transposed"}
     another = of_edits((220, ".trans", ""), (166, "0f00000000", "0f3F800000"))
     assert another.causes[0].kind == "transposed"
-    assert another.causes[0].evidence.endswith("located, not proven")
+    assert another.causes[0].evidence.endswith("located: the fix was not tested")
 
 
 def test_a_race_says_what_is_missing_and_where() -> None:

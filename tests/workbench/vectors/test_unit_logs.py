@@ -206,7 +206,7 @@ def test_an_element_of_several_products_has_no_place(tmp_path: Path) -> None:
 
 def test_words_that_fit_nothing_and_words_that_fit_two_orders(f32_set: VectorSet, tmp_path: Path) -> None:
     with pytest.raises(
-        TraceError, match=r"5 words of 8 hexadecimal digits are no D of 3 cases: expected 384 words"
+        TraceError, match=r"5 words of 8 hexadecimal digits are not a D of 3 cases: expected 384 words"
     ):
         read(tmp_path, f32_set, "00000000\n" * 5)
     with pytest.raises(TraceError, match="words of 8 and of 4 hexadecimal digits"):

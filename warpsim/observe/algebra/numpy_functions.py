@@ -16,11 +16,10 @@ from .keys.key_cells import Mask
 from .keys.key_reading import KeyReader
 from .rules.functions_by_value import applied
 from .rules.rule_calls import function_keys
-from .shadow_arrays import Answers, Shadow, Trace, plain_index, refused
+from .shadow_arrays import Answers, Shadow, Trace, doubt_of_index, plain_index, refused
 
 Array = npt.NDArray[Any]
 _U = np.uint64
-_CLOSE = 2.0**-9  # of what is compared: nearer values may be in another order after rounding
 
 
 def _doubts(*shadows: Shadow) -> Mask | None:
@@ -83,7 +82,7 @@ def _called(t: Trace, name: str, a: list[Shadow], function: Any) -> Shadow:
     if name in _TRUTHS or (name in _BITS and all(each.values.dtype == np.bool_ for each in a)):
         return Shadow(t, 0, function(*values), _doubts(*a))
     if name in _COMPARED:
-        return Shadow(t, 0, function(*values), _or(_doubts(*a), _near(values[0], values[1], a)))
+        return Shadow(t, 0, function(*values), _or(_doubts(*a), _near(t, values[0], values[1], a)))
     if name == "divide" and a[1].size and not any(a[1].keys.strides):
         return _quotient(t, a[0], a[1], function)
     if name in _BINARY:
@@ -114,12 +113,12 @@ def _or(first: Mask | None, second: Mask | None) -> Mask | None:
     return second if first is None else first if second is None else first | second
 
 
-def _near(x: Array, y: Array, a: Sequence[Shadow]) -> Mask | None:
+def _near(t: Trace, x: Array, y: Array, a: Sequence[Shadow]) -> Mask | None:
     """Return where two values are so close that rounding may change their order; None for nowhere."""
     if x.dtype.kind != "f" and y.dtype.kind != "f":
         return None
     apart = np.abs(x - y)
-    close = apart <= _CLOSE * np.maximum(np.abs(x), np.abs(y))
+    close = apart <= t.close * np.maximum(np.abs(x), np.abs(y))
     close = close & (a[0].keys != a[1].keys) & np.isfinite(apart)
     return close if close.any() else None
 
@@ -133,7 +132,7 @@ def _extreme(t: Trace, a: Shadow, b: Shadow, *, greatest: bool) -> Shadow:
     keys = np.where(tie, np.minimum(a.keys, b.keys), np.where(first, a.keys, b.keys))
     function = np.maximum if greatest else np.minimum
     found = Shadow(
-        t, keys, function(a.values, b.values), _or(_doubts(a, b), _near(a.values, b.values, (a, b)))
+        t, keys, function(a.values, b.values), _or(_doubts(a, b), _near(t, a.values, b.values, (a, b)))
     )
     return t.note("max" if greatest else "min", found, a, b)
 
@@ -327,6 +326,7 @@ def _extreme_along(t: Trace, a: Any, axis: Any, *, greatest: bool, keepdims: boo
     best = flat.values == values[..., None]
     keys = np.where(best, flat.keys, _U((1 << 64) - 1)).min(-1)
     near = _near(
+        t,
         flat.values,
         np.broadcast_to(values[..., None], flat.shape),
         (flat, Shadow(t, keys[..., None], values[..., None])),
@@ -347,6 +347,18 @@ def _max(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: 
 
 def _min(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
     return _extreme_along(t, a, axis, greatest=False, keepdims=keepdims)
+
+
+def _place_of_extreme(function: Callable[..., Array], *, greatest: bool) -> Callable[..., Shadow]:
+    """argmax, argmin: indices, which rounding may turn where another element is as near."""
+
+    def find(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
+        a = t.lift(a)
+        index = np.asarray(function(a.values, axis, keepdims=keepdims))
+        doubt = _extreme_along(t, a, axis, greatest=greatest, keepdims=keepdims).doubt
+        return Shadow(t, integer_keys(index), index, doubt)
+
+    return find
 
 
 def _prod(t: Trace, a: Any, axis: Any = None, *, keepdims: bool = False, **more: Any) -> Shadow:
@@ -412,8 +424,10 @@ def _several(function: Callable[..., Array]) -> Callable[..., Shadow]:
 
 def _reordered(function: Callable[..., Array]) -> Callable[..., Shadow]:
     def move(t: Trace, a: Any, *args: Any, **more: Any) -> Shadow:
-        args = tuple(plain_index(each) for each in args)
-        return t.lift(a).moved(function, *args, **{name: plain_index(each) for name, each in more.items()})
+        plain = {name: plain_index(each) for name, each in more.items()}
+        found = t.lift(a).moved(function, *map(plain_index, args), **plain)
+        found.doubt = _or(found.doubt, doubt_of_index(args[:1], found.shape))
+        return found
 
     return move
 
@@ -556,8 +570,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: _where, np.clip: _clip, np.sum: _sum, np.mean: _mean, np.average: _mean, np.var: _variance,
     np.std: lambda t, *args, **more: np.sqrt(_variance(t, *args, **more)),
     np.max: _max, np.amax: _max, np.min: _min, np.amin: _min, np.prod: _prod, np.cumsum: _cumsum,
-    np.argmax: lambda t, a, *args, **more: np.argmax(a.values, *args, **more),
-    np.argmin: lambda t, a, *args, **more: np.argmin(a.values, *args, **more),
+    np.argmax: _place_of_extreme(np.argmax, greatest=True),
+    np.argmin: _place_of_extreme(np.argmin, greatest=False),
     np.argsort: lambda t, a, *args, **more: np.argsort(a.values, *args, **more),
     np.dot: lambda t, a, b: _matmul(t, t.lift(a), t.lift(b)), np.outer: _outer, np.einsum: _einsum,
     np.inner: lambda t, a, b: _matmul(t, t.lift(a), t.lift(b).moved(np.swapaxes, -1, -2)),

@@ -68,7 +68,8 @@ class Answers(NamedTuple):
 class Trace:
     """The operations of a reference, in their order, and the names of the functions that it applies.
 
-    ``gauge`` sets the key of each maximum along an axis to 0, as Algebra's ``at_zero`` does.
+    ``gauge`` sets the key of each maximum along an axis to 0, as Algebra's ``at_zero`` does. Numbers that are
+    nearer than ``close``, of what is compared, may be in another order after rounding.
     """
 
     reader: KeyReader
@@ -76,6 +77,7 @@ class Trace:
     operations: list[Operation] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     gauge: bool = False
+    close: float = 2.0**-9
 
     def note(self, name: str, result: Shadow, *operands: Shadow) -> Shadow:
         """Record an operation; return its result."""
@@ -192,7 +194,11 @@ class Shadow(NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Shadow:
         place = plain_index(index)
-        return self.moved(lambda array: array[place])
+        found = self.moved(lambda array: array[place])
+        doubt = doubt_of_index(index if isinstance(index, tuple) else (index,), found.shape)
+        if doubt is not None:
+            found.doubt = doubt if found.doubt is None else found.doubt | doubt
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.name:
@@ -233,6 +239,20 @@ def plain_index(index: Any) -> Any:
     if isinstance(index, tuple):
         return tuple(map(plain_index, index))
     return index.values if isinstance(index, Shadow) else index
+
+
+def doubt_of_index(index: tuple[Any, ...], shape: tuple[int, ...]) -> Mask | None:
+    """Return which elements of a shape were chosen by indices in doubt; None for none.
+
+    All of them where the indices are not its first axes.
+    """
+    masks = [each.doubt for each in index if isinstance(each, Shadow) and each.doubt is not None]
+    if not masks:
+        return None
+    doubt: Mask = np.logical_or.reduce(np.broadcast_arrays(*masks))
+    if shape[: doubt.ndim] != doubt.shape:
+        return np.full(shape, doubt.any())
+    return np.broadcast_to(doubt.reshape(*doubt.shape, *(1,) * (len(shape) - doubt.ndim)), shape)
 
 
 def user_frame() -> FrameType | None:

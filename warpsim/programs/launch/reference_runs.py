@@ -23,6 +23,7 @@ from ...base.errors import OperandError
 from ...isa.arrays import as_array
 from ...isa.formats import FORMATS
 from ...machine.host.tensor_maps import ArrayMap, BufferMap
+from ...machine.run.wave import Record
 from ...observe.algebra.builtin_references import BUILT_IN
 from ...observe.algebra.created_arrays import created_in
 from ...observe.algebra.equivalence import Equivalence, Output, Parted, Stored, output_of
@@ -170,6 +171,17 @@ def _extended(run: _Sides, shadow: Shadow, argument: Argument) -> Shadow:
     return found
 
 
+_DECIDING = ("max", "min", "setp", "set")
+
+
+def _precision(code: Sequence[Record]) -> float:
+    """Return how near numbers may be that a kernel compares as the same, in its narrowest format."""
+    deciding = (each.statement for each in code if each.statement.opcode in _DECIDING)
+    words = {word.removesuffix("x2") for statement in deciding for word in statement.modifiers}
+    formats = [FORMATS[word] for word in words if word in FORMATS and FORMATS[word].is_float]
+    return max((2.0**-each.fraction_bits for each in formats), default=0.0)
+
+
 _LONGER = 4  # times the statements of a launch may another one run that takes other branches
 
 
@@ -276,6 +288,7 @@ class _Sides:
             if self.attempt.error is not None:
                 raise self.attempt.error
             self.trace = trace_of(self.reader, gauge=gauge)
+            self.trace.close = max(self.trace.close, _precision(self.algebra.code))
             found = _called(self.name, self.reference, self.leaves.given(self.trace), self.trace)
             for argument in (unused := self.unused()):
                 self.reader.constants.note(float(argument.content))  # type: ignore[arg-type]
