@@ -36,7 +36,7 @@ class Term(NamedTuple):
     pcs: tuple[int, ...] = ()
 
     def statement(self, factor: int) -> int:
-        """Return the statement that multiplies by a factor; the one that adds the term for others."""
+        """Return the statement that multiplies by a factor; for others, which adds the term."""
         return dict(zip(self.factors, self.pcs, strict=False)).get(factor, self.pc)
 
     def delta(self, other: int) -> int:
@@ -63,7 +63,7 @@ class Expansion:
 
     ``whole`` says which sums inside of others stay terms or factors as they are, and ``split`` gives the
     integer, its weight and the rest of a float that is made of bits. ``inside`` are sums that products are
-    distributed over.
+    distributed over. ``flat`` takes factors of factors apart, too.
     """
 
     def __init__(
@@ -73,7 +73,10 @@ class Expansion:
         whole: Callable[[int], bool] = lambda key: False,
         split: Callable[[int], tuple[int, int, int] | None] = lambda key: None,
         inside: Sequence[str] = ("@", "sum", "fma", "+"),
+        *,
+        flat: bool = False,
     ) -> None:
+        self.flat = flat
         self.graph, self.inverses, self.whole, self.split, self.inside = graph, inverses, whole, split, inside
 
     def inverted(self, key: int) -> int:
@@ -105,7 +108,8 @@ class Expansion:
                 integer, weight, rest = bits
                 todo += [self._scaled(part, integer, [weight], part.pc), part._replace(key=rest)]
             elif made is None or (part.key != key and self._is_atom(part.key, made)):
-                found += [self._term(part, (part.key,))] if part.key else []
+                own = made.operands if made is not None and made.name == "*" else (part.key,)
+                found += [self._term(part, own)] if part.key else []
             else:
                 here = part._replace(value=part.key, pc=made.pc, above=part.scale)
                 todo += self._parts(made, here)
@@ -118,7 +122,7 @@ class Expansion:
         if made.name == "fma" and not self._sum_among(made.operands[:2]):
             yield made.operands[:2]
         elif made.name in ("*", "/") and not self._sum_among(made.operands):
-            yield (key,)
+            yield [f if f > 0 else self.inverted(-f) for f in self.factors(key)]
 
     def _parts(self, made: Value, here: _Part) -> list[_Part]:
         """Return the summands of a value that may be sums themselves."""
@@ -155,10 +159,18 @@ class Expansion:
 
     def _term(self, part: _Part, own: Sequence[int]) -> Term:
         given = zip((*part.scale, *own), (*part.pcs, *(part.pc for _ in own)), strict=True)
-        every = [(factor, pc) for each, pc in given for factor in self.factors(each) if abs(factor) != ONE]
+        every = [(factor, pc) for each, pc in given for factor in self._apart(each) if abs(factor) != ONE]
         named = tuple(f if f > 0 else self.inverted(-f) for f, _ in every) or (ONE,)
         pcs = tuple(pc for _, pc in every)
         return Term(product_of(named), named, part.value, part.pc, product_of(part.above), pcs)
+
+    def _apart(self, key: int) -> Iterator[int]:
+        """Yield the factors of a factor: of a quotient always, of a product where it is to be flat."""
+        made = self.graph.value(key)
+        if self.flat or (made is not None and made.name == "/"):
+            yield from self.factors(key)
+        else:
+            yield key
 
     @staticmethod
     def _scaled(part: _Part, key: int, factors: Sequence[int], pc: int) -> _Part:

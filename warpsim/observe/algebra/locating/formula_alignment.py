@@ -13,7 +13,7 @@ Knows the two graphs; does not know outputs, lanes or texts.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -43,6 +43,9 @@ class Aligner:
         split = reference.split
         self.coarse = [Expansion(graph, self._inverses, whole, split, SUMS) for graph, whole in sides]
         self.fine = [Expansion(graph, self._inverses, split=split) for graph, _ in sides]
+        self.flat = [
+            Expansion(graph, self._inverses, whole, split, SUMS, flat=True) for graph, whole in sides
+        ]
         self._done = dict[tuple[int, int], list[Edit]]()
         self.pairs = TermPairs(kernel, reference, self._inverses)
         self._left = _MOST_PAIRS
@@ -362,10 +365,11 @@ class Aligner:
         """Yield edits of sums with sums that both sides have expanded, too."""
         made, right = self.kernel.value(value), self.reference.value(wanted)
         if made is not None and right is not None and (made.name in SUMS or right.name in SUMS):
-            yield self._of_sums(value, wanted, depth, self.fine)
+            for sides in (self.fine, self.flat):
+                yield self._of_sums(value, wanted, depth, sides)
 
     def _of_factors(self, left: list[int], right: list[int], depth: int) -> Iterator[list[Edit]]:
-        """Yield edits of factors of factors: those of one may put the others right, and are yielded first."""
+        """Yield edits of factors of factors: of the first alone, which may put all right, then of more."""
         mine = Counter(f for each in left for f in self.fine[0].factors(each) if abs(f) != ONE)
         theirs = Counter(f for each in right for f in self.fine[1].factors(each) if abs(f) != ONE)
         here, there = list((mine - theirs).elements()), list((theirs - mine).elements())
@@ -382,7 +386,7 @@ class Aligner:
 
     @staticmethod
     def _alike(mine: int, other: int) -> tuple[int, int]:
-        """Return a factor, and what belongs there, of which one alone may divide."""
+        """Return a factor, and what belongs there; where either alone divides, the inverse of that."""
         return abs(mine), abs(other) if (mine < 0) == (other < 0) else inverse(abs(other))
 
     # --- sums ---
@@ -467,15 +471,16 @@ class Aligner:
         return [Edit(kind, term.value, delta, pc, found, wanted, partner, "*")]
 
     def _of_several(self, term: Term, left: list[int], right: list[int], depth: int) -> list[Edit]:
-        """Return edits of factors: of computed ones, then of elements in place of others of their array."""
+        """Return edits of factors: of computed values, then of elements in place of others of their array."""
         leaves = [f for f in left if self.kernel.value(f) is None]
         pairs = [(f, next((g for g in right if self._other_element(f, g)), 0)) for f in leaves]
         mine = [f for f in left if f not in leaves]
         theirs = [g for g in right if g not in dict(pairs).values()]
         if not all(g for _, g in pairs) or len(mine) != len(theirs):
             return []
-        one = len(mine) == 1
-        ways = [self.edits(mine[0], theirs[0], depth + 1)] if one else self._of_factors(mine, theirs, depth)
+        ways: Iterable[list[Edit]] = self._of_factors(mine, theirs, depth)
+        if len(mine) == 1:
+            ways = [self.edits(mine[0], theirs[0], depth + 1)]
         edits = next((each for each in ways if self._makes(each, mine, theirs)), [])
         key = times(term.key, times(product_of(theirs), inverse(product_of(mine))))
         for f, g in pairs if edits or not mine else ():
@@ -489,7 +494,7 @@ class Aligner:
         return edits
 
     def _makes(self, edits: Sequence[Edit], factors: Sequence[int], wanted: Sequence[int]) -> bool:
-        """Return whether a product of values is the wanted one with edits."""
+        """Return whether a product of values is the wanted product with edits."""
         deltas = deltas_of(edits)
         found = product_of([self.kernel.evaluate(each, deltas) for each in factors])
         return bool(equal(found, product_of(wanted)))

@@ -24,7 +24,7 @@ class TermPairs:
         self._leaves = dict[tuple[bool, int], frozenset[int]]()
 
     def is_number(self, key: int) -> bool:
-        """Return whether a key is a number, or the inverse of one."""
+        """Return whether a key is a number, or the inverse of a number."""
         if key not in self._numbers:
             own = (key, self.inverses.get(key, key))
             self._numbers[key] = any(
