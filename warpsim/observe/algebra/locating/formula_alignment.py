@@ -24,6 +24,7 @@ from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, mi
 from .term_pairs import TermPairs
 from .value_edits import Edit, Kind, cost, deltas_of
 
+_SHORT = 1.25  # the cost of a single missing operation at most
 _DEEP, _MOST_VALUES, _MOST_PAIRS = 24, 64, 1600
 
 
@@ -96,7 +97,9 @@ class Aligner:
                         break
         use = self._by_use(value, wanted) if cost(found) > 1.0 else []
         if use and not self.proves(found, self.root, self.wanted):
-            return use
+            missing = len(found) == 1 and found[0].kind == "missing" and found[0].value == value
+            here = use[0]
+            return [found[0]._replace(value=here.value, delta=here.delta, pc=here.pc)] if missing else use
         return self._earliest(found, value, wanted)
 
     def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
@@ -457,7 +460,7 @@ class Aligner:
             computed = not self.reference.known(left[0]) or self.kernel.value(left[0]) is not None
             inner = self.edits(left[0], right[0], depth + 1) if computed else []
             whole = Edit("operand", term.value, delta, term.statement(left[0]), left[0], right[0], shared)
-            if not inner or (cost(inner) > 1.2 and self.reference.known(left[0])):
+            if not inner or (cost(inner) > _SHORT and self.reference.known(left[0])):
                 return [whole]
             own = [edit._replace(value=term.value, delta=delta, pc=term.pc) for edit in inner]
             return [edit if edit.pc >= 0 else here for edit, here in zip(inner, own, strict=True)]

@@ -257,7 +257,7 @@ class _Search:
     def _place_of_missing(self, edit: Edit, index: tuple[int, ...]) -> int:
         """Return where an operation is missing: at the user or the store of a sum, else at the value."""
         made = self.kernel.value(edit.found)
-        if made is None or made.name not in SUMS:
+        if made is None or made.name not in SUMS or edit.value != edit.found:
             return edit.pc
         used = self.kernel.user(edit.found)
         return used if used >= 0 else int(self.output.writers[index])
