@@ -6,15 +6,14 @@ Knows a graph; does not know which of the two sides it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from .formula_graphs import Value, inverse, minus, product_of, times
+from .formula_graphs import ONE, Value, inverse, minus, product_of, times
 
 SUMS = ("+", "-", "fma", "@", "sum", "neg")
 PRODUCTS = ("*", "/", "rcp", "neg")
-ONE = 1 << 32 | 1
-_DEEP, _MOST = 24, 20000  # nested factors; terms
+_DEEP, _MOST = 24, 4096  # nested factors; summands
 
 
 class Graph(Protocol):
@@ -25,13 +24,20 @@ class Graph(Protocol):
 
 
 class Term(NamedTuple):
-    """A term of a sum: its factors, and the value of the kernel that adds it, which ``scale`` multiplies."""
+    """A term of a sum: its factors, with the statement that multiplies by each, and the value of the kernel
+    that adds it, which ``scale`` multiplies.
+    """
 
     key: int
     factors: tuple[int, ...]
     value: int
     pc: int
     scale: int
+    pcs: tuple[int, ...] = ()
+
+    def statement(self, factor: int) -> int:
+        """Return the statement that multiplies by a factor; for others, which adds the term."""
+        return dict(zip(self.factors, self.pcs, strict=False)).get(factor, self.pc)
 
     def delta(self, other: int) -> int:
         """Return what is added to the value for another term."""
@@ -40,19 +46,38 @@ class Term(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A summand that is still to be expanded, what multiplies it, and the value that adds it."""
+    """A summand that is still to be expanded, what multiplies it, and the value that adds it, which ``above``
+    multiplies.
+    """
 
     key: int
     scale: tuple[int, ...]
     value: int
     pc: int
+    above: tuple[int, ...] = ()
+    pcs: tuple[int, ...] = ()  # of scale
 
 
 class Expansion:
-    """Values of a graph as sums and products. ``inverses`` has, by key, what a factor is the inverse of."""
+    """Values of a graph as sums and products. ``inverses`` has, by key, what a factor is the inverse of.
 
-    def __init__(self, graph: Graph, inverses: dict[int, int]) -> None:
-        self.graph, self.inverses = graph, inverses
+    ``whole`` says which sums inside of others stay terms or factors as they are, and ``split`` gives the
+    integer, its weight and the rest of a float that is made of bits. ``inside`` are sums that products are
+    distributed over. ``flat`` takes factors of factors apart, too.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inverses: dict[int, int],
+        whole: Callable[[int], bool] = lambda key: False,
+        split: Callable[[int], tuple[int, int, int] | None] = lambda key: None,
+        inside: Sequence[str] = ("@", "sum", "fma", "+"),
+        *,
+        flat: bool = False,
+    ) -> None:
+        self.flat = flat
+        self.graph, self.inverses, self.whole, self.split, self.inside = graph, inverses, whole, split, inside
 
     def inverted(self, key: int) -> int:
         """Return the factor that divides by a key."""
@@ -74,18 +99,21 @@ class Expansion:
 
     def terms(self, key: int) -> list[Term]:
         """Return the terms of a sum, in the order of its additions; a factor of a sum is one of its terms."""
-        found, todo = list[Term](), [_Part(key, (), 0, -1)]
-        while todo and len(found) < _MOST:
-            part = todo.pop()
+        found, todo, left = list[Term](), [_Part(key, (), 0, -1)], _MOST
+        while todo and left:
+            part, left = todo.pop(), left - 1
             made = self.graph.value(part.key)
-            if made is None or (part.key != key and self._is_atom(made)):
-                if part.key:
-                    own = made.operands if made is not None and made.name == "*" else (part.key,)
-                    found.append(self._term(part, own))
-                continue
-            here = part._replace(value=part.key, pc=made.pc)
-            todo += self._parts(made, here)
-            found += [self._term(here, factors) for factors in self._products(part.key, made)]
+            bits = self.split(part.key) if made is None else None
+            if bits is not None:
+                integer, weight, rest = bits
+                todo += [self._scaled(part, integer, [weight], part.pc), part._replace(key=rest)]
+            elif made is None or (part.key != key and self._is_atom(part.key, made)):
+                own = made.operands if made is not None and made.name == "*" else (part.key,)
+                found += [self._term(part, own)] if part.key else []
+            else:
+                here = part._replace(value=part.key, pc=made.pc, above=part.scale)
+                todo += self._parts(made, here)
+                found += [self._term(here, factors) for factors in self._products(part.key, made)]
         return found[::-1]
 
     def _products(self, key: int, made: Value) -> Iterator[Sequence[int]]:
@@ -102,7 +130,7 @@ class Expansion:
             return [here._replace(key=each) for each in made.operands]
         if made.name in ("-", "neg"):
             first = [here._replace(key=each) for each in made.operands[:-1]]
-            return [*first, here._replace(key=made.operands[-1], scale=(*here.scale, minus(0, ONE)))]
+            return [*first, self._scaled(here, made.operands[-1], [minus(0, ONE)], made.pc)]
         multiplied = made.operands[:2]
         rest = [here._replace(key=made.operands[2])] if made.name == "fma" else []
         inner = self._sum_among(multiplied)
@@ -110,34 +138,42 @@ class Expansion:
             others = list(multiplied)
             others.remove(inner)
             more = [self.inverted(each) for each in others] if made.name == "/" else others
-            rest.insert(0, here._replace(key=inner, scale=(*here.scale, *more)))
+            rest.insert(0, self._scaled(here, inner, more, made.pc))
         return rest
 
     def _sum_among(self, operands: Sequence[int], depth: int = 0) -> int:
         """Return the operand of a product that is a sum, which factors are distributed over; 0 for none."""
         for each in operands:
-            made = self.graph.value(each)
+            made = None if self.whole(each) else self.graph.value(each)
             if made is not None and depth < 4:
-                if made.name in ("@", "sum", "fma", "+"):
+                if made.name in self.inside:
                     return each
                 if made.name == "*" and self._sum_among(made.operands, depth + 1):
                     return each
         return 0
 
-    def _is_atom(self, made: Value) -> bool:
+    def _is_atom(self, key: int, made: Value) -> bool:
         if made.name in ("*", "/"):
-            return not self._sum_among(made.operands[: 2 if made.name == "*" else 1])
-        return made.name not in SUMS
+            return self.whole(key) or not self._sum_among(made.operands[: 2 if made.name == "*" else 1])
+        return made.name not in SUMS or self.whole(key)
 
     def _term(self, part: _Part, own: Sequence[int]) -> Term:
-        factors = (*part.scale, *(factor for each in own for factor in self._of_quotient(each)))
-        named = tuple(f for f in factors if f != ONE) or (ONE,)
-        return Term(product_of(factors), named, part.value, part.pc, product_of(part.scale))
+        given = zip((*part.scale, *own), (*part.pcs, *(part.pc for _ in own)), strict=True)
+        every = [(factor, pc) for each, pc in given for factor in self._apart(each) if abs(factor) != ONE]
+        named = tuple(f if f > 0 else self.inverted(-f) for f, _ in every) or (ONE,)
+        pcs = tuple(pc for _, pc in every)
+        return Term(product_of(named), named, part.value, part.pc, product_of(part.above), pcs)
 
-    def _of_quotient(self, key: int) -> tuple[int, ...]:
+    def _apart(self, key: int) -> Iterator[int]:
+        """Yield the factors of a factor: of a quotient always, of a product where it is to be flat."""
         made = self.graph.value(key)
-        return (
-            (key,)
-            if made is None or made.name != "/"
-            else (made.operands[0], self.inverted(made.operands[1]))
-        )
+        if self.flat or (made is not None and made.name == "/"):
+            yield from self.factors(key)
+        else:
+            yield key
+
+    @staticmethod
+    def _scaled(part: _Part, key: int, factors: Sequence[int], pc: int) -> _Part:
+        """Return a summand of another that factors multiply at a statement."""
+        pcs = (*part.pcs, *(pc for _ in factors))
+        return part._replace(key=key, scale=(*part.scale, *factors), pcs=pcs)

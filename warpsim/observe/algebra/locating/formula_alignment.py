@@ -13,49 +13,42 @@ Knows the two graphs; does not know outputs, lanes or texts.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, permutations
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
+from ..keys.constant_keys import LOG2E
 from ..keys.finite_fields import equal
-from .expansions import ONE, PRODUCTS, SUMS, Expansion, Graph, Term
-from .formula_graphs import KernelGraph, ReferenceGraph, Slice, Value, inverse, minus, plus, product_of, times
+from .expansions import PRODUCTS, SUMS, Expansion, Term
+from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, minus, plus, product_of, times
+from .term_pairs import TermPairs
+from .value_edits import Edit, Kind, cost, deltas_of
 
-Kind = Literal[
-    "operand", "operation", "missing", "extra", "order", "missing term", "extra term", "double term",
-    "unknown"
-]  # fmt: skip
-_LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.5}
-_DEEP, _MOST_VALUES, _MOST_PAIRS = 24, 64, 400
-_MOST_TERMS, _MOST_KEYS = 20000, 2000
-_LIKE = 0.5  # of the elements of arguments that two terms share at least
+_SHORT = 1.25  # the cost of a single missing operation at most
+_DEEP, _MOST_VALUES, _MOST_PAIRS = 24, 64, 1600
 
 
-class Edit(NamedTuple):
-    """One thing that differs: ``found`` stands where ``wanted`` belongs, in the statement of ``value``.
-
-    ``value`` is a key of the kernel and ``delta`` what is added to it to put it right. ``partner`` is the
-    other operand; ``detail`` the operation that is right, missing or too many. 0 is no key.
-    """
-
-    kind: Kind
-    value: int
-    delta: int
-    pc: int
-    found: int
-    wanted: int
-    partner: int = 0
-    detail: str = ""
+_WRAPPED = [  # what integers of 8 and 16 bits wrap by
+    sign(0, (often << bits) * ONE) for often in (1, 2, 3) for bits in (8, 16) for sign in (plus, minus)
+]
 
 
 class Aligner:
     """Compares values of a kernel with values of a reference, for one output element."""
 
-    def __init__(self, kernel: KernelGraph, reference: ReferenceGraph, wanted: Slice) -> None:
-        self.kernel, self.reference, self.slice = kernel, reference, wanted
+    def __init__(self, kernel: KernelGraph, reference: ReferenceGraph, root: int, wanted: int) -> None:
+        self.kernel, self.reference, self.slice = kernel, reference, reference.slice(wanted)
+        self.root, self.wanted = root, wanted
         self._inverses = dict[int, int]()
-        self.mine, self.theirs = Expansion(kernel, self._inverses), Expansion(reference, self._inverses)
+        sides = (kernel, self.slice.has), (reference, lambda key: kernel.value(key) is not None)
+        split = reference.split
+        self.coarse = [Expansion(graph, self._inverses, whole, split, SUMS) for graph, whole in sides]
+        self.fine = [Expansion(graph, self._inverses, split=split) for graph, _ in sides]
+        self.flat = [
+            Expansion(graph, self._inverses, whole, split, SUMS, flat=True) for graph, whole in sides
+        ]
         self._done = dict[tuple[int, int], list[Edit]]()
+        self.pairs = TermPairs(kernel, reference, self._inverses)
         self._left = _MOST_PAIRS
 
     def known(self, key: int) -> bool:
@@ -92,15 +85,52 @@ class Aligner:
         """Return the edits that explain most. Slow ways are tried where quick ways explain too little."""
         found = self._done[value, wanted]
         ways = (
-            (self._here, 0.0), (self._by_needed, 1.01), (self._by_structure, 1.01), (self._by_factor, 1.3),
-            (self._by_shared, 2.7),
+            (self._here, 0.0), (self._by_needed, 1.01), (self._by_structure, 1.01),
+            (self._by_expansion, 1.3), (self._by_factor, 1.3), (self._by_shared, 2.7),
         )  # fmt: skip
         for way, enough in ways:
             if cost(found) > enough:
                 for edits in way(value, wanted, depth):
                     if edits and cost(edits) < cost(found) and self.proves(edits, value, wanted):
                         found = edits
-        return found
+                    if cost(found) <= enough:
+                        break
+        use = self._by_use(value, wanted) if cost(found) > 1.0 else []
+        if use and not self.proves(found, self.root, self.wanted):
+            missing = len(found) == 1 and found[0].kind == "missing" and found[0].value == value
+            here = use[0]
+            return [found[0]._replace(value=here.value, delta=here.delta, pc=here.pc)] if missing else use
+        return self._earliest(found, value, wanted)
+
+    def _earliest(self, edits: list[Edit], value: int, wanted: int) -> list[Edit]:
+        """Return where a factor is first multiplied too much, of several statements that multiply by it."""
+        factor = edits[0].partner
+        if len(edits) > 1 or edits[0].kind != "extra" or edits[0].detail != "*" or edits[0].value != value:
+            return edits
+        by_statement = defaultdict[int, list[Edit]](list)
+        for key in self.kernel.below(value):
+            made = self.kernel.value(key)
+            if made is not None and made.name == "*" and factor in made.operands and key != value:
+                other = _other(made.operands, factor)
+                edit = self._edit("extra", key, other, key, other, factor, "*")
+                by_statement[made.pc].append(edit)
+        return next((each for each in by_statement.values() if self.proves(each, value, wanted)), edits)
+
+    def _by_use(self, value: int, wanted: int) -> list[Edit]:
+        """Return that a value, right in itself, stands in place of another in one of its uses: to change that
+        puts the whole formula right.
+        """
+        users = (
+            self.kernel.users(self.root, value) if self.slice.has(value) and self.slice.has(wanted) else []
+        )
+        for user in users if len(users) > 1 else ():
+            right, made = self.kernel.with_operand(user, value, wanted), self.kernel.value(user)
+            edit = self._edit(
+                "operand", user, right, value, wanted, _other(made.operands, value) if made else 0
+            )
+            if self.proves([edit], self.root, self.wanted):
+                return [edit]
+        return []
 
     # --- what is wrong with this statement ---
 
@@ -133,6 +163,21 @@ class Aligner:
         if right is not None and made.name != right.name and made.operands and not right.terms:
             same = len(made.operands) == len(right.operands) and set(right.operands) <= set(made.operands)
             yield [self._edit("operation", value, wanted, value, wanted, 0, right.name)] if same else []
+        yield from self._by_sign(value, made, wanted)
+
+    def _by_sign(self, value: int, made: Value, wanted: int) -> Iterator[list[Edit]]:
+        """Yield that a sum should be a difference, or the reverse; and exp2 where the reference has exp."""
+        right = self.reference.value(wanted)
+        if made.name == "ex2" and right is not None and right.operands == (times(made.operands[0], LOG2E),):
+            yield [self._edit("operation", value, wanted, made.operands[0], wanted, 0, "exp")]
+        if made.name not in ("+", "-", "fma"):
+            return
+        first = times(*made.operands[:2]) if made.name == "fma" else made.operands[0]
+        second = made.operands[-1]
+        apart = minus(first, second)
+        if wanted in ((plus(first, second),) if made.name == "-" else (apart, minus(0, apart))):
+            sign = "+" if made.name == "-" else "-"
+            yield [self._edit("operation", value, wanted, first, second, 0, sign)]
 
     def _by_choice(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield a maximum or minimum that one side alone has, that is the other's opposite, or that comes
@@ -147,6 +192,8 @@ class Aligner:
             yield [edit._replace(pc=pc)] if other or not theirs else []
         for name in theirs if not mine else ():
             yield [self._edit("missing", value, wanted, value, wanted, wanted, name)]
+        if self.pairs.is_number(wanted):
+            yield from self._by_bound(value, wanted)
         lost = minus(wanted, value)
         if (
             self.kernel.value(value) is None
@@ -155,6 +202,15 @@ class Aligner:
         ):
             for pc, name in self.kernel.choices(0, lost):
                 yield [self._edit("order", value, wanted, value, wanted, lost, name)._replace(pc=pc)]
+
+    def _by_bound(self, value: int, wanted: int) -> Iterator[list[Edit]]:
+        """Yield another bound of a clamp, and a clamp that is missing, so that integers wrap."""
+        for pc, name, other in self.kernel.bounds(value):
+            if name in self.reference.choices(wanted, other):
+                yield [self._edit("operand", value, wanted, value, wanted, other)._replace(pc=pc)]
+        for wrapped in _WRAPPED:
+            for name in self.reference.choices(wanted, plus(value, wrapped)):
+                yield [self._edit("missing", value, wanted, plus(value, wrapped), wanted, wanted, name)]
 
     def _scaled(self, value: int, wanted: int) -> Iterator[list[Edit]]:
         """Yield the wrong factor of a product that a matrix instruction computed, as with a block scale."""
@@ -168,10 +224,10 @@ class Aligner:
 
     def _stands_for(self, found: int, needed: int | None) -> bool:
         """Return whether an operand with a name stands in place of another named value."""
-        if needed is None or not self.slice.has(needed) or not self.reference.known(needed):
+        numbers = needed is not None and self.pairs.is_number(needed) and self.pairs.is_number(found)
+        if needed is None or not (self.slice.has(needed) or numbers) or not self.reference.known(needed):
             return False
-        constants = self.reference.constant(needed) is not None and self.reference.constant(found) is not None
-        return constants or self.kernel.value(found) is None
+        return needed != ONE if numbers else self.kernel.value(found) is None
 
     def _by_factor(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
         """Yield a factor or an addend of the reference, or of the kernel, that stands on one side alone."""
@@ -302,54 +358,67 @@ class Aligner:
         if made is None or right is None:
             return
         if made.name in SUMS or right.name in SUMS:
-            yield self._of_sums(value, wanted, depth)
+            yield self._of_sums(value, wanted, depth, self.coarse)
         if made.name in PRODUCTS or right.name in PRODUCTS:
-            yield self._of_factors([value], [wanted], depth)
+            yield from self._of_factors([value], [wanted], depth)
         if made.name == right.name and len(made.operands) == len(right.operands) == 1:
             yield self.edits(made.operands[0], right.operands[0], depth + 1)
 
-    def _of_factors(self, left: list[int], right: list[int], depth: int) -> list[Edit]:
-        """Return edits of factors of factors, those that divide beside those that divide."""
-        mine = Counter(f for each in left for f in self.mine.factors(each))
-        theirs = Counter(f for each in right for f in self.theirs.factors(each))
+    def _by_expansion(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
+        """Yield edits of sums with sums that both sides have expanded, too."""
+        made, right = self.kernel.value(value), self.reference.value(wanted)
+        if made is not None and right is not None and (made.name in SUMS or right.name in SUMS):
+            for sides in (self.fine, self.flat):
+                yield self._of_sums(value, wanted, depth, sides)
+
+    def _of_factors(self, left: list[int], right: list[int], depth: int) -> Iterator[list[Edit]]:
+        """Yield edits of factors of factors: of the first alone, which may put all right, then of more."""
+        mine = Counter(f for each in left for f in self.fine[0].factors(each) if abs(f) != ONE)
+        theirs = Counter(f for each in right for f in self.fine[1].factors(each) if abs(f) != ONE)
         here, there = list((mine - theirs).elements()), list((theirs - mine).elements())
-        if len(here) != len(there) or len(here) > 3 or here == left:
-            return []
-        found = list[list[Edit]]()
+        whole = len(left) == 1 and here == left  # no factors: not to be compared with itself again
+        if whole or len(here) != len(there) or len(here) > 3:
+            return
         for order in permutations(there):
-            pairs = list(zip(here, order, strict=True))
-            if all((a < 0) == (b < 0) and self.kernel.value(abs(a)) is not None for a, b in pairs):
-                found.append([edit for a, b in pairs for edit in self.edits(abs(a), abs(b), depth + 1)])
-        return min(found, key=cost, default=[])
+            edits = list[Edit]()
+            for a, b in zip(here, order, strict=True):
+                if self.kernel.value(abs(a)) is None:
+                    break
+                edits = edits + self.edits(*self._alike(a, b), depth + 1)
+                yield edits
+
+    @staticmethod
+    def _alike(mine: int, other: int) -> tuple[int, int]:
+        """Return a factor, and what belongs there; where either alone divides, the inverse of that."""
+        return abs(mine), abs(other) if (mine < 0) == (other < 0) else inverse(abs(other))
 
     # --- sums ---
 
-    def _of_sums(self, value: int, wanted: int, depth: int) -> list[Edit]:
+    def _of_sums(self, value: int, wanted: int, depth: int, sides: Sequence[Expansion]) -> list[Edit]:
         made = self.kernel.value(value)
-        mine, theirs = self.mine.terms(value), self.theirs.terms(wanted)
+        mine, theirs = (side.terms(key) for side, key in zip(sides, (value, wanted), strict=True))
         self.kernel.evaluated += len(mine) + len(theirs)
         expected, found = Counter(t.key for t in theirs), Counter(t.key for t in mine)
-        lacking, extra = _left(theirs, found), _left(mine, expected)
+        lacking, extra = self.pairs.uneven(_left(theirs, found), _left(mine, expected))
         if not lacking and not extra:
             return []
         if len(mine) < 2 and len(theirs) < 2 and not (mine and mine[0].pc >= 0 and len(mine[0].factors) > 1):
             return []
         edits = self._of_pairs(extra, lacking, depth)
+        if not edits and len(extra) == len(mine) and len(lacking) == len(theirs):
+            return []  # nothing in common: another sum
+        if total_of(extra) == total_of(lacking):
+            return edits
         for term in extra:
             kind: Kind = "double term" if term.key in expected else "extra term"
-            first, partner = self._shown(term)
+            first, partner = self.pairs.shown(term)
             edits.append(Edit(kind, term.value or value, term.delta(0), term.pc, first, 0, partner))
         for term in lacking:
-            first, partner = self._shown(term)
+            first, partner = self.pairs.shown(term)
             edits.append(
                 Edit("missing term", value, term.key, -1 if made is None else made.pc, 0, first, partner)
             )
         return list(dict.fromkeys(edits))
-
-    def _shown(self, term: Term) -> tuple[int, int]:
-        """Return the factors that name a term: none that divide; 0 for no second factor."""
-        factors = [f for f in term.factors if f not in self._inverses] or list(term.factors)
-        return factors[0], factors[-1] if len(factors) > 1 else 0
 
     def _of_pairs(self, extra: list[Term], lacking: list[Term], depth: int) -> list[Edit]:
         """Return edits of terms that stand for others, which are taken out of both lists.
@@ -359,7 +428,7 @@ class Aligner:
         """
         found: list[tuple[float, int, int, list[Edit], set[int], set[int]]] = []
         for last in (True, False):
-            pairs = self._pairs(extra, lacking, last=last)
+            pairs = self.pairs.pairs(extra, lacking, last=last)
             edits = [edit for term, other in pairs for edit in self._of_terms(term, other, depth)]
             left = {id(a) for a, _ in pairs}, {id(b) for _, b in pairs}
             loss = round(cost(edits), 1) + len(extra) + len(lacking) - 2 * len(pairs)
@@ -380,83 +449,71 @@ class Aligner:
         places = [name.place for name in names if name is not None]
         return sum(a > b for a, b in pairwise(places))
 
-    def _pairs(self, extra: list[Term], lacking: list[Term], *, last: bool) -> list[tuple[Term, Term]]:
-        """Return pairs of terms that share a factor, ``last`` or first, or most elements of arguments."""
-        by_factor = defaultdict[int, list[Term]](list)
-        for term in lacking:
-            for factor in term.factors:
-                by_factor[factor].append(term)
-        pairs, used, first = list[tuple[Term, Term]](), set[int](), set[int]()
-        for term in extra:
-            near = [by_factor.get(f, []) for f in term.factors[:: -1 if last else 1]]
-            for some in sorted(near, key=len):  # those first that few terms have
-                free = [t for t in some if id(t) not in used]
-                best = max(free, key=lambda t: _shared(t, term), default=None)
-                if best is not None:
-                    used.add(id(best))
-                    first.add(id(term))
-                    pairs.append((term, best))
-                    break
-        alone = [t for t in extra if id(t) not in first], [t for t in lacking if id(t) not in used]
-        return pairs + self._by_leaves(*alone)
-
-    def _by_leaves(self, extra: list[Term], lacking: list[Term]) -> list[tuple[Term, Term]]:
-        if not extra or len(extra) * len(lacking) > _MOST_TERMS:
-            return []
-        theirs = [(self._elements(self.reference, term), term) for term in lacking]
-        pairs = list[tuple[Term, Term]]()
-        for term in extra:
-            mine = self._elements(self.kernel, term)
-            near = [(len(mine & own) / max(len(mine | own), 1), at) for at, (own, _) in enumerate(theirs)]
-            share, place = max(near, default=(0.0, 0))
-            if share > _LIKE:
-                pairs.append((term, theirs.pop(place)[1]))
-        return pairs
-
-    def _elements(self, graph: Graph, term: Term) -> frozenset[int]:
-        """Return the elements of arguments that a term is made of."""
-        found, seen, todo = set[int](), set[int](), list(term.factors)
-        while todo and len(seen) < _MOST_KEYS:
-            key = todo.pop()
-            made, name = graph.value(key), self.reference.name(key)
-            if key in seen:
-                continue
-            seen.add(key)
-            if name is not None and name.number < 0:
-                found.add(key)
-            elif made is not None:
-                todo += [*made.operands, *(each for pair in made.terms for each in pair)]
-        return frozenset(found)
-
     def _of_terms(self, term: Term, other: Term, depth: int) -> list[Edit]:
         mine, theirs = Counter(term.factors), Counter(other.factors)
         left, right = list((mine - theirs).elements()), list((theirs - mine).elements())
-        shared = next((f for f in (mine & theirs).elements() if f not in self._inverses), 0)
+        left, right = self.pairs.folded(left), self.pairs.folded(right)
+        both = [f for f in (mine & theirs).elements() if f not in self._inverses]
+        shared = next((f for f in both if not self.pairs.is_number(f)), 0)
         delta = term.delta(other.key)
         if len(left) == len(right) == 1:
             computed = not self.reference.known(left[0]) or self.kernel.value(left[0]) is not None
             inner = self.edits(left[0], right[0], depth + 1) if computed else []
-            whole = Edit("operand", term.value, delta, term.pc, left[0], right[0], shared)
-            if not inner or (cost(inner) > 1.2 and self.reference.known(left[0])):
+            whole = Edit("operand", term.value, delta, term.statement(left[0]), left[0], right[0], shared)
+            if not inner or (cost(inner) > _SHORT and self.reference.known(left[0])):
                 return [whole]
             own = [edit._replace(value=term.value, delta=delta, pc=term.pc) for edit in inner]
             return [edit if edit.pc >= 0 else here for edit, here in zip(inner, own, strict=True)]
-        inner = self._of_factors(left, right, depth) if left and right else []
+        inner = self._of_several(term, left, right, depth) if len(left) == len(right) else []
         if inner:
             return inner
         found, wanted = product_of(left) if left else ONE, product_of(right) if right else ONE
         kind: Kind = "missing" if not left else "extra" if not right else "unknown"
         partner = wanted if kind == "missing" else found
-        return [Edit(kind, term.value, delta, term.pc, found, wanted, partner, "*")]
+        pc = term.statement(left[0]) if left else term.pc
+        return [Edit(kind, term.value, delta, pc, found, wanted, partner, "*")]
+
+    def _of_several(self, term: Term, left: list[int], right: list[int], depth: int) -> list[Edit]:
+        """Return edits of factors: of computed values, then of elements in place of others of their array."""
+        leaves = [f for f in left if self.kernel.value(f) is None]
+        pairs = [(f, next((g for g in right if self._other_element(f, g)), 0)) for f in leaves]
+        mine = [f for f in left if f not in leaves]
+        theirs = [g for g in right if g not in dict(pairs).values()]
+        if not all(g for _, g in pairs) or len(mine) != len(theirs):
+            return []
+        ways: Iterable[list[Edit]] = self._of_factors(mine, theirs, depth)
+        if len(mine) == 1:
+            ways = [self.edits(mine[0], theirs[0], depth + 1)]
+        edits = next((each for each in ways if self._makes(each, mine, theirs)), [])
+        key = times(term.key, times(product_of(theirs), inverse(product_of(mine))))
+        for f, g in pairs if edits or not mine else ():
+            right_key = times(key, times(g, inverse(f)))
+            delta = term.delta(plus(term.key, minus(right_key, key)))
+            edits = [
+                *edits,
+                Edit("operand", term.value, delta, term.pc, f, g, next((x for x in left if x != f), 0)),
+            ]
+            key = right_key
+        return edits
+
+    def _makes(self, edits: Sequence[Edit], factors: Sequence[int], wanted: Sequence[int]) -> bool:
+        """Return whether a product of values is the wanted product with edits."""
+        deltas = deltas_of(edits)
+        found = product_of([self.kernel.evaluate(each, deltas) for each in factors])
+        return bool(equal(found, product_of(wanted)))
+
+
+def total_of(terms: Sequence[Term]) -> int:
+    """Return the sum of terms."""
+    found = 0
+    for term in terms:
+        found = plus(found, term.key)
+    return found
 
 
 def _other(operands: Sequence[int], key: int) -> int:
     """Return the first operand that is another, 0 for none."""
     return next((each for each in operands if each != key), 0)
-
-
-def _shared(a: Term, b: Term) -> int:
-    return len(set(a.factors) & set(b.factors))
 
 
 def _left(terms: list[Term], others: Counter[int]) -> list[Term]:
@@ -467,19 +524,3 @@ def _left(terms: list[Term], others: Counter[int]) -> list[Term]:
         if seen[term.key] > others[term.key] and term.key:
             found.append(term)
     return found
-
-
-def deltas_of(edits: Sequence[Edit]) -> dict[int, int]:
-    """Return what is added to each value, each edit once."""
-    found = dict[int, int]()
-    once = {(e.value, e.found, e.wanted, e.partner, e.kind, e.detail): e for e in edits}
-    for value, delta in ((edit.value, edit.delta) for edit in once.values()):
-        found[value] = plus(found.get(value, 0), delta)
-    return found
-
-
-def cost(edits: Sequence[Edit]) -> float:
-    """Return how little edits explain: each kind of change counts once, a value without a reason most."""
-    groups = {(edit.kind, edit.detail, edit.kind == "unknown" and edit.pc) for edit in edits}
-    nowhere = any(edit.pc < 0 for edit in edits)
-    return sum(_LOST.get(kind, 1.3) for kind, _, _ in groups) + 0.001 * len(edits) + 3 * nowhere

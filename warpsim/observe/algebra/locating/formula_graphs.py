@@ -25,6 +25,7 @@ from ..shadow_arrays import Operation, Shadow, Trace
 
 _U = np.uint64
 _LOW, _HIGH_NONE = (1 << 32) - 1, NONE << 32
+ONE = 1 << 32 | 1
 Index = tuple[int, ...]
 
 
@@ -105,7 +106,7 @@ def rational(key: int) -> float | None:
 
 def product_of(factors: Sequence[int]) -> int:
     """Return the product of keys."""
-    found = 1 << 32 | 1
+    found = ONE
     for each in factors:
         found = times(found, each)
     return found
@@ -156,6 +157,7 @@ class ReferenceGraph:
         self._values = dict[int, Value | None]()
         self._names = dict[int, Name | None]()
         self._constants = dict[int, float]()
+        self._splits = dict[int, tuple[int, int, int] | None]()
         tables: list[tuple[str, Any, int]] = [
             (name, each.keys, -1) for name, each in zip(names, given, strict=True) if each is not None
         ]
@@ -209,6 +211,22 @@ class ReferenceGraph:
         """Return whether the reference has a key, or it is a constant."""
         return self.name(key) is not None or self.constant(key) is not None
 
+    def split(self, key: int) -> tuple[int, int, int] | None:
+        """Return the integer, its weight and the rest of a float that is made of bits, as 0x6400 | q << 4 is
+        1024 + 16 q; None where no integer of the reference is in it.
+        """
+        if key not in self._splits:
+            exact = key & _HIGH_NONE or self._named(key) is not None or rational(key) is not None
+            self._splits[key] = None if exact else next(self._splits_of(key), None)
+        return self._splits[key]
+
+    def _splits_of(self, key: int) -> Iterator[tuple[int, int, int]]:
+        for bit in _IMPLICIT:
+            for shift in range(12):
+                integer = times(minus(key, bit), inverse((1 << shift) * ONE))
+                if self._named(integer) is not None:
+                    yield integer, (1 << shift) * ONE, bit
+
     def define(self, key: int, value: Value) -> int:
         """Know how a key is made that the reference has not as such: the exponent of 2 of an exp."""
         if self._values.get(key) is None and self.name(key) is None:
@@ -244,6 +262,10 @@ class ReferenceGraph:
             exponent = float(given[1].values.flat[0]) if len(given) > 1 else 2.0
             if exponent in (2.0, 3.0):
                 return Value("*", operands[:1] * int(exponent), number=name.number)
+            if abs(exponent) == 0.5:
+                root = Value("sqrt", operands[:1], number=name.number)
+                inner = (self.define(applied("sqrt", operands[:1]), root),)
+                return root if exponent > 0 else Value("rcp", inner, number=name.number)
         return Value(operation.name, operands, number=name.number)
 
     @staticmethod
@@ -275,6 +297,14 @@ class ReferenceGraph:
                 if found:
                     yield operation.name
 
+    def alternatives(self, chosen: int) -> Iterator[int]:
+        """Yield what a selection, a maximum or a minimum would have been, had the data decided otherwise."""
+        for operation in self.operations:
+            if operation.name in ("where", "max", "min") and len(operation.operands) > 1:
+                picked = operation.result.keys == _U(chosen)
+                others = [np.broadcast_to(each.keys, picked.shape)[picked] for each in operation.operands]
+                yield from {int(key) for each in others for key in each if key != chosen}
+
     def slice(self, root: int) -> Slice:
         """Return what a key is made of."""
         return Slice(self, root)
@@ -288,7 +318,7 @@ def with_and_without(key: int) -> Iterator[int]:
             yield minus(key, bit)
 
 
-_IMPLICIT = [(1 << fraction) * (1 << 32 | 1) for fraction in (10, 7, 23)]  # bits of f16, bf16 and f32
+_IMPLICIT = [(1 << fraction) * ONE for fraction in (10, 7, 23)]  # bits of f16, bf16 and f32
 
 
 class Slice:
@@ -378,12 +408,34 @@ class KernelGraph:
         step, at = origin
         if isinstance(step, Step):
             operands = tuple(int(each[at[0]]) for each in step.operands)
+            if step.name == "rsqrt":
+                return self._of_root(operands, step.pc)
+            if step.name in ("dp4a", "dp2a"):
+                *pairs, c = operands
+                half = len(pairs) // 2
+                return Value(
+                    "@", (c,) if c else (), tuple(zip(pairs[:half], pairs[half:], strict=True)), step.pc
+                )
             return None if key in operands else Value(step.name, operands, pc=step.pc)
         rows, columns = step.a[at[:-1]], step.b[at[:-2]][:, at[-1]]
         both = (rows != 0) & (columns != 0)
         terms = tuple(zip(rows[both].tolist(), columns[both].tolist(), strict=True))
         before = int(step.c[at])
         return Value("@", (before,) if before else (), terms, pc=step.pc)
+
+    def _of_root(self, operands: tuple[int, ...], pc: int) -> Value:
+        """Return 1 / sqrt of a value, as references write it."""
+        root = applied("sqrt", operands)
+        self._values[root] = Value("sqrt", operands, pc=pc)
+        return Value("rcp", (root,), pc=pc)
+
+    def users(self, root: int, key: int) -> list[int]:
+        """Return the values that use a key, among those that ``root`` is made of."""
+        return self._cone(root).users.get(key, [])
+
+    def with_operand(self, user: int, key: int, other: int) -> int:
+        """Return what a value would be with another operand."""
+        return self._made_again(user, {key: other})
 
     def user(self, key: int) -> int:
         """Return the first statement that computes another key of a key, -1 for none."""
@@ -400,6 +452,14 @@ class KernelGraph:
                 and ((step.made == chosen) & _any(step, chosen) & _any(step, other)).any()
             ):
                 yield step.pc, step.name
+
+    def bounds(self, chosen: int) -> Iterator[tuple[int, str, int]]:
+        """Yield statements that have chosen a key, their names, max or min, and what they have not chosen."""
+        for step in self.provenance.steps:
+            if step.name in ("max", "min") and len(step.operands) == 2:
+                for mine, other in (step.operands, step.operands[::-1]):
+                    picked = (step.made == chosen) & (mine == chosen)
+                    yield from ((step.pc, step.name, int(key)) for key in np.unique(other[picked]))
 
     def below(self, root: int) -> Iterator[int]:
         """Yield the keys that a key is made of, operands first, and the key itself."""

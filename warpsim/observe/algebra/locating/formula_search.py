@@ -14,22 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....base.errors import Location
-from ....ptx.statements import InstructionStatement
+from ....ptx.statements import InstructionStatement, operand_names
 from ..equivalence import Output
 from ..keys.constant_keys import LOG2E
 from ..leaves import Leaves
 from ..provenance import Provenance
 from ..shadow_arrays import Shadow, Trace
 from .expansions import SUMS
-from .formula_alignment import Aligner, Edit, cost
+from .formula_alignment import Aligner
 from .formula_graphs import KernelGraph, Name, ReferenceGraph, rational
 from .located_record import CHOICES, Certainty, Located, user_location
 from .operand_copies import copies_of
 from .output_maps import index_map, whole_output
+from .value_edits import Edit, cost
 
 _TRIED = 8  # wrong elements that a mistake is searched in
 _MOST_EVALUATED = 300_000  # values, of further elements on which it is proven
+_NAMELESS, _LONGEST = "a value without a name", 100  # characters of a formula with values without names
 _SPREAD = 7919  # a prime: places one behind the other become places far apart
+_METADATA = 4  # the operand of mma.sp that chooses
 _FEW = 3  # kinds of edits that are one mistake: a sum and what divides by it
 
 
@@ -50,6 +53,11 @@ class Element(NamedTuple):
     place: tuple[int, ...]
     edits: list[Edit]
     proven: bool
+
+    @property
+    def kinds(self) -> set[tuple[str, str]]:
+        """The kinds of its edits, with their operations."""
+        return {(edit.kind, edit.detail) for edit in self.edits}
 
 
 def located(sides: Sides) -> Located | None:
@@ -77,13 +85,15 @@ class _Search:
         self.reference = ReferenceGraph(sides.trace, given, sides.names)
         self.kernel = KernelGraph(sides.provenance)
         self.name = sides.names[output.argument]
+        self.seen = set[tuple[str, str]]()  # kinds of edits of the elements that are searched
 
     def found(self) -> Located:
         places = self.sides.leaves.arguments[self.output.argument].places
         whole = whole_output(self.output, self.sides.provenance.stores, places)
         chosen = self._chosen()
-        elements = [self._element(index) for index in chosen[:_TRIED]]
-        best = self._of_elements(elements)
+        first = [self._element(index) for index in chosen[:_TRIED]]
+        self.seen = {kind for element in first if element.proven for kind in element.kinds}
+        best = self._of_elements([self._decided(element) for element in first])
         if whole is None:
             return self._proven_on(chosen[_TRIED:], best)
         return Located(
@@ -117,8 +127,10 @@ class _Search:
         for index in more if found.proven else ():
             if self.kernel.evaluated - start > _MOST_EVALUATED:
                 break
-            element = self._element(index)
-            right = element.proven and any((edit.kind, edit.detail) == main for edit in element.edits)
+            element = self._decided(self._element(index))
+            right = element.proven and main in element.kinds
+            if element.proven and not right and element.kinds <= self.seen:
+                continue  # another of the mistakes
             certainty: Certainty = "proven" if right else "located"
             found = replace(found, tried=found.tried + 1, checked=found.checked + right, certainty=certainty)
             if not right:
@@ -130,11 +142,25 @@ class _Search:
         return all(key and self.reference.constant(key) is None for key in keys)
 
     def _element(self, index: tuple[int, ...]) -> Element:
-        key, wanted = int(self.output.kernel[index]), int(self.output.reference[index])
-        aligner = Aligner(self.kernel, self.reference, self.reference.slice(wanted))
+        return self._compared(index, int(self.output.reference[index]))
+
+    def _compared(self, index: tuple[int, ...], wanted: int) -> Element:
+        key = int(self.output.kernel[index])
+        aligner = Aligner(self.kernel, self.reference, key, wanted)
         edits = aligner.edits(key, wanted)
         trivial = any(edit.kind == "unknown" for edit in edits)
         return Element(index, edits, not trivial and aligner.proves(edits, key, wanted))
+
+    def _decided(self, element: Element) -> Element:
+        """Return an element whose wrong values took another decision, beside what the reference has there:
+        with mistakes that other elements prove, and no others.
+        """
+        if not element.proven and self.seen:
+            for other in self.reference.alternatives(int(self.output.reference[element.place])):
+                found = self._compared(element.place, other)
+                if found.proven and found.edits and found.kinds <= self.seen:
+                    return found
+        return element
 
     # --- from elements to a record ---
 
@@ -166,8 +192,10 @@ class _Search:
                 else "suspected"
             )
         elif proven:
-            certainty = "proven" if proven == len(elements) and kinds <= _FEW else "located"
-        return self._record(edits, best.place, (len(elements), proven), certainty, kinds - 1)
+            every = all(element.proven for element in elements)
+            certainty = "proven" if every and kinds <= _FEW else "located"
+        tried = len(mine) if certainty == "proven" else len(elements)
+        return self._record(edits, best.place, (tried, proven), certainty, kinds - 1)
 
     def _record(
         self,
@@ -179,9 +207,13 @@ class _Search:
     ) -> Located:
         edit, (tried, proven) = edits[len(edits) // 2], counts
         pc = self._place_of_missing(edit, index) if edit.kind == "missing" else edit.pc
+        pc = pc if pc >= 0 else int(self.output.writers[index])
         own = edit.value if edit.kind == "missing" and edit.detail not in CHOICES else 0
         partner = edit.partner or own
-        copies, loaded = copies_of(self.sides, edits, self._name) if edit.kind == "operand" else ((), None)
+        moved = edit.kind == "operand" and self._is_moved(edit, index)
+        copies, loaded = copies_of(self.sides, edits, self._name) if moved else ((), None)
+        chosen = pc >= 0 and "sp" in self._words(pc)
+        loaded = self._metadata_load(pc) if chosen and edit.kind == "operand" else loaded
         return Located(
             kind=edit.kind, pc=pc, location=self._location(pc), found=self.say(edit.found),
             wanted=self.say(edit.wanted),
@@ -191,8 +223,30 @@ class _Search:
             certainty=certainty,
             copies=tuple(filter(None, map(self._location, copies))),
             loaded=self._location(-1 if loaded is None else loaded),
-            others=others, chosen=pc >= 0 and "sp" in self._words(pc), operand=self._operand(edit),
+            others=others, chosen=chosen, operand=self._operand(edit),
         )  # fmt: skip
+
+    def _metadata_load(self, pc: int) -> int | None:
+        """Return the load that the metadata of a sparse product come from, in the order of the text."""
+        names = set(operand_names((self.sides.statement(pc).operands or ())[_METADATA]))
+        for at in range(pc - 1, -1, -1):
+            statement = self.sides.statement(at)
+            to, *given = [tuple(operand_names(each)) for each in statement.operands or ()] or [()]
+            if not names.isdisjoint(to):
+                if statement.opcode == "ld" and "param" not in statement.modifiers:
+                    return at
+                names.update(*given)
+        return None
+
+    def _is_moved(self, edit: Edit, index: tuple[int, ...]) -> bool:
+        """Return whether an element stands for another element, so that its load may be wrong: not where a
+        result belongs, or another array of which this element is in the formula, too.
+        """
+        found, wanted = self._name(edit.found), self._name(edit.wanted)
+        if found is None or wanted is None or found.array == wanted.array:
+            return True
+        own = self.reference.slice(int(self.output.reference[index]))
+        return wanted.number < 0 and not own.has(edit.found)
 
     def _operand(self, edit: Edit) -> str:
         """Return which operand of a matrix instruction holds what was found; "" for none."""
@@ -203,7 +257,7 @@ class _Search:
     def _place_of_missing(self, edit: Edit, index: tuple[int, ...]) -> int:
         """Return where an operation is missing: at the user or the store of a sum, else at the value."""
         made = self.kernel.value(edit.found)
-        if made is None or made.name not in SUMS:
+        if made is None or made.name not in SUMS or edit.value != edit.found:
             return edit.pc
         used = self.kernel.user(edit.found)
         return used if used >= 0 else int(self.output.writers[index])
@@ -226,7 +280,8 @@ class _Search:
 
     def say(self, key: int) -> str:
         """Return a key in words: its name, its number, or what it is computed of."""
-        return self._expression(key, 3)
+        text = self._expression(key, 3)
+        return text if len(text) < _LONGEST or _NAMELESS not in text else self._number(key)
 
     def _expression(self, key: int, depth: int) -> str:
         name, number = self._name(key), self.reference.constant(key)
@@ -235,20 +290,26 @@ class _Search:
         if number is not None or key == 0:
             own = self.numbers.get(key, "")
             return f"{number or 0:g}" + f" (the value of {own})" * bool(own)
-        if name is not None:
+        if name is not None and not self._is_bits(name):
             return str(name)
-        made = self.kernel.value(key) or self.reference.value(key)
+        made = self.kernel.value(key) if name is None else None
+        made = made or self.reference.value(key)
         if made is None or depth == 0 or made.terms:
             return self._number(key)
         inner = [self._expression(each, depth - 1) for each in made.operands]
-        if len(inner) == 2 and made.name in ("+", "-", "*", "/"):
-            return f"({inner[0]} {made.name} {inner[1]})"
+        sign = {"shr": ">>", "shl": "<<", "and": "&"}.get(made.name, made.name)
+        if len(inner) == 2 and not sign.isalnum():
+            return f"({inner[0]} {sign} {inner[1]})"
         return f"{made.name}({', '.join(inner)})"
+
+    def _is_bits(self, name: Name) -> bool:
+        """Return whether a name is that of a line with several operations on bits, which is that of all."""
+        return name.number >= 0 and name.array.startswith(("(shr", "(shl", "(and"))
 
     @staticmethod
     def _number(key: int) -> str:
         found = rational(key)
-        return "a value without a name" if found is None else f"{found:.7g}"
+        return _NAMELESS if found is None else f"{found:.7g}"
 
 
 def _spans(places: Sequence[tuple[int, ...]]) -> str:

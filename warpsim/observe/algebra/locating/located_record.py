@@ -81,7 +81,8 @@ class Located(Displayed):
             case "operand":
                 return f"take {self.wanted} in place of {self.found}"
             case "operation":
-                return f"compute {self.operation} here"
+                sign = {"+": "add", "-": "subtract"}.get(self.operation)
+                return f"{sign} the operands here" if sign else f"compute {self.operation} here"
             case "missing":
                 return f"{_imperative(self.operation)} {self.partner}"
             case "extra" if self.operation in CHOICES:
@@ -147,6 +148,15 @@ def _operand(it: Located) -> str:
     return f"{it.found} stands where the reference has {it.wanted}{beside}{how}"
 
 
+def _operation(it: Located) -> str:
+    sign = {"+": "adds", "-": "subtracts"}.get(it.operation)
+    return (
+        f"the reference {sign} these operands"
+        if sign
+        else f"the reference has {it.operation} of these operands"
+    )
+
+
 def _times(it: Located) -> str:
     return f" * {it.partner}" if it.partner else ""
 
@@ -190,7 +200,7 @@ def _twice(it: Located) -> str:
 
 _SENTENCES: dict[str, Callable[[Located], str]] = {
     "operand": _operand,
-    "operation": lambda it: f"the reference has {it.operation} of these operands",
+    "operation": _operation,
     "missing": _missing,
     "extra": _extra,
     "order": lambda it: f"{it.operation} comes at another step: the reference has {it.wanted}",

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..provenance import Copy
-from .formula_alignment import Edit
 from .formula_graphs import Name
+from .value_edits import Edit
 
 if TYPE_CHECKING:
     from .formula_search import Sides

@@ -101,10 +101,11 @@ def _dot(call: Call) -> Outcome | None:
     b = call.keys(1, Element(kinds[1][0], 1, 4))[first : first + 4 // wide]
     x = call.values(0, Element(kinds[0][0], wide, 4 // wide)).astype(np.float64)
     y = call.values(1, Element(kinds[1][0], 1, 4))[first : first + 4 // wide].astype(np.float64)
-    keys, exact = call.keys(2), call.values(2).astype(np.float64)
+    c, exact = call.keys(2), call.values(2).astype(np.float64)
+    keys = c
     for place in range(len(a)):
         keys, exact = fma(a[place], b[place], keys), exact + x[place] * y[place]
-    return _finished(call, keys, exact, call.statement.opcode, (*a, *b))
+    return _finished(call, keys, exact, call.statement.opcode, (*a, *b, c))
 
 
 def _differences(call: Call) -> Outcome | None:

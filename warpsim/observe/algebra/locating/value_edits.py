@@ -1,0 +1,47 @@
+"""What differs between a value of the kernel and the reference's, as edits of the kernel's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from .formula_graphs import plus
+
+Kind = Literal[
+    "operand", "operation", "missing", "extra", "order", "missing term", "extra term", "double term",
+    "unknown"
+]  # fmt: skip
+_LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.5}
+
+
+class Edit(NamedTuple):
+    """One thing that differs: ``found`` stands where ``wanted`` belongs, in the statement of ``value``.
+
+    ``value`` is a key of the kernel and ``delta`` what is added to it to put it right. ``partner`` is the
+    other operand; ``detail`` the operation that is right, missing or too many. 0 is no key.
+    """
+
+    kind: Kind
+    value: int
+    delta: int
+    pc: int
+    found: int
+    wanted: int
+    partner: int = 0
+    detail: str = ""
+
+
+def deltas_of(edits: Sequence[Edit]) -> dict[int, int]:
+    """Return what is added to each value, each edit once."""
+    found = dict[int, int]()
+    once = {(e.value, e.delta, e.found, e.wanted, e.partner, e.kind, e.detail) for e in edits}
+    for value, delta, *_ in once:
+        found[value] = plus(found.get(value, 0), delta)
+    return found
+
+
+def cost(edits: Sequence[Edit]) -> float:
+    """Return how little edits explain: each kind of change counts once, a value without a reason most."""
+    groups = {(edit.kind, edit.detail, edit.kind == "unknown" and edit.pc) for edit in edits}
+    nowhere = any(edit.pc < 0 for edit in edits)
+    return sum(_LOST.get(kind, 1.3) for kind, _, _ in groups) + 0.001 * len(edits) + 3 * nowhere
