@@ -24,7 +24,7 @@ from .formula_graphs import ONE, KernelGraph, ReferenceGraph, Value, inverse, mi
 from .term_pairs import TermPairs
 from .value_edits import Edit, Kind, cost, deltas_of
 
-_SHORT = 1.25  # the cost of a single missing operation at most
+_SINGLE, _SHORT = 1.2015, 1.25  # costs: of one missing operation at one place, and at several
 _DEEP, _MOST_VALUES, _MOST_PAIRS = 24, 64, 1600
 
 
@@ -82,11 +82,14 @@ class Aligner:
         return Edit(kind, value, minus(right, value), pc, found, wanted, *more)
 
     def _best(self, value: int, wanted: int, depth: int) -> list[Edit]:
-        """Return the edits that explain most. Slow ways are tried where quick ways explain too little."""
+        """Return the edits that explain most. Slow ways are tried where quick ways explain too little:
+        a factor of the whole value before factors of many terms.
+        """
         found = self._done[value, wanted]
         ways = (
-            (self._here, 0.0), (self._by_needed, 1.01), (self._by_structure, 1.01),
-            (self._by_expansion, 1.3), (self._by_factor, 1.3), (self._by_shared, 2.7),
+            (self._here, 0.0), (self._by_needed, 1.01), (self._too_late, 1.01),
+            (self._by_structure, 1.01), (self._by_factor, _SINGLE), (self._by_expansion, 1.3),
+            (self._by_shared, 2.7),
         )  # fmt: skip
         for way, enough in ways:
             if cost(found) > enough:
@@ -326,7 +329,6 @@ class Aligner:
             for other in candidates:
                 if self.kernel.evaluate(value, {key: minus(other, key)}) == wanted:
                     yield self.edits(key, other, depth + 1)
-        yield from self._too_late(value, wanted, below)
 
     def _computed_below(self, value: int) -> list[int]:
         """Return computed values that lead to one, without those in terms of matrix instructions."""
@@ -339,11 +341,12 @@ class Aligner:
                 todo += made.operands
         return found
 
-    def _too_late(self, value: int, wanted: int, below: Sequence[int]) -> Iterator[list[Edit]]:
+    def _too_late(self, value: int, wanted: int, depth: int) -> Iterator[list[Edit]]:
         """Yield an operation that comes too late: the reference has it at an operand further down."""
         made = self.kernel.value(value)
         if made is None or made.name not in ("+", "*", "-") or len(set(made.operands)) != 2:
             return
+        below = self._computed_below(value)
         for late, rest in (made.operands, made.operands[::-1]):
             for inner in below if self.known(late) else ():
                 for right, key in self.slice.uses.get(inner, ()):
@@ -475,7 +478,7 @@ class Aligner:
 
     def _of_several(self, term: Term, left: list[int], right: list[int], depth: int) -> list[Edit]:
         """Return edits of factors: of computed values, then of elements in place of others of their array."""
-        leaves = [f for f in left if self.kernel.value(f) is None]
+        leaves = [f for f in left if self.kernel.value(self._inverses.get(f, f)) is None]
         pairs = [(f, next((g for g in right if self._other_element(f, g)), 0)) for f in leaves]
         mine = [f for f in left if f not in leaves]
         theirs = [g for g in right if g not in dict(pairs).values()]
@@ -499,8 +502,14 @@ class Aligner:
     def _makes(self, edits: Sequence[Edit], factors: Sequence[int], wanted: Sequence[int]) -> bool:
         """Return whether a product of values is the wanted product with edits."""
         deltas = deltas_of(edits)
-        found = product_of([self.kernel.evaluate(each, deltas) for each in factors])
+        found = product_of([self._again(each, deltas) for each in factors])
         return bool(equal(found, product_of(wanted)))
+
+    def _again(self, factor: int, deltas: dict[int, int]) -> int:
+        """Return a factor evaluated again: a factor that divides is the inverse of a value."""
+        if factor in self._inverses:
+            return inverse(self.kernel.evaluate(self._inverses[factor], deltas))
+        return self.kernel.evaluate(factor, deltas)
 
 
 def total_of(terms: Sequence[Term]) -> int:

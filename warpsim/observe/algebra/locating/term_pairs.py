@@ -11,7 +11,7 @@ from .expansions import Graph, Term
 from .formula_graphs import ONE, KernelGraph, ReferenceGraph, minus, plus, product_of, rational
 
 Pairs = list[tuple[Term, Term]]
-_MOST_TERMS, _MOST_KEYS = 4096, 2000
+_MOST_TERMS, _MOST_KEYS = 20000, 2000
 _LIKE = 0.5  # of the elements of arguments that two terms share at least
 
 

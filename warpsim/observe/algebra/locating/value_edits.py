@@ -11,7 +11,7 @@ Kind = Literal[
     "operand", "operation", "missing", "extra", "order", "missing term", "extra term", "double term",
     "unknown"
 ]  # fmt: skip
-_LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.5}
+_LOST = {"unknown": 6.0, "missing": 1.2, "extra": 1.2, "operation": 1.0, "operand": 1.0, "order": 1.1}
 
 
 class Edit(NamedTuple):
