@@ -61,7 +61,7 @@ class Whole:
 
     def _spoken(self, piece: Piece) -> Piece:
         """Return a piece with the atom of its table that is said first."""
-        return replace(piece, atom=spoken(piece.atom, self.held.atoms)[0])
+        return replace(piece, atom=spoken(piece.atom, self.held.atoms, operand=self.name.lower())[0])
 
     def solution(self, found: Fit, run: Callable[[], Codes] | None) -> Solution:
         """Return a fit in words, with the function that computes D of it."""
@@ -74,7 +74,9 @@ class Whole:
         moved = first is None or first.atom.kind != "unchanged"
         facts: dict[str, Any] = {"operand": self.name, "map": found.kind, "table": found.table}
         if first is not None:
+            facts["map"] = first.atom.kind if moved else first.source.kind
             facts |= {**first.source.facts, **first.atom.facts, "values": first.source.kind}
+            facts["where"] = [each.facts for each in first.within if each.inside]
         return Solution(
             text=f"{self.name}: {text}",
             advice=advice(first, first.atom, speaker) if first else _ADVICE[self.name],
