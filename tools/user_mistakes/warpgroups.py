@@ -163,7 +163,7 @@ def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     return chained(form, cut(form, A, B), C)
 
 
-@product("8 x 8 blocks of A are transposed", r"A: 8 x 8 blocks", "A")
+@product("8 x 8 blocks of A are transposed", said("a", "transposed", width=3), "A")
 def _(form: Any, A: Any, B: Any, C: Any, rng: Any) -> Any:
     blocks = A.reshape(8, 8, -1, 8).transpose(0, 3, 2, 1).reshape(A.shape)
     return chained(form, cut(form, blocks, B), C)

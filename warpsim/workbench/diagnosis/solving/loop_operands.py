@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from ....base.errors import OperandError
-from ....isa.codes import codes_of, matrix_of
+from ....isa.codes import codes_of, matrix_of, values_of
 from ....isa.formats import Format
 from ....isa.instruction import Instruction
 from ....isa.products import Codes
 from ....sums.execution.pipeline import rule_for
 from ....sums.products.gemm import gemm
+from ..dumps.wrong_elements import ranges
 from .atoms import Flags
 from .fitting import Fit, Piece, Where, Zero, fit
 from .held_values import Block, Values, whole_views
@@ -187,7 +188,7 @@ class LoopOperands:
             yield whole.solution(found, run)
 
     def _fitted(self, whole: Whole, values: Numbers, bound: Any) -> list[Fit]:
-        answer = fit(whole.held, values.reshape(-1), bound)
+        answer = fit(whole.held, values.reshape(-1), bound, located=False)
         self.tried += answer.tried
         return [found for found in answer.fits if found.certain and not len(found.rest) and found.cost > 0]
 
@@ -209,7 +210,19 @@ class LoopOperands:
             fits = screen.fits()
             self.tried += screen.tried
         for found in fits:
-            yield whole.solution(found, lambda found=found: self._with(whole, found.table))  # type: ignore[misc]
+            made = whole.solution(found, lambda found=found: self._with(whole, found.table))  # type: ignore[misc]
+            yield replace(made, also=tuple(self._of_scales(whole, found.table)))
+
+    def _of_scales(self, whole: Whole, table: Index) -> Iterator[str]:
+        """Yield scales that are zero, where whole lines of an operand that are zero give the same."""
+        form, zero = self.loop.form, table == NOTHING
+        if form.scale is None or values_of(np.zeros(1, np.uint8), form.scale).any():  # ue8m0 has no zero
+            return
+        lines = zero.reshape(whole.shape) if whole.name == "A" else zero.reshape(whole.shape).T
+        left_out = lines.all(axis=1)
+        if (left_out == lines.any(axis=1)).all() and (zero | (table == np.arange(len(table)))).all():
+            name = "rows" if whole.name == "A" else "columns"
+            yield f"scales of {whole.name} of {name} {ranges(np.flatnonzero(left_out).tolist())} zero"
 
     def _of_both(self) -> Iterator[Solution]:
         """Yield A and B that are changed by the same function of their values, or taken for each other."""
