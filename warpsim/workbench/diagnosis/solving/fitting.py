@@ -177,12 +177,9 @@ class _Fitting:
             hits = np.stack([self._near(self._table(int(at))) for at in chosen])
         if splits:
             tried += len(chosen) * min(len(chosen), _OTHERS) * len(self.held.predicates)
-        searches = (
-            (splits, lambda: self._split(chosen, hits)),
-            (True, lambda: list(self._units())),
-            (located, lambda: self._best(chosen, hits)),
-        )
-        found = next((fits for wanted, search in searches if wanted and (fits := search())), [])
+        found = self._split(chosen, hits) if splits else []
+        found = found or list(self._units())
+        found = found or (self._best(chosen, hits) if located else [])
         return Answer(tuple(found), tried)
 
     # --- candidates: a block times the atoms, and zero last ---

@@ -67,11 +67,12 @@ class Whole:
     def solution(self, found: Fit, run: Callable[[], Codes] | None) -> Solution:
         """Return a fit in words, with the function that computes D of it."""
         speaker = Speaker(self.name.lower(), self.element.bits)
+        pieces = [self._spoken(piece) for piece in found.pieces]
         if found.units:
             text = unit_words(found.units, speaker)
         else:
-            text = _text([self._spoken(piece) for piece in found.pieces], speaker)
-        first = self._spoken(found.pieces[0]) if found.pieces else None
+            text = _text(pieces, speaker)
+        first = pieces[0] if pieces else None
         moved = first is None or first.atom.kind != "unchanged"
         facts: dict[str, Any] = {"operand": self.name, "map": found.kind, "table": found.table}
         if first is not None:
@@ -415,22 +416,23 @@ class _Screen:
         numbers = np.flatnonzero(cost <= _PARTLY)
         numbers = numbers[(numbers < self.count) | (numbers % self.count == 0)]
         known = self.held.predicates
-        live: Flags | None = None
+        rows, columns = np.arange(len(numbers) + 1), np.arange(len(known))  # the last row: zero
+        live = np.ones((len(rows), len(columns)), np.bool_)
         for line, element in probes:
             where = self.problem.where[line]
             weights = self.problem.weights(line)[:, element]
-            block, at = np.divmod(numbers, self.count)
+            block, at = np.divmod(numbers[rows[rows < len(numbers)]], self.count)
             table = atoms.at(where, at)
             values = self.held.values[np.where(table < 0, NOTHING, table + block[:, None] * self.size)]
-            values = np.concatenate([values, np.zeros((1, len(where)))])
+            values = np.concatenate([values, np.zeros((len(rows) - len(values), len(where)))])
             own = self.held.values[where]
-            sums = ((values - own) * weights) @ known.masks[:, where].T + own @ weights
-            fits = np.abs(sums - self.problem.T[line, element]) <= self.problem.near[line, element]
-            live = fits if live is None else live & fits
+            sums = ((values - own) * weights) @ known.masks[np.ix_(columns, where)].T + own @ weights
+            live &= np.abs(sums - self.problem.T[line, element]) <= self.problem.near[line, element]
+            some = live.any(axis=1), live.any(axis=0)
+            rows, columns, live = rows[some[0]], columns[some[1]], live[np.ix_(*some)]
         self.tried += (len(numbers) + 1) * len(known)
-        if live is None:
-            return
         pairs = np.argwhere(live)
+        pairs = np.stack([rows[pairs[:, 0]], columns[pairs[:, 1]]], axis=1)
         total = np.append(cost[numbers], Zero.cost)[pairs[:, 0]] + known.cost[pairs[:, 1]]
         for at in np.argsort(total, kind="stable")[:_SURVIVORS].tolist():
             first, predicate = pairs[at].tolist()
