@@ -68,10 +68,7 @@ class Whole:
         """Return a fit in words, with the function that computes D of it."""
         speaker = Speaker(self.name.lower(), self.element.bits)
         pieces = [self._spoken(piece) for piece in found.pieces]
-        if found.units:
-            text = unit_words(found.units, speaker)
-        else:
-            text = _text(pieces, speaker)
+        text = unit_words(found.units, speaker) if found.units else _text(pieces, speaker)
         first = pieces[0] if pieces else None
         moved = first is None or first.atom.kind != "unchanged"
         facts: dict[str, Any] = {"operand": self.name, "map": found.kind, "table": found.table}
