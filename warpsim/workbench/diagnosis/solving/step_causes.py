@@ -468,7 +468,7 @@ class StepCauses:
             d, c, near = (view.part.of_result(x[tile]) for x in whole)
             fits = []
             for source in tiles.tolist():
-                read = loop.contributions(view, **{name: loop.registers[name][:, source]})
+                read = loop.contributions(view, None, **{name: loop.registers[name][:, source]})
                 fits.append(bool(((np.abs(d - c - read.sum(axis=0)) <= near) | ~np.isfinite(d)).all()))
             if not any(fits):
                 return None
